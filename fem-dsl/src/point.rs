@@ -1,0 +1,401 @@
+//! `point`: `Form` → [`PointForm`], the border between the language and the kernels.
+//!
+//! A `PointForm` is the physics at one point as pure scalar arithmetic: no tensors, no derivative
+//! nodes, no test functions. With the test slots (i, ·) for φ_i and (i, j) for ∂φ_i/∂x_j, and the
+//! trial slots likewise for the direction δu,
+//!
+//! ```text
+//! residual:  r[test]            f0 and f1, functions of x, t, h, u, ∇u, a, ∇a
+//! jacobian:  G[test][trial] = ∂ r[test] / ∂ trial      (PETSc's g0, g1, g2, g3)
+//! action:    s[test]        = Σ_trial G[test][trial] · δtrial, written without the sum where
+//!                             the form has structure (λ tr(δε) I + 2 μ δε, say)
+//! ```
+//!
+//! All views of one integral share one hash-consed graph, so that a common subexpression is one
+//! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
+
+use crate::arena::{Id, IndexVec};
+use crate::id_type;
+use std::collections::BTreeMap;
+
+id_type!(
+    /// A node of a [`Graph`]; prints as `%7`.
+    NodeId, "%"
+);
+
+/// The physics of a form in one space dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointForm {
+    /// The form's name, a valid identifier.
+    pub name: String,
+    /// The documentation comment above the form, without the slashes.
+    pub doc: String,
+    /// The form's own source text, for the header of generated kernels.
+    pub source: String,
+    /// Space dimension, 2 or 3.
+    pub dim: usize,
+    /// The unknowns, in order of declaration.
+    pub fields: Vec<Field>,
+    /// Auxiliary data, in order of declaration.
+    pub aux: Vec<Aux>,
+    /// Runtime parameters, in order of declaration; their components follow one another in the
+    /// kernel's parameter vector, behind the time t at its place 0.
+    pub params: Vec<Param>,
+    /// One integral a region, the cells first.
+    pub integrals: Vec<Integral>,
+}
+
+/// An unknown of the form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Name in the form.
+    pub name: String,
+    /// Shape of a value.
+    pub shape: Shape,
+    /// Function space.
+    pub space: Space,
+}
+
+/// Data given at run time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aux {
+    /// Name in the form.
+    pub name: String,
+    /// Shape of a value.
+    pub shape: Shape,
+    /// Where the data lives.
+    pub location: Location,
+}
+
+/// A number, vector or matrix that may change between launches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Name in the form.
+    pub name: String,
+    /// Shape of the value.
+    pub shape: Shape,
+    /// Default value, row-major.
+    pub value: Vec<f64>,
+}
+
+/// Where auxiliary data lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// At the nodes of a space: has a gradient.
+    Nodes(Space),
+    /// One value a cell.
+    Cells,
+    /// One value a quadrature point.
+    Points,
+}
+
+/// A finite-element space, its degree relative to the degree k chosen at compile time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Continuous Lagrange.
+    H1(Degree),
+    /// Discontinuous Lagrange.
+    L2(Degree),
+}
+
+/// A polynomial degree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Degree {
+    /// k + offset.
+    Relative(i32),
+    /// A fixed number.
+    Fixed(usize),
+}
+
+/// The shape of a tensor expression; components are stored row-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shape {
+    /// One number.
+    Scalar,
+    /// n numbers.
+    Vector(usize),
+    /// rows × columns numbers.
+    Matrix(usize, usize),
+}
+
+impl Shape {
+    /// The number of components.
+    pub fn components(self) -> usize {
+        match self {
+            Self::Scalar => 1,
+            Self::Vector(n) => n,
+            Self::Matrix(rows, columns) => rows * columns,
+        }
+    }
+}
+
+/// Where an integral lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// All cells.
+    Cells,
+    /// The facets with one of these tags.
+    Facets(Vec<String>),
+}
+
+/// The value of a component, or one of its derivatives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The value.
+    Value,
+    /// The derivative ∂/∂x_j in physical space.
+    Derivative(usize),
+}
+
+/// One scalar slot of a field: a component's value or one of its physical derivatives. As a test
+/// slot it says what a residual entry is tested against; as a trial slot, what is differentiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot {
+    /// Index into [`PointForm::fields`] (or [`PointForm::aux`] in [`Input::Aux`]).
+    pub field: usize,
+    /// Component, row-major in the field's shape.
+    pub component: usize,
+    /// Value or derivative.
+    pub part: Part,
+}
+
+/// What a kernel supplies at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Input {
+    /// The state u.
+    State(Slot),
+    /// The direction δu of a Jacobian action.
+    Direction(Slot),
+    /// Auxiliary data; `Slot::field` indexes [`PointForm::aux`].
+    Aux(Slot),
+    /// Component of a runtime parameter: (index into [`PointForm::params`], component).
+    Param(usize, usize),
+    /// A physical coordinate.
+    Coordinate(usize),
+    /// A component of the outward unit normal (facets only).
+    Normal(usize),
+    /// The time t.
+    Time,
+    /// The cell diameter h.
+    Diameter,
+    /// The degree k, known when the kernel is planned.
+    Degree,
+}
+
+/// Scalar functions of one argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unary {
+    /// −a
+    Neg,
+    /// √a
+    Sqrt,
+    /// eᵃ
+    Exp,
+    /// Natural logarithm.
+    Log,
+    /// Sine.
+    Sin,
+    /// Cosine.
+    Cos,
+    /// Tangent.
+    Tan,
+    /// Arc sine.
+    Asin,
+    /// Arc cosine.
+    Acos,
+    /// Arc tangent.
+    Atan,
+    /// Hyperbolic sine.
+    Sinh,
+    /// Hyperbolic cosine.
+    Cosh,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// |a|
+    Abs,
+    /// −1, 0 or 1.
+    Sign,
+}
+
+/// Scalar functions of two arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Binary {
+    /// a + b
+    Add,
+    /// a − b
+    Sub,
+    /// a · b
+    Mul,
+    /// a / b
+    Div,
+    /// aᵇ for a > 0.
+    Pow,
+    /// atan2(a, b)
+    Atan2,
+    /// The smaller; the first on a tie.
+    Min,
+    /// The larger; the first on a tie.
+    Max,
+}
+
+/// Comparisons; their value is a truth value, which only [`Node::Select`] and the logic nodes take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Comparison {
+    /// a < b
+    Lt,
+    /// a ≤ b
+    Le,
+    /// a > b
+    Gt,
+    /// a ≥ b
+    Ge,
+    /// a = b
+    Eq,
+    /// a ≠ b
+    Ne,
+}
+
+/// A number that can be hashed and ordered: its bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Number(u64);
+
+impl Number {
+    /// Wraps a finite number; −0 becomes 0, so that equal numbers are equal nodes.
+    pub fn new(value: f64) -> Self {
+        Self((if value == 0.0 { 0.0 } else { value }).to_bits())
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl std::fmt::Debug for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.get())
+    }
+}
+
+/// One scalar operation; operands have smaller ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// A constant.
+    Constant(Number),
+    /// Something the kernel supplies.
+    Input(Input),
+    /// A function of one argument.
+    Unary(Unary, NodeId),
+    /// A function of two arguments.
+    Binary(Binary, NodeId, NodeId),
+    /// Repeated multiplication: a whole power, right for negative bases.
+    Powi(NodeId, i32),
+    /// A truth value.
+    Compare(Comparison, NodeId, NodeId),
+    /// Both truth values.
+    And(NodeId, NodeId),
+    /// Either truth value.
+    Or(NodeId, NodeId),
+    /// The opposite truth value.
+    Not(NodeId),
+    /// `if` the truth value `.0` then `.1` else `.2`.
+    Select(NodeId, NodeId, NodeId),
+}
+
+impl Node {
+    /// The operands, in order.
+    pub fn operands(self) -> impl Iterator<Item = NodeId> {
+        let (a, b, c) = match self {
+            Self::Constant(_) | Self::Input(_) => (None, None, None),
+            Self::Unary(_, a) | Self::Powi(a, _) | Self::Not(a) => (Some(a), None, None),
+            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::And(a, b) | Self::Or(a, b) => {
+                (Some(a), Some(b), None)
+            }
+            Self::Select(a, b, c) => (Some(a), Some(b), Some(c)),
+        };
+        [a, b, c].into_iter().flatten()
+    }
+}
+
+/// A hash-consed graph of scalar operations: equal nodes have equal ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    nodes: IndexVec<NodeId, Node>,
+    ids: BTreeMap<Node, NodeId>,
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The id of `node`, which is appended where it is new. Does not fold.
+    pub fn intern(&mut self, node: Node) -> NodeId {
+        if let Some(&id) = self.ids.get(&node) {
+            return id;
+        }
+        debug_assert!(
+            node.operands().all(|operand| operand.index() < self.nodes.len()),
+            "operands should precede their node"
+        );
+        let id = self.nodes.push(node);
+        self.ids.insert(node, id);
+        id
+    }
+
+    /// The nodes, operands first.
+    pub fn nodes(&self) -> &IndexVec<NodeId, Node> {
+        &self.nodes
+    }
+}
+
+/// One entry of the derivative: ∂ r[test] / ∂ trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coefficient {
+    /// Row.
+    pub test: Slot,
+    /// Column.
+    pub trial: Slot,
+    /// Its value, free of [`Input::Direction`].
+    pub value: NodeId,
+}
+
+/// The physics on one region. Slots that are absent are structurally zero.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Integral {
+    /// Where it is integrated.
+    pub region: Region,
+    /// The graph that all views share.
+    pub graph: Graph,
+    /// r[test], sorted by slot.
+    pub residual: Vec<(Slot, NodeId)>,
+    /// s[test] of the Jacobian's action, sorted by slot.
+    pub action: Vec<(Slot, NodeId)>,
+    /// G[test][trial], sorted by (test, trial).
+    pub jacobian: Vec<Coefficient>,
+    /// Whether G[a][b] and G[b][a] are the same nodes for all slots.
+    pub symmetric: bool,
+    /// Whether the residual is affine in u: G is free of [`Input::State`].
+    pub linear: bool,
+    /// The energy density, where the form was given as one.
+    pub energy: Option<NodeId>,
+}
+
+impl Integral {
+    /// For every node, whether it depends on an input that satisfies `select`.
+    pub fn depends_on(&self, select: impl Fn(Input) -> bool) -> IndexVec<NodeId, bool> {
+        let mut depends = IndexVec::<NodeId, bool>::new();
+        for node in &self.graph.nodes {
+            let own = matches!(node, Node::Input(input) if select(*input));
+            let value = own || node.operands().any(|operand| depends[operand]);
+            depends.push(value);
+        }
+        depends
+    }
+
+    /// For every node, whether it depends on δu: the cut of the Jacobian's action.
+    pub fn depends_on_direction(&self) -> IndexVec<NodeId, bool> {
+        self.depends_on(|input| matches!(input, Input::Direction(_)))
+    }
+}

@@ -1,0 +1,97 @@
+//! A checked `problem` block: what to solve, on which mesh, under which conditions.
+//!
+//! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
+//! parameters, so that one evaluator serves both.
+
+use crate::point::{Graph, NodeId, PointForm, Shape};
+use std::collections::BTreeMap;
+
+/// A pointwise expression without fields: its components and, where it is differentiable, their
+/// gradients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expression {
+    /// Shape of the value.
+    pub shape: Shape,
+    /// The graph; its inputs are coordinates, time, diameter, degree and parameters.
+    pub graph: Graph,
+    /// One node a component, row-major.
+    pub value: Vec<NodeId>,
+    /// ∂value_i/∂x_j at `[i * dim + j]`.
+    pub gradient: Vec<NodeId>,
+}
+
+/// A problem in one space dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Problem {
+    /// The problem's name.
+    pub name: String,
+    /// The documentation comment above it.
+    pub doc: String,
+    /// The form that it solves, checked for the mesh's dimension.
+    pub form: PointForm,
+    /// The mesh.
+    pub mesh: MeshSource,
+    /// Degree k.
+    pub degree: usize,
+    /// Quadrature degree D, where it was set.
+    pub quadrature: Option<usize>,
+    /// Time.
+    pub time: f64,
+    /// Parameter values that differ from the form's defaults: (index, components).
+    pub params: Vec<(usize, Vec<f64>)>,
+    /// Values of auxiliary data: (index, expression).
+    pub aux: Vec<(usize, Expression)>,
+    /// Essential conditions, in order: a later one holds where two meet.
+    pub dirichlet: Vec<Dirichlet>,
+    /// Known solutions: (field, expression).
+    pub exact: Vec<(usize, Expression)>,
+    /// The solver, where it was named.
+    pub solver: Option<Solver>,
+}
+
+/// Where a mesh comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeshSource {
+    /// A Gmsh file; the path as written, relative to the `.wf` file.
+    File(String),
+    /// A generator with its named arguments.
+    Generator {
+        /// `box`, `ball`, `shell`, `lshape`.
+        name: String,
+        /// Arguments by name.
+        arguments: BTreeMap<String, Argument>,
+    },
+}
+
+/// A named argument of a generator or a solver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// A number.
+    Number(f64),
+    /// Several numbers.
+    Numbers(Vec<f64>),
+    /// A bare word such as `hex` or `jacobi`.
+    Word(String),
+}
+
+/// An essential condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dirichlet {
+    /// The field.
+    pub field: usize,
+    /// One component, or the whole field.
+    pub component: Option<usize>,
+    /// The value; its shape is the field's, or scalar where a component is named.
+    pub value: Expression,
+    /// The tags, or all facets of exactly one cell.
+    pub tags: Option<Vec<String>>,
+}
+
+/// A solver with its named settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Solver {
+    /// `cg`, `newton`, and later `minres`, `gmres`, `direct`.
+    pub name: String,
+    /// Settings by name.
+    pub arguments: BTreeMap<String, Argument>,
+}

@@ -1,0 +1,1 @@
+//! The procedural macro `weak_form!`.

@@ -1,0 +1,1 @@
+//! From a `PointForm` to the source of a specialised finite-element kernel.

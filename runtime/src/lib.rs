@@ -1,0 +1,1 @@
+//! Meshes, spaces, operators and solvers that drive the generated kernels.

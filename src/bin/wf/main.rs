@@ -1,0 +1,3 @@
+//! `wf`: the command line of weakform.
+
+fn main() {}

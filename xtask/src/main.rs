@@ -1,0 +1,3 @@
+//! Developer tasks: `cargo xtask ci`, `cargo xtask validate`.
+
+fn main() {}

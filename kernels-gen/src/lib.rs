@@ -1,1 +1,4 @@
 //! From a `PointForm` to the source of a specialised finite-element kernel.
+
+pub mod abi;
+pub mod kir;

@@ -1,0 +1,102 @@
+//! [`KernelAbi`]: all that the runtime knows of a kernel beside its text.
+//!
+//! A compiled kernel is `extern "C" fn(begin: usize, end: usize, arguments: *const *const u8)`: it
+//! runs the batches `begin..end`, and takes one pointer an argument, in the order of
+//! [`KernelAbi::arguments`]. Layouts, with W = `lanes` cells a batch (a batch is padded by repeating
+//! its last cell):
+//!
+//! | role | layout |
+//! | --- | --- |
+//! | [`Role::Params`] | `[t, params…]`, in the kernel's precision |
+//! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
+//! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
+//! | [`Role::Active`] | `u32 [batch]`: lanes that write |
+//! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
+//! | [`Role::Diameter`] | `[batch][lane]` |
+//! | [`Role::AuxCells`] | `[batch][component][lane]` |
+//! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
+//! | [`Role::Stored`] | `[batch][point][component][lane]` |
+
+use crate::kir::Precision;
+
+/// How a cell's unknowns are addressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Indices {
+    /// One number a node: component c of node i is at `map[i] · components + c`.
+    Nodes,
+    /// One number for each of the 3^dim entities of a tensor cell, in lexicographic order: the
+    /// position of its first unknown; its unknowns follow one another, nodes lexicographic,
+    /// components interleaved.
+    Runs,
+    /// One number an unknown, `[node · components + c]`; `u32::MAX` is a constrained one, which
+    /// reads 0 and is not written.
+    Dofs,
+}
+
+/// Whose map it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Owner {
+    /// Field `i` of the form.
+    Field(usize),
+    /// Auxiliary data `i` of the form.
+    Aux(usize),
+}
+
+/// What an argument means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// Time and parameters.
+    Params,
+    /// The state u of a field.
+    State(usize),
+    /// The direction δu of a field.
+    Direction(usize),
+    /// What is computed for a field.
+    Result(usize),
+    /// Auxiliary data at nodes.
+    AuxNodes(usize),
+    /// Auxiliary data, one value a cell.
+    AuxCells(usize),
+    /// Auxiliary data, one value a quadrature point.
+    AuxPoints(usize),
+    /// An index array.
+    Map(Owner, Indices),
+    /// The number of lanes that write.
+    Active,
+    /// Numbers that give the geometry of a cell.
+    Geometry,
+    /// Cell diameters.
+    Diameter,
+    /// Numbers at quadrature points that another kernel of the same operator has computed.
+    Stored,
+}
+
+/// One argument of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// What it means.
+    pub role: Role,
+    /// Its name in the source.
+    pub name: String,
+    /// Elements a batch (or in all, for [`Role::Params`]); 0 where the array is a whole vector.
+    pub extent: usize,
+    /// Whether the kernel writes it.
+    pub written: bool,
+}
+
+/// What the runtime needs to launch a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelAbi {
+    /// The symbol.
+    pub name: String,
+    /// Cells a batch.
+    pub lanes: usize,
+    /// Precision of every real array.
+    pub precision: Precision,
+    /// The arguments, in order.
+    pub arguments: Vec<Argument>,
+    /// Bytes of private arrays, all lanes together: they live on the stack.
+    pub private_bytes: usize,
+    /// Hash of everything that made the kernel.
+    pub hash: u64,
+}

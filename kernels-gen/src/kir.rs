@@ -1,0 +1,401 @@
+//! The kernel IR: what every strategy writes, every pass rewrites and every dialect prints.
+//!
+//! # Meaning
+//!
+//! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and is run for
+//! every batch in a range. A real or truth value is *uniform* (one for the group) or *varying* (one
+//! a lane); an operation is varying if an operand is. Loop bounds and branches are uniform. Values
+//! are in static single assignment: [`Statement::Let`] evaluates a value at that place, and a value
+//! may be used after its `Let` in the same or an inner block.
+//!
+//! Memory is arrays, each a sequence of reals or of `u32`:
+//!
+//! - [`Local`] arrays are private to a lane, one real a lane an entry, uninitialised at first.
+//! - [`Table`]s are constants, uniform.
+//! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over
+//!   the lanes: entry `i` of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`]
+//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] are indexed:
+//!   lane `l` takes `map[at · lanes + l] · scale + offset`; with `masked` the index `u32::MAX` reads
+//!   0 and writes nothing. [`Statement::GatherRun`] and [`Statement::ScatterRun`] move, for each
+//!   lane, `length` consecutive elements from `map[at · lanes + l]` on, to and from the places of a
+//!   local array that a table lists.
+//!
+//! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
+//! and lanes at or beyond the value of [`Kernel::active`] write nothing.
+//!
+//! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
+
+pub mod build;
+mod show;
+
+use fem_dsl::arena::IndexVec;
+use fem_dsl::id_type;
+pub use fem_dsl::point::{Binary, Comparison, Unary};
+
+id_type!(
+    /// A value; prints as `%7`.
+    ValueId, "%"
+);
+id_type!(
+    /// A loop variable; prints as `i7`.
+    VarId, "i"
+);
+id_type!(
+    /// A local array.
+    LocalId, "local"
+);
+id_type!(
+    /// A constant table.
+    TableId, "table"
+);
+id_type!(
+    /// A global array, given at launch.
+    ArgumentId, "arg"
+);
+
+/// Floating-point precision of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Precision {
+    /// IEEE double.
+    F64,
+    /// IEEE single.
+    F32,
+}
+
+impl Precision {
+    /// Size in bytes.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// What an argument's elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// Reals in the kernel's precision.
+    Real,
+    /// Unsigned 32-bit integers.
+    U32,
+}
+
+/// A global array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// Name in the generated source.
+    pub name: String,
+    /// What it holds.
+    pub element: Element,
+    /// Whether the kernel writes it.
+    pub written: bool,
+}
+
+/// A private array: one real a lane an entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Local {
+    /// Name in the generated source.
+    pub name: String,
+    /// Number of entries.
+    pub length: usize,
+}
+
+/// A constant table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Name in the generated source.
+    pub name: String,
+    /// Its entries.
+    pub entries: Entries,
+}
+
+/// The entries of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entries {
+    /// Reals.
+    Real(Vec<f64>),
+    /// Positions in a local array.
+    Position(Vec<u32>),
+}
+
+/// A loop variable, or a number derived from one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    /// Name in the generated source.
+    pub name: String,
+}
+
+/// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Index {
+    /// The constant.
+    pub constant: i64,
+    /// Variables and factors.
+    pub terms: Vec<(VarId, i64)>,
+}
+
+impl From<usize> for Index {
+    fn from(value: usize) -> Self {
+        Self { constant: value as i64, terms: Vec::new() }
+    }
+}
+
+impl From<VarId> for Index {
+    fn from(var: VarId) -> Self {
+        Self { constant: 0, terms: vec![(var, 1)] }
+    }
+}
+
+impl std::ops::Add<&Index> for &Index {
+    type Output = Index;
+    fn add(self, other: &Index) -> Index {
+        let mut sum = self.clone();
+        sum.constant += other.constant;
+        for &(var, factor) in &other.terms {
+            match sum.terms.binary_search_by_key(&var, |term| term.0) {
+                Ok(at) => sum.terms[at].1 += factor,
+                Err(at) => sum.terms.insert(at, (var, factor)),
+            }
+        }
+        sum.terms.retain(|term| term.1 != 0);
+        sum
+    }
+}
+
+impl Index {
+    /// `self + number`.
+    pub fn plus(&self, number: usize) -> Self {
+        self + &Self::from(number)
+    }
+
+    /// `self · factor`.
+    pub fn times(&self, factor: usize) -> Self {
+        if factor == 0 {
+            return Self::default();
+        }
+        let factor = factor as i64;
+        Self {
+            constant: self.constant * factor,
+            terms: self.terms.iter().map(|&(var, f)| (var, f * factor)).collect(),
+        }
+    }
+
+    /// The number, where there are no variables.
+    pub fn known(&self) -> Option<usize> {
+        if self.terms.is_empty() { usize::try_from(self.constant).ok() } else { None }
+    }
+}
+
+/// How a value comes about. Operands precede their value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// A constant, uniform.
+    Constant(f64),
+    /// A function of one argument.
+    Unary(Unary, ValueId),
+    /// A function of two arguments.
+    Binary(Binary, ValueId, ValueId),
+    /// `a · b + c`, rounded once where the machine can.
+    Fma(ValueId, ValueId, ValueId),
+    /// `c − a · b`, rounded once where the machine can.
+    FmaNeg(ValueId, ValueId, ValueId),
+    /// `1 / a` to within two units in the last place.
+    Reciprocal(ValueId),
+    /// A truth value.
+    Compare(Comparison, ValueId, ValueId),
+    /// Both truth values.
+    And(ValueId, ValueId),
+    /// Either truth value.
+    Or(ValueId, ValueId),
+    /// The opposite truth value.
+    Not(ValueId),
+    /// `.1` where `.0` holds, else `.2`.
+    Select(ValueId, ValueId, ValueId),
+    /// The same uniform value in every lane; inserted by `legalise`.
+    Broadcast(ValueId),
+    /// An entry of a local array.
+    LoadLocal(LocalId, Index),
+    /// An entry of a table of reals, uniform.
+    LoadTable(TableId, Index),
+    /// Element `i` of a global array of reals, uniform.
+    LoadUniform(ArgumentId, Index),
+    /// Element `i · lanes + lane` of a global array of reals.
+    LoadLanes(ArgumentId, Index),
+    /// Element `map[at · lanes + lane] · scale + offset` of a global array of reals.
+    Gather {
+        /// The array read.
+        source: ArgumentId,
+        /// The index array.
+        map: ArgumentId,
+        /// The entry of the index array.
+        at: Index,
+        /// Factor of the index.
+        scale: usize,
+        /// Added to the scaled index.
+        offset: usize,
+        /// Whether the index `u32::MAX` reads 0.
+        masked: bool,
+    },
+}
+
+impl Op {
+    /// The operands that are values.
+    pub fn operands(&self) -> impl Iterator<Item = ValueId> {
+        let (a, b, c) = match *self {
+            Self::Unary(_, a) | Self::Reciprocal(a) | Self::Not(a) | Self::Broadcast(a) => {
+                (Some(a), None, None)
+            }
+            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::And(a, b) | Self::Or(a, b) => {
+                (Some(a), Some(b), None)
+            }
+            Self::Fma(a, b, c) | Self::FmaNeg(a, b, c) | Self::Select(a, b, c) => {
+                (Some(a), Some(b), Some(c))
+            }
+            Self::Constant(_)
+            | Self::LoadLocal(..)
+            | Self::LoadTable(..)
+            | Self::LoadUniform(..)
+            | Self::LoadLanes(..)
+            | Self::Gather { .. } => (None, None, None),
+        };
+        [a, b, c].into_iter().flatten()
+    }
+
+    /// Whether the operation is a truth value.
+    pub fn is_truth(&self) -> bool {
+        matches!(self, Self::Compare(..) | Self::And(..) | Self::Or(..) | Self::Not(_))
+    }
+}
+
+/// A value with its uniformity and, where it has one, a name from the form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// How it comes about.
+    pub op: Op,
+    /// Whether it differs between lanes.
+    pub varying: bool,
+    /// A name for the generated source.
+    pub name: Option<String>,
+}
+
+/// How a scatter writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    /// Adds, one lane after another.
+    LaneSerial,
+    /// Stores: nobody else writes these elements.
+    Exclusive,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Statement {
+    /// Evaluates a value here.
+    Let(ValueId),
+    /// Writes an entry of a local array.
+    StoreLocal(LocalId, Index, ValueId),
+    /// Writes element `i · lanes + lane` of a global array (all lanes).
+    StoreLanes(ArgumentId, Index, ValueId),
+    /// Runs the body for `var = 0, 1, …, extent − 1`.
+    For {
+        /// The loop variable.
+        var: VarId,
+        /// The number of iterations.
+        extent: usize,
+        /// The body.
+        body: Vec<Statement>,
+    },
+    /// Writes to elements `map[at · lanes + lane] · scale + offset`.
+    Scatter {
+        /// The array written.
+        target: ArgumentId,
+        /// The index array.
+        map: ArgumentId,
+        /// The entry of the index array.
+        at: Index,
+        /// Factor of the index.
+        scale: usize,
+        /// Added to the scaled index.
+        offset: usize,
+        /// Whether the index `u32::MAX` writes nothing.
+        masked: bool,
+        /// What is written.
+        value: ValueId,
+        /// How.
+        write: Write,
+    },
+    /// `local[positions[j]] = source[map[at · lanes + lane] + j]` for j < length.
+    GatherRun {
+        /// The array read.
+        source: ArgumentId,
+        /// The array of starts.
+        map: ArgumentId,
+        /// The entry of the array of starts.
+        at: Index,
+        /// Where the elements go.
+        local: LocalId,
+        /// A table of positions.
+        positions: TableId,
+        /// The run's first entry in the table.
+        first: usize,
+        /// The length of the run.
+        length: usize,
+    },
+    /// The reverse of [`Statement::GatherRun`].
+    ScatterRun {
+        /// The array written.
+        target: ArgumentId,
+        /// The array of starts.
+        map: ArgumentId,
+        /// The entry of the array of starts.
+        at: Index,
+        /// Where the elements come from.
+        local: LocalId,
+        /// A table of positions.
+        positions: TableId,
+        /// The run's first entry in the table.
+        first: usize,
+        /// The length of the run.
+        length: usize,
+        /// How.
+        write: Write,
+    },
+    /// Asks for the cache line of element `i · lanes` of the array, where it lies in the next
+    /// batch too; no effect on results.
+    Prefetch(ArgumentId, Index),
+    /// A comment for the reader.
+    Comment(String),
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Name in the generated source.
+    pub name: String,
+    /// Precision of reals.
+    pub precision: Precision,
+    /// Cells a group.
+    pub lanes: usize,
+    /// Global arrays, in the order of the call.
+    pub arguments: IndexVec<ArgumentId, Argument>,
+    /// Private arrays.
+    pub locals: IndexVec<LocalId, Local>,
+    /// Constant tables.
+    pub tables: IndexVec<TableId, Table>,
+    /// Variables; the first is the batch.
+    pub vars: IndexVec<VarId, Var>,
+    /// Values.
+    pub values: IndexVec<ValueId, Value>,
+    /// The `u32` array with the number of lanes that write, one a batch.
+    pub active: Option<ArgumentId>,
+    /// What is done for one batch.
+    pub body: Vec<Statement>,
+}
+
+impl Kernel {
+    /// The variable that counts batches.
+    pub fn batch(&self) -> VarId {
+        self.vars.ids().next().expect("a kernel should have its batch variable")
+    }
+}

@@ -1,0 +1,364 @@
+//! Builds a [`Kernel`] statement by statement, folding what is known as it goes.
+
+use super::{
+    Argument, ArgumentId, Binary, Comparison, Element, Entries, Index, Kernel, Local, LocalId, Op,
+    Precision, Statement, Table, TableId, Unary, Value, ValueId, Var, VarId, Write,
+};
+use fem_dsl::arena::IndexVec;
+use std::collections::BTreeMap;
+
+/// A kernel under construction.
+pub struct Builder {
+    kernel: Kernel,
+    blocks: Vec<Vec<Statement>>,
+    constants: BTreeMap<u64, ValueId>,
+}
+
+impl Builder {
+    /// An empty kernel for batches of `lanes` cells.
+    pub fn new(name: &str, precision: Precision, lanes: usize) -> Self {
+        let mut vars = IndexVec::new();
+        vars.push(Var { name: "batch".to_owned() });
+        Self {
+            kernel: Kernel {
+                name: name.to_owned(),
+                precision,
+                lanes,
+                arguments: IndexVec::new(),
+                locals: IndexVec::new(),
+                tables: IndexVec::new(),
+                vars,
+                values: IndexVec::new(),
+                active: None,
+                body: Vec::new(),
+            },
+            blocks: vec![Vec::new()],
+            constants: BTreeMap::new(),
+        }
+    }
+
+    /// The finished kernel.
+    pub fn finish(mut self) -> Kernel {
+        assert_eq!(self.blocks.len(), 1, "every loop should be closed");
+        self.kernel.body = self.blocks.pop().unwrap_or_default();
+        self.kernel
+    }
+
+    /// The batch variable.
+    pub fn batch(&self) -> VarId {
+        self.kernel.batch()
+    }
+
+    /// Declares a global array.
+    pub fn argument(&mut self, name: &str, element: Element, written: bool) -> ArgumentId {
+        self.kernel.arguments.push(Argument { name: name.to_owned(), element, written })
+    }
+
+    /// Says which argument holds the number of lanes that write.
+    pub fn set_active(&mut self, argument: ArgumentId) {
+        self.kernel.active = Some(argument);
+    }
+
+    /// Declares a private array.
+    pub fn local(&mut self, name: &str, length: usize) -> LocalId {
+        self.kernel.locals.push(Local { name: name.to_owned(), length })
+    }
+
+    /// Declares a constant table; an equal one is shared.
+    pub fn table(&mut self, name: &str, entries: Entries) -> TableId {
+        if let Some((id, _)) =
+            self.kernel.tables.iter_enumerated().find(|(_, table)| table.entries == entries)
+        {
+            return id;
+        }
+        self.kernel.tables.push(Table { name: name.to_owned(), entries })
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, value: f64) -> ValueId {
+        let value = if value == 0.0 { 0.0 } else { value };
+        if let Some(&id) = self.constants.get(&value.to_bits()) {
+            return id;
+        }
+        let id =
+            self.kernel.values.push(Value { op: Op::Constant(value), varying: false, name: None });
+        self.constants.insert(value.to_bits(), id);
+        id
+    }
+
+    /// The number, where a value is a constant.
+    pub fn known(&self, value: ValueId) -> Option<f64> {
+        match self.kernel.values[value].op {
+            Op::Constant(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Names a value for the reader.
+    pub fn name(&mut self, value: ValueId, name: &str) -> ValueId {
+        let slot = &mut self.kernel.values[value].name;
+        if slot.is_none() {
+            *slot = Some(name.to_owned());
+        }
+        value
+    }
+
+    fn push(&mut self, statement: Statement) {
+        self.blocks.last_mut().expect("a block should be open").push(statement);
+    }
+
+    fn define(&mut self, op: Op) -> ValueId {
+        let varying = match &op {
+            Op::LoadLocal(..) | Op::LoadLanes(..) | Op::Gather { .. } | Op::Broadcast(_) => true,
+            Op::Constant(_) | Op::LoadTable(..) | Op::LoadUniform(..) => false,
+            _ => op.operands().any(|operand| self.kernel.values[operand].varying),
+        };
+        let id = self.kernel.values.push(Value { op, varying, name: None });
+        self.push(Statement::Let(id));
+        id
+    }
+
+    /// `a + b`.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        match (self.known(a), self.known(b)) {
+            (Some(x), Some(y)) => self.constant(x + y),
+            (Some(0.0), _) => b,
+            (_, Some(0.0)) => a,
+            _ => self.define(Op::Binary(Binary::Add, a, b)),
+        }
+    }
+
+    /// `a − b`.
+    pub fn sub(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        match (self.known(a), self.known(b)) {
+            (Some(x), Some(y)) => self.constant(x - y),
+            (Some(0.0), _) => self.unary(Unary::Neg, b),
+            (_, Some(0.0)) => a,
+            _ => self.define(Op::Binary(Binary::Sub, a, b)),
+        }
+    }
+
+    /// `a · b`.
+    pub fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        match (self.known(a), self.known(b)) {
+            (Some(x), Some(y)) => self.constant(x * y),
+            (Some(0.0), _) | (_, Some(0.0)) => self.constant(0.0),
+            (Some(1.0), _) => b,
+            (_, Some(1.0)) => a,
+            (Some(-1.0), _) => self.unary(Unary::Neg, b),
+            (_, Some(-1.0)) => self.unary(Unary::Neg, a),
+            _ => self.define(Op::Binary(Binary::Mul, a, b)),
+        }
+    }
+
+    /// `a · b + c`.
+    pub fn fma(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        match (self.known(a), self.known(b), self.known(c)) {
+            (Some(x), Some(y), _) => {
+                let product = self.constant(x * y);
+                self.add(product, c)
+            }
+            (Some(0.0), _, _) | (_, Some(0.0), _) => c,
+            (_, _, Some(0.0)) => self.mul(a, b),
+            (Some(1.0), _, _) => self.add(b, c),
+            (_, Some(1.0), _) => self.add(a, c),
+            (Some(-1.0), _, _) => self.sub(c, b),
+            (_, Some(-1.0), _) => self.sub(c, a),
+            _ => self.define(Op::Fma(a, b, c)),
+        }
+    }
+
+    /// `c − a · b`.
+    pub fn fma_neg(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        match (self.known(a), self.known(b), self.known(c)) {
+            (Some(x), Some(y), _) => {
+                let product = self.constant(x * y);
+                self.sub(c, product)
+            }
+            (Some(0.0), _, _) | (_, Some(0.0), _) => c,
+            (_, _, Some(0.0)) => {
+                let product = self.mul(a, b);
+                self.unary(Unary::Neg, product)
+            }
+            (Some(1.0), _, _) => self.sub(c, b),
+            (_, Some(1.0), _) => self.sub(c, a),
+            _ => self.define(Op::FmaNeg(a, b, c)),
+        }
+    }
+
+    /// A function of one argument.
+    pub fn unary(&mut self, function: Unary, a: ValueId) -> ValueId {
+        match (function, self.known(a)) {
+            (Unary::Neg, Some(x)) => self.constant(-x),
+            (Unary::Abs, Some(x)) => self.constant(x.abs()),
+            (Unary::Sqrt, Some(x)) if x >= 0.0 => self.constant(x.sqrt()),
+            _ => self.define(Op::Unary(function, a)),
+        }
+    }
+
+    /// A function of two arguments.
+    pub fn binary(&mut self, function: Binary, a: ValueId, b: ValueId) -> ValueId {
+        match function {
+            Binary::Add => self.add(a, b),
+            Binary::Sub => self.sub(a, b),
+            Binary::Mul => self.mul(a, b),
+            Binary::Div => match (self.known(a), self.known(b)) {
+                (Some(x), Some(y)) if y != 0.0 => self.constant(x / y),
+                (_, Some(1.0)) => a,
+                _ => self.define(Op::Binary(Binary::Div, a, b)),
+            },
+            Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max => {
+                self.define(Op::Binary(function, a, b))
+            }
+        }
+    }
+
+    /// `1 / a`.
+    pub fn reciprocal(&mut self, a: ValueId) -> ValueId {
+        match self.known(a) {
+            Some(x) if x != 0.0 => self.constant(1.0 / x),
+            _ => self.define(Op::Reciprocal(a)),
+        }
+    }
+
+    /// A whole power by repeated squaring.
+    pub fn powi(&mut self, base: ValueId, exponent: i32) -> ValueId {
+        let mut result = None;
+        let mut square = base;
+        let mut rest = exponent.unsigned_abs();
+        while rest > 0 {
+            if rest & 1 == 1 {
+                result = Some(match result {
+                    None => square,
+                    Some(value) => self.mul(value, square),
+                });
+            }
+            rest >>= 1;
+            if rest > 0 {
+                square = self.mul(square, square);
+            }
+        }
+        let one = self.constant(1.0);
+        let power = result.unwrap_or(one);
+        if exponent < 0 { self.binary(Binary::Div, one, power) } else { power }
+    }
+
+    /// A comparison.
+    pub fn compare(&mut self, comparison: Comparison, a: ValueId, b: ValueId) -> ValueId {
+        self.define(Op::Compare(comparison, a, b))
+    }
+
+    /// Both truth values.
+    pub fn and(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.define(Op::And(a, b))
+    }
+
+    /// Either truth value.
+    pub fn or(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.define(Op::Or(a, b))
+    }
+
+    /// The opposite truth value.
+    pub fn not(&mut self, a: ValueId) -> ValueId {
+        self.define(Op::Not(a))
+    }
+
+    /// `a` where `condition` holds, else `b`.
+    pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        self.define(Op::Select(condition, a, b))
+    }
+
+    /// An entry of a local array.
+    pub fn load(&mut self, local: LocalId, index: Index) -> ValueId {
+        self.define(Op::LoadLocal(local, index))
+    }
+
+    /// An entry of a table; a known entry is a constant.
+    pub fn load_table(&mut self, table: TableId, index: Index) -> ValueId {
+        if let (Entries::Real(entries), Some(at)) =
+            (&self.kernel.tables[table].entries, index.known())
+        {
+            let number = entries[at];
+            return self.constant(number);
+        }
+        self.define(Op::LoadTable(table, index))
+    }
+
+    /// Element `index` of a global array, uniform.
+    pub fn load_uniform(&mut self, argument: ArgumentId, index: Index) -> ValueId {
+        self.define(Op::LoadUniform(argument, index))
+    }
+
+    /// Element `index · lanes + lane` of a global array.
+    pub fn load_lanes(&mut self, argument: ArgumentId, index: Index) -> ValueId {
+        self.define(Op::LoadLanes(argument, index))
+    }
+
+    /// An indexed read; see [`Op::Gather`].
+    pub fn gather(
+        &mut self,
+        source: ArgumentId,
+        map: ArgumentId,
+        at: Index,
+        (scale, offset): (usize, usize),
+        masked: bool,
+    ) -> ValueId {
+        self.define(Op::Gather { source, map, at, scale, offset, masked })
+    }
+
+    /// Writes an entry of a local array.
+    pub fn store(&mut self, local: LocalId, index: Index, value: ValueId) {
+        self.push(Statement::StoreLocal(local, index, value));
+    }
+
+    /// Writes element `index · lanes + lane` of a global array.
+    pub fn store_lanes(&mut self, argument: ArgumentId, index: Index, value: ValueId) {
+        self.push(Statement::StoreLanes(argument, index, value));
+    }
+
+    /// An indexed write; see [`Statement::Scatter`].
+    pub fn scatter(
+        &mut self,
+        target: ArgumentId,
+        map: ArgumentId,
+        at: Index,
+        (scale, offset): (usize, usize),
+        masked: bool,
+        value: ValueId,
+    ) {
+        let write = Write::LaneSerial;
+        self.push(Statement::Scatter { target, map, at, scale, offset, masked, value, write });
+    }
+
+    /// Appends any other statement.
+    pub fn statement(&mut self, statement: Statement) {
+        self.push(statement);
+    }
+
+    /// A comment for the reader.
+    pub fn comment(&mut self, text: &str) {
+        self.push(Statement::Comment(text.to_owned()));
+    }
+
+    /// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or
+    /// there is but one.
+    pub fn repeat(
+        &mut self,
+        name: &str,
+        extent: usize,
+        unroll: bool,
+        mut body: impl FnMut(&mut Self, Index),
+    ) {
+        if unroll || extent == 1 {
+            for number in 0..extent {
+                body(self, Index::from(number));
+            }
+            return;
+        }
+        let var = self.kernel.vars.push(Var { name: name.to_owned() });
+        self.blocks.push(Vec::new());
+        body(self, Index::from(var));
+        let body = self.blocks.pop().expect("the loop's block should be open");
+        self.push(Statement::For { var, extent, body });
+    }
+}

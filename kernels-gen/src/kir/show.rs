@@ -1,0 +1,160 @@
+//! The textual form of a kernel, as `wf emit --stage kir` prints it.
+
+use super::{Entries, Index, Kernel, Op, Statement, ValueId, Write};
+use fem_dsl::arena::Id;
+use std::fmt;
+
+struct Shown<'a>(&'a Kernel, &'a Index);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(kernel, index) = self;
+        let mut first = true;
+        for &(var, factor) in &index.terms {
+            if !first {
+                write!(f, " + ")?;
+            }
+            first = false;
+            let name = format!("{}.{}", kernel.vars[var].name, var.index());
+            if factor == 1 { write!(f, "{name}")? } else { write!(f, "{factor}*{name}")? }
+        }
+        match (first, index.constant) {
+            (true, constant) => write!(f, "{constant}"),
+            (false, 0) => Ok(()),
+            (false, constant) => write!(f, " + {constant}"),
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
+        for (id, argument) in self.arguments.iter_enumerated() {
+            let access = if argument.written { "inout" } else { "in" };
+            let mark = if self.active == Some(id) { " (active lanes)" } else { "" };
+            writeln!(f, "  {access} {id} {}: {:?}{mark}", argument.name, argument.element)?;
+        }
+        for (id, local) in self.locals.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", local.name, local.length)?;
+        }
+        for (id, table) in self.tables.iter_enumerated() {
+            let (kind, length) = match &table.entries {
+                Entries::Real(entries) => ("real", entries.len()),
+                Entries::Position(entries) => ("position", entries.len()),
+            };
+            writeln!(f, "  {id} {}: {kind}[{length}]", table.name)?;
+        }
+        show_block(self, &self.body, 1, f)
+    }
+}
+
+fn show_block(
+    kernel: &Kernel,
+    body: &[Statement],
+    depth: usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let at = |index| Shown(kernel, index);
+    let indent = "  ".repeat(depth);
+    for statement in body {
+        write!(f, "{indent}")?;
+        match statement {
+            Statement::Let(value) => show_let(kernel, *value, f)?,
+            Statement::StoreLocal(local, index, value) => {
+                writeln!(f, "{local}[{}] = {value}", at(index))?;
+            }
+            Statement::StoreLanes(argument, index, value) => {
+                writeln!(f, "{argument}[{}, lane] = {value}", at(index))?;
+            }
+            Statement::For { var, extent, body } => {
+                writeln!(f, "for {}.{} < {extent}", kernel.vars[*var].name, var.index())?;
+                show_block(kernel, body, depth + 1, f)?;
+            }
+            Statement::Scatter { target, map, at: place, scale, offset, masked, value, write } => {
+                let place = at(place);
+                let verb = verb(*write);
+                let mask = if *masked { " masked" } else { "" };
+                writeln!(
+                    f,
+                    "{target}[{map}[{place}, lane] * {scale} + {offset}] {verb} {value}{mask}"
+                )?;
+            }
+            Statement::GatherRun { source, map, at: place, local, positions, first, length } => {
+                let place = at(place);
+                writeln!(
+                    f,
+                    "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane]..]"
+                )?;
+            }
+            Statement::ScatterRun {
+                target,
+                map,
+                at: place,
+                local,
+                positions,
+                first,
+                length,
+                write,
+            } => {
+                let place = at(place);
+                let verb = verb(*write);
+                writeln!(
+                    f,
+                    "{target}[{map}[{place}, lane]..] {verb} {local}[{positions}[{first}..+{length}]]"
+                )?;
+            }
+            Statement::Prefetch(argument, index) => {
+                writeln!(f, "prefetch {argument}[{}]", at(index))?;
+            }
+            Statement::Comment(text) => writeln!(f, "// {text}")?,
+        }
+    }
+    Ok(())
+}
+
+fn verb(write: Write) -> &'static str {
+    match write {
+        Write::LaneSerial => "+= (lane-serial)",
+        Write::Exclusive => "= (exclusive)",
+    }
+}
+
+fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let value = &kernel.values[id];
+    let kind = if value.varying { "" } else { " uniform" };
+    let operand = |operand: ValueId| match kernel.values[operand].op {
+        Op::Constant(number) => format!("{number}"),
+        _ => operand.to_string(),
+    };
+    write!(f, "{id}{kind} = ")?;
+    match &value.op {
+        Op::LoadLocal(local, index) => write!(f, "{local}[{}]", Shown(kernel, index))?,
+        Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
+        Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,
+        Op::LoadLanes(argument, index) => write!(f, "{argument}[{}, lane]", Shown(kernel, index))?,
+        Op::Gather { source, map, at, scale, offset, masked } => {
+            let mask = if *masked { " masked" } else { "" };
+            let place = Shown(kernel, at);
+            write!(f, "{source}[{map}[{place}, lane] * {scale} + {offset}]{mask}")?;
+        }
+        Op::Unary(function, _) => write!(f, "{function:?}")?,
+        Op::Binary(function, ..) => write!(f, "{function:?}")?,
+        Op::Compare(comparison, ..) => write!(f, "{comparison:?}")?,
+        Op::Constant(number) => write!(f, "{number}")?,
+        Op::Fma(..) => write!(f, "Fma")?,
+        Op::FmaNeg(..) => write!(f, "FmaNeg")?,
+        Op::Reciprocal(_) => write!(f, "Reciprocal")?,
+        Op::And(..) => write!(f, "And")?,
+        Op::Or(..) => write!(f, "Or")?,
+        Op::Not(_) => write!(f, "Not")?,
+        Op::Select(..) => write!(f, "Select")?,
+        Op::Broadcast(_) => write!(f, "Broadcast")?,
+    }
+    for item in value.op.operands() {
+        write!(f, " {}", operand(item))?;
+    }
+    match &value.name {
+        Some(name) => writeln!(f, "  // {name}"),
+        None => writeln!(f),
+    }
+}

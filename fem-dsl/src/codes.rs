@@ -1,0 +1,194 @@
+//! The codes of all diagnostics, each with its page.
+//!
+//! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings,
+//! E09xx parts of the language that this version reads but does not build yet. A page is a file
+//! of `codes/`: a wrong example, why it is wrong, and the example put right; `wf explain E0203`
+//! prints it.
+
+macro_rules! codes {
+    ($($(#[$meta:meta])* $name:ident = $id:literal,)*) => {
+        /// What a diagnostic is about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $($(#[$meta])* $name,)*
+        }
+
+        impl Code {
+            /// All codes, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The code as it is shown: `E0203`.
+            pub const fn id(self) -> &'static str {
+                match self {
+                    $(Self::$name => $id,)*
+                }
+            }
+
+            /// Its page, in Markdown.
+            pub const fn page(self) -> &'static str {
+                match self {
+                    $(Self::$name => include_str!(concat!("codes/", $id, ".md")),)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Something else was expected here.
+    UnexpectedToken = "E0101",
+    /// A character that the language does not use.
+    UnknownCharacter = "E0102",
+    /// A number that is not written as the language writes numbers.
+    MalformedNumber = "E0103",
+    /// A string that is not closed on its line, has a backslash, or has no space before it.
+    MalformedString = "E0104",
+    /// A block comment without an end.
+    UnclosedComment = "E0105",
+    /// A bracket without its partner.
+    UnmatchedBracket = "E0106",
+    /// Brackets or `else if` nested more than 128 deep.
+    NestedTooDeeply = "E0107",
+    /// A reserved word used as a name.
+    ReservedWord = "E0108",
+    /// `a < b < c`.
+    ChainedComparison = "E0109",
+    /// The file is longer than 1 MiB.
+    FileTooLarge = "E0110",
+    /// The file is not UTF-8.
+    NotUtf8 = "E0111",
+    /// A documentation comment before nothing.
+    StrayDocumentation = "E0112",
+    /// `if` without `else`.
+    MissingElse = "E0113",
+    /// A number above the largest f64.
+    NumberTooLarge = "E0114",
+    /// Too many errors to go on.
+    TooManyErrors = "E0115",
+
+    /// A name that nothing declares.
+    UnknownName = "E0201",
+    /// Operands whose shapes do not go together.
+    ShapeMismatch = "E0202",
+    /// A row, parameter or value of another shape than its place demands.
+    WrongShape = "E0203",
+    /// A wrong number of arguments.
+    WrongArgumentCount = "E0204",
+    /// An index that is not a whole number in range, or not one for each dimension.
+    BadIndex = "E0205",
+    /// Two declarations of one name.
+    DuplicateName = "E0206",
+    /// A name that is defined by itself.
+    Cycle = "E0207",
+    /// A derivative that does not exist or is not supplied at a point.
+    NoDerivative = "E0208",
+    /// A comparison outside a condition, or a number used as one.
+    NotACondition = "E0209",
+    /// A function used as a value, or a value used as a function.
+    NotAFunction = "E0210",
+    /// A name that exists but not in this place.
+    NotAvailableHere = "E0211",
+    /// Rows of a matrix of different lengths, or an empty array.
+    RaggedArray = "E0212",
+    /// An argument of another shape than the function takes.
+    WrongArgumentShape = "E0213",
+
+    /// A form without an unknown.
+    NoField = "E0301",
+    /// A field without any row.
+    MissingRow = "E0302",
+    /// A row given twice.
+    DuplicateRow = "E0303",
+    /// More than one of the three ways in a region.
+    MixedWays = "E0304",
+    /// A residual that is not linear in its tests.
+    NotLinear = "E0305",
+    /// A space whose degree is out of range.
+    BadDegree = "E0306",
+    /// A parameter whose default is not a finite number.
+    NotFinite = "E0307",
+    /// Two forms or two problems of one name.
+    DuplicateDeclaration = "E0308",
+    /// A number of components that is out of range.
+    BadComponentCount = "E0309",
+
+    /// A problem that solves a form which is not there.
+    UnknownForm = "E0401",
+    /// A problem that lacks something it needs.
+    MissingSetting = "E0402",
+    /// A mesh generator that does not exist.
+    UnknownGenerator = "E0403",
+    /// An argument that does not exist, is given twice, or is missing.
+    BadArgument = "E0404",
+    /// A value out of its range or of the wrong kind.
+    BadValue = "E0405",
+    /// An item given twice.
+    DuplicateItem = "E0406",
+    /// A solver that does not exist.
+    UnknownSolver = "E0407",
+    /// A name in a problem that its form does not have.
+    NotInForm = "E0408",
+    /// A mesh of a dimension for which the form does not hold.
+    WrongDimension = "E0409",
+    /// A condition without a value, and no known solution to take it from.
+    NoKnownSolution = "E0410",
+    /// A problem that is not in the file.
+    UnknownProblem = "E0411",
+
+    /// Regions of the boundary come later.
+    LaterBoundary = "E0901",
+    /// Several fields come later.
+    LaterSeveralFields = "E0902",
+    /// `test` and `residual` come later.
+    LaterWeakForm = "E0903",
+    /// `energy` comes later.
+    LaterEnergy = "E0904",
+    /// `manufactured` comes later.
+    LaterManufactured = "E0905",
+    /// `mean` comes later.
+    LaterMean = "E0906",
+    /// `adapt` comes later.
+    LaterAdapt = "E0907",
+    /// This solver comes later.
+    LaterSolver = "E0908",
+    /// This space comes later.
+    LaterSpace = "E0909",
+    /// This word is kept for later.
+    LaterWord = "E0910",
+}
+
+impl Code {
+    /// The code with this id, whatever its case: `E0203`, `e0203`.
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.id().eq_ignore_ascii_case(id))
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_unique_and_ordered() {
+        assert!(Code::ALL.windows(2).all(|pair| pair[0].id() < pair[1].id()));
+        assert_eq!(Code::from_id("e0203"), Some(Code::WrongShape));
+        assert_eq!(Code::from_id("E9999"), None);
+    }
+
+    #[test]
+    fn each_page_has_its_parts() {
+        for code in Code::ALL {
+            let page = code.page();
+            assert!(page.starts_with(&format!("# {}: ", code.id())), "{code}: title");
+            assert!(page.contains("\n\nWrong:\n\n```"), "{code}: wrong example");
+            assert!(page.contains("\n\nWhy: "), "{code}: why");
+            assert!(page.contains("\n\nRight:\n\n```"), "{code}: right example");
+        }
+    }
+}

@@ -1,1 +1,4 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
+
+pub mod solve;
+pub mod vector;

@@ -1,0 +1,303 @@
+//! Linear and nonlinear solvers.
+//!
+//! A solver sees a [`LinearOperator`] and [`Vector`]s, never a mesh, a kernel or a backend. Unknowns
+//! with an essential condition stay in the vectors: an operator's row of such an unknown is the
+//! identity, so that a residual that is 0 there leaves it alone.
+//!
+//! What goes wrong in the numbers is no error of the program: it is the [`Outcome`] in the
+//! [`Report`], and [`Report::converged`] turns it into a [`SolveError`] where only success will do.
+
+mod cg;
+mod gmres;
+mod newton;
+#[cfg(test)]
+mod tests;
+
+pub use cg::{CgSettings, cg};
+pub use gmres::{GmresSettings, gmres};
+pub use newton::{
+    Forcing, InnerSolver, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
+};
+
+use crate::vector::Vector;
+
+/// An operator that could not be applied (a kernel failed to launch, a device was lost).
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct OperatorError {
+    message: String,
+}
+
+impl OperatorError {
+    /// An error with this message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+/// y = A x.
+pub trait LinearOperator {
+    /// The number of unknowns.
+    fn size(&self) -> usize;
+
+    /// y = A x. All of `y` is written.
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
+
+    /// y = A x and x·y, for operators that can form the product on the way.
+    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<f64, OperatorError> {
+        self.apply(x, y)?;
+        Ok(x.dot(y))
+    }
+}
+
+/// An approximation of A⁻¹.
+#[derive(Clone, Copy, Default)]
+pub enum Preconditioner<'a> {
+    /// None.
+    #[default]
+    Identity,
+    /// The inverse of A's diagonal, as entries.
+    Jacobi(&'a Vector),
+    /// Any operator; symmetric and positive definite for [`cg`].
+    Operator(&'a dyn LinearOperator),
+}
+
+impl<'a> Preconditioner<'a> {
+    /// z = M⁻¹ r.
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        match self {
+            Self::Identity => z.copy_from(r),
+            Self::Jacobi(inverse) => {
+                z.copy_from(r);
+                z.multiply(inverse);
+            }
+            Self::Operator(operator) => operator.apply(r, z)?,
+        }
+        Ok(())
+    }
+
+    /// The inverse diagonal, where that is all there is.
+    fn inverse_diagonal(&self) -> Option<&'a Vector> {
+        match self {
+            Self::Jacobi(inverse) => Some(inverse),
+            Self::Identity | Self::Operator(_) => None,
+        }
+    }
+}
+
+/// Why a solver stopped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// The residual is below the tolerance.
+    Converged,
+    /// The limit of iterations was reached.
+    IterationLimit,
+    /// The residual no longer falls: the tolerance lies below what the precision allows, or the
+    /// problem is singular.
+    Stagnated,
+    /// A direction with pᵀAp ≤ 0, or rᵀM⁻¹r ≤ 0: the operator or the preconditioner is not positive
+    /// definite.
+    Indefinite {
+        /// pᵀAp (or rᵀM⁻¹r).
+        curvature: f64,
+    },
+    /// A number that is not finite appeared.
+    NotFinite,
+    /// The residual grew beyond bounds.
+    Diverged,
+    /// No step along the search direction reduces the residual.
+    LineSearchFailed,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+/// How a solve went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The solver's name.
+    pub solver: &'static str,
+    /// Why it stopped.
+    pub outcome: Outcome,
+    /// Iterations done.
+    pub iterations: usize,
+    /// ‖r‖ at the start and after each iteration.
+    pub history: Vec<f64>,
+    /// The residual norm that was asked for.
+    pub target: f64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+impl Report {
+    /// The last residual norm.
+    pub fn residual(&self) -> f64 {
+        self.history.last().copied().unwrap_or(0.0)
+    }
+
+    /// The report of a solve that converged, or an error that says why it did not.
+    pub fn converged(self) -> Result<Self, SolveError> {
+        let (solver, iterations, residual, target) =
+            (self.solver, self.iterations, self.residual(), self.target);
+        Err(match self.outcome {
+            Outcome::Converged => return Ok(self),
+            Outcome::IterationLimit => {
+                SolveError::IterationLimit { solver, iterations, residual, target }
+            }
+            Outcome::Stagnated => SolveError::Stagnated { solver, iterations, residual, target },
+            Outcome::Indefinite { curvature } => {
+                SolveError::Indefinite { solver, iterations, curvature }
+            }
+            Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
+            Outcome::Diverged => SolveError::Diverged { solver, iterations, residual },
+            Outcome::LineSearchFailed => {
+                SolveError::LineSearchFailed { solver, iterations, residual, target }
+            }
+            Outcome::Cancelled => SolveError::Cancelled { solver, iterations },
+        })
+    }
+}
+
+/// A solve that gave no solution.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveError {
+    /// See [`Outcome::IterationLimit`].
+    #[error(
+        "{solver} did not converge in {iterations} iterations: the residual is {residual:.3e}, \
+         {target:.3e} was asked for"
+    )]
+    IterationLimit {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// The last residual norm.
+        residual: f64,
+        /// The norm that was asked for.
+        target: f64,
+    },
+    /// See [`Outcome::Stagnated`].
+    #[error(
+        "{solver} stagnated after {iterations} iterations at a residual of {residual:.3e}, \
+         {target:.3e} was asked for: the problem may be singular (too few essential conditions), \
+         or the tolerance too small for the precision"
+    )]
+    Stagnated {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// The last residual norm.
+        residual: f64,
+        /// The norm that was asked for.
+        target: f64,
+    },
+    /// See [`Outcome::Indefinite`].
+    #[error(
+        "{solver} found a direction of curvature {curvature:.3e} in iteration {iterations}: the \
+         operator is not positive definite; use gmres, or check the signs of the form"
+    )]
+    Indefinite {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// pᵀAp.
+        curvature: f64,
+    },
+    /// See [`Outcome::NotFinite`].
+    #[error(
+        "{solver} met a number that is not finite in iteration {iterations}: check the form for \
+         a division by zero, a logarithm or a root of a negative number"
+    )]
+    NotFinite {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+    },
+    /// See [`Outcome::Diverged`].
+    #[error("{solver} diverged: the residual is {residual:.3e} after {iterations} iterations")]
+    Diverged {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// The last residual norm.
+        residual: f64,
+    },
+    /// See [`Outcome::LineSearchFailed`].
+    #[error(
+        "{solver}: no step reduces the residual of {residual:.3e} after {iterations} iterations \
+         ({target:.3e} was asked for); start closer to the solution, or raise the tolerance"
+    )]
+    LineSearchFailed {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// The last residual norm.
+        residual: f64,
+        /// The norm that was asked for.
+        target: f64,
+    },
+    /// See [`Outcome::Cancelled`].
+    #[error("{solver} was stopped after {iterations} iterations")]
+    Cancelled {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+    },
+    /// The operator could not be applied.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+}
+
+/// What a solver tells while it works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Iterations done.
+    pub iteration: usize,
+    /// The current residual norm.
+    pub residual: f64,
+    /// The norm that is asked for.
+    pub target: f64,
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Continue {
+    /// Go on.
+    Yes,
+    /// Stop here.
+    No,
+}
+
+/// Called after each iteration.
+pub type Observer<'a> = &'a mut dyn FnMut(Progress) -> Continue;
+
+/// An observer that does nothing.
+pub fn silent(_: Progress) -> Continue {
+    Continue::Yes
+}
+
+/// A system R(u) = 0 with its derivative.
+pub trait NonlinearSystem {
+    /// The number of unknowns.
+    fn size(&self) -> usize;
+
+    /// r = R(u), 0 in the rows of constrained unknowns.
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Makes `u` the state at which [`NonlinearSystem::jacobian`] is taken.
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError>;
+
+    /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.
+    fn jacobian(&self) -> &dyn LinearOperator;
+
+    /// The diagonal of J(u); 1 for constrained unknowns.
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Whether J is symmetric, so that [`cg`] may be tried.
+    fn symmetric(&self) -> bool;
+}

@@ -1,0 +1,190 @@
+//! The preconditioned conjugate gradient method (Hestenes and Stiefel) for symmetric positive
+//! definite operators.
+//!
+//! Beside the operator an iteration is one dot product and two fused passes: x += α p, r −= α q
+//! with both products of r; and p = M⁻¹r + β p.
+
+use super::{
+    Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
+};
+use crate::vector::Vector;
+use std::time::Instant;
+
+/// Iterations without a new smallest residual after which the method counts as stagnated.
+const PATIENCE: usize = 2000;
+
+/// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CgSettings {
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Limit of iterations.
+    pub max_iterations: usize,
+}
+
+impl Default for CgSettings {
+    fn default() -> Self {
+        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000 }
+    }
+}
+
+/// Solves A x = b from the given `x`.
+///
+/// The residual that the recurrence carries drifts from the true one. Where the tolerance is near
+/// the precision of the vectors, convergence is therefore checked with the true residual, and the
+/// method starts again from it where that is still too large.
+pub fn cg(
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    preconditioner: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    let start = Instant::now();
+    let mut history = Vec::new();
+    let (outcome, target) = iterate(a, b, x, preconditioner, settings, observe, &mut history)?;
+    Ok(Report {
+        solver: "cg",
+        outcome,
+        iterations: history.len() - 1,
+        history,
+        target,
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// The vectors of the method beside x.
+struct Work {
+    /// Residual.
+    r: Vector,
+    /// Direction.
+    p: Vector,
+    /// A p.
+    q: Vector,
+    /// M⁻¹ r, where M is an operator.
+    z: Option<Vector>,
+}
+
+impl Work {
+    /// r = b − A x.
+    fn true_residual(
+        &mut self,
+        a: &dyn LinearOperator,
+        b: &Vector,
+        x: &Vector,
+    ) -> Result<f64, OperatorError> {
+        a.apply(x, &mut self.r)?;
+        self.r.axpby(1.0, b, -1.0);
+        Ok(self.r.norm())
+    }
+
+    /// p = M⁻¹ r; gives r·p.
+    fn restart(&mut self, preconditioner: Preconditioner<'_>) -> Result<f64, OperatorError> {
+        preconditioner.apply(&self.r, &mut self.p)?;
+        Ok(self.r.dot(&self.p))
+    }
+
+    /// p = M⁻¹ r + β p.
+    fn advance(&mut self, beta: f64, preconditioner: Preconditioner<'_>) {
+        match &self.z {
+            Some(z) => self.p.axpby(1.0, z, beta),
+            None => self.p.advance(beta, &self.r, preconditioner.inverse_diagonal()),
+        }
+    }
+}
+
+fn iterate(
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    preconditioner: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+    history: &mut Vec<f64>,
+) -> Result<(Outcome, f64), OperatorError> {
+    let mut work = Work {
+        r: b.like(),
+        p: b.like(),
+        q: b.like(),
+        z: matches!(preconditioner, Preconditioner::Operator(_)).then(|| b.like()),
+    };
+    let scale = b.norm();
+    let target = (settings.rtol * scale).max(settings.atol);
+    if scale == 0.0 {
+        x.fill(0.0);
+        history.push(0.0);
+        return Ok((Outcome::Converged, target));
+    }
+    let verify = target < b.precision().epsilon().sqrt() * scale;
+    let mut norm = work.true_residual(a, b, x)?;
+    history.push(norm);
+    if !norm.is_finite() || !scale.is_finite() {
+        return Ok((Outcome::NotFinite, target));
+    }
+    if norm <= target {
+        return Ok((Outcome::Converged, target));
+    }
+    let mut rz = work.restart(preconditioner)?;
+    let (mut best, mut best_at, mut last_true) = (norm, 0, f64::INFINITY);
+    for iteration in 1..=settings.max_iterations {
+        if rz <= 0.0 {
+            return Ok((Outcome::Indefinite { curvature: rz }, target));
+        }
+        let curvature = a.apply_dot(&work.p, &mut work.q)?;
+        if !curvature.is_finite() || !rz.is_finite() {
+            return Ok((Outcome::NotFinite, target));
+        }
+        if curvature <= 0.0 {
+            return Ok((Outcome::Indefinite { curvature }, target));
+        }
+        let (square, weighted) = x.step(
+            rz / curvature,
+            &work.p,
+            &mut work.r,
+            &work.q,
+            preconditioner.inverse_diagonal(),
+        );
+        norm = square.sqrt();
+        let mut restart = false;
+        if norm <= target && verify {
+            norm = work.true_residual(a, b, x)?;
+            restart = norm > target;
+        }
+        history.push(norm);
+        if !norm.is_finite() {
+            return Ok((Outcome::NotFinite, target));
+        }
+        if norm <= target {
+            return Ok((Outcome::Converged, target));
+        }
+        if observe(Progress { iteration, residual: norm, target }) == Continue::No {
+            return Ok((Outcome::Cancelled, target));
+        }
+        if restart {
+            if norm > 0.5 * last_true {
+                return Ok((Outcome::Stagnated, target));
+            }
+            last_true = norm;
+            rz = work.restart(preconditioner)?;
+            continue;
+        }
+        if norm < best {
+            (best, best_at) = (norm, iteration);
+        } else if iteration - best_at >= PATIENCE {
+            return Ok((Outcome::Stagnated, target));
+        }
+        let next = match &mut work.z {
+            Some(z) => {
+                preconditioner.apply(&work.r, z)?;
+                work.r.dot(z)
+            }
+            None => weighted,
+        };
+        work.advance(next / rz, preconditioner);
+        rz = next;
+    }
+    Ok((Outcome::IterationLimit, target))
+}

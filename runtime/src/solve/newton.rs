@@ -1,0 +1,417 @@
+//! Newton's method with an inexact Krylov solver and a line search: R(u) = 0.
+//!
+//! Each step solves J(u) δ = −R(u) to ‖J δ + R‖ ≤ η‖R‖ and goes u ← u + λ δ with the largest λ ≤ 1,
+//! found by backtracking, for which ‖R(u + λ δ)‖ ≤ (1 − 10⁻⁴ λ)‖R(u)‖. The forcing term η follows
+//! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
+
+use super::{
+    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, Observer, OperatorError,
+    Outcome, Preconditioner, Progress, Report, cg, gmres,
+};
+use crate::vector::Vector;
+use std::time::Instant;
+
+/// Part of the predicted decrease that a step must reach.
+const SUFFICIENT: f64 = 1e-4;
+/// The smallest λ tried.
+const SMALLEST_STEP: f64 = 1e-8;
+/// Growth of the residual that counts as divergence where there is no line search.
+const DIVERGENCE: f64 = 1e6;
+
+/// How well each linear system is solved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Forcing {
+    /// The same relative tolerance in every step.
+    Fixed(f64),
+    /// Eisenstat and Walker's second choice: η = γ (‖R_k‖/‖R_{k−1}‖)^α, at most `largest`.
+    EisenstatWalker {
+        /// η of the first step.
+        first: f64,
+        /// Upper bound.
+        largest: f64,
+        /// γ.
+        gamma: f64,
+        /// α.
+        alpha: f64,
+    },
+}
+
+impl Default for Forcing {
+    fn default() -> Self {
+        Self::EisenstatWalker { first: 0.1, largest: 0.5, gamma: 0.9, alpha: 2.0 }
+    }
+}
+
+impl Forcing {
+    /// η of the next step. The last step is never solved far beyond what is asked for.
+    fn next(self, previous: Option<(f64, f64)>, norm: f64, target: f64) -> f64 {
+        match (self, previous) {
+            (Self::Fixed(eta), _) => eta,
+            (Self::EisenstatWalker { first, largest, .. }, None) => {
+                first.min(largest).max(0.5 * target / norm)
+            }
+            (Self::EisenstatWalker { largest, gamma, alpha, .. }, Some((eta, before))) => {
+                let mut next = gamma * (norm / before).powf(alpha);
+                let guard = gamma * eta.powf(alpha);
+                if guard > 0.1 {
+                    next = next.max(guard);
+                }
+                next.max(0.5 * target / norm).min(largest)
+            }
+        }
+    }
+}
+
+/// The linear solver of each step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InnerSolver {
+    /// [`cg`] where J is symmetric, [`gmres`] from the first direction of negative curvature on.
+    #[default]
+    Automatic,
+    /// Always [`cg`].
+    Cg,
+    /// Always [`gmres`].
+    Gmres,
+}
+
+/// When to stop, and how to go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewtonSettings {
+    /// Stop at ‖R‖ ≤ rtol·‖R(u₀)‖.
+    pub rtol: f64,
+    /// Stop at ‖R‖ ≤ atol.
+    pub atol: f64,
+    /// Limit of steps.
+    pub max_iterations: usize,
+    /// Limit of iterations of each linear solve.
+    pub max_inner: usize,
+    /// Tolerance of the linear solves.
+    pub forcing: Forcing,
+    /// The linear solver.
+    pub inner: InnerSolver,
+    /// Iterations of a GMRES cycle.
+    pub restart: usize,
+    /// Whether steps are shortened until they reduce ‖R‖.
+    pub line_search: bool,
+}
+
+impl Default for NewtonSettings {
+    fn default() -> Self {
+        Self {
+            rtol: 1e-10,
+            atol: 0.0,
+            max_iterations: 50,
+            max_inner: 10_000,
+            forcing: Forcing::default(),
+            inner: InnerSolver::default(),
+            restart: 50,
+            line_search: true,
+        }
+    }
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewtonStep {
+    /// ‖R‖ before the step.
+    pub residual: f64,
+    /// η.
+    pub forcing: f64,
+    /// The linear solver that gave the direction.
+    pub solver: &'static str,
+    /// Its iterations.
+    pub inner_iterations: usize,
+    /// How it ended.
+    pub inner_outcome: Outcome,
+    /// λ.
+    pub damping: f64,
+    /// How often λ was reduced.
+    pub backtracks: usize,
+}
+
+/// How a nonlinear solve went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewtonReport {
+    /// Outcome, steps as iterations, and ‖R‖ as history.
+    pub report: Report,
+    /// The steps.
+    pub steps: Vec<NewtonStep>,
+}
+
+impl NewtonReport {
+    /// Linear iterations of all steps.
+    pub fn inner_iterations(&self) -> usize {
+        self.steps.iter().map(|step| step.inner_iterations).sum()
+    }
+}
+
+/// Solves R(u) = 0 from the given `u`, whose constrained unknowns have their values already.
+/// `observe` is called with (step, ‖R‖) after each step, `observe_inner` after each linear iteration.
+pub fn newton(
+    system: &mut dyn NonlinearSystem,
+    u: &mut Vector,
+    settings: NewtonSettings,
+    observe: Observer<'_>,
+    observe_inner: Observer<'_>,
+) -> Result<NewtonReport, OperatorError> {
+    let start = Instant::now();
+    let mut state = State::new(system, u, settings)?;
+    let outcome = loop {
+        if let Some(outcome) = state.finished() {
+            break outcome;
+        }
+        if let Some(outcome) = state.step(system, u, observe_inner)? {
+            break outcome;
+        }
+        let progress =
+            Progress { iteration: state.steps.len(), residual: state.norm, target: state.target };
+        if observe(progress) == Continue::No {
+            break Outcome::Cancelled;
+        }
+    };
+    let report = Report {
+        solver: "newton",
+        outcome,
+        iterations: state.steps.len(),
+        history: state.history,
+        target: state.target,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    Ok(NewtonReport { report, steps: state.steps })
+}
+
+/// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve.
+pub fn solve_affine(
+    system: &mut dyn NonlinearSystem,
+    u: &mut Vector,
+    settings: CgSettings,
+    inner: InnerSolver,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    let start = Instant::now();
+    let mut r = u.like();
+    system.residual(u, &mut r)?;
+    r.scale(-1.0);
+    let mut direction = Direction::new(system, u, inner, 100)?;
+    let mut report = direction.solve(system, u, &r, settings, observe)?;
+    if report.outcome != Outcome::NotFinite {
+        u.axpy(1.0, &direction.delta);
+    }
+    report.seconds = start.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// The linear solve of a step.
+struct Direction {
+    delta: Vector,
+    inverse: Vector,
+    use_cg: bool,
+    fall_back: bool,
+    restart: usize,
+}
+
+impl Direction {
+    fn new(
+        system: &dyn NonlinearSystem,
+        u: &Vector,
+        inner: InnerSolver,
+        restart: usize,
+    ) -> Result<Self, OperatorError> {
+        let use_cg = match inner {
+            InnerSolver::Automatic => system.symmetric(),
+            InnerSolver::Cg => true,
+            InnerSolver::Gmres => false,
+        };
+        let fall_back = inner == InnerSolver::Automatic;
+        Ok(Self { delta: u.like(), inverse: u.like(), use_cg, fall_back, restart })
+    }
+
+    /// J(u) δ = `rhs`, from δ = 0.
+    fn solve(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &Vector,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        system.linearise(u)?;
+        system.diagonal(&mut self.inverse)?;
+        self.inverse.invert();
+        if self.use_cg {
+            self.delta.fill(0.0);
+            let jacobi = Preconditioner::Jacobi(&self.inverse);
+            let report =
+                cg(system.jacobian(), rhs, &mut self.delta, jacobi, settings, &mut *observe)?;
+            if !(self.fall_back && matches!(report.outcome, Outcome::Indefinite { .. })) {
+                return Ok(report);
+            }
+            self.use_cg = false;
+        }
+        self.gmres(system.jacobian(), rhs, settings, observe)
+    }
+
+    /// An indefinite J may have zeros on its diagonal, or entries of either sign: |D| is used, and 1
+    /// for 0.
+    fn gmres(
+        &mut self,
+        jacobian: &dyn LinearOperator,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        self.inverse.make_positive();
+        self.delta.fill(0.0);
+        let settings = GmresSettings {
+            rtol: settings.rtol,
+            atol: settings.atol,
+            max_iterations: settings.max_iterations,
+            restart: self.restart,
+        };
+        let jacobi = Preconditioner::Jacobi(&self.inverse);
+        gmres(jacobian, rhs, &mut self.delta, jacobi, settings, observe)
+    }
+}
+
+/// The state between steps.
+struct State {
+    settings: NewtonSettings,
+    direction: Direction,
+    /// R(u).
+    r: Vector,
+    /// u + λ δ and R there.
+    trial: Vector,
+    trial_r: Vector,
+    norm: f64,
+    target: f64,
+    /// (η, ‖R‖) of the step before.
+    previous: Option<(f64, f64)>,
+    history: Vec<f64>,
+    steps: Vec<NewtonStep>,
+}
+
+impl State {
+    fn new(
+        system: &dyn NonlinearSystem,
+        u: &Vector,
+        settings: NewtonSettings,
+    ) -> Result<Self, OperatorError> {
+        let mut r = u.like();
+        system.residual(u, &mut r)?;
+        let norm = r.norm();
+        Ok(Self {
+            settings,
+            direction: Direction::new(system, u, settings.inner, settings.restart)?,
+            r,
+            trial: u.like(),
+            trial_r: u.like(),
+            norm,
+            target: (settings.rtol * norm).max(settings.atol),
+            previous: None,
+            history: vec![norm],
+            steps: Vec::new(),
+        })
+    }
+
+    /// Whether there is nothing left to do.
+    fn finished(&self) -> Option<Outcome> {
+        if !self.norm.is_finite() {
+            Some(Outcome::NotFinite)
+        } else if self.norm <= self.target {
+            Some(Outcome::Converged)
+        } else if self.norm > DIVERGENCE * self.history[0] {
+            Some(Outcome::Diverged)
+        } else if self.steps.len() >= self.settings.max_iterations {
+            Some(Outcome::IterationLimit)
+        } else {
+            None
+        }
+    }
+
+    /// One step; an outcome where it ends the solve.
+    fn step(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &mut Vector,
+        observe: Observer<'_>,
+    ) -> Result<Option<Outcome>, OperatorError> {
+        let eta = self.settings.forcing.next(self.previous, self.norm, self.target);
+        let linear = CgSettings { rtol: eta, atol: 0.0, max_iterations: self.settings.max_inner };
+        self.r.scale(-1.0);
+        let inner = self.direction.solve(system, u, &self.r, linear, observe)?;
+        self.r.scale(-1.0);
+        match inner.outcome {
+            Outcome::Cancelled => return Ok(Some(Outcome::Cancelled)),
+            Outcome::NotFinite => return Ok(Some(Outcome::NotFinite)),
+            Outcome::Indefinite { .. } if inner.iterations == 0 => return Ok(Some(inner.outcome)),
+            _ => {}
+        }
+        let (damping, backtracks, found) = self.search(system, u)?;
+        self.steps.push(NewtonStep {
+            residual: self.norm,
+            forcing: eta,
+            solver: inner.solver,
+            inner_iterations: inner.iterations,
+            inner_outcome: inner.outcome,
+            damping,
+            backtracks,
+        });
+        if !found {
+            return Ok(Some(self.failed(u, inner.outcome)));
+        }
+        self.previous = Some((eta, self.norm));
+        std::mem::swap(u, &mut self.trial);
+        std::mem::swap(&mut self.r, &mut self.trial_r);
+        self.norm = self.r.norm();
+        self.history.push(self.norm);
+        Ok(None)
+    }
+
+    /// A step below the rounding of u says that u is as good as the precision allows.
+    fn failed(&self, u: &Vector, inner: Outcome) -> Outcome {
+        let rounding = 8.0 * u.precision().epsilon() * u.norm();
+        if inner == Outcome::Converged && self.direction.delta.norm() <= rounding {
+            Outcome::Converged
+        } else if let Outcome::Indefinite { .. } = inner {
+            inner
+        } else {
+            Outcome::LineSearchFailed
+        }
+    }
+
+    /// Leaves u + λ δ in `trial` and its residual in `trial_r`; (λ, reductions, whether it is good).
+    fn search(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        u: &Vector,
+    ) -> Result<(f64, usize, bool), OperatorError> {
+        let mut lambda = 1.0;
+        let mut backtracks = 0;
+        loop {
+            self.trial.copy_from(u);
+            self.trial.axpy(lambda, &self.direction.delta);
+            system.residual(&self.trial, &mut self.trial_r)?;
+            let norm = self.trial_r.norm();
+            if !self.settings.line_search || norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
+                return Ok((lambda, backtracks, true));
+            }
+            if lambda <= SMALLEST_STEP {
+                return Ok((lambda, backtracks, false));
+            }
+            lambda *= reduction(self.norm, norm, lambda);
+            backtracks += 1;
+        }
+    }
+}
+
+/// The factor for λ that minimises the parabola through ‖R‖² at 0 and λ with the slope −2‖R(0)‖²
+/// at 0, kept between 1/10 and 1/2.
+fn reduction(before: f64, after: f64, lambda: f64) -> f64 {
+    if !after.is_finite() {
+        return 0.25;
+    }
+    let slope = -2.0 * before * before;
+    let curvature = after * after - before * before - slope * lambda;
+    let factor = -slope * lambda / (2.0 * curvature);
+    if factor.is_finite() { factor.clamp(0.1, 0.5) } else { 0.5 }
+}

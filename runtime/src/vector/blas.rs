@@ -1,0 +1,200 @@
+//! The loops behind the vector operations: chunks of fixed length, spread over threads where there
+//! are several, one plain loop where there is one.
+
+use super::Real;
+use rayon::prelude::*;
+
+/// Entries a chunk: sums are formed chunk by chunk, so this number is part of the results.
+const CHUNK: usize = 1 << 14;
+/// Partial sums in a chunk, enough to keep the adders of any machine busy.
+const LANES: usize = 16;
+
+fn sequential(len: usize) -> bool {
+    len <= CHUNK || rayon::current_num_threads() == 1
+}
+
+/// y_i = f(y_i).
+pub(super) fn map<T: Real>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
+    let run = |y: &mut [T]| y.iter_mut().for_each(|y| *y = f(*y));
+    if sequential(y.len()) {
+        run(y);
+    } else {
+        y.par_chunks_mut(CHUNK).for_each(run);
+    }
+}
+
+/// y_i = f(y_i, x_i).
+pub(super) fn map2<T: Real>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
+    assert_eq!(y.len(), x.len(), "vectors should have one length");
+    let run = |(y, x): (&mut [T], &[T])| {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(*y, x));
+    };
+    if sequential(y.len()) {
+        run((y, x));
+    } else {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(run);
+    }
+}
+
+/// y_i = f(y_i, x_i, z_i).
+fn map3<T: Real>(y: &mut [T], x: &[T], z: &[T], f: impl Fn(T, T, T) -> T + Sync) {
+    assert!(y.len() == x.len() && y.len() == z.len(), "vectors should have one length");
+    let run = |((y, x), z): ((&mut [T], &[T]), &[T])| {
+        y.iter_mut().zip(x).zip(z).for_each(|((y, &x), &z)| *y = f(*y, x, z));
+    };
+    if sequential(y.len()) {
+        run(((y, x), z));
+    } else {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).zip(z.par_chunks(CHUNK)).for_each(run);
+    }
+}
+
+/// y = a·y.
+pub(super) fn scale<T: Real>(y: &mut [T], a: T) {
+    map(y, |y| y * a);
+}
+
+/// y = y + a·x.
+pub(super) fn axpy<T: Real>(y: &mut [T], x: &[T], a: T) {
+    map2(y, x, |y, x| y + a * x);
+}
+
+/// y = a·x + b·y.
+pub(super) fn axpby<T: Real>(y: &mut [T], x: &[T], a: T, b: T) {
+    map2(y, x, |y, x| a * x + b * y);
+}
+
+/// p_i = d_i r_i + β p_i.
+pub(super) fn advance<T: Real>(p: &mut [T], r: &[T], d: &[T], beta: T) {
+    map3(p, r, d, |p, r, d| d * r + beta * p);
+}
+
+/// Sum over chunks of `f(chunk)`, added in order.
+fn reduce(len: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 {
+    let range = |chunk: usize| chunk * CHUNK..len.min((chunk + 1) * CHUNK);
+    let chunks = len.div_ceil(CHUNK);
+    if sequential(len) {
+        (0..chunks).map(|chunk| f(range(chunk))).sum()
+    } else {
+        let sums: Vec<f64> = (0..chunks).into_par_iter().map(|chunk| f(range(chunk))).collect();
+        sums.into_iter().sum()
+    }
+}
+
+/// Σ f(i) for i < len in `LANES` partial sums.
+#[inline(always)]
+fn lane_sum(len: usize, f: impl Fn(usize) -> f64) -> f64 {
+    let mut sums = [0.0; LANES];
+    let full = len / LANES * LANES;
+    for start in (0..full).step_by(LANES) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum += f(start + lane);
+        }
+    }
+    for i in full..len {
+        sums[i - full] += f(i);
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+    }
+    sums[0]
+}
+
+fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
+    let y = &y[..x.len()];
+    lane_sum(x.len(), |i| x[i].into() * y[i].into())
+}
+
+/// x·y.
+pub(super) fn dot<T: Real>(x: &[T], y: &[T]) -> f64 {
+    assert_eq!(x.len(), y.len(), "vectors should have one length");
+    reduce(x.len(), |range| dot_chunk(&x[range.clone()], &y[range]))
+}
+
+/// Σ d_i r_i².
+pub(super) fn weighted_square<T: Real>(r: &[T], d: &[T]) -> f64 {
+    assert_eq!(r.len(), d.len(), "vectors should have one length");
+    reduce(r.len(), |range| weighted_chunk(&r[range.clone()], &d[range]))
+}
+
+fn weighted_chunk<T: Real>(r: &[T], d: &[T]) -> f64 {
+    let d = &d[..r.len()];
+    lane_sum(r.len(), |i| {
+        let r: f64 = r[i].into();
+        r * r * d[i].into()
+    })
+}
+
+/// y = y + a·x and y·y.
+pub(super) fn axpy_dot<T: Real>(y: &mut [T], x: &[T], a: T) -> f64 {
+    assert_eq!(y.len(), x.len(), "vectors should have one length");
+    let run = |(y, x): (&mut [T], &[T])| {
+        y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + a * x);
+        dot_chunk(y, y)
+    };
+    if sequential(y.len()) {
+        y.chunks_mut(CHUNK).zip(x.chunks(CHUNK)).map(run).sum()
+    } else {
+        let sums: Vec<f64> = y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).map(run).collect();
+        sums.into_iter().sum()
+    }
+}
+
+/// The update of one chunk in place: x += α p, r −= α q. Small blocks, so that the sums that follow
+/// find r in the first cache.
+#[inline(always)]
+fn step_chunk<T: Real>(x: &mut [T], r: &mut [T], p: &[T], q: &[T], alpha: T) {
+    x.iter_mut().zip(p).for_each(|(x, &p)| *x = *x + alpha * p);
+    r.iter_mut().zip(q).for_each(|(r, &q)| *r = *r - alpha * q);
+}
+
+/// x += α p, r −= α q; gives r·r and Σ d_i r_i².
+pub(super) fn step<T: Real>(
+    x: &mut [T],
+    r: &mut [T],
+    p: &[T],
+    q: &[T],
+    d: &[T],
+    alpha: T,
+) -> (f64, f64) {
+    let n = x.len();
+    assert!(
+        r.len() == n && p.len() == n && q.len() == n && d.len() == n,
+        "vectors should have one length"
+    );
+    let run = |(start, (x, r)): (usize, (&mut [T], &mut [T]))| {
+        let range = start * CHUNK..start * CHUNK + x.len();
+        step_chunk(x, r, &p[range.clone()], &q[range.clone()], alpha);
+        (dot_chunk(r, r), weighted_chunk(r, &d[range]))
+    };
+    let add = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+    if sequential(n) {
+        x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate().map(run).fold((0.0, 0.0), add)
+    } else {
+        let sums: Vec<(f64, f64)> =
+            x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate().map(run).collect();
+        sums.into_iter().fold((0.0, 0.0), add)
+    }
+}
+
+/// x += α p, r −= α q; gives r·r.
+pub(super) fn step_plain<T: Real>(x: &mut [T], r: &mut [T], p: &[T], q: &[T], alpha: T) -> f64 {
+    let n = x.len();
+    assert!(r.len() == n && p.len() == n && q.len() == n, "vectors should have one length");
+    let run = |(start, (x, r)): (usize, (&mut [T], &mut [T]))| {
+        let range = start * CHUNK..start * CHUNK + x.len();
+        step_chunk(x, r, &p[range.clone()], &q[range], alpha);
+        dot_chunk(r, r)
+    };
+    if sequential(n) {
+        x.chunks_mut(CHUNK).zip(r.chunks_mut(CHUNK)).enumerate().map(run).sum()
+    } else {
+        let sums: Vec<f64> =
+            x.par_chunks_mut(CHUNK).zip(r.par_chunks_mut(CHUNK)).enumerate().map(run).collect();
+        sums.into_iter().sum()
+    }
+}

@@ -17,7 +17,7 @@
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
 //! | [`Role::Stored`] | `[batch][point][component][lane]` |
 
-use crate::kir::Precision;
+pub use crate::kir::Precision;
 
 /// How a cell's unknowns are addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,44 +12,18 @@
 
 mod blas;
 
+pub use kernels_gen::abi::Precision;
+
 use std::fmt;
 
 /// Entries that may be read behind the end of a vector.
 pub const PADDING: usize = 64;
 
-/// The precision in which a vector's entries are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Precision {
-    /// 64 bits.
-    Double,
-    /// 32 bits.
-    Single,
-}
-
-impl Precision {
-    /// Distance from 1 to the next number.
-    pub fn epsilon(self) -> f64 {
-        match self {
-            Self::Double => f64::EPSILON,
-            Self::Single => f64::from(f32::EPSILON),
-        }
-    }
-
-    /// Bytes an entry takes.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Double => 8,
-            Self::Single => 4,
-        }
-    }
-}
-
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Double => "f64",
-            Self::Single => "f32",
-        })
+/// Distance from 1 to the next number.
+pub fn epsilon(precision: Precision) -> f64 {
+    match precision {
+        Precision::F64 => f64::EPSILON,
+        Precision::F32 => f64::from(f32::EPSILON),
     }
 }
 
@@ -88,7 +62,7 @@ pub trait Real:
 }
 
 impl Real for f64 {
-    const PRECISION: Precision = Precision::Double;
+    const PRECISION: Precision = Precision::F64;
 
     fn from_f64(value: f64) -> Self {
         value
@@ -110,7 +84,7 @@ impl Real for f64 {
 }
 
 impl Real for f32 {
-    const PRECISION: Precision = Precision::Single;
+    const PRECISION: Precision = Precision::F32;
 
     #[expect(
         clippy::cast_possible_truncation,
@@ -154,8 +128,8 @@ pub struct Vector {
 macro_rules! with_entries {
     (($($out:ident),*), ($($input:ident),*), $body:expr) => {{
         match with_entries!(@precision $($out),* $(, $input)*) {
-            Precision::Double => with_entries!(@typed f64, ($($out),*), ($($input),*), $body),
-            Precision::Single => with_entries!(@typed f32, ($($out),*), ($($input),*), $body),
+            Precision::F64 => with_entries!(@typed f64, ($($out),*), ($($input),*), $body),
+            Precision::F32 => with_entries!(@typed f32, ($($out),*), ($($input),*), $body),
         }
     }};
     (@precision $(,)? $first:ident $($rest:tt)*) => { $first.precision() };
@@ -174,8 +148,8 @@ impl Vector {
     /// A vector of `len` zeros.
     pub fn zeros(len: usize, precision: Precision) -> Self {
         let data = match precision {
-            Precision::Double => Data::Double(vec![0.0; len + PADDING]),
-            Precision::Single => Data::Single(vec![0.0; len + PADDING]),
+            Precision::F64 => Data::Double(vec![0.0; len + PADDING]),
+            Precision::F32 => Data::Single(vec![0.0; len + PADDING]),
         };
         Self { data, len }
     }
@@ -205,8 +179,8 @@ impl Vector {
     /// The precision of the entries.
     pub fn precision(&self) -> Precision {
         match self.data {
-            Data::Double(_) => Precision::Double,
-            Data::Single(_) => Precision::Single,
+            Data::Double(_) => Precision::F64,
+            Data::Single(_) => Precision::F32,
         }
     }
 
@@ -303,12 +277,7 @@ impl Vector {
     /// self_i = 1/self_i, or 0 where self_i is 0.
     pub fn invert(&mut self) {
         let y = self;
-        with_entries!((y), (), {
-            blas::map(y, |y| {
-                let value: f64 = y.into();
-                real(if value == 0.0 { 0.0 } else { 1.0 / value })
-            })
-        });
+        with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 0.0 } else { 1.0 / y }));
     }
 
     /// self·x.
@@ -325,12 +294,7 @@ impl Vector {
     /// self_i = |self_i|, or 1 where self_i is 0.
     pub fn make_positive(&mut self) {
         let y = self;
-        with_entries!((y), (), {
-            blas::map(y, |y| {
-                let value: f64 = y.into();
-                real(if value == 0.0 { 1.0 } else { value.abs() })
-            })
-        });
+        with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 1.0 } else { y.abs() }));
     }
 
     /// One step of the conjugate gradient method: self = self + α p, r = r − α q; gives back
@@ -400,7 +364,7 @@ mod tests {
 
     #[test]
     fn sums_do_not_depend_on_the_number_of_threads() {
-        for precision in [Precision::Double, Precision::Single] {
+        for precision in [Precision::F64, Precision::F32] {
             let x = Vector::from_slice(&sample(100_003, 1), precision);
             let y = Vector::from_slice(&sample(100_003, 2), precision);
             let d = Vector::from_slice(&sample(100_003, 3), precision);
@@ -423,7 +387,7 @@ mod tests {
     fn operations_follow_their_formulas() {
         let n = 40_001;
         let (a, b, c, d) = (sample(n, 1), sample(n, 2), sample(n, 3), sample(n, 4));
-        let vector = |v: &[f64]| Vector::from_slice(v, Precision::Double);
+        let vector = |v: &[f64]| Vector::from_slice(v, Precision::F64);
         let dot = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(u, v)| u * v).sum::<f64>();
         assert!((vector(&a).dot(&vector(&b)) - dot(&a, &b)).abs() < 1e-10);
 

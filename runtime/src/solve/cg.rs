@@ -7,7 +7,7 @@
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
-use crate::vector::Vector;
+use crate::vector::{Vector, epsilon};
 use std::time::Instant;
 
 /// Iterations without a new smallest residual after which the method counts as stagnated.
@@ -118,7 +118,7 @@ fn iterate(
         history.push(0.0);
         return Ok((Outcome::Converged, target));
     }
-    let verify = target < b.precision().epsilon().sqrt() * scale;
+    let verify = target < epsilon(b.precision()).sqrt() * scale;
     let mut norm = work.true_residual(a, b, x)?;
     history.push(norm);
     if !norm.is_finite() || !scale.is_finite() {

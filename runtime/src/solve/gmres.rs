@@ -8,7 +8,7 @@
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
-use crate::vector::Vector;
+use crate::vector::{Vector, epsilon};
 use std::time::Instant;
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
@@ -165,7 +165,7 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
             break;
         }
     }
-    if length <= before * next.precision().epsilon() {
+    if length <= before * epsilon(next.precision()) {
         length = 0.0;
         next.fill(0.0);
     } else {

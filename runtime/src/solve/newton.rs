@@ -8,7 +8,7 @@ use super::{
     CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, Observer, OperatorError,
     Outcome, Preconditioner, Progress, Report, cg, gmres,
 };
-use crate::vector::Vector;
+use crate::vector::{Vector, epsilon};
 use std::time::Instant;
 
 /// Part of the predicted decrease that a step must reach.
@@ -369,7 +369,7 @@ impl State {
 
     /// A step below the rounding of u says that u is as good as the precision allows.
     fn failed(&self, u: &Vector, inner: Outcome) -> Outcome {
-        let rounding = 8.0 * u.precision().epsilon() * u.norm();
+        let rounding = 8.0 * epsilon(u.precision()) * u.norm();
         if inner == Outcome::Converged && self.direction.delta.norm() <= rounding {
             Outcome::Converged
         } else if let Outcome::Indefinite { .. } = inner {

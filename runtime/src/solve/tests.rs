@@ -66,8 +66,8 @@ fn error(x: &Vector, expected: &[f64]) -> f64 {
 fn cg_solves_to_the_tolerance() {
     let a = stiff(60);
     let expected = wave(60);
-    let b = Vector::from_slice(&a.product(&expected), Precision::Double);
-    let inverse = a.inverse_diagonal(Precision::Double);
+    let b = Vector::from_slice(&a.product(&expected), Precision::F64);
+    let inverse = a.inverse_diagonal(Precision::F64);
     for preconditioner in [Preconditioner::Identity, Preconditioner::Jacobi(&inverse)] {
         let mut x = b.like();
         let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
@@ -97,8 +97,8 @@ fn cg_takes_an_operator_as_preconditioner() {
         }
     }
     let a = stiff(40);
-    let b = Vector::from_slice(&wave(40), Precision::Double);
-    let inverse = a.inverse_diagonal(Precision::Double);
+    let b = Vector::from_slice(&wave(40), Precision::F64);
+    let inverse = a.inverse_diagonal(Precision::F64);
     let operator = Diagonal(inverse.clone());
     let run = |preconditioner| {
         let mut x = b.like();
@@ -114,8 +114,8 @@ fn cg_takes_an_operator_as_preconditioner() {
 fn cg_in_single_precision_reaches_what_it_can_and_says_when_it_cannot() {
     let a = stiff(30);
     let expected = wave(30);
-    let b = Vector::from_slice(&a.product(&expected), Precision::Single);
-    let inverse = a.inverse_diagonal(Precision::Single);
+    let b = Vector::from_slice(&a.product(&expected), Precision::F32);
+    let inverse = a.inverse_diagonal(Precision::F32);
     let solve = |rtol| {
         let mut x = b.like();
         let settings = CgSettings { rtol, ..CgSettings::default() };
@@ -129,7 +129,7 @@ fn cg_in_single_precision_reaches_what_it_can_and_says_when_it_cannot() {
 #[test]
 fn cg_names_what_is_wrong_with_a_system() {
     let run = |a: &Dense, b: &[f64], settings: CgSettings| {
-        let b = Vector::from_slice(b, Precision::Double);
+        let b = Vector::from_slice(b, Precision::F64);
         let mut x = b.like();
         cg(a, &b, &mut x, Preconditioner::Identity, settings, &mut silent).expect("applies")
     };
@@ -166,7 +166,7 @@ fn cg_names_what_is_wrong_with_a_system() {
 #[test]
 fn an_observer_can_stop_a_solve() {
     let a = stiff(50);
-    let b = Vector::from_slice(&wave(50), Precision::Double);
+    let b = Vector::from_slice(&wave(50), Precision::F64);
     let mut x = b.like();
     let mut seen = Vec::new();
     let report = cg(&a, &b, &mut x, Preconditioner::Identity, CgSettings::default(), &mut |p| {
@@ -187,8 +187,8 @@ fn gmres_solves_unsymmetric_and_indefinite_systems() {
         _ => 0.01 * ((i * 31 + j * 17) % 7) as f64,
     });
     let expected = wave(n);
-    let b = Vector::from_slice(&a.product(&expected), Precision::Double);
-    let inverse = a.inverse_diagonal(Precision::Double);
+    let b = Vector::from_slice(&a.product(&expected), Precision::F64);
+    let inverse = a.inverse_diagonal(Precision::F64);
     for restart in [n, 25] {
         let mut x = b.like();
         let settings = GmresSettings { rtol: 1e-11, restart, ..GmresSettings::default() };
@@ -205,7 +205,7 @@ fn gmres_solves_unsymmetric_and_indefinite_systems() {
 #[test]
 fn gmres_ends_on_breakdown_and_on_singular_systems() {
     let identity = Dense::new(6, |i, j| f64::from(u8::from(i == j)) * 2.0);
-    let b = Vector::from_slice(&wave(6), Precision::Double);
+    let b = Vector::from_slice(&wave(6), Precision::F64);
     let mut x = b.like();
     let settings = GmresSettings::default();
     let run = |a: &Dense, x: &mut Vector| {
@@ -282,7 +282,7 @@ fn newton_converges_faster_than_linearly() {
     let solution = wave(30);
     let mut system = Cubic::new(stiff(30), 500.0, &solution, true);
     for forcing in [Forcing::default(), Forcing::Fixed(1e-10)] {
-        let mut u = Vector::zeros(30, Precision::Double);
+        let mut u = Vector::zeros(30, Precision::F64);
         let settings = NewtonSettings { forcing, rtol: 1e-12, ..NewtonSettings::default() };
         let result = solve(&mut system, &mut u, settings);
         let history = result.report.history.clone();
@@ -305,7 +305,7 @@ fn newton_falls_back_on_gmres_where_curvature_is_negative() {
         if i == j { [4.0, -3.0][i % 2] } else { 0.1 / (1.0 + i.abs_diff(j) as f64) }
     });
     let mut system = Cubic::new(shifted, 0.05, &solution, true);
-    let mut u = Vector::zeros(20, Precision::Double);
+    let mut u = Vector::zeros(20, Precision::F64);
     let result = solve(&mut system, &mut u, NewtonSettings::default());
     assert_eq!(result.steps.last().expect("has steps").solver, "gmres");
     result.report.converged().expect("converges");
@@ -349,7 +349,7 @@ impl NonlinearSystem for Arctangent {
 #[test]
 fn the_line_search_saves_steps_that_are_too_long() {
     let run = |line_search| {
-        let mut u = Vector::from_slice(&[3.0], Precision::Double);
+        let mut u = Vector::from_slice(&[3.0], Precision::F64);
         let mut system = Arctangent { slope: Dense::new(1, |_, _| 1.0) };
         let settings = NewtonSettings {
             line_search,
@@ -406,7 +406,7 @@ impl NonlinearSystem for NoRoot {
 #[test]
 fn newton_admits_failure() {
     let run = |broken| {
-        let mut u = Vector::from_slice(&[1.0], Precision::Double);
+        let mut u = Vector::from_slice(&[1.0], Precision::F64);
         let mut system = NoRoot { slope: Dense::new(1, |_, _| 1.0), broken };
         let result =
             newton(&mut system, &mut u, NewtonSettings::default(), &mut silent, &mut silent);
@@ -423,7 +423,7 @@ fn an_affine_system_takes_one_linear_solve() {
     let solution = wave(25);
     for symmetric in [true, false] {
         let mut system = Cubic::new(stiff(25), 0.0, &solution, symmetric);
-        let mut u = Vector::from_slice(&[0.5; 25], Precision::Double);
+        let mut u = Vector::from_slice(&[0.5; 25], Precision::F64);
         let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
         let report =
             solve_affine(&mut system, &mut u, settings, InnerSolver::Automatic, &mut silent);

@@ -23,6 +23,11 @@ pub(super) fn map<T: Real>(y: &mut [T], f: impl Fn(T) -> T + Sync) {
     }
 }
 
+/// y_i = f(y_i), computed in double precision.
+pub(super) fn map_f64<T: Real>(y: &mut [T], f: impl Fn(f64) -> f64 + Sync) {
+    map(y, |y| T::from_f64(f(y.into())));
+}
+
 /// y_i = f(y_i, x_i).
 pub(super) fn map2<T: Real>(y: &mut [T], x: &[T], f: impl Fn(T, T) -> T + Sync) {
     assert_eq!(y.len(), x.len(), "vectors should have one length");

@@ -1,9 +1,11 @@
 //! The weak-form language: from text to [`point::PointForm`].
 
 pub mod arena;
+pub mod arithmetic;
 pub mod ast;
 pub mod codes;
 pub mod diagnostic;
+pub mod form;
 pub mod point;
 pub mod problem;
 pub mod source;

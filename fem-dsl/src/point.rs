@@ -380,6 +380,8 @@ pub struct Integral {
     pub linear: bool,
     /// The energy density, where the form was given as one.
     pub energy: Option<NodeId>,
+    /// What the user called a node (`kappa`, `eps_0_1`), for generated source; valid identifiers.
+    pub names: BTreeMap<NodeId, String>,
 }
 
 impl Integral {

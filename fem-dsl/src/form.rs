@@ -1,0 +1,110 @@
+//! [`Form`]: a checked form in one space dimension, as typed tensor expressions.
+//!
+//! `check` makes it, [`differentiate`](crate::differentiate) adds the Jacobian's action,
+//! [`simplify`](crate::simplify) tidies it, [`point`](crate::point) turns it into scalars. On each
+//! region (the cells, or the facets with some tags)
+//!
+//! ```text
+//! R(u; v) = ∫ Σ_fields  v · f0 + ∇v : f1        rows
+//! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1  action, linear in (δu, ∇δu)
+//! ```
+//!
+//! whichever of the three ways of writing (pointwise, weak form, energy) the user chose.
+
+mod build;
+mod expr;
+mod fold;
+mod print;
+mod shape;
+
+pub use build::{BuildError, Exprs};
+pub use expr::{Expr, MatrixFunction, Terminal};
+pub use shape::{Shape, Type};
+
+use crate::id_type;
+use crate::point::{Aux, Field, Param, Region};
+use std::collections::BTreeMap;
+
+id_type!(
+    /// A tensor expression of a [`Form`]; prints as `e7`.
+    ExprId, "e"
+);
+
+/// A checked form in one space dimension.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Form {
+    /// The form's name.
+    pub name: String,
+    /// The documentation comment above it.
+    pub doc: String,
+    /// Its own source text.
+    pub source: String,
+    /// Space dimension, 2 or 3.
+    pub dim: usize,
+    /// The unknowns, in order of declaration.
+    pub fields: Vec<Field>,
+    /// Auxiliary data, in order of declaration.
+    pub aux: Vec<Aux>,
+    /// Runtime parameters with their default values, in order of declaration.
+    pub params: Vec<Param>,
+    /// The default of each parameter as an expression in constants and other parameters.
+    pub defaults: Vec<ExprId>,
+    /// All expressions.
+    pub exprs: Exprs,
+    /// What the user called an expression (`let`).
+    pub names: BTreeMap<ExprId, String>,
+    /// One integral a region, the cells first.
+    pub integrals: Vec<Integral>,
+}
+
+/// The physics on one region.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Integral {
+    /// Where it is integrated.
+    pub region: Region,
+    /// f0 and f1 of each field that has any, ordered by field.
+    pub rows: Vec<Row>,
+    /// Their derivatives in the direction δu, likewise; empty before `differentiate`.
+    pub action: Vec<Row>,
+    /// The energy density, where the form was given as one.
+    pub energy: Option<ExprId>,
+}
+
+/// What is tested against one field's test function and its gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The field whose test function it is.
+    pub field: usize,
+    /// Tested against φ; absent where it is zero.
+    pub f0: Option<ExprId>,
+    /// Tested against ∇φ; absent where it is zero.
+    pub f1: Option<ExprId>,
+}
+
+impl Form {
+    /// The shape of a terminal; none where the form has no such field, data or parameter, or
+    /// where it has no gradient of rank at most 3.
+    pub fn shape_of(&self, terminal: Terminal) -> Option<Shape> {
+        let field = |i: usize| self.fields.get(i).map(|field| Shape::from(field.shape));
+        match terminal {
+            Terminal::Field(i) | Terminal::Test(i) | Terminal::Direction(i) => field(i),
+            Terminal::FieldGradient(i)
+            | Terminal::TestGradient(i)
+            | Terminal::DirectionGradient(i) => field(i)?.raised(self.dim),
+            Terminal::Aux(i) => self.aux.get(i).map(|aux| aux.shape.into()),
+            Terminal::AuxGradient(i) => Shape::from(self.aux.get(i)?.shape).raised(self.dim),
+            Terminal::Param(i) => self.params.get(i).map(|param| param.shape.into()),
+            Terminal::Coordinates | Terminal::Normal => Some(Shape::vector(self.dim)),
+            Terminal::Time | Terminal::Diameter | Terminal::Degree => Some(Shape::SCALAR),
+        }
+    }
+
+    /// Every expression that the form's meaning rests on.
+    pub fn roots(&self) -> Vec<ExprId> {
+        let rows = self.integrals.iter().flat_map(|integral| {
+            let rows = integral.rows.iter().chain(&integral.action);
+            rows.flat_map(|row| row.f0.into_iter().chain(row.f1)).chain(integral.energy)
+        });
+        rows.chain(self.defaults.iter().copied()).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! The operations of a tensor expression. Closed: a pass matches all of them.
+
+use super::ExprId;
+use super::shape::Shape;
+use crate::point::{Binary, Comparison, Number, Unary};
+
+/// What an expression is given at a point. Fields, auxiliary data and parameters are named by
+/// their place in the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Terminal {
+    /// The field u.
+    Field(usize),
+    /// ∇u, with the derivative's index last.
+    FieldGradient(usize),
+    /// The test function of a field.
+    Test(usize),
+    /// The gradient of a test function.
+    TestGradient(usize),
+    /// The direction δu.
+    Direction(usize),
+    /// ∇δu.
+    DirectionGradient(usize),
+    /// Auxiliary data.
+    Aux(usize),
+    /// The gradient of auxiliary data on nodes.
+    AuxGradient(usize),
+    /// A runtime parameter.
+    Param(usize),
+    /// The coordinates x.
+    Coordinates,
+    /// The outward unit normal n.
+    Normal,
+    /// The time t.
+    Time,
+    /// The cell diameter h.
+    Diameter,
+    /// The degree k.
+    Degree,
+}
+
+/// Functions of one matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MatrixFunction {
+    /// Σ_i A_ii
+    Trace,
+    /// The determinant (1×1 to 3×3).
+    Determinant,
+    /// A⁻¹ (1×1 to 3×3).
+    Inverse,
+    /// cof A = det A · A⁻ᵀ, as a polynomial: finite also where A is singular (1×1 to 3×3).
+    Cofactor,
+    /// (A + Aᵀ)/2
+    Sym,
+    /// (A − Aᵀ)/2
+    Skew,
+    /// A − tr A/n · I
+    Dev,
+    /// Aᵀ
+    Transpose,
+}
+
+impl MatrixFunction {
+    /// The name in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "tr",
+            Self::Determinant => "det",
+            Self::Inverse => "inv",
+            Self::Cofactor => "cof",
+            Self::Sym => "sym",
+            Self::Skew => "skew",
+            Self::Dev => "dev",
+            Self::Transpose => "transpose",
+        }
+    }
+}
+
+/// One operation on tensors; operands have smaller ids.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Expr {
+    /// A number.
+    Constant(Number),
+    /// A tensor of zeros, rank 1 and up.
+    Zero(Shape),
+    /// The n × n identity.
+    Identity(usize),
+    /// Something given at the point.
+    Terminal(Terminal),
+    /// A tensor from its scalar components, row-major.
+    Literal(Shape, Box<[ExprId]>),
+    /// One component, by its row-major place.
+    Component(ExprId, usize),
+    /// −a
+    Neg(ExprId),
+    /// a + b
+    Add(ExprId, ExprId),
+    /// a − b
+    Sub(ExprId, ExprId),
+    /// s · a, with a scalar s first.
+    Mul(ExprId, ExprId),
+    /// a / s, with a scalar s.
+    Div(ExprId, ExprId),
+    /// Contracts the last index of one (rank 1 or 2) with the first of the other.
+    Dot(ExprId, ExprId),
+    /// Full contraction of equal shapes.
+    Inner(ExprId, ExprId),
+    /// √inner(a, a); its derivative at 0 is 0.
+    Norm(ExprId),
+    /// a_i b_j of two vectors.
+    Outer(ExprId, ExprId),
+    /// a × b of two 3-vectors.
+    Cross(ExprId, ExprId),
+    /// ε_ikl ε_jmn A_km B_ln of two 3×3 matrices: the derivative of cof at A in the direction B.
+    TensorCross(ExprId, ExprId),
+    /// A function of a matrix.
+    Matrix(MatrixFunction, ExprId),
+    /// A scalar function (never [`Unary::Neg`]).
+    Unary(Unary, ExprId),
+    /// A scalar function of two ([`Binary::Pow`], `Atan2`, `Min`, `Max` only).
+    Binary(Binary, ExprId, ExprId),
+    /// A scalar's whole power.
+    Powi(ExprId, i32),
+    /// A comparison of scalars.
+    Compare(Comparison, ExprId, ExprId),
+    /// Both.
+    And(ExprId, ExprId),
+    /// Either.
+    Or(ExprId, ExprId),
+    /// The opposite.
+    Not(ExprId),
+    /// `if` the condition `.0` then `.1` else `.2`.
+    Select(ExprId, ExprId, ExprId),
+}
+
+impl Expr {
+    /// The operands, in order.
+    pub fn operands(&self) -> Vec<ExprId> {
+        match self {
+            Self::Constant(_) | Self::Zero(_) | Self::Identity(_) | Self::Terminal(_) => vec![],
+            Self::Literal(_, components) => components.to_vec(),
+            Self::Component(a, _)
+            | Self::Neg(a)
+            | Self::Norm(a)
+            | Self::Matrix(_, a)
+            | Self::Unary(_, a)
+            | Self::Powi(a, _)
+            | Self::Not(a) => vec![*a],
+            Self::Add(a, b)
+            | Self::Sub(a, b)
+            | Self::Mul(a, b)
+            | Self::Div(a, b)
+            | Self::Dot(a, b)
+            | Self::Inner(a, b)
+            | Self::Outer(a, b)
+            | Self::Cross(a, b)
+            | Self::TensorCross(a, b)
+            | Self::Binary(_, a, b)
+            | Self::Compare(_, a, b)
+            | Self::And(a, b)
+            | Self::Or(a, b) => vec![*a, *b],
+            Self::Select(a, b, c) => vec![*a, *b, *c],
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! The text of a [`Form`]: what `wf emit --stage form` shows. One line an expression, operands
+//! first, only what the form's meaning rests on.
+
+use super::expr::{Expr, Terminal};
+use super::{ExprId, Form, Row};
+use crate::arena::IndexVec;
+use crate::point::{Binary, Comparison, Degree, Location, Region, Space, Unary};
+use std::fmt;
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "form {} in {}D", self.name, self.dim)?;
+        for field in &self.fields {
+            let (name, space) = (&field.name, Printed(field.space));
+            writeln!(f, "  field {name}: {:?} in {space}", super::Shape::from(field.shape))?;
+        }
+        for aux in &self.aux {
+            write!(f, "  aux {}: {:?} on ", aux.name, super::Shape::from(aux.shape))?;
+            match aux.location {
+                Location::Nodes(space) => writeln!(f, "nodes in {}", Printed(space))?,
+                Location::Cells => writeln!(f, "cells")?,
+                Location::Points => writeln!(f, "points")?,
+            }
+        }
+        for (param, default) in self.params.iter().zip(&self.defaults) {
+            let shape = super::Shape::from(param.shape);
+            writeln!(f, "  param {}: {shape:?} = {default} = {:?}", param.name, param.value)?;
+        }
+        let used = self.exprs.reachable(self.roots());
+        for (id, expr) in self.exprs.nodes().iter_enumerated().filter(|(id, _)| used[*id]) {
+            write!(f, "  {id}: {:?} = {}", self.exprs.shape(id), Operation(self, expr))?;
+            match self.names.get(&id) {
+                Some(name) => writeln!(f, "  // {name}")?,
+                None => writeln!(f)?,
+            }
+        }
+        for integral in &self.integrals {
+            writeln!(f, "  on {}", Printed(&integral.region))?;
+            print_rows(f, self, "", &integral.rows)?;
+            print_rows(f, self, "δ", &integral.action)?;
+            if let Some(energy) = integral.energy {
+                writeln!(f, "    energy = {energy}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn print_rows(f: &mut fmt::Formatter<'_>, form: &Form, mark: &str, rows: &[Row]) -> fmt::Result {
+    for row in rows {
+        for (name, value) in [("f0", row.f0), ("f1", row.f1)] {
+            if let Some(value) = value {
+                writeln!(f, "    {mark}{name}[{}] = {value}", form.fields[row.field].name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints a value of another module as the language writes it.
+struct Printed<T>(T);
+
+impl fmt::Display for Printed<Space> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, degree) = match self.0 {
+            Space::H1(degree) => ("H1", degree),
+            Space::L2(degree) => ("L2", degree),
+        };
+        match degree {
+            Degree::Relative(0) => write!(f, "{name}(k)"),
+            Degree::Relative(m) if m < 0 => write!(f, "{name}(k - {})", -m),
+            Degree::Relative(m) => write!(f, "{name}(k + {m})"),
+            Degree::Fixed(degree) => write!(f, "{name}({degree})"),
+        }
+    }
+}
+
+impl fmt::Display for Printed<&Region> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Region::Cells => f.write_str("cells"),
+            Region::Facets(tags) => write!(f, "boundary {tags:?}"),
+        }
+    }
+}
+
+/// One operation with its operands' ids.
+struct Operation<'a>(&'a Form, &'a Expr);
+
+impl fmt::Display for Operation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let call = |f: &mut fmt::Formatter<'_>, name: &str| {
+            let operands: Vec<String> = self.1.operands().iter().map(ExprId::to_string).collect();
+            write!(f, "{name}({})", operands.join(", "))
+        };
+        match self.1 {
+            Expr::Constant(number) => write!(f, "{:?}", number.get()),
+            Expr::Zero(_) => f.write_str("0"),
+            Expr::Identity(_) => f.write_str("I"),
+            Expr::Terminal(terminal) => f.write_str(&self.0.terminal_name(*terminal)),
+            Expr::Literal(..) => call(f, "literal"),
+            Expr::Component(a, flat) => {
+                let mut rest = *flat;
+                let mut indices = Vec::new();
+                for extent in self.0.exprs.shape(*a).extents().into_iter().rev() {
+                    indices.insert(0, (rest % extent).to_string());
+                    rest /= extent;
+                }
+                write!(f, "{a}[{}]", indices.join(", "))
+            }
+            Expr::Neg(a) => write!(f, "-{a}"),
+            Expr::Add(a, b) => write!(f, "{a} + {b}"),
+            Expr::Sub(a, b) => write!(f, "{a} - {b}"),
+            Expr::Mul(a, b) => write!(f, "{a} * {b}"),
+            Expr::Div(a, b) => write!(f, "{a} / {b}"),
+            Expr::Dot(..) => call(f, "dot"),
+            Expr::Inner(..) => call(f, "inner"),
+            Expr::Norm(_) => call(f, "norm"),
+            Expr::Outer(..) => call(f, "outer"),
+            Expr::Cross(..) => call(f, "cross"),
+            Expr::TensorCross(..) => call(f, "tensor_cross"),
+            Expr::Matrix(function, _) => call(f, function.name()),
+            Expr::Unary(function, _) => call(f, unary_word(*function)),
+            Expr::Binary(Binary::Pow, a, b) => write!(f, "{a} ^ {b}"),
+            Expr::Binary(function, ..) => call(f, binary_word(*function)),
+            Expr::Powi(a, n) => write!(f, "{a} ^ {n}"),
+            Expr::Compare(comparison, a, b) => {
+                write!(f, "{a} {} {b}", comparison_sign(*comparison))
+            }
+            Expr::And(a, b) => write!(f, "{a} && {b}"),
+            Expr::Or(a, b) => write!(f, "{a} || {b}"),
+            Expr::Not(a) => write!(f, "!{a}"),
+            Expr::Select(c, a, b) => write!(f, "if {c} {{ {a} }} else {{ {b} }}"),
+        }
+    }
+}
+
+impl Form {
+    /// The terminal as a reader would write it.
+    pub fn terminal_name(&self, terminal: Terminal) -> String {
+        let field = |i: usize| self.fields[i].name.as_str();
+        match terminal {
+            Terminal::Field(i) => field(i).to_owned(),
+            Terminal::FieldGradient(i) => format!("grad({})", field(i)),
+            Terminal::Test(i) => format!("test_{}", field(i)),
+            Terminal::TestGradient(i) => format!("grad(test_{})", field(i)),
+            Terminal::Direction(i) => format!("δ{}", field(i)),
+            Terminal::DirectionGradient(i) => format!("grad(δ{})", field(i)),
+            Terminal::Aux(i) => self.aux[i].name.clone(),
+            Terminal::AuxGradient(i) => format!("grad({})", self.aux[i].name),
+            Terminal::Param(i) => self.params[i].name.clone(),
+            Terminal::Coordinates => "x".to_owned(),
+            Terminal::Normal => "n".to_owned(),
+            Terminal::Time => "t".to_owned(),
+            Terminal::Diameter => "h".to_owned(),
+            Terminal::Degree => "k".to_owned(),
+        }
+    }
+}
+
+impl super::Exprs {
+    /// For every expression, whether one of `roots` rests on it.
+    pub fn reachable(&self, roots: impl IntoIterator<Item = ExprId>) -> IndexVec<ExprId, bool> {
+        let mut used: IndexVec<ExprId, bool> = self.nodes().iter().map(|_| false).collect();
+        for root in roots {
+            used[root] = true;
+        }
+        for (id, expr) in self.nodes().iter_enumerated().rev() {
+            if used[id] {
+                for operand in expr.operands() {
+                    used[operand] = true;
+                }
+            }
+        }
+        used
+    }
+}
+
+/// A scalar function's name in the language.
+pub(super) fn unary_word(function: Unary) -> &'static str {
+    match function {
+        Unary::Neg => "-",
+        Unary::Sqrt => "sqrt",
+        Unary::Exp => "exp",
+        Unary::Log => "log",
+        Unary::Sin => "sin",
+        Unary::Cos => "cos",
+        Unary::Tan => "tan",
+        Unary::Asin => "asin",
+        Unary::Acos => "acos",
+        Unary::Atan => "atan",
+        Unary::Sinh => "sinh",
+        Unary::Cosh => "cosh",
+        Unary::Tanh => "tanh",
+        Unary::Abs => "abs",
+        Unary::Sign => "sign",
+    }
+}
+
+fn binary_word(function: Binary) -> &'static str {
+    match function {
+        Binary::Add => "+",
+        Binary::Sub => "-",
+        Binary::Mul => "*",
+        Binary::Div => "/",
+        Binary::Pow => "^",
+        Binary::Atan2 => "atan2",
+        Binary::Min => "min",
+        Binary::Max => "max",
+    }
+}
+
+/// A comparison in the language.
+pub(super) fn comparison_sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Lt => "<",
+        Comparison::Le => "<=",
+        Comparison::Gt => ">",
+        Comparison::Ge => ">=",
+        Comparison::Eq => "==",
+        Comparison::Ne => "!=",
+    }
+}

@@ -1,0 +1,140 @@
+//! Shapes of tensor expressions, up to rank 3 (the gradient of a `tensor` field), and their types.
+
+use crate::point;
+use std::fmt;
+
+/// The shape of a tensor expression: the extent of each of its 0 to 3 indices. Components are
+/// counted row-major, the last index fastest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Shape {
+    rank: u8,
+    extents: [u32; Self::MAX_RANK],
+}
+
+impl Shape {
+    /// The largest rank that an expression may have.
+    pub const MAX_RANK: usize = 3;
+    /// One number.
+    pub const SCALAR: Self = Self { rank: 0, extents: [0; Self::MAX_RANK] };
+
+    /// n numbers.
+    pub fn vector(n: usize) -> Self {
+        Self::SCALAR.raised(n).expect("a vector should have rank 1")
+    }
+
+    /// rows × columns numbers.
+    pub fn matrix(rows: usize, columns: usize) -> Self {
+        Self::vector(rows).raised(columns).expect("a matrix should have rank 2")
+    }
+
+    /// This shape with one more index of extent `n` at the end; none beyond rank 3.
+    pub fn raised(self, n: usize) -> Option<Self> {
+        let rank = usize::from(self.rank);
+        let mut extents = self.extents;
+        *extents.get_mut(rank)? = u32::try_from(n).ok()?;
+        Some(Self { rank: self.rank + 1, extents })
+    }
+
+    /// The shape with these extents; none beyond rank 3.
+    pub fn of(extents: &[usize]) -> Option<Self> {
+        extents.iter().try_fold(Self::SCALAR, |shape, &n| shape.raised(n))
+    }
+
+    /// The number of indices.
+    pub fn rank(self) -> usize {
+        usize::from(self.rank)
+    }
+
+    /// The extent of index `axis`.
+    pub fn extent(self, axis: usize) -> usize {
+        self.extents[..self.rank()][axis] as usize
+    }
+
+    /// The extents of all indices.
+    pub fn extents(self) -> Vec<usize> {
+        (0..self.rank()).map(|axis| self.extent(axis)).collect()
+    }
+
+    /// The number of components.
+    pub fn components(self) -> usize {
+        (0..self.rank()).map(|axis| self.extent(axis)).product()
+    }
+
+    /// Whether this is one number.
+    pub fn is_scalar(self) -> bool {
+        self.rank == 0
+    }
+
+    /// The size n of an n × n matrix.
+    pub fn square(self) -> Option<usize> {
+        (self.rank == 2 && self.extents[0] == self.extents[1]).then(|| self.extent(0))
+    }
+
+    /// The place of the component with these indices; none where they do not fit.
+    pub fn flat(self, indices: &[usize]) -> Option<usize> {
+        if indices.len() != self.rank() {
+            return None;
+        }
+        indices.iter().enumerate().try_fold(0, |flat, (axis, &i)| {
+            (i < self.extent(axis)).then(|| flat * self.extent(axis) + i)
+        })
+    }
+
+    /// The shape at the border to the kernels; none at rank 3.
+    pub fn to_point(self) -> Option<point::Shape> {
+        match self.rank {
+            0 => Some(point::Shape::Scalar),
+            1 => Some(point::Shape::Vector(self.extent(0))),
+            2 => Some(point::Shape::Matrix(self.extent(0), self.extent(1))),
+            _ => None,
+        }
+    }
+}
+
+impl From<point::Shape> for Shape {
+    fn from(shape: point::Shape) -> Self {
+        match shape {
+            point::Shape::Scalar => Self::SCALAR,
+            point::Shape::Vector(n) => Self::vector(n),
+            point::Shape::Matrix(rows, columns) => Self::matrix(rows, columns),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rank {
+            0 => f.write_str("a scalar"),
+            1 => write!(f, "a vector of {}", self.extents[0]),
+            2 => write!(f, "a {}×{} matrix", self.extents[0], self.extents[1]),
+            _ => {
+                let [a, b, c] = self.extents;
+                write!(f, "a {a}×{b}×{c} tensor")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.extents())
+    }
+}
+
+/// What an expression's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// True or false: the value of a comparison.
+    Truth,
+    /// Numbers.
+    Tensor(Shape),
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truth => f.write_str("a condition"),
+            Self::Tensor(shape) => shape.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The CPU as a device: compiled kernel modules, page-friendly buffers, and what this machine can do.
+//!
+//! [`Library`] and [`Module`] turn a shared object on disk into kernels that can be launched, [`Buffer`] holds the
+//! vectors and per-point data that those kernels stream through, and [`Machine`] says which instructions they may use.
+
+mod buffer;
+mod machine;
+mod module;
+
+pub use buffer::{Buffer, PADDING, Plain};
+#[cfg(unix)]
+pub use machine::effective_user;
+pub use machine::{Machine, Simd, dynamic_library_loads};
+pub use module::{Argument, Entry, Kernel, Launch, LaunchError, Library, LoadError, Module};

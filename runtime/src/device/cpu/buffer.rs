@@ -1,0 +1,215 @@
+//! Aligned, zeroed or filled arrays of plain numbers, on 2 MiB pages where they are large.
+//!
+//! A kernel streams through vectors of many megabytes; with 4 KiB pages it spends a good part of its time in the
+//! page walker. Large buffers are therefore aligned to 2 MiB and marked with `MADV_HUGEPAGE` before their first
+//! touch, small ones to a cache line.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Bytes behind the last element of every [`Buffer`] that may be read (they are zero) but mean nothing.
+///
+/// A gather of whole vectors may read past the end of the last run; this much is always there.
+pub const PADDING: usize = 128;
+
+/// A cache line: the least alignment of a buffer, and the width of the widest vector.
+const LINE: usize = 64;
+/// A large page; buffers at least this long are aligned to it.
+const PAGE: usize = 2 << 20;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A number without padding or forbidden bit patterns, for which all-zero bytes mean 0.
+pub trait Plain: sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 'static {
+    /// The name of the type in Rust, used in messages.
+    const NAME: &'static str;
+}
+
+macro_rules! plain {
+    ($($kind:ty),*) => {$(
+        impl sealed::Sealed for $kind {}
+        impl Plain for $kind {
+            const NAME: &'static str = stringify!($kind);
+        }
+    )*};
+}
+plain!(f64, f32, u64, u32, u16, u8, i64, i32);
+
+/// An array of `len` numbers, aligned for kernels; dereferences to a slice.
+pub struct Buffer<T: Plain> {
+    pointer: NonNull<T>,
+    len: usize,
+    layout: Layout,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: the buffer owns its memory alone, as a `Vec` does, and `T` is `Send`.
+unsafe impl<T: Plain> Send for Buffer<T> {}
+// SAFETY: shared access only reads, and `T` is `Sync`.
+unsafe impl<T: Plain> Sync for Buffer<T> {}
+
+impl<T: Plain> Buffer<T> {
+    /// A buffer of `len` zeros.
+    ///
+    /// # Panics
+    ///
+    /// If the size in bytes overflows; a failed allocation ends the program, as it does for `Vec`.
+    pub fn zeroed(len: usize) -> Self {
+        let layout = layout_for::<T>(len);
+        let raw = allocate(layout);
+        // SAFETY: `raw` is a fresh allocation of `layout.size()` bytes, and all-zero bytes are a valid `T`.
+        unsafe { raw.as_ptr().write_bytes(0, layout.size()) };
+        Self { pointer: raw.cast(), len, layout, owns: PhantomData }
+    }
+
+    /// A buffer whose element `i` is `value(i)`; memory is touched once.
+    ///
+    /// # Panics
+    ///
+    /// As [`Buffer::zeroed`], and if `value` does.
+    pub fn from_fn(len: usize, mut value: impl FnMut(usize) -> T) -> Self {
+        let layout = layout_for::<T>(len);
+        // The length stays 0 until every element is written, so a panic in `value` frees the memory and shows none.
+        let raw = allocate(layout);
+        let mut buffer = Self { pointer: raw.cast(), len: 0, layout, owns: PhantomData };
+        for i in 0..len {
+            // SAFETY: `i < len`, and the allocation holds `len` elements.
+            unsafe { buffer.pointer.add(i).write(value(i)) };
+        }
+        let used = len * size_of::<T>();
+        // SAFETY: `layout.size()` is at least `used`, which `layout_for` checked for overflow.
+        unsafe { raw.add(used).write_bytes(0, layout.size() - used) };
+        buffer.len = len;
+        buffer
+    }
+
+    /// A buffer with the elements of `values`.
+    pub fn from_slice(values: &[T]) -> Self {
+        Self::from_fn(values.len(), |i| values[i])
+    }
+}
+
+/// Room for `len` elements and the padding; whole pages of 2 MiB where there is at least one.
+fn layout_for<T: Plain>(len: usize) -> Layout {
+    let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(PADDING));
+    let layout = bytes.and_then(|bytes| {
+        let align = if bytes >= PAGE { PAGE } else { LINE };
+        Layout::from_size_align(bytes, align).ok().map(|layout| layout.pad_to_align())
+    });
+    layout.expect("the size of a buffer should fit into the address space")
+}
+
+/// Uninitialised memory, marked for large pages before anyone touches it.
+fn allocate(layout: Layout) -> NonNull<u8> {
+    // SAFETY: the size is at least `PADDING`, so it is not zero.
+    let raw = unsafe { alloc(layout) };
+    let Some(raw) = NonNull::new(raw) else { handle_alloc_error(layout) };
+    #[cfg(target_os = "linux")]
+    if layout.align() >= PAGE {
+        // SAFETY: the range is exactly the fresh allocation, aligned to pages; the advice changes no contents. Its
+        // result is of no interest: without large pages everything works, only slower.
+        unsafe { libc::madvise(raw.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+    }
+    raw
+}
+
+impl<T: Plain> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `allocate` with this very layout, and freed nowhere else.
+        unsafe { dealloc(self.pointer.as_ptr().cast(), self.layout) };
+    }
+}
+
+impl<T: Plain> Deref for Buffer<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: `len` elements are initialised, and `&self` keeps writers away.
+        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as in `deref`, and `&mut self` makes the access unique.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Plain> Clone for Buffer<T> {
+    fn clone(&self) -> Self {
+        Self::from_slice(self)
+    }
+}
+
+impl<T: Plain> Default for Buffer<T> {
+    fn default() -> Self {
+        Self::zeroed(0)
+    }
+}
+
+impl<T: Plain> PartialEq for Buffer<T>
+where
+    T: PartialEq,
+{
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Plain> fmt::Debug for Buffer<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, out)
+    }
+}
+
+impl<T: Plain> FromIterator<T> for Buffer<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        Self::from_slice(&values.into_iter().collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_buffers_start_at_a_cache_line() {
+        for len in [0, 1, 7, 1000] {
+            let buffer = Buffer::<f64>::zeroed(len);
+            assert_eq!(buffer.as_ptr() as usize % LINE, 0);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.iter().all(|&value| value == 0.0));
+        }
+    }
+
+    #[test]
+    fn large_buffers_start_at_a_large_page() {
+        let buffer = Buffer::<f32>::from_fn(PAGE, |i| i as f32);
+        assert_eq!(buffer.as_ptr() as usize % PAGE, 0);
+        assert_eq!(buffer[PAGE - 1], (PAGE - 1) as f32);
+        assert_eq!(buffer.clone(), buffer);
+    }
+
+    #[test]
+    fn the_padding_reads_as_zero() {
+        let buffer = Buffer::from_fn(3, |i| i as u64 + 1);
+        for byte in 0..PADDING {
+            // SAFETY: the padding belongs to the allocation and is initialised.
+            let value = unsafe { *buffer.as_ptr().add(3).cast::<u8>().add(byte) };
+            assert_eq!(value, 0);
+        }
+    }
+
+    #[test]
+    fn writes_stay() {
+        let mut buffer: Buffer<i32> = (0..5).collect();
+        buffer[2] = 9;
+        assert_eq!(&buffer[..], [0, 1, 9, 3, 4]);
+    }
+}

@@ -1,0 +1,199 @@
+//! What this machine's processor can do, and who is asking.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+/// The vector instructions that kernels use on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Simd {
+    /// 512-bit vectors: 8 lanes of f64.
+    Avx512,
+    /// 256-bit vectors with fused multiply-add: 4 lanes of f64.
+    Avx2Fma,
+    /// 128-bit vectors of x86-64: 2 lanes of f64.
+    Sse2,
+    /// 128-bit vectors of aarch64: 2 lanes of f64.
+    Neon,
+    /// None that we know of: one lane.
+    Scalar,
+}
+
+impl Simd {
+    /// The number of f64 in one vector.
+    pub fn lanes_f64(self) -> usize {
+        match self {
+            Self::Avx512 => 8,
+            Self::Avx2Fma => 4,
+            Self::Sse2 | Self::Neon => 2,
+            Self::Scalar => 1,
+        }
+    }
+
+    /// The number of f32 in one vector.
+    pub fn lanes_f32(self) -> usize {
+        match self {
+            Self::Scalar => 1,
+            _ => 2 * self.lanes_f64(),
+        }
+    }
+
+    /// Its usual name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Avx512 => "AVX-512",
+            Self::Avx2Fma => "AVX2 and FMA",
+            Self::Sse2 => "SSE2",
+            Self::Neon => "NEON",
+            Self::Scalar => "none",
+        }
+    }
+}
+
+/// The processor that this program runs on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The model's name, as the system gives it.
+    pub model: String,
+    /// The vector instructions that kernels use.
+    pub simd: Simd,
+    /// Those features of the instruction set that matter to kernels.
+    pub features: Vec<&'static str>,
+    /// The cores that this process may use.
+    pub cores: usize,
+    /// All that decides what code for this very processor looks like, as text: part of the key of compiled kernels.
+    pub identity: String,
+}
+
+impl Machine {
+    /// Asks the processor and the system.
+    pub fn detect() -> Self {
+        let lines = processor_lines();
+        let model = lines.iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        let features = features();
+        let mut identity = format!("{} {}\n", std::env::consts::ARCH, features.join(" "));
+        for line in &lines {
+            identity.push_str(line);
+            identity.push('\n');
+        }
+        Self {
+            model: model.unwrap_or_else(|| format!("{} processor", std::env::consts::ARCH)),
+            simd: simd(),
+            features,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            identity,
+        }
+    }
+}
+
+/// The lines of the system's description of the first processor that tell its kind, in the system's order.
+///
+/// Empty where the system has no such file; the features found by asking the processor then stand alone.
+fn processor_lines() -> Vec<String> {
+    const TELLING: [&str; 12] = [
+        "vendor_id",
+        "cpu family",
+        "model",
+        "model name",
+        "stepping",
+        "flags",
+        "CPU implementer",
+        "CPU architecture",
+        "CPU variant",
+        "CPU part",
+        "CPU revision",
+        "Features",
+    ];
+    let Ok(file) = File::open("/proc/cpuinfo") else { return Vec::new() };
+    // The file is made while it is read, one processor after another: stop at the first blank line.
+    let lines =
+        BufReader::new(file).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+    lines
+        .filter(|line| line.split(':').next().is_some_and(|name| TELLING.contains(&name.trim())))
+        .collect()
+}
+
+macro_rules! detect {
+    ($ask:ident: $($name:tt),*) => {{
+        let mut found = Vec::new();
+        $(if std::arch::$ask!($name) {
+            found.push($name);
+        })*
+        found
+    }};
+}
+
+#[cfg(target_arch = "x86_64")]
+fn features() -> Vec<&'static str> {
+    detect!(is_x86_feature_detected: "sse2", "sse4.1", "sse4.2", "avx", "avx2", "fma", "f16c", "bmi2",
+        "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512fp16", "avx512bf16")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn features() -> Vec<&'static str> {
+    detect!(is_aarch64_feature_detected: "neon", "fp16", "dotprod", "sve", "sve2")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn features() -> Vec<&'static str> {
+    Vec::new()
+}
+
+fn simd() -> Simd {
+    let features = features();
+    let has = |name: &str| features.contains(&name);
+    if has("avx512f") && has("avx512dq") && has("avx512vl") {
+        Simd::Avx512
+    } else if has("avx2") && has("fma") {
+        Simd::Avx2Fma
+    } else if has("sse2") {
+        Simd::Sse2
+    } else if has("neon") {
+        Simd::Neon
+    } else {
+        Simd::Scalar
+    }
+}
+
+/// Whether the system's loader finds the dynamic library `name`; it is unloaded again at once.
+///
+/// # Errors
+///
+/// What the loader said, where it does not.
+pub fn dynamic_library_loads(name: &str) -> Result<(), String> {
+    // SAFETY: this runs the initialisers of a library that the system's administrator installed, as linking to it
+    // would; none of its functions is called.
+    match unsafe { libloading::Library::new(name) } {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The user whose rights this process has; files of anybody else are not trusted.
+#[cfg(unix)]
+pub fn effective_user() -> u32 {
+    // SAFETY: takes nothing, writes nothing, always succeeds.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_is_stable_and_lanes_fit_the_features() {
+        let machine = Machine::detect();
+        assert_eq!(machine, Machine::detect());
+        assert!(machine.cores >= 1);
+        assert!(machine.identity.starts_with(std::env::consts::ARCH));
+        assert_eq!(machine.simd == Simd::Scalar, machine.features.is_empty());
+        assert!(machine.simd.lanes_f32() >= machine.simd.lanes_f64());
+    }
+
+    #[test]
+    fn a_library_that_is_not_there_is_no_panic() {
+        assert!(dynamic_library_loads("libweakform-is-not-installed.so.1").is_err());
+    }
+}

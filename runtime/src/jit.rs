@@ -1,0 +1,320 @@
+//! The CPU's just-in-time compiler: Rust source text → `rustc` → a shared object → [`Library`].
+//!
+//! `rustc` is the one of `$WF_RUSTC`, else `$RUSTC`, else the first on `$PATH`; where there is none, [`compile`] says
+//! so and the caller goes on with the interpreter. What was compiled once is kept in a folder that is the user's
+//! alone (`$WF_CACHE_DIR`, else `weakform` in the user's cache folder) and found again by everything that can change
+//! the binary: source, flags, compiler, processor and our version. With `$WF_DUMP_DIR` every source is also written
+//! there, to read.
+
+mod cache;
+mod compiler;
+mod environment;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Once, OnceLock};
+
+use tempfile::TempDir;
+
+use crate::device::cpu::{Library, LoadError, Machine};
+
+pub use cache::{Cache, CacheError, Contents};
+pub use compiler::{Compiler, CompilerError};
+pub use environment::Environment;
+
+use cache::{Key, MODULE};
+
+/// The name of the source while `rustc` reads it.
+const SOURCE: &str = "kernels.rs";
+
+/// How a source is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What the source is about; names the files that are dumped.
+    pub name: String,
+    /// Flags for `rustc`, beside the edition, the crate type and the codegen units.
+    pub flags: Vec<String>,
+    /// Into how many units `rustc` splits the source: more compile in parallel, one optimises best.
+    pub codegen_units: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let flags = ["opt-level=3", "target-cpu=native", "panic=abort", "strip=symbols"];
+        Self {
+            name: "kernels".into(),
+            flags: flags.iter().map(|flag| format!("-C{flag}")).collect(),
+            codegen_units: 1,
+        }
+    }
+}
+
+/// Why there is no compiled module.
+#[derive(Debug, thiserror::Error)]
+pub enum JitError {
+    /// There is no `rustc` that can be used.
+    #[error(transparent)]
+    Compiler(#[from] CompilerError),
+    /// `rustc` refused the source.
+    #[error("rustc could not compile {name}; its source is {}\n{log}", dump.display())]
+    Rejected {
+        /// The name of the options.
+        name: String,
+        /// What `rustc` wrote.
+        log: String,
+        /// Where the source can be read.
+        dump: PathBuf,
+    },
+    /// The module was compiled but cannot be used.
+    #[error(
+        "{0}\nhelp: is the folder mounted `noexec`? choose another with WF_CACHE_DIR or TMPDIR"
+    )]
+    Load(#[from] LoadError),
+    /// A file could not be written or read on the way.
+    #[error("cannot {doing} {}: {error}\nhelp: choose another folder with WF_CACHE_DIR or TMPDIR", path.display())]
+    Files {
+        /// What was being done.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        error: std::io::Error,
+    },
+}
+
+/// Compiles `source`, the text of a Rust `cdylib`, or finds it in the cache, as the process's environment says.
+///
+/// # Errors
+///
+/// [`JitError`]; with [`JitError::Compiler`] the caller can go on without compiled kernels.
+pub fn compile(source: &str, options: &Options) -> Result<Library, JitError> {
+    Jit::global().compile(source, options)
+}
+
+/// Whether there is a `rustc` to compile with.
+pub fn available() -> bool {
+    Jit::global().compiler().is_ok()
+}
+
+/// The compiler, the cache and the folder for dumps that one environment names.
+#[derive(Debug)]
+pub struct Jit {
+    environment: Environment,
+    cache: Result<Cache, CacheError>,
+    compiler: OnceLock<Result<Compiler, CompilerError>>,
+    machine: Machine,
+    warned: Once,
+}
+
+impl Jit {
+    /// The one of this process's environment, read at the first use.
+    pub fn global() -> &'static Self {
+        static JIT: LazyLock<Jit> = LazyLock::new(|| Jit::new(Environment::from_process()));
+        &JIT
+    }
+
+    /// One for an environment of its own.
+    pub fn new(environment: Environment) -> Self {
+        let cache = match &environment.cache_dir {
+            Some(folder) => Cache::open(folder),
+            None => Err(CacheError::Nowhere),
+        };
+        Self {
+            environment,
+            cache,
+            compiler: OnceLock::new(),
+            machine: Machine::detect(),
+            warned: Once::new(),
+        }
+    }
+
+    /// The compiler; looked for once.
+    ///
+    /// # Errors
+    ///
+    /// [`CompilerError`] if there is none, it does not run, or it is too old.
+    pub fn compiler(&self) -> Result<&Compiler, &CompilerError> {
+        let find = || Compiler::find(&self.environment, self.cache.as_ref().ok());
+        self.compiler.get_or_init(find).as_ref()
+    }
+
+    /// The cache, or why there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`CacheError`] if its folder cannot be made or cannot be trusted.
+    pub fn cache(&self) -> Result<&Cache, &CacheError> {
+        self.cache.as_ref()
+    }
+
+    /// Compiles `source` or finds it in the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`JitError`].
+    pub fn compile(&self, source: &str, options: &Options) -> Result<Library, JitError> {
+        let compiler = self.compiler().map_err(Clone::clone)?;
+        let key = self.key(compiler, source, options);
+        self.dump(&key, source, options);
+        let cache = match &self.cache {
+            Ok(cache) => cache,
+            Err(error) => {
+                self.warn(error);
+                return self.compile_aside(compiler, &key, source, options);
+            }
+        };
+        if let Some(path) = cache.lookup(&key)
+            && let Ok(library) = Library::open(&path)
+        {
+            tracing::debug!(path = %path.display(), "found {} in the cache", options.name);
+            return Ok(library.mark_cached());
+        }
+        let folder = match cache.workplace() {
+            Ok(folder) => folder,
+            Err(error) => {
+                self.warn(&error);
+                return self.compile_aside(compiler, &key, source, options);
+            }
+        };
+        self.run(compiler, &folder, &key, source, options)?;
+        match cache.store(&key, folder) {
+            Ok(path) => Ok(Library::open(&path)?),
+            Err((error, folder)) => {
+                self.warn(&error);
+                let library = Library::open(&folder.path().join(MODULE))?;
+                Ok(library.keep(folder))
+            }
+        }
+    }
+
+    /// Everything that can change the binary.
+    fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
+        let flags = options.flags.join("\n");
+        Key::new(&[
+            ("weakform", env!("CARGO_PKG_VERSION")),
+            ("compiler", &compiler.identity()),
+            ("processor", &self.machine.identity),
+            ("flags", &flags),
+            ("codegen units", &options.codegen_units.to_string()),
+            ("source", source),
+        ])
+    }
+
+    /// Compiles in a temporary folder of the system, which goes away with the library.
+    fn compile_aside(
+        &self,
+        compiler: &Compiler,
+        key: &Key,
+        source: &str,
+        options: &Options,
+    ) -> Result<Library, JitError> {
+        let folder = tempfile::Builder::new().prefix("weakform-").tempdir().map_err(|error| {
+            JitError::Files { doing: "make a folder in", path: std::env::temp_dir(), error }
+        })?;
+        self.run(compiler, &folder, key, source, options)?;
+        Ok(Library::open(&folder.path().join(MODULE))?.keep(folder))
+    }
+
+    /// Runs `rustc` in `folder`: [`SOURCE`] → [`MODULE`].
+    ///
+    /// Names are relative to the folder, so that the module does not depend on where it was compiled.
+    fn run(
+        &self,
+        compiler: &Compiler,
+        folder: &TempDir,
+        key: &Key,
+        source: &str,
+        options: &Options,
+    ) -> Result<(), JitError> {
+        let path = folder.path().join(SOURCE);
+        fs::write(&path, source).map_err(|error| JitError::Files {
+            doing: "write",
+            path,
+            error,
+        })?;
+        let started = std::time::Instant::now();
+        let output = Command::new(compiler.path())
+            .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=kernels"])
+            .args(["--cap-lints=allow", "--color=never"])
+            .arg(format!("-Ccodegen-units={}", options.codegen_units.max(1)))
+            .args(&options.flags)
+            .args(["-o", MODULE, SOURCE])
+            .current_dir(folder.path())
+            .env_remove("RUSTC_BOOTSTRAP")
+            .env_remove("RUSTC_LOG")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| CompilerError::Broken {
+                path: compiler.path().into(),
+                reason: error.to_string(),
+            })?;
+        if !output.status.success() {
+            let mut log = String::from_utf8_lossy(&output.stderr).into_owned();
+            if log.trim().is_empty() {
+                log = output.status.to_string();
+            }
+            let dump = self.dump_rejected(key, source, options)?;
+            return Err(JitError::Rejected { name: options.name.clone(), log, dump });
+        }
+        tracing::debug!(seconds = started.elapsed().as_secs_f64(), "compiled {}", options.name);
+        Ok(())
+    }
+
+    /// Writes the source to the folder that the user named for that, if any.
+    fn dump(&self, key: &Key, source: &str, options: &Options) {
+        let Some(folder) = &self.environment.dump_dir else { return };
+        let path = folder.join(dump_name(key, options));
+        if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, source)) {
+            tracing::warn!("cannot write {} (WF_DUMP_DIR): {error}", path.display());
+        }
+    }
+
+    /// Keeps a source that `rustc` refused where the user can read it.
+    fn dump_rejected(
+        &self,
+        key: &Key,
+        source: &str,
+        options: &Options,
+    ) -> Result<PathBuf, JitError> {
+        let dumped =
+            self.environment.dump_dir.as_ref().map(|folder| folder.join(dump_name(key, options)));
+        if let Some(path) = dumped.filter(|path| path.is_file()) {
+            return Ok(path);
+        }
+        if let Ok(cache) = &self.cache
+            && let Ok(path) = cache.keep_rejected(key, source)
+        {
+            return Ok(path);
+        }
+        let folder = std::env::temp_dir();
+        let keep = || -> std::io::Result<PathBuf> {
+            let mut builder = tempfile::Builder::new();
+            let file = builder.prefix("weakform-").suffix(".rs").tempfile_in(&folder)?;
+            fs::write(file.path(), source)?;
+            Ok(file.keep()?.1)
+        };
+        keep().map_err(|error| JitError::Files {
+            doing: "write a file in",
+            path: folder.clone(),
+            error,
+        })
+    }
+
+    /// Says once that kernels are not kept.
+    fn warn(&self, error: &CacheError) {
+        self.warned.call_once(|| {
+            tracing::warn!("compiled kernels are not kept for the next run: {error}");
+        });
+    }
+}
+
+/// The file name of a dumped source: what it is about, and the key's hash.
+fn dump_name(key: &Key, options: &Options) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = options.name.chars().take(64).map(plain).collect();
+    format!("{name}-{}.rs", &key.hash()[..16])
+}
+
+#[cfg(test)]
+mod tests;

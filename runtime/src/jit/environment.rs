@@ -1,0 +1,46 @@
+//! What the user says about the JIT through environment variables, read in one place.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Where the compiler, the cache and the dumps are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// The compiler that `$WF_RUSTC` or `$RUSTC` names, with the variable's name; else it is looked for in `path`.
+    pub rustc: Option<(&'static str, OsString)>,
+    /// The search path for programs.
+    pub path: Option<OsString>,
+    /// The folder for compiled kernels; none where neither it nor the user's home is known.
+    pub cache_dir: Option<PathBuf>,
+    /// The folder where sources are written to be read, if any.
+    pub dump_dir: Option<PathBuf>,
+}
+
+impl Environment {
+    /// That of this process. A variable that is set but empty counts as not set.
+    pub fn from_process() -> Self {
+        let rustc = |name| Some((name, variable(name)?));
+        Self {
+            rustc: rustc("WF_RUSTC").or_else(|| rustc("RUSTC")),
+            path: variable("PATH"),
+            cache_dir: cache_dir(),
+            dump_dir: variable("WF_DUMP_DIR").map(PathBuf::from),
+        }
+    }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// `$WF_CACHE_DIR`, else `weakform` in the user's folder for caches. A relative folder is taken from here.
+fn cache_dir() -> Option<PathBuf> {
+    if let Some(folder) = variable("WF_CACHE_DIR") {
+        return std::path::absolute(folder).ok();
+    }
+    // A relative XDG_CACHE_HOME is to be ignored, says its specification.
+    let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let caches = xdg.or_else(|| Some(env::home_dir()?.join(".cache")));
+    caches.filter(|path| path.is_absolute()).map(|path| path.join("weakform"))
+}

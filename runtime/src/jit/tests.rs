@@ -1,0 +1,275 @@
+//! The JIT against what can go wrong: damage, other processes, no compiler, no place to write.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::device::cpu::{Argument, LaunchError, Module};
+
+/// Adds `factor` times the first argument to the second.
+fn source(factor: f64) -> String {
+    format!(
+        "#[unsafe(no_mangle)]
+         pub unsafe extern \"C\" fn axpy(begin: usize, end: usize, args: *const *const u8) {{ unsafe {{
+             let x = *args as *const f64;
+             let y = *args.add(1) as *mut f64;
+             for i in begin..end {{ *y.add(i) += {factor:?} * *x.add(i); }}
+         }} }}"
+    )
+}
+
+fn jit(cache: &Path) -> Jit {
+    Jit::new(Environment { cache_dir: Some(cache.into()), ..Environment::from_process() })
+}
+
+/// What the compiled kernel makes of y = 10 and x = 1.
+fn run(library: Library) -> f64 {
+    let module = Module::new(library, ["axpy"]).expect("a kernel");
+    let (x, mut y) = ([1.0; 4], [10.0; 4]);
+    module.launch("axpy", 1, 3, &[Argument::read(&x), Argument::write(&mut y)]).expect("a launch");
+    assert_eq!((y[0], y[3]), (10.0, 10.0), "only the batches of the range");
+    assert_eq!(y[1], y[2]);
+    y[1]
+}
+
+/// The files of the one entry that a cache holds.
+fn only_entry(cache: &Path) -> PathBuf {
+    let mut entries = fs::read_dir(cache.join("modules")).expect("modules");
+    let entry = entries.next().expect("an entry").expect("readable").path();
+    assert!(entries.next().is_none(), "one entry");
+    entry
+}
+
+#[test]
+fn the_second_time_comes_from_the_cache() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let (source, options) = (source(2.0), Options::default());
+    let first = jit(cache.path()).compile(&source, &options).expect("compiles");
+    assert!(!first.is_cached() && !first.is_temporary());
+    assert_eq!(run(first), 12.0);
+    let second = jit(cache.path()).compile(&source, &options).expect("found");
+    assert!(second.is_cached());
+    assert_eq!(run(second), 12.0);
+    assert_eq!(fs::read_dir(cache.path().join("building")).expect("workplace").count(), 0);
+    let contents = jit(cache.path()).cache().expect("a cache").contents();
+    assert_eq!(contents.modules, 1);
+    assert!(contents.bytes > 0);
+}
+
+#[test]
+fn source_flags_and_units_each_make_another_entry() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let jit = jit(cache.path());
+    let base = Options::default();
+    let mut flags = base.clone();
+    flags.flags.push("-Cno-vectorize-loops".into());
+    let units = Options { codegen_units: 2, ..base.clone() };
+    for (factor, options) in [(2.0, &base), (3.0, &base), (2.0, &flags), (2.0, &units)] {
+        let library = jit.compile(&source(factor), options).expect("compiles");
+        assert!(!library.is_cached());
+        assert_eq!(run(library), 10.0 + factor);
+    }
+}
+
+#[test]
+fn damaged_and_foreign_entries_are_built_again_and_never_run() {
+    let flip = |path: &Path| {
+        let mut bytes = fs::read(path).expect("a file");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).expect("written");
+    };
+    let damages: [(&str, &dyn Fn(&Path)); 6] = [
+        ("a flipped bit in the module", &|entry| flip(&entry.join("module.so"))),
+        ("a flipped bit in the key", &|entry| flip(&entry.join("key.txt"))),
+        ("an empty module", &|entry| fs::write(entry.join("module.so"), "").expect("written")),
+        ("a key that is not there", &|entry| fs::remove_file(entry.join("key.txt")).expect("gone")),
+        ("a module that is not there", &|entry| {
+            fs::remove_file(entry.join("module.so")).expect("gone");
+        }),
+        ("another key's entry", &|entry| {
+            let other = tempfile::tempdir().expect("a folder");
+            jit(other.path()).compile(&source(7.0), &Options::default()).expect("compiles");
+            for name in ["module.so", "key.txt"] {
+                fs::copy(only_entry(other.path()).join(name), entry.join(name)).expect("copied");
+            }
+        }),
+    ];
+    for (what, damage) in damages {
+        let cache = tempfile::tempdir().expect("a folder");
+        let (source, options) = (source(2.0), Options::default());
+        jit(cache.path()).compile(&source, &options).expect("compiles");
+        let entry = only_entry(cache.path());
+        // A new file each time: the first is still mapped by nobody, but a write into a mapped one would crash.
+        damage(&entry);
+        let library = jit(cache.path()).compile(&source, &options).expect("compiles again");
+        assert!(!library.is_cached(), "{what} was used");
+        assert_eq!(run(library), 12.0, "{what}");
+        let library = jit(cache.path()).compile(&source, &options).expect("found");
+        assert!(library.is_cached(), "{what} was not mended");
+        assert_eq!(fs::read_dir(cache.path().join("building")).expect("workplace").count(), 0);
+    }
+}
+
+#[test]
+fn many_at_once_agree_on_one_entry() {
+    let cache = tempfile::tempdir().expect("a folder");
+    std::thread::scope(|scope| {
+        let build = || {
+            let library = jit(cache.path()).compile(&source(5.0), &Options::default());
+            assert_eq!(run(library.expect("compiles")), 15.0);
+        };
+        for _ in 0..6 {
+            scope.spawn(build);
+        }
+    });
+    only_entry(cache.path());
+    assert_eq!(fs::read_dir(cache.path().join("building")).expect("workplace").count(), 0);
+}
+
+#[test]
+fn no_compiler_is_an_error_that_says_what_to_do() {
+    let environment = Environment {
+        rustc: Some(("WF_RUSTC", "/nowhere/rustc".into())),
+        ..Environment::default()
+    };
+    let jit = Jit::new(environment);
+    let error = jit.compile(&source(2.0), &Options::default()).expect_err("no compiler");
+    assert!(matches!(error, JitError::Compiler(CompilerError::Missing { .. })), "{error}");
+    assert!(error.to_string().contains("WF_RUSTC"), "{error}");
+
+    let error = Jit::new(Environment::default()).compiler().expect_err("no search path").clone();
+    assert_eq!(error, CompilerError::None);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_compiler_that_is_old_or_none_at_all_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let fake = |name: &str, script: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("runnable");
+        let rustc = Some(("RUSTC", path.into_os_string()));
+        Jit::new(Environment { rustc, ..Environment::default() })
+    };
+    let old = fake("old", "echo rustc 1.70.0; echo release: 1.70.0");
+    assert!(matches!(old.compiler(), Err(CompilerError::Old { .. })));
+    let other = fake("other", "echo hello");
+    assert!(matches!(other.compiler(), Err(CompilerError::Broken { .. })));
+    let failing = fake("failing", "echo no licence >&2; exit 3");
+    let error = failing.compiler().expect_err("broken").to_string();
+    assert!(error.contains("no licence"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn another_compiler_in_the_same_place_is_noticed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rustc");
+    let version = |release: &str| {
+        let script = format!("#!/bin/sh\necho rustc {release}; echo release: {release}\n");
+        fs::write(&path, script).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("runnable");
+        let rustc = Some(("RUSTC", path.clone().into_os_string()));
+        let cache_dir = Some(folder.path().join("cache"));
+        let jit = Jit::new(Environment { rustc, cache_dir, ..Environment::default() });
+        jit.compiler().expect("a compiler").version().to_owned()
+    };
+    assert_eq!(version("1.95.0"), "rustc 1.95.0");
+    assert_eq!(version("1.95.0"), "rustc 1.95.0");
+    assert_eq!(version("1.100.10"), "rustc 1.100.10");
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_no_obstacle() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "in the way").expect("written");
+    let jit = jit(&file.join("cache"));
+    assert!(matches!(jit.cache(), Err(CacheError::Write { .. })));
+    let library = jit.compile(&source(4.0), &Options::default()).expect("compiles aside");
+    assert!(library.is_temporary());
+    let path = library.path().to_owned();
+    assert_eq!(run(library), 14.0);
+    assert!(!path.exists(), "the folder goes with the library");
+}
+
+#[test]
+fn an_entry_that_cannot_be_placed_is_no_obstacle() {
+    let cache = tempfile::tempdir().expect("a folder");
+    fs::write(cache.path().join("modules"), "in the way").expect("written");
+    let library = jit(cache.path()).compile(&source(4.0), &Options::default()).expect("compiles");
+    assert!(library.is_temporary());
+    assert_eq!(run(library), 14.0);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_cache_is_the_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permissions");
+    };
+    let mode = |path: &Path| fs::metadata(path).expect("a folder").permissions().mode() & 0o7777;
+
+    let fresh = folder.path().join("made/by/us");
+    Cache::open(&fresh).expect("made");
+    assert_eq!(mode(&fresh), 0o700);
+
+    let readable = folder.path().join("readable");
+    fs::create_dir(&readable).expect("made");
+    set(&readable, 0o755);
+    Cache::open(&readable).expect("closed to the others");
+    assert_eq!(mode(&readable), 0o700);
+
+    let shared = folder.path().join("shared");
+    fs::create_dir_all(shared.join("modules")).expect("made");
+    set(&shared, 0o777);
+    let error = Cache::open(&shared).expect_err("others may have written there");
+    assert!(matches!(error, CacheError::Untrusted { .. }), "{error}");
+    assert_eq!(mode(&shared), 0o777, "a folder that is not trusted is left alone");
+}
+
+#[test]
+fn a_source_that_does_not_compile_can_be_read() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let source = "pub fn broken() -> u32 { \"text\" }";
+    let error = jit(cache.path()).compile(source, &Options::default()).expect_err("ill-typed");
+    let JitError::Rejected { log, dump, .. } = error else { panic!("{error}") };
+    assert!(log.contains("mismatched types"), "{log}");
+    assert_eq!(fs::read_to_string(dump).expect("dumped"), source);
+}
+
+#[test]
+fn dumps_go_where_the_user_says_under_harmless_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dump = folder.path().join("dump");
+    let jit = Jit::new(Environment {
+        cache_dir: Some(folder.path().join("cache")),
+        dump_dir: Some(dump.clone()),
+        ..Environment::from_process()
+    });
+    let options = Options { name: "../a form".into(), ..Options::default() };
+    jit.compile(&source(2.0), &options).expect("compiles");
+    let files: Vec<_> = fs::read_dir(&dump).expect("dumps").flatten().collect();
+    assert_eq!(files.len(), 1);
+    assert!(files[0].file_name().to_string_lossy().starts_with("___a_form-"));
+    assert_eq!(fs::read_to_string(files[0].path()).expect("a dump"), source(2.0));
+}
+
+#[test]
+fn kernels_that_are_not_there_are_errors() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let compile =
+        || jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+    for name in ["missing", "", "a\0b"] {
+        assert!(matches!(Module::new(compile(), [name]), Err(LoadError::Missing { .. })));
+    }
+    let module = Module::new(compile(), ["axpy"]).expect("a module");
+    let error = module.launch("other", 0, 1, &[]).expect_err("unknown");
+    assert_eq!(error, LaunchError::UnknownKernel("other".into()));
+}

@@ -4,11 +4,13 @@
 //! vectors and per-point data that those kernels stream through, and [`Machine`] says which instructions they may use.
 
 mod buffer;
+mod library;
 mod machine;
 mod module;
 
 pub use buffer::{Buffer, PADDING, Plain};
+pub use library::{Entry, Library, LoadError};
 #[cfg(unix)]
 pub use machine::effective_user;
 pub use machine::{Machine, Simd, dynamic_library_loads};
-pub use module::{Argument, Entry, Kernel, Launch, LaunchError, Library, LoadError, Module};
+pub use module::{Argument, Kernel, Launch, LaunchError, Module};

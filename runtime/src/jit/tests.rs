@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kernels_gen::abi::{self, KernelAbi, Precision, Role};
+
 use super::*;
 use crate::device::cpu::{Argument, LaunchError, Module};
 
@@ -18,13 +20,22 @@ fn source(factor: f64) -> String {
     )
 }
 
+/// The ABI that goes with [`source`].
+fn axpy() -> KernelAbi {
+    let argument =
+        |name: &str, role, written| abi::Argument { role, name: name.into(), extent: 1, written };
+    let arguments = vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)];
+    let name = "axpy".into();
+    KernelAbi { name, lanes: 1, precision: Precision::F64, arguments, private_bytes: 0, hash: 0 }
+}
+
 fn jit(cache: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(cache.into()), ..Environment::from_process() })
 }
 
 /// What the compiled kernel makes of y = 10 and x = 1.
 fn run(library: Library) -> f64 {
-    let module = Module::new(library, ["axpy"]).expect("a kernel");
+    let module = Module::new(library, &[axpy()]).expect("a kernel");
     let (x, mut y) = ([1.0; 4], [10.0; 4]);
     module.launch("axpy", 1, 3, &[Argument::read(&x), Argument::write(&mut y)]).expect("a launch");
     assert_eq!((y[0], y[3]), (10.0, 10.0), "only the batches of the range");
@@ -267,9 +278,50 @@ fn kernels_that_are_not_there_are_errors() {
     let compile =
         || jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
     for name in ["missing", "", "a\0b"] {
-        assert!(matches!(Module::new(compile(), [name]), Err(LoadError::Missing { .. })));
+        assert!(matches!(
+            Module::new(compile(), &[KernelAbi { name: name.into(), ..axpy() }]),
+            Err(LoadError::Missing { .. })
+        ));
     }
-    let module = Module::new(compile(), ["axpy"]).expect("a module");
+    let module = Module::new(compile(), &[axpy()]).expect("a module");
     let error = module.launch("other", 0, 1, &[]).expect_err("unknown");
     assert_eq!(error, LaunchError::UnknownKernel("other".into()));
+}
+
+#[test]
+fn arguments_that_do_not_fit_the_abi_never_reach_the_kernel() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let library = jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+    let module = Module::new(library, &[axpy()]).expect("a module");
+    let kernel = module.kernel("axpy").expect("a kernel");
+    let (x, single, mut y) = ([1.0; 4], [1.0_f32; 4], [0.0; 3]);
+    let refusals = [
+        kernel.bind(&[Argument::read(&x)]).err(),
+        kernel.bind(&[Argument::read(&single), Argument::write(&mut y)]).err(),
+        kernel.bind(&[Argument::read(&x), Argument::read(&x)]).err(),
+    ];
+    assert!(matches!(refusals[0], Some(LaunchError::WrongCount { expected: 2, found: 1, .. })));
+    assert!(matches!(refusals[1], Some(LaunchError::WrongType { expected: "f64", .. })));
+    assert!(matches!(refusals[2], Some(LaunchError::ReadOnly { .. })));
+    let launch = kernel.bind(&[Argument::read(&x), Argument::write(&mut y)]).expect("fits");
+    assert_eq!(launch.batches(), 3);
+    let too_far = std::panic::AssertUnwindSafe(|| launch.run(0..4));
+    assert!(std::panic::catch_unwind(too_far).is_err());
+}
+
+#[test]
+fn many_threads_run_ranges_of_one_launch() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let library = jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+    let module = Module::new(library, &[axpy()]).expect("a module");
+    let (x, mut y) = (vec![1.0; 64], vec![0.0; 64]);
+    let arguments = [Argument::read(&x), Argument::write(&mut y)];
+    let launch = module.kernel("axpy").expect("a kernel").bind(&arguments).expect("fits");
+    std::thread::scope(|scope| {
+        for chunk in 0..4 {
+            let launch = &launch;
+            scope.spawn(move || launch.run(16 * chunk..16 * (chunk + 1)));
+        }
+    });
+    assert!(y.iter().all(|&value| value == 2.0));
 }

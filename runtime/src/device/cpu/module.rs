@@ -1,117 +1,16 @@
-//! From a shared object on disk to kernels that can be launched: [`Library`] → [`Module`] → [`Kernel`] → [`Launch`].
+//! From a loaded library and its ABIs to kernels that run: [`Library`] → [`Module`] → [`Kernel`] → [`Launch`].
 //!
 //! Every kernel has one signature, `unsafe extern "C" fn(begin, end, args)`: it works on the batches `begin..end`,
 //! and `args` points to one pointer for each argument, in the order that the kernel's ABI lists. A [`Launch`] holds
 //! those pointers for as long as the borrowed data lives, so that many threads can run ranges of one launch.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 
-use super::Plain;
-
-/// What a kernel looks like from outside: the batches `begin..end`, and one pointer for each argument.
-pub type Entry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *const u8);
-
-/// Why a shared object cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The system's loader refused the file.
-    #[error("cannot load the compiled kernels {}: {reason}", path.display())]
-    Open {
-        /// The shared object.
-        path: PathBuf,
-        /// What the loader said.
-        reason: String,
-    },
-    /// The module holds no kernel of that name.
-    #[error("{} holds no kernel named `{name}`", path.display())]
-    Missing {
-        /// The shared object.
-        path: PathBuf,
-        /// The kernel looked for.
-        name: String,
-    },
-}
-
-/// A shared object, loaded until this value is dropped.
-pub struct Library {
-    // Unloaded before the folder that holds its file goes: fields are dropped in this order.
-    inner: libloading::Library,
-    path: PathBuf,
-    folder: Option<TempDir>,
-    cached: bool,
-}
-
-impl Library {
-    /// Loads the shared object at `path`, which must be one that the JIT compiled.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError::Open`] if the system's loader refuses it.
-    pub fn open(path: &Path) -> Result<Self, LoadError> {
-        // SAFETY: loading runs the object's initialisers. The JIT hands over only files that it compiled itself or
-        // found intact (by key and checksum) in a cache that nobody else can write, from text that `kernels-gen`
-        // printed, which has no initialisers.
-        let inner = unsafe { libloading::Library::new(path) }
-            .map_err(|error| LoadError::Open { path: path.into(), reason: error.to_string() })?;
-        Ok(Self { inner, path: path.into(), folder: None, cached: false })
-    }
-
-    /// Ties the life of the temporary folder that holds the file to this library.
-    pub(crate) fn keep(mut self, folder: TempDir) -> Self {
-        self.folder = Some(folder);
-        self
-    }
-
-    /// Marks the library as one that did not have to be compiled.
-    pub(crate) fn mark_cached(mut self) -> Self {
-        self.cached = true;
-        self
-    }
-
-    /// Whether it was found ready, so that nothing was compiled for it.
-    pub fn is_cached(&self) -> bool {
-        self.cached
-    }
-
-    /// The file that was loaded; it may be gone where the JIT had no cache.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether the file lies in a folder that goes away with this library.
-    pub fn is_temporary(&self) -> bool {
-        self.folder.is_some()
-    }
-
-    /// The kernel that the library exports under `name`.
-    ///
-    /// The pointer must not be called after the library has been dropped; [`Module`] and [`Launch`] see to that.
-    ///
-    /// # Errors
-    ///
-    /// [`LoadError::Missing`] if there is none.
-    pub fn entry(&self, name: &str) -> Result<Entry, LoadError> {
-        let missing = || LoadError::Missing { path: self.path.clone(), name: name.into() };
-        if name.is_empty() || name.contains('\0') {
-            return Err(missing());
-        }
-        // SAFETY: every symbol that a printed module exports is a kernel with the signature of `Entry`.
-        let symbol = unsafe { self.inner.get::<Entry>(name.as_bytes()) };
-        symbol.map(|symbol| *symbol).map_err(|_| missing())
-    }
-}
-
-impl fmt::Debug for Library {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Library").field("path", &self.path).finish_non_exhaustive()
-    }
-}
+use super::{Entry, Library, LoadError, Plain};
 
 /// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write.
 #[derive(Clone, Copy, Debug)]
@@ -166,28 +65,70 @@ pub enum LaunchError {
     /// The module was made without this kernel.
     #[error("the module holds no kernel named `{0}`")]
     UnknownKernel(String),
+    /// Too many or too few arguments.
+    #[error("the kernel `{kernel}` takes {expected} arguments, not {found}")]
+    WrongCount {
+        /// The kernel.
+        kernel: String,
+        /// The number of arguments in its ABI.
+        expected: usize,
+        /// The number given.
+        found: usize,
+    },
+    /// Elements of another type.
+    #[error("the argument `{argument}` of `{kernel}` holds {expected}, not {found}")]
+    WrongType {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// The type in the ABI.
+        expected: &'static str,
+        /// The type given.
+        found: &'static str,
+    },
+    /// Lent for reading only, though the kernel writes it.
+    #[error("the kernel `{kernel}` writes its argument `{argument}`, which was lent for reading")]
+    ReadOnly {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+    },
+    /// Fewer elements than the kernel reads in any case.
+    #[error("the argument `{argument}` of `{kernel}` needs {expected} elements, not {found}")]
+    TooShort {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// The least number of elements.
+        expected: usize,
+        /// The number given.
+        found: usize,
+    },
 }
 
-/// Compiled kernels, found by name.
+/// Compiled kernels with their ABIs, found by name.
 #[derive(Debug)]
 pub struct Module {
-    entries: BTreeMap<String, Entry>,
-    // Owns the code that `entries` points into.
+    kernels: BTreeMap<String, (Entry, KernelAbi)>,
+    // Owns the code that `kernels` points into.
     library: Library,
 }
 
 impl Module {
-    /// Looks up each of `names` in `library`.
+    /// Looks up each of `kernels` in `library`, which must be compiled from the text printed with them.
     ///
     /// # Errors
     ///
     /// [`LoadError::Missing`] if one is not there.
-    pub fn new<'n>(
-        library: Library,
-        names: impl IntoIterator<Item = &'n str>,
-    ) -> Result<Self, LoadError> {
-        let entries = names.into_iter().map(|name| Ok((name.to_owned(), library.entry(name)?)));
-        Ok(Self { entries: entries.collect::<Result<_, LoadError>>()?, library })
+    pub fn new(library: Library, kernels: &[KernelAbi]) -> Result<Self, LoadError> {
+        let mut found = BTreeMap::new();
+        for abi in kernels {
+            found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
+        }
+        Ok(Self { kernels: found, library })
     }
 
     /// The library that holds the code.
@@ -201,16 +142,20 @@ impl Module {
     ///
     /// [`LaunchError::UnknownKernel`] if the module was made without it.
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, LaunchError> {
-        let entry = self.entries.get(name);
-        let entry = *entry.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
-        Ok(Kernel { entry, borrows: PhantomData })
+        let found = self.kernels.get(name);
+        let (entry, abi) = found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
+        Ok(Kernel { entry: *entry, abi })
     }
 
     /// Runs the batches `begin..end` of kernel `name` on this thread.
     ///
     /// # Errors
     ///
-    /// [`LaunchError::UnknownKernel`] if the module was made without it.
+    /// [`LaunchError`] if there is no such kernel, or the arguments do not fit it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Launch::run`].
     pub fn launch(
         &self,
         name: &str,
@@ -218,7 +163,7 @@ impl Module {
         end: usize,
         arguments: &[Argument<'_>],
     ) -> Result<(), LaunchError> {
-        self.kernel(name)?.bind(arguments).run(begin..end);
+        self.kernel(name)?.bind(arguments)?.run(begin..end);
         Ok(())
     }
 }
@@ -227,17 +172,66 @@ impl Module {
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'m> {
     entry: Entry,
-    borrows: PhantomData<&'m Module>,
+    abi: &'m KernelAbi,
 }
 
 impl<'m> Kernel<'m> {
+    /// What the kernel takes.
+    pub fn abi(&self) -> &'m KernelAbi {
+        self.abi
+    }
+
     /// Ties the kernel to its arguments, in the order that its ABI lists.
-    pub fn bind<'a>(self, arguments: &[Argument<'a>]) -> Launch<'a>
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError`] if their number, types, access or lengths do not fit the ABI.
+    pub fn bind<'a>(self, arguments: &[Argument<'a>]) -> Result<Launch<'a>, LaunchError>
     where
         'm: 'a,
     {
+        let expected = self.abi.arguments.len();
+        if arguments.len() != expected {
+            let kernel = self.abi.name.clone();
+            return Err(LaunchError::WrongCount { kernel, expected, found: arguments.len() });
+        }
+        let mut batches = usize::MAX;
+        for (given, wanted) in arguments.iter().zip(&self.abi.arguments) {
+            batches = batches.min(self.check(given, wanted)?);
+        }
         let pointers = arguments.iter().map(|argument| Pointer(argument.pointer)).collect();
-        Launch { entry: self.entry, pointers, borrows: PhantomData }
+        Ok(Launch { entry: self.entry, pointers, batches, borrows: PhantomData })
+    }
+
+    /// Compares an argument with what the ABI says; the number of batches that it has data for.
+    fn check(&self, given: &Argument<'_>, wanted: &abi::Argument) -> Result<usize, LaunchError> {
+        let names = || (self.abi.name.clone(), wanted.name.clone());
+        let expected = element(wanted.role, self.abi.precision);
+        if given.kind != expected {
+            let ((kernel, argument), found) = (names(), given.kind);
+            return Err(LaunchError::WrongType { kernel, argument, expected, found });
+        }
+        if wanted.written && !given.writable {
+            let (kernel, argument) = names();
+            return Err(LaunchError::ReadOnly { kernel, argument });
+        }
+        match wanted.role {
+            Role::Params if given.elements < wanted.extent => {
+                let ((kernel, argument), expected) = (names(), wanted.extent);
+                Err(LaunchError::TooShort { kernel, argument, expected, found: given.elements })
+            }
+            Role::Params => Ok(usize::MAX),
+            _ => Ok(given.elements.checked_div(wanted.extent).unwrap_or(usize::MAX)),
+        }
+    }
+}
+
+/// The Rust type of an argument's elements.
+fn element(role: Role, precision: Precision) -> &'static str {
+    match (role, precision) {
+        (Role::Map(..) | Role::Active, _) => u32::NAME,
+        (_, Precision::F64) => f64::NAME,
+        (_, Precision::F32) => f32::NAME,
     }
 }
 
@@ -256,21 +250,32 @@ unsafe impl Sync for Pointer {}
 pub struct Launch<'a> {
     entry: Entry,
     pointers: Vec<Pointer>,
+    batches: usize,
     borrows: PhantomData<&'a ()>,
 }
 
 impl Launch<'_> {
+    /// Up to which batch every argument holds data.
+    pub fn batches(&self) -> usize {
+        self.batches
+    }
+
     /// Runs the given batches on this thread.
     ///
     /// Ranges that run at the same time must be ones whose scatters the kernel's plan allows at the same time:
     /// of one colour, with disjoint results, or with atomic additions.
+    ///
+    /// # Panics
+    ///
+    /// If the range ends behind the data of some argument.
     pub fn run(&self, batches: Range<usize>) {
+        assert!(batches.end <= self.batches, "batch {} of {}", batches.end, self.batches);
         if batches.is_empty() {
             return;
         }
-        // SAFETY: the code is loaded as long as the module that 'a outlives; the arguments are lent as long, and are
-        // those that the kernel's ABI lists, in its order and extents; the module's code was printed together with
-        // that ABI, and its accesses were verified to stay within those extents. `Pointer` is transparent.
+        // SAFETY: the code is loaded as long as the module that outlives 'a, and the arguments are lent for 'a. `bind`
+        // compared their number, types, access and extents with the ABI that was printed together with the code, and
+        // the range ends within them; the maps of an operator point into its vectors. `Pointer` is transparent.
         unsafe { (self.entry)(batches.start, batches.end, self.pointers.as_ptr().cast()) };
     }
 }

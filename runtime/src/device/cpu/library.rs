@@ -1,0 +1,105 @@
+//! From a shared object on disk to code in memory: a path → [`Library`] → [`Entry`].
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// What a kernel looks like from outside: the batches `begin..end`, and one pointer for each argument.
+pub type Entry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *const u8);
+
+/// Why a shared object cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The system's loader refused the file.
+    #[error("cannot load the compiled kernels {}: {reason}", path.display())]
+    Open {
+        /// The shared object.
+        path: PathBuf,
+        /// What the loader said.
+        reason: String,
+    },
+    /// The module holds no kernel of that name.
+    #[error("{} holds no kernel named `{name}`", path.display())]
+    Missing {
+        /// The shared object.
+        path: PathBuf,
+        /// The kernel looked for.
+        name: String,
+    },
+}
+
+/// A shared object, loaded until this value is dropped.
+pub struct Library {
+    // Unloaded before the folder that holds its file goes: fields are dropped in this order.
+    inner: libloading::Library,
+    path: PathBuf,
+    folder: Option<TempDir>,
+    cached: bool,
+}
+
+impl Library {
+    /// Loads the shared object at `path`, which must be one that the JIT compiled.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Open`] if the system's loader refuses it.
+    pub fn open(path: &Path) -> Result<Self, LoadError> {
+        // SAFETY: loading runs the object's initialisers. The JIT hands over only files that it compiled itself or
+        // found intact (by key and checksum) in a cache that nobody else can write, from text that `kernels-gen`
+        // printed, which has no initialisers.
+        let inner = unsafe { libloading::Library::new(path) }
+            .map_err(|error| LoadError::Open { path: path.into(), reason: error.to_string() })?;
+        Ok(Self { inner, path: path.into(), folder: None, cached: false })
+    }
+
+    /// Ties the life of the temporary folder that holds the file to this library.
+    pub(crate) fn keep(mut self, folder: TempDir) -> Self {
+        self.folder = Some(folder);
+        self
+    }
+
+    /// Marks the library as one that did not have to be compiled.
+    pub(crate) fn mark_cached(mut self) -> Self {
+        self.cached = true;
+        self
+    }
+
+    /// Whether it was found ready, so that nothing was compiled for it.
+    pub fn is_cached(&self) -> bool {
+        self.cached
+    }
+
+    /// The file that was loaded; it may be gone where the JIT had no cache.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the file lies in a folder that goes away with this library.
+    pub fn is_temporary(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// The kernel that the library exports under `name`.
+    ///
+    /// The pointer must not be called after the library has been dropped; [`Module`] and [`Launch`] see to that.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError::Missing`] if there is none.
+    pub fn entry(&self, name: &str) -> Result<Entry, LoadError> {
+        let missing = || LoadError::Missing { path: self.path.clone(), name: name.into() };
+        if name.is_empty() || name.contains('\0') {
+            return Err(missing());
+        }
+        // SAFETY: every symbol that a printed module exports is a kernel with the signature of `Entry`.
+        let symbol = unsafe { self.inner.get::<Entry>(name.as_bytes()) };
+        symbol.map(|symbol| *symbol).map_err(|_| missing())
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Library").field("path", &self.path).finish_non_exhaustive()
+    }
+}

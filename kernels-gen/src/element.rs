@@ -1,0 +1,24 @@
+//! Finite elements on reference cells: cells, points and rules, Lagrange bases and their tables.
+//!
+//! ```text
+//! Cell ── Lagrange (nodes) ──┐
+//!    └─── Rule (points) ─────┴─tabulate→ Tabulation (values, gradients)
+//! ```
+//!
+//! Elements and rules are small descriptors that can be compared and hashed; nodes, points and
+//! tables are computed from them when asked for, with the same bits on every machine. Tensor cells
+//! are products of [`LinePoints`], whose [`LineTable`]s the sum-factorised kernels use.
+
+pub mod cell;
+mod double;
+pub mod lagrange;
+pub mod line;
+pub mod quadrature;
+mod simplex;
+pub mod tabulate;
+
+pub use cell::Cell;
+pub use lagrange::{ElementError, Lagrange, Node, entity_permutation};
+pub use line::{LinePoints, LineTable};
+pub use quadrature::{Rule, default_rule};
+pub use tabulate::{Tabulation, interpolation, tabulate, tabulate_rule};

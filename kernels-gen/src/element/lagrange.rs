@@ -1,0 +1,355 @@
+//! Lagrange elements: where their nodes are, which sub-entity owns each, and in what order.
+//!
+//! ```text
+//! tensor cells   continuous: Gauss-Lobatto points; discontinuous: Gauss points; lexicographic,
+//!                x fastest
+//! simplices      equispaced at degree 1 and 2, warp-and-blend above, so that every edge carries
+//!                the Gauss-Lobatto points; vertices, then edge interiors, face interiors, the cell
+//!                interior, each along its entity's vertices
+//! ```
+//!
+//! Nodes sit on an integer lattice: nodal coordinate x ≈ lattice / degree. Numbering, orientation
+//! and the permutations to other programs' orders are done with these integers alone.
+
+mod warp;
+
+use super::{Cell, LinePoints};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The largest degree on tensor cells.
+pub const MAX_TENSOR_DEGREE: usize = 20;
+/// The largest degree on simplices.
+pub const MAX_SIMPLEX_DEGREE: usize = 8;
+
+/// A Lagrange element on a reference cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lagrange {
+    cell: Cell,
+    degree: usize,
+    family: Family,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Family {
+    Continuous,
+    Discontinuous,
+    Equispaced,
+}
+
+/// An element that does not exist here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ElementError {
+    /// The degree is out of range.
+    #[error("no Lagrange element of degree {degree} on {cell}: degrees {min} to {max} are there")]
+    Degree {
+        /// The cell.
+        cell: Cell,
+        /// The degree asked for.
+        degree: usize,
+        /// The smallest.
+        min: usize,
+        /// The largest.
+        max: usize,
+    },
+}
+
+/// A node of an element.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Node {
+    /// Reference coordinates; those beyond the dimension are 0.
+    pub point: [f64; 3],
+    /// Lattice coordinates in the cell, each from 0 to the degree. On simplices the barycentric
+    /// coordinate of vertex 0 is the degree less their sum.
+    pub lattice: [usize; 3],
+    /// The dimension of the sub-entity that owns the node.
+    pub dim: usize,
+    /// Which sub-entity of that dimension owns the node.
+    pub entity: usize,
+    /// Lattice coordinates in the owning entity along the axes that its vertices span, each at
+    /// least 1 and from its first vertex. On simplices again without that vertex's own.
+    pub position: [usize; 3],
+    /// The number of the node among those of its entity; x fastest in `position`.
+    pub index: usize,
+}
+
+impl Lagrange {
+    /// The continuous element (H1); its degree is at least 1.
+    pub fn continuous(cell: Cell, degree: usize) -> Result<Self, ElementError> {
+        Self::checked(cell, degree, 1, Family::Continuous)
+    }
+
+    /// The discontinuous element (L2); every node belongs to the cell's interior.
+    pub fn discontinuous(cell: Cell, degree: usize) -> Result<Self, ElementError> {
+        Self::checked(cell, degree, 0, Family::Discontinuous)
+    }
+
+    /// The element on equispaced nodes, in the order of the continuous one: the basis of Gmsh's and
+    /// VTK's cells up to a permutation.
+    pub fn equispaced(cell: Cell, degree: usize) -> Result<Self, ElementError> {
+        Self::checked(cell, degree, 1, Family::Equispaced)
+    }
+
+    fn checked(
+        cell: Cell,
+        degree: usize,
+        min: usize,
+        family: Family,
+    ) -> Result<Self, ElementError> {
+        let max = if cell.is_tensor() { MAX_TENSOR_DEGREE } else { MAX_SIMPLEX_DEGREE };
+        if (min..=max).contains(&degree) {
+            Ok(Self { cell, degree, family })
+        } else {
+            Err(ElementError::Degree { cell, degree, min, max })
+        }
+    }
+
+    /// The cell.
+    pub const fn cell(self) -> Cell {
+        self.cell
+    }
+
+    /// The polynomial degree.
+    pub const fn degree(self) -> usize {
+        self.degree
+    }
+
+    /// Whether nodes on shared sub-entities are shared.
+    pub const fn is_continuous(self) -> bool {
+        !matches!(self.family, Family::Discontinuous)
+    }
+
+    /// The nodes of each direction, on tensor cells.
+    pub const fn line(self) -> Option<LinePoints> {
+        if !self.cell.is_tensor() {
+            return None;
+        }
+        Some(match self.family {
+            Family::Continuous => LinePoints::GaussLobatto(self.degree + 1),
+            Family::Discontinuous => LinePoints::Gauss(self.degree + 1),
+            Family::Equispaced => LinePoints::Equispaced(self.degree + 1),
+        })
+    }
+
+    /// The number of nodes N_b.
+    pub const fn count(self) -> usize {
+        let n = self.degree + 1;
+        match self.cell {
+            Cell::Interval => n,
+            Cell::Triangle => n * (n + 1) / 2,
+            Cell::Quadrilateral => n * n,
+            Cell::Tetrahedron => n * (n + 1) * (n + 2) / 6,
+            Cell::Hexahedron => n * n * n,
+        }
+    }
+
+    /// The number of nodes that one sub-entity of dimension `dim` owns.
+    pub fn entity_count(self, dim: usize) -> usize {
+        match (self.is_continuous(), self.cell.entity_cell(dim)) {
+            (false, _) if dim == self.cell.dim() => self.count(),
+            (false, _) => 0,
+            (true, None) => usize::from(dim == 0),
+            (true, Some(_)) if dim > self.cell.dim() => 0,
+            (true, Some(shape)) => interior_count(shape, self.degree),
+        }
+    }
+
+    /// The nodes, in the order that the module's documentation states.
+    pub fn nodes(self) -> Vec<Node> {
+        let mut nodes = if self.cell.is_tensor() { self.tensor() } else { self.simplex() };
+        if !self.is_continuous() {
+            for (index, node) in nodes.iter_mut().enumerate() {
+                let (dim, position) = (self.cell.dim(), node.lattice);
+                *node = Node { dim, entity: 0, position, index, ..*node };
+            }
+        }
+        nodes
+    }
+
+    /// The reference coordinates of the nodes.
+    pub fn points(self) -> Vec<[f64; 3]> {
+        self.nodes().into_iter().map(|node| node.point).collect()
+    }
+
+    /// The number of the node at each lattice point.
+    pub fn lattice(self) -> BTreeMap<[usize; 3], usize> {
+        self.nodes().into_iter().enumerate().map(|(i, node)| (node.lattice, i)).collect()
+    }
+
+    fn tensor(self) -> Vec<Node> {
+        let line = self.line().expect("a tensor cell should have nodes in each direction").points();
+        let n = self.degree + 1;
+        (0..self.count())
+            .map(|i| {
+                let mut lattice = [i % n, i / n % n, i / (n * n)];
+                let mut point = lattice.map(|a| line[a]);
+                for axis in self.cell.dim()..3 {
+                    (lattice[axis], point[axis]) = (0, 0.0);
+                }
+                self.tensor_node(point, lattice)
+            })
+            .collect()
+    }
+
+    /// Finds the entity that owns a lattice point of a tensor cell.
+    fn tensor_node(self, point: [f64; 3], lattice: [usize; 3]) -> Node {
+        let (p, axes) = (self.degree, 0..self.cell.dim());
+        let free: Vec<usize> = axes.clone().filter(|&a| 0 < lattice[a] && lattice[a] < p).collect();
+        let corner: usize = axes.filter(|&a| p > 0 && lattice[a] == p).map(|a| 1 << a).sum();
+        let far = corner + free.iter().map(|&a| 1 << a).sum::<usize>();
+        let dim = free.len();
+        let owns = |vertices: &&[usize]| vertices[0] == corner && vertices.last() == Some(&far);
+        // Degree 0 is discontinuous, and its caller replaces the entity.
+        let entity = self.cell.entities(dim).iter().position(owns).unwrap_or(0);
+        let mut position = [0; 3];
+        let mut index = 0;
+        for (slot, &axis) in free.iter().enumerate().rev() {
+            position[slot] = lattice[axis];
+            index = index * (p - 1) + lattice[axis] - 1;
+        }
+        Node { point, lattice, dim, entity, position, index }
+    }
+
+    fn simplex(self) -> Vec<Node> {
+        if self.degree == 0 {
+            let point = self.cell.centre();
+            let (lattice, dim) = ([0; 3], self.cell.dim());
+            return vec![Node { point, lattice, dim, entity: 0, position: [0; 3], index: 0 }];
+        }
+        let mut nodes = Vec::with_capacity(self.count());
+        for dim in 0..=self.cell.dim() {
+            for (entity, vertices) in self.cell.entities(dim).iter().enumerate() {
+                let interior = match self.cell.entity_cell(dim) {
+                    Some(_) => simplex_interior(dim, self.degree),
+                    None => vec![[0; 3]],
+                };
+                for (index, position) in interior.into_iter().enumerate() {
+                    // Barycentric coordinates over the cell's vertices.
+                    let mut weights = [0; 4];
+                    weights[vertices[0]] = self.degree - position.iter().sum::<usize>();
+                    for axis in 0..dim {
+                        weights[vertices[axis + 1]] = position[axis];
+                    }
+                    let lattice = [weights[1], weights[2], weights[3]];
+                    let point = self.simplex_point(weights);
+                    nodes.push(Node { point, lattice, dim, entity, position, index });
+                }
+            }
+        }
+        nodes
+    }
+
+    fn simplex_point(self, weights: [usize; 4]) -> [f64; 3] {
+        if self.family == Family::Equispaced || self.degree <= 2 {
+            [weights[1], weights[2], weights[3]].map(|w| w as f64 / self.degree as f64)
+        } else {
+            warp::point(self.cell.dim(), self.degree, weights)
+        }
+    }
+}
+
+impl fmt::Display for Lagrange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let space = match self.family {
+            Family::Continuous => "H1",
+            Family::Discontinuous => "L2",
+            Family::Equispaced => "equispaced",
+        };
+        write!(f, "{space}({}) on {}", self.degree, self.cell)
+    }
+}
+
+/// The number of lattice points inside an entity.
+fn interior_count(shape: Cell, degree: usize) -> usize {
+    let n = degree.saturating_sub(1);
+    match shape {
+        Cell::Interval => n,
+        Cell::Triangle => n * n.saturating_sub(1) / 2,
+        Cell::Quadrilateral => n * n,
+        Cell::Tetrahedron => n * n.saturating_sub(1) * n.saturating_sub(2) / 6,
+        Cell::Hexahedron => n * n * n,
+    }
+}
+
+/// The lattice points inside a simplex, x fastest, without the coordinate of its first vertex.
+fn simplex_interior(dim: usize, degree: usize) -> Vec<[usize; 3]> {
+    let range = |axis: usize| if axis < dim { 1..degree } else { 0..1 };
+    let mut points = Vec::new();
+    for c in range(2) {
+        for b in range(1) {
+            points.extend(range(0).map(|a| [a, b, c]).filter(|p| p.iter().sum::<usize>() < degree));
+        }
+    }
+    points
+}
+
+/// The lattice points inside an entity, in the order of [`Node::index`].
+fn interior(shape: Cell, degree: usize) -> Vec<[usize; 3]> {
+    if !shape.is_tensor() {
+        return simplex_interior(shape.dim(), degree);
+    }
+    let range = |axis: usize| if axis < shape.dim() { 1..degree } else { 0..1 };
+    let mut points = Vec::new();
+    for c in range(2) {
+        for b in range(1) {
+            points.extend(range(0).map(|a| [a, b, c]));
+        }
+    }
+    points
+}
+
+/// For each node inside an entity in local order ([`Node::index`]), its place in the order that
+/// every cell around the entity agrees on. `vertices` are the global numbers of the entity's
+/// vertices, all different, in local order.
+///
+/// The agreed order runs from the vertex with the smallest number; its first axis leads to the
+/// smallest neighbour, and so on. The nodes of two cells that agree on the numbers coincide.
+pub fn entity_permutation(shape: Cell, degree: usize, vertices: &[usize]) -> Vec<usize> {
+    assert_eq!(vertices.len(), shape.vertex_count(), "a {shape} should have all its vertices");
+    let points = interior(shape, degree);
+    let place: BTreeMap<[usize; 3], usize> =
+        points.iter().enumerate().map(|(index, &point)| (point, index)).collect();
+    let image = |point: &[usize; 3]| {
+        if shape.is_tensor() {
+            tensor_image(shape.dim(), degree, vertices, point)
+        } else {
+            simplex_image(shape.dim(), degree, vertices, point)
+        }
+    };
+    points.iter().map(|point| place[&image(point)]).collect()
+}
+
+/// Lattice coordinates of a point of a tensor entity in the agreed axes.
+fn tensor_image(dim: usize, p: usize, vertices: &[usize], point: &[usize; 3]) -> [usize; 3] {
+    let mut origin = 0;
+    for vertex in 1..vertices.len() {
+        if vertices[vertex] < vertices[origin] {
+            origin = vertex;
+        }
+    }
+    let mut axes: Vec<usize> = (0..dim).collect();
+    axes.sort_by_key(|axis| vertices[origin ^ (1 << axis)]);
+    let mut image = [0; 3];
+    for (agreed, &axis) in axes.iter().enumerate() {
+        image[agreed] = if origin >> axis & 1 == 1 { p - point[axis] } else { point[axis] };
+    }
+    image
+}
+
+/// Lattice coordinates of a point of a simplex with its vertices in ascending order.
+fn simplex_image(dim: usize, p: usize, vertices: &[usize], point: &[usize; 3]) -> [usize; 3] {
+    let weight = |vertex: usize| match vertex {
+        0 => p - point.iter().sum::<usize>(),
+        _ => point[vertex - 1],
+    };
+    let mut order: Vec<usize> = (0..=dim).collect();
+    order.sort_by_key(|&vertex| vertices[vertex]);
+    let mut image = [0; 3];
+    for axis in 0..dim {
+        image[axis] = weight(order[axis + 1]);
+    }
+    image
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! An orthogonal polynomial basis on simplices and the Lagrange basis expressed in it.
+//!
+//! With barycentric coordinates λ, s = λ_0 + λ_1 and t = s + λ_2, the basis
+//!
+//! ```text
+//! triangle      S_i(λ_1 − λ_0; s) · P_j^{(2i+1, 0)}(λ_2 − s; 1)
+//! tetrahedron   S_i(λ_1 − λ_0; s) · P_j^{(2i+1, 0)}(λ_2 − s; t) · P_k^{(2i+2j+2, 0)}(λ_3 − t; 1)
+//! ```
+//!
+//! of total degree at most p is orthogonal (M. Dubiner, "Spectral methods on triangles and other
+//! domains", Journal of Scientific Computing 6 (1991)). P(x; t) = tⁿ P(x/t) are homogenised Jacobi
+//! polynomials, whose recurrence needs no division. The Lagrange basis is the inverse of the
+//! matrix of the basis at the nodes, computed with 32 digits and rounded once.
+
+use super::double::Double;
+
+/// A number with its gradient in reference coordinates.
+#[derive(Clone, Copy)]
+struct Dual {
+    value: Double,
+    gradient: [Double; 3],
+}
+
+impl Dual {
+    const ONE: Self = Self { value: Double::ONE, gradient: [Double::ZERO; 3] };
+
+    fn plus(self, other: Self) -> Self {
+        self.combine(Double::ONE, other, Double::ONE)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.combine(Double::ONE, other, -Double::ONE)
+    }
+
+    fn combine(self, a: Double, other: Self, b: Double) -> Self {
+        let gradient = [0, 1, 2].map(|c| a * self.gradient[c] + b * other.gradient[c]);
+        Self { value: a * self.value + b * other.value, gradient }
+    }
+
+    fn times(self, other: Self) -> Self {
+        let gradient =
+            [0, 1, 2].map(|c| self.value * other.gradient[c] + self.gradient[c] * other.value);
+        Self { value: self.value * other.value, gradient }
+    }
+}
+
+/// The homogenised Jacobi polynomials tⁿ P_n^{(a, 0)}(x/t) for n = 0, …, top.
+fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
+    let ratio = |p: usize, q: usize| Double::from(p) / Double::from(q);
+    let mut all = vec![Dual::ONE];
+    if top > 0 {
+        all.push(x.combine(ratio(a + 2, 2), t, ratio(a, 2)));
+    }
+    for n in 1..top {
+        let s = 2 * n + a;
+        let scale = 2 * (n + 1) * (n + a + 1) * s;
+        let factor =
+            x.combine(ratio((s + 1) * (s + 2) * s, scale), t, ratio((s + 1) * a * a, scale));
+        let back = ratio(2 * (n + a) * n * (s + 2), scale);
+        let next = factor.times(all[n]).combine(Double::ONE, t.times(t).times(all[n - 1]), -back);
+        all.push(next);
+    }
+    all
+}
+
+/// The orthogonal basis of total degree at most `degree` at a point.
+fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
+    let mut rest = Dual::ONE;
+    let mut lambda = [Dual::ONE; 4];
+    for axis in 0..dim {
+        let mut gradient = [Double::ZERO; 3];
+        gradient[axis] = Double::ONE;
+        lambda[axis + 1] = Dual { value: Double::from(point[axis]), gradient };
+        rest = rest.minus(lambda[axis + 1]);
+    }
+    lambda[0] = rest;
+    let s = lambda[0].plus(lambda[1]);
+    let t = s.plus(lambda[2]);
+    let mut basis = Vec::new();
+    for (i, first) in jacobi(degree, 0, lambda[1].minus(lambda[0]), s).into_iter().enumerate() {
+        let end = if dim == 2 { Dual::ONE } else { t };
+        let seconds = jacobi(degree - i, 2 * i + 1, lambda[2].minus(s), end);
+        for (j, second) in seconds.into_iter().enumerate() {
+            let product = first.times(second);
+            if dim == 2 {
+                basis.push(product);
+                continue;
+            }
+            let top = degree - i - j;
+            let thirds = jacobi(top, 2 * (i + j) + 2, lambda[3].minus(t), Dual::ONE);
+            basis.extend(thirds.into_iter().map(|third| product.times(third)));
+        }
+    }
+    basis
+}
+
+/// The Lagrange basis on given nodes, ready to be evaluated.
+pub(super) struct SimplexBasis {
+    dim: usize,
+    degree: usize,
+    /// Coefficient of orthogonal function m in Lagrange function i at `[m][i]`.
+    coefficients: Vec<Vec<Double>>,
+}
+
+impl SimplexBasis {
+    /// The basis that is dual to evaluation at `nodes`, which must be unisolvent.
+    pub(super) fn new(dim: usize, degree: usize, nodes: &[[f64; 3]]) -> Self {
+        let matrix: Vec<Vec<Double>> = nodes
+            .iter()
+            .map(|&node| orthogonal(dim, degree, node).iter().map(|b| b.value).collect())
+            .collect();
+        Self { dim, degree, coefficients: inverse(matrix) }
+    }
+
+    /// Value and gradient of each Lagrange function at a point.
+    pub(super) fn evaluate(&self, point: [f64; 3]) -> Vec<(f64, [f64; 3])> {
+        let basis = orthogonal(self.dim, self.degree, point);
+        (0..basis.len())
+            .map(|i| {
+                let mut value = Double::ZERO;
+                let mut gradient = [Double::ZERO; 3];
+                for (b, row) in basis.iter().zip(&self.coefficients) {
+                    value += b.value * row[i];
+                    for c in 0..self.dim {
+                        gradient[c] += b.gradient[c] * row[i];
+                    }
+                }
+                (value.round_or_zero(), gradient.map(Double::round_or_zero))
+            })
+            .collect()
+    }
+}
+
+/// The inverse by Gauss-Jordan elimination with row pivoting.
+fn inverse(mut a: Vec<Vec<Double>>) -> Vec<Vec<Double>> {
+    let n = a.len();
+    for (i, row) in a.iter_mut().enumerate() {
+        row.resize(2 * n, Double::ZERO);
+        row[n + i] = Double::ONE;
+    }
+    for k in 0..n {
+        let size = |row: &[Double]| row[k].abs().round();
+        let pivot = (k..n).fold(k, |best, i| if size(&a[i]) > size(&a[best]) { i } else { best });
+        assert!(size(&a[pivot]) > 0.0, "the nodes should be unisolvent");
+        a.swap(k, pivot);
+        let scale = Double::ONE / a[k][k];
+        for entry in &mut a[k] {
+            *entry = *entry * scale;
+        }
+        let row = a[k].clone();
+        for (_, target) in a.iter_mut().enumerate().filter(|(i, _)| *i != k) {
+            let factor = target[k];
+            for (entry, &r) in target.iter_mut().zip(&row) {
+                *entry = *entry - factor * r;
+            }
+        }
+    }
+    a.into_iter().map(|row| row[n..].to_vec()).collect()
+}

@@ -1,0 +1,126 @@
+//! Values and reference gradients of a basis at points, and interpolation between point sets.
+//!
+//! `tabulate`: (Lagrange, points) → Tabulation with φ_i(x_q) and ∂φ_i/∂ξ_j(x_q). On tensor cells
+//! these are products of interval tables, on simplices the dual basis of `simplex`.
+
+use super::simplex::SimplexBasis;
+use super::{Lagrange, LinePoints, LineTable, Rule};
+use std::collections::BTreeMap;
+
+/// A basis tabulated at points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tabulation {
+    /// Number of points N_q.
+    pub points: usize,
+    /// Number of nodes N_b.
+    pub nodes: usize,
+    /// Dimension of the cell.
+    pub dim: usize,
+    /// φ_i(x_q) at `[q * nodes + i]`.
+    pub values: Vec<f64>,
+    /// ∂φ_i/∂ξ_j(x_q) at `[(q * nodes + i) * dim + j]`.
+    pub gradients: Vec<f64>,
+}
+
+impl Tabulation {
+    /// φ_i(x_q).
+    pub fn value(&self, q: usize, i: usize) -> f64 {
+        self.values[q * self.nodes + i]
+    }
+
+    /// The reference gradient of φ_i at x_q.
+    pub fn gradient(&self, q: usize, i: usize) -> &[f64] {
+        let start = (q * self.nodes + i) * self.dim;
+        &self.gradients[start..start + self.dim]
+    }
+
+    fn empty(element: Lagrange) -> Self {
+        let (nodes, dim) = (element.count(), element.cell().dim());
+        Self { points: 0, nodes, dim, values: Vec::new(), gradients: Vec::new() }
+    }
+}
+
+/// Tabulates the basis of `element` at any points of its cell.
+pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
+    if let Some(line) = element.line() {
+        // Points of a tensor rule share coordinates; each is tabulated once.
+        let dim = element.cell().dim();
+        let mut rows = BTreeMap::new();
+        for coordinate in points.iter().flat_map(|point| &point[..dim]) {
+            let next = rows.len();
+            rows.entry(coordinate.to_bits()).or_insert(next);
+        }
+        let mut coordinates = vec![0.0; rows.len()];
+        for (&bits, &row) in &rows {
+            coordinates[row] = f64::from_bits(bits);
+        }
+        let table = LineTable::at(line, &coordinates);
+        let at = |point: &[f64; 3]| -> Vec<usize> {
+            point[..dim].iter().map(|coordinate| rows[&coordinate.to_bits()]).collect()
+        };
+        return products(element, &table, points.iter().map(at));
+    }
+    let mut result = Tabulation::empty(element);
+    let basis = SimplexBasis::new(result.dim, element.degree(), &element.points());
+    for &point in points {
+        result.points += 1;
+        for (value, gradient) in basis.evaluate(point) {
+            result.values.push(value);
+            result.gradients.extend(&gradient[..result.dim]);
+        }
+    }
+    result
+}
+
+/// Tabulates the basis of `element` at the points of a rule on the same cell. On tensor cells the
+/// entries are products of the very numbers that sum-factorised kernels use.
+pub fn tabulate_rule(element: Lagrange, rule: Rule) -> Tabulation {
+    assert_eq!(element.cell(), rule.cell(), "element and rule should be on one cell");
+    let (Some(nodes), Some(points)) = (element.line(), rule.line()) else {
+        return tabulate(element, &rule.points());
+    };
+    let q = points.count();
+    let indices = |point: usize| -> Vec<usize> {
+        (0..element.cell().dim()).map(|axis| point / q.pow(axis as u32) % q).collect()
+    };
+    products(element, &LineTable::new(nodes, points), (0..rule.count()).map(indices))
+}
+
+/// Products of the rows of an interval table; a point is given as one row for each direction.
+fn products(
+    element: Lagrange,
+    table: &LineTable,
+    points: impl Iterator<Item = Vec<usize>>,
+) -> Tabulation {
+    let mut result = Tabulation::empty(element);
+    let (n, dim) = (table.nodes, result.dim);
+    for rows in points {
+        result.points += 1;
+        for i in 0..result.nodes {
+            let node = |axis: usize| i / n.pow(axis as u32) % n;
+            let factor = |axis: usize, derivative: Option<usize>| {
+                let (q, i) = (rows[axis], node(axis));
+                if derivative == Some(axis) { table.derivative(q, i) } else { table.value(q, i) }
+            };
+            let product = |d| (0..dim).map(|axis| factor(axis, d)).product::<f64>();
+            result.values.push(product(None));
+            result.gradients.extend((0..dim).map(|axis| product(Some(axis))));
+        }
+    }
+    result
+}
+
+/// The matrix that evaluates functions of `element` at points: row-major, one row a point, one
+/// column a node. From [`Lagrange::equispaced`] to another element's points and back it changes
+/// between the bases of file formats and ours.
+pub fn interpolation(element: Lagrange, points: &[[f64; 3]]) -> Vec<f64> {
+    tabulate(element, points).values
+}
+
+/// The matrix between two one-dimensional point families: row-major, one row a point of `to`.
+pub fn line_interpolation(from: LinePoints, to: LinePoints) -> Vec<f64> {
+    LineTable::new(from, to).values
+}
+
+#[cfg(test)]
+mod tests;

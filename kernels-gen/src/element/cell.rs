@@ -160,7 +160,7 @@ impl Cell {
         match self {
             // Two facets an axis, the one at 0 first.
             Self::Interval | Self::Quadrilateral | Self::Hexahedron => {
-                normal[facet / 2] = if facet % 2 == 0 { -1.0 } else { 1.0 };
+                normal[facet / 2] = if facet.is_multiple_of(2) { -1.0 } else { 1.0 };
             }
             Self::Triangle | Self::Tetrahedron if facet == 0 => {
                 let entry = 1.0 / (self.dim() as f64).sqrt();

@@ -5,6 +5,8 @@ pub mod arithmetic;
 pub mod ast;
 pub mod codes;
 pub mod diagnostic;
+pub mod differentiate;
+pub mod eval;
 pub mod form;
 pub mod point;
 pub mod problem;

@@ -14,6 +14,17 @@
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
+mod count;
+mod jacobian;
+mod lower;
+mod optimise;
+mod scalarise;
+pub(crate) mod scalars;
+
+pub use count::{OperationCount, operation_count};
+pub use lower::point;
+pub use optimise::reachable;
+
 use crate::arena::{Id, IndexVec};
 use crate::id_type;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use super::shape::{Shape, Type};
 use super::{ExprId, fold};
 use crate::arena::{Id, IndexVec};
 use crate::point::{Binary, Comparison, Unary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// Why an operation does not apply to its operands.
@@ -122,6 +122,28 @@ impl Exprs {
             Type::Tensor(shape) => shape,
             Type::Truth => Shape::SCALAR,
         }
+    }
+
+    /// Whether an expression is known to be zero.
+    pub fn is_zero(&self, id: ExprId) -> bool {
+        fold::is_zero(self, id)
+    }
+
+    /// The number that an expression is, where it is a constant.
+    pub fn value(&self, id: ExprId) -> Option<f64> {
+        fold::value(self, id)
+    }
+
+    /// The expressions that `roots` rest on, operands first.
+    pub fn reachable_in_order(&self, roots: &[ExprId]) -> Vec<ExprId> {
+        let mut seen = BTreeSet::new();
+        let mut open = roots.to_vec();
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                open.extend(self.nodes[id].operands());
+            }
+        }
+        seen.into_iter().collect()
     }
 
     /// The id of `expr` of the given type, appended where it is new. Neither checks nor folds.

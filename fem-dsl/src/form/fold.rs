@@ -9,14 +9,14 @@ use crate::arithmetic;
 use crate::point::{Binary, Comparison, Number, Unary};
 
 /// The value of a constant.
-fn value(exprs: &Exprs, a: ExprId) -> Option<f64> {
+pub(super) fn value(exprs: &Exprs, a: ExprId) -> Option<f64> {
     match exprs.expr(a) {
         Expr::Constant(number) => Some(number.get()),
         _ => None,
     }
 }
 
-fn is_zero(exprs: &Exprs, a: ExprId) -> bool {
+pub(super) fn is_zero(exprs: &Exprs, a: ExprId) -> bool {
     matches!(exprs.expr(a), Expr::Zero(_)) || value(exprs, a) == Some(0.0)
 }
 
@@ -96,6 +96,11 @@ pub(super) fn add(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     match (exprs.expr(a), exprs.expr(b)) {
         (_, &Expr::Neg(c)) => sub(exprs, a, c),
         (&Expr::Neg(c), _) => sub(exprs, b, c),
+        (Expr::Literal(_, left), Expr::Literal(_, right)) => {
+            let pairs: Vec<_> = left.iter().copied().zip(right.iter().copied()).collect();
+            let components = pairs.into_iter().map(|(x, y)| add(exprs, x, y)).collect();
+            literal(exprs, shape, components)
+        }
         _ if a == b => {
             let two = constant(exprs, 2.0);
             mul(exprs, two, a)

@@ -3,7 +3,6 @@
 
 use super::expr::{Expr, Terminal};
 use super::{ExprId, Form, Row};
-use crate::arena::IndexVec;
 use crate::point::{Binary, Comparison, Degree, Location, Region, Space, Unary};
 use std::fmt;
 
@@ -26,8 +25,8 @@ impl fmt::Display for Form {
             let shape = super::Shape::from(param.shape);
             writeln!(f, "  param {}: {shape:?} = {default} = {:?}", param.name, param.value)?;
         }
-        let used = self.exprs.reachable(self.roots());
-        for (id, expr) in self.exprs.nodes().iter_enumerated().filter(|(id, _)| used[*id]) {
+        for id in self.exprs.reachable_in_order(&self.roots()) {
+            let expr = self.exprs.expr(id);
             write!(f, "  {id}: {:?} = {}", self.exprs.shape(id), Operation(self, expr))?;
             match self.names.get(&id) {
                 Some(name) => writeln!(f, "  // {name}")?,
@@ -155,24 +154,6 @@ impl Form {
             Terminal::Diameter => "h".to_owned(),
             Terminal::Degree => "k".to_owned(),
         }
-    }
-}
-
-impl super::Exprs {
-    /// For every expression, whether one of `roots` rests on it.
-    pub fn reachable(&self, roots: impl IntoIterator<Item = ExprId>) -> IndexVec<ExprId, bool> {
-        let mut used: IndexVec<ExprId, bool> = self.nodes().iter().map(|_| false).collect();
-        for root in roots {
-            used[root] = true;
-        }
-        for (id, expr) in self.nodes().iter_enumerated().rev() {
-            if used[id] {
-                for operand in expr.operands() {
-                    used[operand] = true;
-                }
-            }
-        }
-        used
     }
 }
 

@@ -1,0 +1,134 @@
+//! `differentiate`: [`Form`] → [`Form`], adding the Jacobian's pointwise action.
+//!
+//! ```text
+//! δf(u; δu) = d/dε f(u + ε δu, ∇u + ε ∇δu)  at ε = 0,      for f = f0, f1 of each field
+//! ```
+//!
+//! symbolically, forward, on whole tensors, so that the structure of a form survives: from
+//! `λ tr(ε) I + 2 μ ε` comes `λ tr(δε) I + 2 μ δε`. The same rules with other seeds give the spatial
+//! gradient of an expression ([`gradient`]); the reverse sweep ([`adjoint`]) turns an energy
+//! density or a weak form into f0 and f1.
+//!
+//! At kinks: abs and sign have derivative 0 at 0, norm 0 at 0, min and max that of the first
+//! argument on a tie.
+
+mod adjoint;
+mod tangent;
+
+pub use adjoint::adjoint;
+pub use tangent::tangent;
+
+use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal};
+use crate::point::Location;
+
+/// Adds the derivative of every integral's rows in the direction δu.
+pub fn differentiate(form: &Form) -> Form {
+    let mut form = form.clone();
+    let mut exprs = std::mem::take(&mut form.exprs);
+    let mut integrals = std::mem::take(&mut form.integrals);
+    for integral in &mut integrals {
+        let values: Vec<Option<ExprId>> =
+            integral.rows.iter().flat_map(|row| [row.f0, row.f1]).collect();
+        let roots: Vec<ExprId> = values.iter().copied().flatten().collect();
+        let derivatives = tangent(&mut exprs, &roots, |exprs, terminal| {
+            let (of, shape) = match terminal {
+                Terminal::Field(i) => (Terminal::Direction(i), form.shape_of(terminal)),
+                Terminal::FieldGradient(i) => {
+                    (Terminal::DirectionGradient(i), form.shape_of(terminal))
+                }
+                _ => return Ok(None),
+            };
+            Ok(shape.map(|shape| exprs.terminal(of, shape)))
+        })
+        .expect("an expression that was built should have a derivative in every direction");
+        let mut derivatives = derivatives.into_iter();
+        let mut derivative = |value: Option<ExprId>| value.and_then(|_| derivatives.next()?);
+        let rows = integral.rows.iter().map(|row| {
+            let (f0, f1) = (derivative(row.f0), derivative(row.f1));
+            Row { field: row.field, f0, f1 }
+        });
+        integral.action = rows.filter(|row| row.f0.is_some() || row.f1.is_some()).collect();
+    }
+    form.exprs = exprs;
+    form.integrals = integrals;
+    form
+}
+
+/// The gradient of an expression of `form`, by the chain rule: one more index, the derivative's,
+/// last.
+///
+/// # Errors
+///
+/// Where a second derivative would be needed, where something is known at points only, and where
+/// the result would have more than three indices.
+pub fn gradient(form: &mut Form, a: ExprId) -> Result<ExprId, BuildError> {
+    let mut exprs = std::mem::take(&mut form.exprs);
+    let result = gradient_in(&mut exprs, form, a);
+    form.exprs = exprs;
+    result
+}
+
+fn gradient_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildError> {
+    let too_many = BuildError::Rank { operation: "grad" };
+    let shape = exprs.shape(a).raised(form.dim).ok_or(too_many)?;
+    if let &crate::form::Expr::Terminal(terminal) = exprs.expr(a)
+        && let Some(of) = gradient_terminal(form, terminal)?
+    {
+        return Ok(exprs.terminal(of, shape));
+    }
+    let mut columns = Vec::with_capacity(form.dim);
+    for j in 0..form.dim {
+        let derivative = tangent(exprs, &[a], |exprs, terminal| partial(exprs, form, terminal, j))?;
+        let zero = exprs.zero(exprs.shape(a));
+        let column = derivative[0].unwrap_or(zero);
+        columns.push(exprs.components(column));
+    }
+    let n = exprs.shape(a).components();
+    let components = (0..n).flat_map(|i| columns.iter().map(move |column| column[i])).collect();
+    exprs.literal(shape, components)
+}
+
+/// The terminal that is the gradient of `terminal`, where there is one.
+fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>, BuildError> {
+    match terminal {
+        Terminal::Field(i) => Ok(Some(Terminal::FieldGradient(i))),
+        Terminal::Test(i) => Ok(Some(Terminal::TestGradient(i))),
+        Terminal::Direction(i) => Ok(Some(Terminal::DirectionGradient(i))),
+        Terminal::Aux(i) => match form.aux[i].location {
+            Location::Nodes(_) => Ok(Some(Terminal::AuxGradient(i))),
+            Location::Cells | Location::Points => Err(BuildError::NoGradient { terminal }),
+        },
+        Terminal::FieldGradient(_)
+        | Terminal::TestGradient(_)
+        | Terminal::DirectionGradient(_)
+        | Terminal::AuxGradient(_) => Err(BuildError::SecondDerivative { terminal }),
+        Terminal::Normal => Err(BuildError::NoGradient { terminal }),
+        Terminal::Coordinates
+        | Terminal::Param(_)
+        | Terminal::Time
+        | Terminal::Diameter
+        | Terminal::Degree => Ok(None),
+    }
+}
+
+/// ∂/∂x_j of a terminal.
+fn partial(
+    exprs: &mut Exprs,
+    form: &Form,
+    terminal: Terminal,
+    j: usize,
+) -> Result<Option<ExprId>, BuildError> {
+    if terminal == Terminal::Coordinates {
+        let components =
+            (0..form.dim).map(|i| exprs.constant(if i == j { 1.0 } else { 0.0 })).collect();
+        return exprs.literal(Shape::vector(form.dim), components).map(Some);
+    }
+    let Some(of) = gradient_terminal(form, terminal)? else { return Ok(None) };
+    let (Some(shape), Some(raised)) = (form.shape_of(terminal), form.shape_of(of)) else {
+        return Err(BuildError::Rank { operation: "grad" });
+    };
+    let whole = exprs.terminal(of, raised);
+    let components =
+        (0..shape.components()).map(|i| exprs.component(whole, i * form.dim + j)).collect();
+    exprs.literal(shape, components).map(Some)
+}

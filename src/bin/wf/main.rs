@@ -1,3 +1,116 @@
-//! `wf`: the command line of weakform.
+//! `wf`: the command line of weakform, one file a subcommand.
+//!
+//! A subcommand takes its arguments and gives back a [`Report`] or a [`Failure`]; this file alone prints them, as
+//! text or, with `--json`, as one JSON object a line on standard output with nothing beside it. The program ends
+//! with 0, with 1 for bad input, and with 2 for bad usage.
 
-fn main() {}
+mod arguments;
+mod bench;
+mod check;
+mod doctor;
+mod emit;
+mod explain;
+mod probe;
+mod report;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use report::{Failure, Report};
+
+/// Compile the physics of a PDE at one point to fast finite-element kernels, and run them.
+#[derive(Parser)]
+#[command(name = "wf", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  wf doctor            what this machine has, what is missing, and how to get it
+  wf explain E0203     what an error means, with an example put right
+
+`wf COMMAND --help` shows the examples of each command.
+Set WF_LOG to error, warn, info or debug to hear more or less on standard error.")]
+struct Arguments {
+    /// Print JSON on standard output, and nothing else there.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
+}
+
+impl Command {
+    fn execute(&self) -> Result<Report, Failure> {
+        match self {
+            Self::Doctor(arguments) => doctor::execute(arguments),
+            Self::Explain(arguments) => explain::execute(arguments),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return report::usage(&error),
+    };
+    listen();
+    let result = arguments.command.execute();
+    report::finish(result, arguments.json)
+}
+
+/// Shows what the libraries have to say on standard error: warnings, unless `WF_LOG` asks for more or less.
+fn listen() {
+    let level = std::env::var("WF_LOG").ok().and_then(|level| level.parse().ok());
+    tracing_subscriber::fmt()
+        .with_max_level(level.unwrap_or(tracing::Level::WARN))
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time()
+        .with_ansi(false)
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, CommandFactory as _};
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_in_its_help() {
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("wf "), "`wf {} --help` has no example", command.get_name());
+        }
+    }
+
+    #[test]
+    fn commands_parse_their_examples() {
+        parses::<check::Arguments>("check a.wf b.wf");
+        parses::<emit::Arguments>("emit a.wf --target rust --stage point --cell hex --degree 2");
+        parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");
+        parses::<probe::Arguments>(
+            "probe a.wf --degree 2 --at u=x[0] --direction u=1 --test u=x[1]",
+        );
+        parses::<bench::Arguments>("bench --suite bp --backend cpu --degree 1..8 --threads 2");
+    }
+
+    fn parses<A: Args>(line: &str) {
+        let command = A::augment_args(clap::Command::new("wf"));
+        command.clone().debug_assert();
+        let matches = command.try_get_matches_from(line.split(' '));
+        let matches = matches.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(A::from_arg_matches(&matches).is_ok(), "{line}");
+    }
+}

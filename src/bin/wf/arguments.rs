@@ -1,0 +1,134 @@
+//! Arguments that several subcommands share, and the small languages of their values.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+
+/// Which problem is meant, and what of it is said otherwise.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ProblemArguments {
+    /// The file with forms and problems.
+    pub(crate) file: PathBuf,
+
+    /// Only the problem of this name; a file's problems are taken in order without it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) problem: Option<String>,
+
+    /// Another mesh: a Gmsh file, or a generator in quotes, 'box(dim: 3, cells: 8)'.
+    #[arg(long, value_name = "MESH")]
+    pub(crate) mesh: Option<String>,
+
+    /// Another polynomial degree.
+    #[arg(long, value_name = "K")]
+    pub(crate) degree: Option<u32>,
+
+    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D.
+    #[arg(long, value_name = "D")]
+    pub(crate) quadrature: Option<u32>,
+
+    /// The value of a parameter: --param f=2 --param 'gravity=[0, 0, -9.81]'. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) param: Vec<Assignment>,
+
+    /// The value of auxiliary data, as an expression in x: --aux 'kappa=1 + x[0]^2'. May be repeated.
+    #[arg(long, value_name = "NAME=EXPR")]
+    pub(crate) aux: Vec<Assignment>,
+}
+
+/// `name=expression`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    /// What is given a value.
+    pub(crate) name: String,
+    /// The value, an expression of the language; it is parsed with the form at hand.
+    pub(crate) value: String,
+}
+
+impl FromStr for Assignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+        let (name, value) = (name.trim(), value.trim());
+        let named = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !named {
+            return Err(format!("`{name}` is not a name; expected NAME=VALUE"));
+        }
+        if value.is_empty() {
+            return Err(format!("the value of `{name}` is missing; expected NAME=VALUE"));
+        }
+        Ok(Self { name: name.into(), value: value.into() })
+    }
+}
+
+/// One degree, `3`, or several, `1..8`, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Degrees {
+    /// The first.
+    pub(crate) first: u32,
+    /// The last.
+    pub(crate) last: u32,
+}
+
+impl FromStr for Degrees {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            let text = text.trim();
+            text.parse().map_err(|_| format!("`{text}` is not a degree; expected 3, or 1..8"))
+        };
+        let (first, last) = match text.split_once("..") {
+            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+            None => (number(text)?, number(text)?),
+        };
+        if first > last {
+            return Err(format!("the degrees {first}..{last} are in the wrong order"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+/// The shape of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CellArgument {
+    /// Quadrilateral.
+    Quad,
+    /// Triangle.
+    Tri,
+    /// Hexahedron.
+    Hex,
+    /// Tetrahedron.
+    Tet,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_are_split_at_the_first_sign() {
+        let parse = |text: &str| text.parse::<Assignment>();
+        let found = parse("u = if x[0] == 0 { 1 } else { 2 }").expect("an assignment");
+        assert_eq!(
+            (found.name.as_str(), found.value.as_str()),
+            ("u", "if x[0] == 0 { 1 } else { 2 }")
+        );
+        for wrong in ["u", "=1", "u=", "2u=1", "u v=1", ""] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_degrees_include_both_ends() {
+        let parse = |text: &str| text.parse().map(|Degrees { first, last }| (first, last));
+        assert_eq!(parse("3"), Ok((3, 3)));
+        assert_eq!(parse("1..4"), Ok((1, 4)));
+        assert_eq!(parse("1..=2"), Ok((1, 2)));
+        for wrong in ["", "..", "1..", "4..1", "-1", "1..x"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! `wf doctor`: what this machine has for weakform, what is missing, and how to get it.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use clap::Args;
+use kernels_gen::abi::{Argument as AbiArgument, KernelAbi, Precision, Role};
+use runtime::device::cpu::{Argument, Machine, Module, dynamic_library_loads};
+use runtime::jit::{Environment, Jit, Options};
+use serde_json::{Value, json};
+
+use crate::report::{Failure, Report};
+
+/// Show what this machine has, what is missing, and how to get it.
+///
+/// Everything is tried, not only looked for: the compiler compiles a kernel, which is loaded and run.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  wf doctor
+  wf doctor --json
+  WF_RUSTC=/opt/rust/bin/rustc wf doctor     with another compiler")]
+pub(crate) struct Arguments {}
+
+/// How a part of the machine is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    /// Not there, and weakform works without it.
+    Missing,
+    /// There, or supposed to be, but it does not work.
+    Broken,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Missing => "missing",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// One part of the machine.
+struct Finding {
+    name: &'static str,
+    state: State,
+    detail: String,
+    help: Option<String>,
+    facts: Value,
+}
+
+impl Finding {
+    fn good(name: &'static str, detail: impl Into<String>, facts: Value) -> Self {
+        Self { name, state: State::Good, detail: detail.into(), help: None, facts }
+    }
+
+    fn bad(name: &'static str, state: State, detail: impl Into<String>, help: &str) -> Self {
+        Self { name, state, detail: detail.into(), help: Some(help.into()), facts: json!({}) }
+    }
+
+    /// From an error whose text ends with its own `help:` line.
+    fn error(name: &'static str, state: State, error: &str) -> Self {
+        let (detail, help) = error.split_once("\nhelp: ").unwrap_or((error, ""));
+        let help = (!help.is_empty()).then(|| help.to_owned());
+        Self { name, state, detail: detail.to_owned(), help, facts: json!({}) }
+    }
+
+    fn json(&self) -> Value {
+        let mut object = json!({ "state": self.state.word(), "detail": self.detail });
+        if let Some(help) = &self.help {
+            object["help"] = json!(help);
+        }
+        for (name, fact) in self.facts.as_object().into_iter().flatten() {
+            object[name] = fact.clone();
+        }
+        object
+    }
+}
+
+/// Looks at every part.
+pub(crate) fn execute(_: &Arguments) -> Result<Report, Failure> {
+    let jit = Jit::global();
+    let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
+    if jit.compiler().is_ok() {
+        findings.push(kernels());
+    }
+    findings.extend([cache(jit), cuda_driver(), nvrtc(), opencl()]);
+
+    let version = env!("CARGO_PKG_VERSION");
+    let (arch, system) = (std::env::consts::ARCH, std::env::consts::OS);
+    let mut text = format!("weakform {version} on {arch} {system}\n\n");
+    let mut object = json!({ "version": version, "arch": arch, "system": system });
+    for finding in &findings {
+        let detail = finding.detail.replace('\n', &format!("\n{:24}", ""));
+        let _ = writeln!(text, "  {:8} {:12} {detail}", finding.state.word(), finding.name);
+        if let Some(help) = &finding.help {
+            let _ = writeln!(text, "{:24}help: {help}", "");
+        }
+        object[finding.name.replace(' ', "_").to_lowercase()] = finding.json();
+    }
+    Ok(Report::new(text, object))
+}
+
+fn processor(machine: &Machine) -> Finding {
+    let (simd, cores) = (machine.simd, machine.cores);
+    let plural = if cores == 1 { "" } else { "s" };
+    let detail = format!(
+        "{}, {cores} core{plural}\nvectors: {}, {} lanes of f64 or {} of f32",
+        machine.model,
+        simd.name(),
+        simd.lanes_f64(),
+        simd.lanes_f32()
+    );
+    let facts = json!({
+        "model": machine.model, "cores": cores, "simd": simd.name(), "features": machine.features,
+        "lanes_f64": simd.lanes_f64(), "lanes_f32": simd.lanes_f32(),
+    });
+    Finding::good("processor", detail, facts)
+}
+
+fn rustc(jit: &Jit) -> Finding {
+    match jit.compiler() {
+        Ok(compiler) => {
+            let path = compiler.path().display().to_string();
+            let detail = format!("{}\n{path}", compiler.version());
+            Finding::good("rustc", detail, json!({ "version": compiler.version(), "path": path }))
+        }
+        Err(error) => {
+            let text = format!("{error}");
+            let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
+            let detail = format!("{what}\nwithout it forms are interpreted: right, but slow");
+            Finding::bad("rustc", State::Missing, detail, help)
+        }
+    }
+}
+
+/// Compiles a kernel from scratch, loads it and runs it.
+fn kernels() -> Finding {
+    let started = Instant::now();
+    match try_kernel() {
+        Ok(()) => {
+            let seconds = started.elapsed().as_secs_f64();
+            let detail = format!("one was compiled, loaded and run in {seconds:.2} s");
+            Finding::good("kernels", detail, json!({ "seconds": seconds }))
+        }
+        Err(error) => {
+            let help =
+                "rustc needs a linker: install `gcc` or `clang` (Debian: apt-get install gcc)";
+            Finding::bad("kernels", State::Broken, error, help)
+        }
+    }
+}
+
+fn try_kernel() -> Result<(), String> {
+    const SOURCE: &str = "#[unsafe(no_mangle)]
+        pub unsafe extern \"C\" fn probe(begin: usize, end: usize, args: *const *const u8) { unsafe {
+            let values = *args as *mut f64;
+            for i in begin..end { *values.add(i) = 1.0 + i as f64; }
+        } }";
+    // A cache of its own, empty: what is asked is whether the compiler works, not whether it once did.
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let cache_dir = Some(folder.path().into());
+    let jit = Jit::new(Environment { cache_dir, dump_dir: None, ..Environment::from_process() });
+    let options = Options { name: "doctor".into(), ..Options::default() };
+    let library = jit.compile(SOURCE, &options).map_err(|error| error.to_string())?;
+    let values =
+        AbiArgument { role: Role::Stored, name: "values".into(), extent: 1, written: true };
+    let abi = KernelAbi {
+        name: "probe".into(),
+        lanes: 1,
+        precision: Precision::F64,
+        arguments: vec![values],
+        private_bytes: 0,
+        hash: 0,
+    };
+    let module = Module::new(library, &[abi]).map_err(|error| error.to_string())?;
+    let mut values = [0.0; 3];
+    let launched = module.launch("probe", 0, 3, &[Argument::write(&mut values)]);
+    launched.map_err(|error| error.to_string())?;
+    if values == [1.0, 2.0, 3.0] {
+        Ok(())
+    } else {
+        Err(format!("a kernel that should give [1, 2, 3] gave {values:?}"))
+    }
+}
+
+fn cache(jit: &Jit) -> Finding {
+    match jit.cache() {
+        Ok(cache) => {
+            let (contents, folder) = (cache.contents(), cache.folder().display().to_string());
+            let megabytes = contents.bytes as f64 / f64::from(1 << 20);
+            let plural = if contents.modules == 1 { "" } else { "s" };
+            let detail = format!(
+                "{folder}: {} compiled module{plural}, {megabytes:.1} MiB",
+                contents.modules
+            );
+            let facts =
+                json!({ "folder": folder, "modules": contents.modules, "bytes": contents.bytes });
+            Finding::good("cache", detail, facts)
+        }
+        Err(error) => Finding::error("cache", State::Broken, &error.to_string()),
+    }
+}
+
+/// The first of these dynamic libraries that loads.
+fn first_that_loads(names: &[&'static str]) -> Option<&'static str> {
+    names.iter().copied().find(|name| dynamic_library_loads(name).is_ok())
+}
+
+/// What every GPU library is worth to this build.
+const UNUSED: &str = "found; this version does not use it yet";
+
+fn cuda_driver() -> Finding {
+    match first_that_loads(&["libcuda.so.1", "nvcuda.dll"]) {
+        Some(name) => {
+            Finding::good("CUDA driver", format!("{name} {UNUSED}"), json!({ "library": name }))
+        }
+        None => Finding::bad(
+            "CUDA driver",
+            State::Missing,
+            "libcuda.so.1 does not load: no NVIDIA GPU can be used",
+            "install NVIDIA's driver",
+        ),
+    }
+}
+
+fn nvrtc() -> Finding {
+    let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+    match first_that_loads(&names) {
+        Some(name) => {
+            Finding::good("NVRTC", format!("{name} {UNUSED}"), json!({ "library": name }))
+        }
+        None => Finding::bad(
+            "NVRTC",
+            State::Missing,
+            "libnvrtc.so does not load: CUDA kernels cannot be compiled",
+            "install the CUDA toolkit; or `pip install nvidia-cuda-nvrtc-cu12`, and name the folder of its \
+             libraries in LD_LIBRARY_PATH",
+        ),
+    }
+}
+
+fn opencl() -> Finding {
+    match first_that_loads(&["libOpenCL.so.1", "OpenCL.dll"]) {
+        Some(name) => {
+            Finding::good("OpenCL", format!("{name} {UNUSED}"), json!({ "library": name }))
+        }
+        None => Finding::bad(
+            "OpenCL",
+            State::Missing,
+            "libOpenCL.so.1 does not load: OpenCL devices cannot be used",
+            "install a loader and a driver (Debian, on the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd)",
+        ),
+    }
+}

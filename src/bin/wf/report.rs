@@ -1,0 +1,95 @@
+//! What a subcommand gives back, and how it is printed: [`Report`] or [`Failure`] → text or JSON, and an exit code.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+/// The result of a subcommand, in both of its forms.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// What a person reads.
+    pub(crate) text: String,
+    /// What a program reads: each value is one line.
+    pub(crate) json: Vec<Value>,
+}
+
+impl Report {
+    /// A report with one JSON object.
+    pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
+        Self { text: text.into(), json: vec![json] }
+    }
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What a person reads: rendered diagnostics, or a sentence with its help.
+    message: String,
+    /// The same as data, where there is more to say than the message.
+    diagnostics: Vec<Value>,
+    code: u8,
+}
+
+impl Failure {
+    /// Bad input: a file, a form, a mesh, an expression.
+    pub(crate) fn input(message: impl Display) -> Self {
+        Self { message: message.to_string(), diagnostics: Vec::new(), code: 1 }
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::input(error)
+    }
+}
+
+/// Prints what a subcommand gave back.
+pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
+    match result {
+        Ok(report) => {
+            if json {
+                print(&lines(&report.json));
+            } else {
+                print(&report.text);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            if json {
+                let error = json!({ "error": failure.message, "diagnostics": failure.diagnostics });
+                print(&lines(&[error]));
+            } else {
+                // A closed standard error leaves nobody to tell.
+                let rendered = failure.message.trim_end();
+                let prefix = if rendered.starts_with("error") { "" } else { "error: " };
+                let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Prints what the command line's reader has to say: help and version go well, all else is bad usage.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let failed = error.use_stderr();
+    if failed && std::env::args_os().any(|argument| argument == "--json") {
+        let message = error.to_string();
+        print(&lines(&[json!({ "error": message.trim_end(), "diagnostics": [] })]));
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(if failed { 2 } else { 0 })
+}
+
+fn lines(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+/// Writes to standard output. A reader that has gone (`wf … | head`) has read what it wanted.
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+}

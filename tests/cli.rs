@@ -1,0 +1,91 @@
+//! `wf` as its users meet it: exit codes, and JSON that is alone on standard output.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn wf(arguments: &[&str], cache: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(arguments).env("WF_CACHE_DIR", cache).env_remove("WF_DUMP_DIR");
+    command.output().expect("wf should start")
+}
+
+/// The one JSON object that standard output holds.
+fn json(output: &Output) -> Value {
+    let text = std::str::from_utf8(&output.stdout).expect("UTF-8");
+    assert_eq!(text.lines().count(), 1, "one line: {text}");
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn exit_codes_tell_bad_input_from_bad_usage() {
+    let cache = tempfile::tempdir().expect("a folder");
+    for (arguments, code) in [
+        (vec!["--help"], 0),
+        (vec!["--version"], 0),
+        (vec!["explain"], 0),
+        (vec!["explain", "E9999"], 1),
+        (vec![], 2),
+        (vec!["explian"], 2),
+        (vec!["explain", "--no-such-flag"], 2),
+    ] {
+        let output = wf(&arguments, cache.path());
+        assert_eq!(output.status.code(), Some(code), "wf {arguments:?}");
+        assert_eq!(output.stdout.is_empty(), code != 0, "wf {arguments:?}");
+        assert_eq!(output.stderr.is_empty(), code == 0, "wf {arguments:?}");
+    }
+}
+
+#[test]
+fn with_json_standard_output_holds_json_alone() {
+    let cache = tempfile::tempdir().expect("a folder");
+    assert!(json(&wf(&["explain", "--json"], cache.path()))["codes"].is_array());
+    for wrong in [["explain", "E9999", "--json"], ["--json", "explain", "--no-such-flag"]] {
+        let error = json(&wf(&wrong, cache.path()));
+        assert!(error["error"].as_str().is_some_and(|error| !error.is_empty()), "{error}");
+    }
+}
+
+#[test]
+fn every_code_has_a_page_that_explain_prints() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let all = json(&wf(&["explain", "--json"], cache.path()));
+    let codes = all["codes"].as_array().expect("codes");
+    assert_eq!(codes.len(), fem_dsl::codes::Code::ALL.len());
+    assert!(codes.iter().all(|code| code["title"].as_str().is_some_and(|title| !title.is_empty())));
+    let page = json(&wf(&["explain", "e0203", "--json"], cache.path()));
+    assert_eq!(page["code"], "E0203");
+    assert_eq!(page["page"], fem_dsl::codes::Code::WrongShape.page());
+}
+
+#[test]
+fn the_doctor_finds_what_the_tests_themselves_need() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let report = json(&wf(&["doctor", "--json"], cache.path()));
+    for part in ["processor", "rustc", "kernels", "cache"] {
+        assert_eq!(report[part]["state"], "ok", "{report}");
+    }
+    assert!(report["processor"]["lanes_f64"].as_u64().is_some_and(|lanes| lanes >= 1));
+    for part in ["cuda_driver", "nvrtc", "opencl"] {
+        let there = report[part]["state"] == "ok";
+        assert!(there || report[part]["help"].is_string(), "{report}");
+    }
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_and_how_to_get_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "in the way").expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(["doctor", "--json"]).env("WF_RUSTC", "/nowhere/rustc");
+    let output = command.env("WF_CACHE_DIR", file.join("cache")).output().expect("wf should start");
+    assert_eq!(output.status.code(), Some(0));
+    let report = json(&output);
+    assert_eq!(report["rustc"]["state"], "missing");
+    assert_eq!(report["cache"]["state"], "broken");
+    for part in ["rustc", "cache"] {
+        assert!(report[part]["help"].as_str().is_some_and(|help| help.contains("WF_")), "{report}");
+    }
+}

@@ -2,5 +2,6 @@
 
 pub mod device;
 pub mod jit;
+pub mod reference;
 pub mod solve;
 pub mod vector;

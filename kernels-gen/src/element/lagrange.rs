@@ -14,6 +14,7 @@
 mod warp;
 
 use super::{Cell, LinePoints};
+use fem_dsl::point::{Degree, Space};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -46,7 +47,7 @@ pub enum ElementError {
         /// The cell.
         cell: Cell,
         /// The degree asked for.
-        degree: usize,
+        degree: i64,
         /// The smallest.
         min: usize,
         /// The largest.
@@ -90,17 +91,32 @@ impl Lagrange {
         Self::checked(cell, degree, 1, Family::Equispaced)
     }
 
+    /// The element of a space of the language at the compile-time degree k.
+    pub fn in_space(cell: Cell, space: Space, k: usize) -> Result<Self, ElementError> {
+        let degree = |degree| match degree {
+            Degree::Relative(offset) => k as i64 + i64::from(offset),
+            Degree::Fixed(degree) => degree as i64,
+        };
+        match space {
+            Space::H1(d) => Self::ranged(cell, degree(d), 1, Family::Continuous),
+            Space::L2(d) => Self::ranged(cell, degree(d), 0, Family::Discontinuous),
+        }
+    }
+
     fn checked(
         cell: Cell,
         degree: usize,
         min: usize,
         family: Family,
     ) -> Result<Self, ElementError> {
+        Self::ranged(cell, degree as i64, min, family)
+    }
+
+    fn ranged(cell: Cell, degree: i64, min: usize, family: Family) -> Result<Self, ElementError> {
         let max = if cell.is_tensor() { MAX_TENSOR_DEGREE } else { MAX_SIMPLEX_DEGREE };
-        if (min..=max).contains(&degree) {
-            Ok(Self { cell, degree, family })
-        } else {
-            Err(ElementError::Degree { cell, degree, min, max })
+        match usize::try_from(degree) {
+            Ok(degree) if (min..=max).contains(&degree) => Ok(Self { cell, degree, family }),
+            _ => Err(ElementError::Degree { cell, degree, min, max }),
         }
     }
 

@@ -190,4 +190,12 @@ fn impossible_degrees_are_refused() {
         error.to_string(),
         "no Lagrange element of degree 9 on tri: degrees 1 to 8 are there"
     );
+    let pressure = Space::H1(Degree::Relative(-1));
+    assert_eq!(
+        Lagrange::in_space(Cell::Triangle, pressure, 3),
+        Lagrange::continuous(Cell::Triangle, 2)
+    );
+    assert!(Lagrange::in_space(Cell::Triangle, pressure, 1).is_err());
+    let error = Lagrange::in_space(Cell::Quadrilateral, Space::L2(Degree::Relative(-2)), 1);
+    assert!(error.expect_err("degree -1").to_string().contains("degree -1 on quad"));
 }

@@ -1,0 +1,277 @@
+//! The oracle: a form's residual, Jacobian action and diagonal by full tabulation in f64.
+//!
+//! Straight from the definition: with quadrature points q, weights w_q, J = ∂x/∂ξ, and ∇ = J⁻ᵀ ∂_ξ,
+//!
+//! ```text
+//! R_i(u)     = Σ_cells Σ_q w_q det J  Σ_test  ∂^test φ_i · r[test](u, ∇u, …)
+//! (J(u)w)_i  = Σ_cells Σ_q w_q det J  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial w
+//! diag_i     = Σ_cells Σ_q w_q det J  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial φ_i
+//! ```
+//!
+//! The action is formed from the coefficients G, not from the form's own action graph, so that the
+//! two can be compared. Every number is a [`Bounded`], and [`assert_close!`](crate::assert_close)
+//! is the one tolerance of the project. Takes plain slices and knows no mesh.
+
+mod bounded;
+mod point;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use bounded::{Bounded, assert_all_close, check_close};
+
+use fem_dsl::point::{Integral, Location, Part, PointForm, Region, Slot};
+use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
+use point::{Cursor, Point};
+use table::Table;
+
+/// A form with its elements and its rule.
+pub struct Reference<'a> {
+    form: &'a PointForm,
+    degree: usize,
+    rule: Rule,
+    geometry: Space,
+    fields: Vec<Space>,
+    /// `None` for data on cells and points.
+    aux: Vec<Option<Space>>,
+}
+
+/// An element with its tabulation at the points of the rule.
+struct Space {
+    element: Lagrange,
+    table: Table,
+}
+
+/// Numbers at nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Nodal<'a> {
+    /// The number of each node of each cell: `[cell][node]`.
+    pub map: &'a [u32],
+    /// Node-major, components interleaved.
+    pub values: &'a [f64],
+}
+
+/// Auxiliary data, as its [`Location`] says.
+#[derive(Clone, Copy, Debug)]
+pub enum AuxData<'a> {
+    /// At nodes.
+    Nodes(Nodal<'a>),
+    /// `[cell][component]`
+    Cells(&'a [f64]),
+    /// `[cell][point][component]`
+    Points(&'a [f64]),
+}
+
+/// What a form is evaluated with.
+#[derive(Clone, Debug)]
+pub struct Inputs<'a> {
+    /// Coordinates of the geometry's nodes: `[cell][node][axis]`.
+    pub coordinates: &'a [f64],
+    /// The state of each field.
+    pub state: Vec<Nodal<'a>>,
+    /// All auxiliary data.
+    pub aux: Vec<AuxData<'a>>,
+    /// The components of all parameters, in order.
+    pub params: &'a [f64],
+    /// The time.
+    pub time: f64,
+}
+
+/// One vector a field, node-major, components interleaved.
+pub type Vectors = Vec<Vec<Bounded>>;
+
+impl<'a> Reference<'a> {
+    /// The form at degree `k` on cells of geometry order `g`, under the language's default rule or
+    /// the rule for an explicit quadrature degree.
+    pub fn new(
+        form: &'a PointForm,
+        cell: Cell,
+        k: usize,
+        g: usize,
+        quadrature: Option<usize>,
+    ) -> Result<Self, ElementError> {
+        let degrees = form
+            .fields
+            .iter()
+            .map(|field| Lagrange::in_space(cell, field.space, k).map(Lagrange::degree));
+        let largest = degrees.collect::<Result<Vec<_>, _>>()?.into_iter().max().unwrap_or(k);
+        Self::with_rule(form, k, g, default_rule(cell, largest, g, quadrature))
+    }
+
+    /// The form at degree `k` on cells of geometry order `g`, under a rule.
+    pub fn with_rule(
+        form: &'a PointForm,
+        k: usize,
+        g: usize,
+        rule: Rule,
+    ) -> Result<Self, ElementError> {
+        let cell = rule.cell();
+        assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
+        let space = |element| Space { element, table: Table::new(element, rule) };
+        let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
+        let aux = form.aux.iter().map(|aux| match aux.location {
+            Location::Nodes(of) => Lagrange::in_space(cell, of, k).map(Some),
+            Location::Cells | Location::Points => Ok(None),
+        });
+        Ok(Self {
+            form,
+            degree: k,
+            rule,
+            geometry: space(Lagrange::continuous(cell, g)?),
+            fields: fields.map(|element| element.map(space)).collect::<Result<_, _>>()?,
+            aux: aux.map(|element| element.map(|e| e.map(space))).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The rule.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// The element of a field.
+    pub fn element(&self, field: usize) -> Lagrange {
+        self.fields[field].element
+    }
+
+    /// The residual R(u) of the integral over the cells.
+    pub fn residual(&self, inputs: &Inputs) -> Vectors {
+        let mut result = self.zeros(inputs);
+        self.for_each_point(inputs, |integral, cursor, point| {
+            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+            for &(test, node) in &integral.residual {
+                self.add_tested(&mut result, inputs, cursor, point, test, values[node]);
+            }
+        });
+        result
+    }
+
+    /// The Jacobian's action J(u)w, by the coefficients G. `direction` is w, one vector a field.
+    pub fn action(&self, inputs: &Inputs, direction: &[&[f64]]) -> Vectors {
+        let mut result = self.zeros(inputs);
+        self.for_each_point(inputs, |integral, cursor, point| {
+            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+            for entry in &integral.jacobian {
+                let field = entry.trial.field;
+                let w = Nodal { map: inputs.state[field].map, values: direction[field] };
+                let trial = self.slot(&self.fields[field], w, entry.trial, cursor, point);
+                let flux = values[entry.value] * trial;
+                self.add_tested(&mut result, inputs, cursor, point, entry.test, flux);
+            }
+        });
+        result
+    }
+
+    /// The diagonal of the Jacobian.
+    pub fn diagonal(&self, inputs: &Inputs) -> Vectors {
+        let mut result = self.zeros(inputs);
+        self.for_each_point(inputs, |integral, cursor, point| {
+            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+            for entry in &integral.jacobian {
+                let (test, trial) = (entry.test, entry.trial);
+                if (test.field, test.component) != (trial.field, trial.component) {
+                    continue;
+                }
+                let space = &self.fields[test.field];
+                for i in 0..space.element.count() {
+                    let a = point.basis(&space.table, cursor.point, i, test.part);
+                    let b = point.basis(&space.table, cursor.point, i, trial.part);
+                    let at = self.place(inputs, cursor, test, i);
+                    result[test.field][at] += point.measure * a * values[entry.value] * b;
+                }
+            }
+        });
+        result
+    }
+
+    /// ∫ of the form's energy density over the cells, where it has one.
+    pub fn energy(&self, inputs: &Inputs) -> Option<Bounded> {
+        let mut sum = None;
+        self.for_each_point(inputs, |integral, cursor, point| {
+            if let Some(node) = integral.energy {
+                let density = point.evaluate(self, &integral.graph, inputs, cursor)[node];
+                *sum.get_or_insert(Bounded::ZERO) += point.measure * density;
+            }
+        });
+        sum
+    }
+
+    /// The physical coordinates of the quadrature points: `[cell][point][axis]`.
+    pub fn coordinates(&self, inputs: &Inputs) -> Vec<f64> {
+        let mut all = Vec::new();
+        let dim = self.form.dim;
+        self.for_each_place(inputs, |_, point| {
+            all.extend(point.x[..dim].iter().map(|x| x.value));
+        });
+        all
+    }
+
+    /// Calls `visit` for every point of every cell with the integral over the cells.
+    fn for_each_point(&self, inputs: &Inputs, mut visit: impl FnMut(&Integral, Cursor, &Point)) {
+        for integral in self.form.integrals.iter().filter(|i| i.region == Region::Cells) {
+            self.for_each_place(inputs, |cursor, point| visit(integral, cursor, point));
+        }
+    }
+
+    fn for_each_place(&self, inputs: &Inputs, mut visit: impl FnMut(Cursor, &Point)) {
+        let weights = self.rule.weights();
+        let stride = self.geometry.element.count() * self.form.dim;
+        for (cell, nodes) in inputs.coordinates.chunks(stride).enumerate() {
+            let diameter = point::diameter(self.geometry.element, nodes);
+            for (q, &weight) in weights.iter().enumerate() {
+                let place = Point::new(&self.geometry.table, self.form.dim, q, nodes, weight);
+                visit(Cursor { cell, point: q, diameter }, &place);
+            }
+        }
+    }
+
+    /// Adds ∫ ∂^test φ_i · flux at one point.
+    fn add_tested(
+        &self,
+        result: &mut Vectors,
+        inputs: &Inputs,
+        cursor: Cursor,
+        point: &Point,
+        test: Slot,
+        flux: Bounded,
+    ) {
+        let space = &self.fields[test.field];
+        for i in 0..space.element.count() {
+            let basis = point.basis(&space.table, cursor.point, i, test.part);
+            let at = self.place(inputs, cursor, test, i);
+            result[test.field][at] += point.measure * basis * flux;
+        }
+    }
+
+    /// The place of a component of node `i` of a cell in the vector of its field.
+    fn place(&self, inputs: &Inputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
+        let nodes = self.fields[slot.field].element.count();
+        let node = inputs.state[slot.field].map[cursor.cell * nodes + i] as usize;
+        node * self.form.fields[slot.field].shape.components() + slot.component
+    }
+
+    /// A component of a nodal function, or one of its physical derivatives, at a point. The number
+    /// of components follows from the slot's owner, a field.
+    fn slot(
+        &self,
+        space: &Space,
+        nodal: Nodal,
+        slot: Slot,
+        cursor: Cursor,
+        point: &Point,
+    ) -> Bounded {
+        let components = self.form.fields[slot.field].shape.components();
+        point.interpolate(space, nodal, components, slot, cursor)
+    }
+
+    fn zeros(&self, inputs: &Inputs) -> Vectors {
+        inputs.state.iter().map(|field| vec![Bounded::ZERO; field.values.len()]).collect()
+    }
+}
+
+/// A direction's derivative or its value: how far into a table a slot reaches.
+fn derivative(part: Part) -> Option<usize> {
+    match part {
+        Part::Value => None,
+        Part::Derivative(axis) => Some(axis),
+    }
+}

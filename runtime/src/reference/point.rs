@@ -1,0 +1,163 @@
+//! One quadrature point of one cell: its geometry, and what a form reads there.
+
+use super::bounded::evaluate;
+use super::table::Table;
+use super::{AuxData, Bounded, Inputs, Nodal, Reference, Space, derivative};
+use fem_dsl::arena::IndexVec;
+use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
+use kernels_gen::element::Lagrange;
+
+/// Where we are.
+#[derive(Clone, Copy)]
+pub(super) struct Cursor {
+    pub(super) cell: usize,
+    pub(super) point: usize,
+    /// The cell's diameter.
+    pub(super) diameter: Bounded,
+}
+
+/// The geometry at a point.
+pub(super) struct Point {
+    dim: usize,
+    /// Physical coordinates.
+    pub(super) x: [Bounded; 3],
+    /// The quadrature weight times det J.
+    pub(super) measure: Bounded,
+    /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
+    inverse: [[Bounded; 3]; 3],
+}
+
+impl Point {
+    /// Point `q` of the cell whose geometry nodes have these coordinates, `[node][axis]`.
+    pub(super) fn new(table: &Table, dim: usize, q: usize, nodes: &[f64], weight: f64) -> Self {
+        let sum = |axis: usize, along: Option<usize>| -> Bounded {
+            let term = |i| table.entry(q, i, along) * Bounded::new(nodes[i * dim + axis]);
+            (0..table.nodes()).map(term).sum()
+        };
+        let mut x = [Bounded::ZERO; 3];
+        let mut jacobian = [[Bounded::ZERO; 3]; 3];
+        for axis in 0..3 {
+            // Directions beyond the dimension are those of the identity.
+            jacobian[axis][axis] = Bounded { value: 1.0, scale: 0.0 };
+        }
+        for axis in 0..dim {
+            x[axis] = sum(axis, None);
+            for along in 0..dim {
+                jacobian[axis][along] = sum(axis, Some(along));
+            }
+        }
+        let (determinant, inverse) = invert(&jacobian);
+        Self { dim, x, measure: Bounded::new(weight) * determinant, inverse }
+    }
+
+    /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
+    pub(super) fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
+        match derivative(part) {
+            None => table.entry(q, i, None),
+            Some(j) => (0..self.dim).map(|k| table.entry(q, i, Some(k)) * self.inverse[k][j]).sum(),
+        }
+    }
+
+    /// A component of a nodal function, or one of its physical derivatives.
+    pub(super) fn interpolate(
+        &self,
+        space: &Space,
+        nodal: Nodal,
+        components: usize,
+        slot: Slot,
+        cursor: Cursor,
+    ) -> Bounded {
+        let nodes = space.element.count();
+        let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
+        let term = |(i, &node): (usize, &u32)| {
+            let value = nodal.values[node as usize * components + slot.component];
+            self.basis(&space.table, cursor.point, i, slot.part) * Bounded::new(value)
+        };
+        map.iter().enumerate().map(term).sum()
+    }
+
+    /// Every node of a graph at this point.
+    pub(super) fn evaluate(
+        &self,
+        reference: &Reference,
+        graph: &Graph,
+        inputs: &Inputs,
+        cursor: Cursor,
+    ) -> IndexVec<NodeId, Bounded> {
+        let form = reference.form;
+        evaluate(graph, |input| match input {
+            Input::State(slot) => {
+                let space = &reference.fields[slot.field];
+                reference.slot(space, inputs.state[slot.field], slot, cursor, self)
+            }
+            // The action is formed from the coefficients, which are free of the direction.
+            Input::Direction(_) => Bounded::ZERO,
+            Input::Aux(slot) => self.aux(reference, inputs, cursor, slot),
+            Input::Param(index, component) => {
+                let before: usize =
+                    form.params[..index].iter().map(|param| param.shape.components()).sum();
+                Bounded::new(inputs.params[before + component])
+            }
+            Input::Coordinate(axis) => self.x[axis],
+            Input::Normal(_) => unreachable!("a normal should stand on facets only"),
+            Input::Time => Bounded::new(inputs.time),
+            Input::Diameter => cursor.diameter,
+            Input::Degree => Bounded::new(reference.degree as f64),
+        })
+    }
+
+    fn aux(&self, reference: &Reference, inputs: &Inputs, cursor: Cursor, slot: Slot) -> Bounded {
+        let components = reference.form.aux[slot.field].shape.components();
+        match (inputs.aux[slot.field], &reference.aux[slot.field]) {
+            (AuxData::Nodes(nodal), Some(space)) => {
+                self.interpolate(space, nodal, components, slot, cursor)
+            }
+            (AuxData::Cells(values), None) => {
+                Bounded::new(values[cursor.cell * components + slot.component])
+            }
+            (AuxData::Points(values), None) => {
+                let point = cursor.cell * reference.rule.count() + cursor.point;
+                Bounded::new(values[point * components + slot.component])
+            }
+            _ => panic!("auxiliary data {} should lie where the form says", slot.field),
+        }
+    }
+}
+
+/// Determinant and inverse by cofactors.
+fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
+    let next = |i: usize| (i + 1) % 3;
+    let cofactor = |i: usize, j: usize| {
+        let (k, l, m, n) = (next(i), next(next(i)), next(j), next(next(j)));
+        a[k][m] * a[l][n] - a[k][n] * a[l][m]
+    };
+    let determinant: Bounded = (0..3).map(|j| a[0][j] * cofactor(0, j)).sum();
+    let mut inverse = [[Bounded::ZERO; 3]; 3];
+    for i in 0..3 {
+        for j in 0..3 {
+            inverse[j][i] = cofactor(i, j) / determinant;
+        }
+    }
+    (determinant, inverse)
+}
+
+/// The cell diameter h: the largest distance between two of its vertices.
+pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> Bounded {
+    let dim = element.cell().dim();
+    let nodes = element.nodes();
+    let vertices: Vec<&[f64]> = (0..nodes.len())
+        .filter(|&i| nodes[i].dim == 0)
+        .map(|i| &coordinates[i * dim..(i + 1) * dim])
+        .collect();
+    let mut largest = Bounded::ZERO;
+    for (a, from) in vertices.iter().enumerate() {
+        for to in &vertices[..a] {
+            let difference = |c: usize| Bounded::new(from[c]) - Bounded::new(to[c]);
+            let square: Bounded = (0..dim).map(|c| difference(c) * difference(c)).sum();
+            if square.value > largest.value {
+                largest = square;
+            }
+        }
+    }
+    largest.sqrt()
+}

@@ -1,0 +1,348 @@
+//! Meshes: one kind of cell, straight or curved, with tagged facets and tagged cells.
+//!
+//! From [`Parts`] (what a generator or a file gives: points, connectivity, tags) to [`Mesh`]:
+//! checked (no inverted or degenerate cell), oriented so that neighbouring cells agree on the
+//! direction of their shared edges and faces where that is possible ([`mod@orient`]), with its cells
+//! along a space-filling curve ([`mod@order`]), points numbered by first touch with the vertices
+//! first, and with its edges and faces numbered ([`topology`]).
+//!
+//! Reference cells, their vertices and their facets are those of [`kernels_gen::element`]. The
+//! geometry of order g maps a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis
+//! of degree g on that module's nodes.
+
+pub mod order;
+pub mod orient;
+pub mod topology;
+
+mod assemble;
+mod measure;
+mod statistics;
+
+pub use kernels_gen::element::Cell;
+pub use statistics::{Statistics, TagCount};
+pub use topology::{Entities, Topology};
+
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// One facet of one cell; `local` counts as [`Cell::facets`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Facet {
+    /// The cell.
+    pub cell: u32,
+    /// The facet's number within the cell.
+    pub local: u8,
+}
+
+/// A mesh as it comes from a generator, a file or a user's own code.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// Coordinates; the third is 0 in two dimensions.
+    pub points: Vec<[f64; 3]>,
+    /// Connectivity, `[cell][geometry node]`, in the order of the cell's Lagrange nodes.
+    pub nodes: Vec<u32>,
+    /// Tagged facets, each by the points of its vertices in any order; unused entries are
+    /// `u32::MAX`.
+    pub facets: BTreeMap<String, Vec<[u32; 4]>>,
+    /// Tagged cells.
+    pub cells: BTreeMap<String, Vec<u32>>,
+    /// The numbers by which the source knows its cells, for messages; empty where it has none.
+    pub labels: Vec<u64>,
+}
+
+/// How [`Mesh::new`] arranges what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrange {
+    /// Orient neighbouring cells alike and sort the cells along a space-filling curve.
+    Sorted,
+    /// Keep the order of the cells and, on quadrilaterals and hexahedra, their local numbering.
+    AsGiven,
+}
+
+/// A mesh of one kind of cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mesh {
+    cell: Cell,
+    order: usize,
+    points: Vec<[f64; 3]>,
+    nodes: Vec<u32>,
+    nodes_per_cell: usize,
+    facet_tags: BTreeMap<String, Vec<Facet>>,
+    cell_tags: BTreeMap<String, Vec<u32>>,
+    topology: Topology,
+}
+
+/// Why a mesh cannot be made or asked.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum MeshError {
+    /// More items than a 32-bit index can count.
+    #[error("the mesh has {count} {what}, more than 32-bit indices can number")]
+    TooLarge {
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+    },
+    /// A mesh without cells.
+    #[error("the mesh has no cells")]
+    Empty,
+    /// A kind of cell or an order that a mesh cannot have.
+    #[error("a mesh of {cell} cells of order {order} is not supported; {expected}")]
+    Unsupported {
+        /// The kind of cell.
+        cell: Cell,
+        /// The geometry's order.
+        order: usize,
+        /// What is supported.
+        expected: &'static str,
+    },
+    /// The connectivity is no whole number of cells.
+    #[error("the connectivity has {found} entries, no multiple of the {per_cell} nodes of a cell")]
+    Connectivity {
+        /// How many entries there are.
+        found: usize,
+        /// Nodes a cell.
+        per_cell: usize,
+    },
+    /// A cell, a facet or a tag refers to something that does not exist.
+    #[error("{place} refers to {what} {index}, but there are only {count}")]
+    OutOfRange {
+        /// Who refers.
+        place: String,
+        /// To what kind of thing.
+        what: &'static str,
+        /// Its number.
+        index: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// A coordinate that is not finite, or a two-dimensional mesh out of its plane.
+    #[error("point {point} at ({}) {problem}", coordinates(.at))]
+    Point {
+        /// The point's number.
+        point: usize,
+        /// Where it is.
+        at: [f64; 3],
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A cell that names one point twice.
+    #[error("{} uses the point {point} twice", .cell)]
+    Repeated {
+        /// The cell.
+        cell: CellName,
+        /// The point.
+        point: u32,
+    },
+    /// A cell whose Jacobian determinant is not positive everywhere.
+    #[error(
+        "{cell} is {}: its Jacobian determinant is {determinant:.3e} somewhere inside, \
+         where {} would be usual for its size; \
+         mend the mesh there (a reversed or collapsed cell, or a curved side that folds over)",
+        if *.determinant < 0.0 { "inverted" } else { "degenerate" },
+        format_args!("{:.1e}", .usual)
+    )]
+    Inverted {
+        /// The cell.
+        cell: CellName,
+        /// The smallest determinant found.
+        determinant: f64,
+        /// The determinant of a cube of the cell's diameter.
+        usual: f64,
+    },
+    /// A facet that belongs to three or more cells.
+    #[error("a facet of {cell} belongs to {count} cells; at most two can meet in a facet")]
+    Branching {
+        /// One of the cells.
+        cell: CellName,
+        /// How many share the facet.
+        count: u8,
+    },
+    /// A tagged facet that is no facet of any cell.
+    #[error(
+        "{lost} of the {count} facets tagged \"{tag}\" belong to no cell; the first is near ({})",
+        coordinates(.at)
+    )]
+    LostFacet {
+        /// The tag.
+        tag: String,
+        /// Facets under that tag.
+        count: usize,
+        /// How many of them have no cell.
+        lost: usize,
+        /// The centre of the first one.
+        at: [f64; 3],
+    },
+    /// A tag that the mesh does not have.
+    #[error("the mesh has no {kind} tag \"{tag}\"{}", available(.nearest, .available))]
+    UnknownTag {
+        /// `boundary` or `cell`.
+        kind: &'static str,
+        /// The tag that was asked for.
+        tag: String,
+        /// The most similar tag.
+        nearest: Option<String>,
+        /// All tags.
+        available: Vec<String>,
+    },
+}
+
+/// A cell as a message names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellName {
+    /// Its number, from 0 in the order given, or the source's own number.
+    pub number: u64,
+    /// Whether `number` is the source's own.
+    pub labelled: bool,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// The mean of its vertices.
+    pub centre: [f64; 3],
+}
+
+impl std::fmt::Display for CellName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let word = if self.labelled { "element" } else { "cell" };
+        write!(f, "{word} {}", self.number)?;
+        if !self.tags.is_empty() {
+            write!(f, " of \"{}\"", self.tags.join("\", \""))?;
+        }
+        write!(f, " with centre ({})", coordinates(&self.centre))
+    }
+}
+
+fn coordinates(point: &[f64; 3]) -> String {
+    format!("{:.6}, {:.6}, {:.6}", point[0], point[1], point[2])
+}
+
+fn available(nearest: &Option<String>, available: &[String]) -> String {
+    let hint = nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
+    match available {
+        [] => format!("{hint}; it has none at all"),
+        tags => format!("{hint}; it has \"{}\"", tags.join("\", \"")),
+    }
+}
+
+/// A checked 32-bit index.
+pub(crate) fn index(count: usize, what: &'static str) -> Result<u32, MeshError> {
+    // The largest value is kept free: it marks "none".
+    u32::try_from(count)
+        .ok()
+        .filter(|&n| n < u32::MAX)
+        .ok_or(MeshError::TooLarge { what, count })
+}
+
+impl Mesh {
+    /// Checks, arranges and numbers a mesh of cells of one kind with geometry of order `order`.
+    pub fn new(
+        cell: Cell,
+        order: usize,
+        parts: Parts,
+        arrange: Arrange,
+    ) -> Result<Mesh, MeshError> {
+        assemble::assemble(cell, order, parts, arrange)
+    }
+
+    /// The dimension, 2 or 3.
+    pub fn dim(&self) -> usize {
+        self.cell.dim()
+    }
+
+    /// The kind of cell.
+    pub fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    /// The order g of the geometry: 1 for straight cells.
+    pub fn order(&self) -> usize {
+        self.order
+    }
+
+    /// How many cells there are.
+    pub fn n_cells(&self) -> usize {
+        self.topology.n_cells()
+    }
+
+    /// How many vertices there are.
+    pub fn n_vertices(&self) -> usize {
+        self.topology.n_vertices()
+    }
+
+    /// The coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them
+    /// are the vertices; the third coordinate is 0 in two dimensions.
+    pub fn points(&self) -> &[[f64; 3]] {
+        &self.points
+    }
+
+    /// The connectivity, `[cell][geometry node]`.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// How many geometry nodes a cell has.
+    pub fn nodes_per_cell(&self) -> usize {
+        self.nodes_per_cell
+    }
+
+    /// The geometry nodes of a cell, indices into [`points`](Self::points).
+    pub fn cell_nodes(&self, cell: usize) -> &[u32] {
+        &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
+    }
+
+    /// The vertices of a cell, indices into [`points`](Self::points).
+    pub fn vertices(&self, cell: usize) -> &[u32] {
+        self.topology.vertices(cell)
+    }
+
+    /// The numbered edges and faces.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// All facets of exactly one cell: the boundary that the language calls `all`.
+    pub fn boundary(&self) -> Vec<Facet> {
+        self.topology.boundary()
+    }
+
+    /// The facets under each tag, in cell order. A tagged facet between two cells is listed once,
+    /// for the first of them.
+    pub fn facet_tags(&self) -> &BTreeMap<String, Vec<Facet>> {
+        &self.facet_tags
+    }
+
+    /// The cells under each tag, ascending.
+    pub fn cell_tags(&self) -> &BTreeMap<String, Vec<u32>> {
+        &self.cell_tags
+    }
+
+    /// The facets under a tag.
+    pub fn facets_tagged(&self, tag: &str) -> Result<&[Facet], MeshError> {
+        self.facet_tags
+            .get(tag)
+            .map(Vec::as_slice)
+            .ok_or_else(|| unknown_tag("boundary", tag, self.facet_tags.keys()))
+    }
+
+    /// The cells under a tag.
+    pub fn cells_tagged(&self, tag: &str) -> Result<&[u32], MeshError> {
+        self.cell_tags
+            .get(tag)
+            .map(Vec::as_slice)
+            .ok_or_else(|| unknown_tag("cell", tag, self.cell_tags.keys()))
+    }
+}
+
+fn unknown_tag<'a>(
+    kind: &'static str,
+    tag: &str,
+    tags: impl Iterator<Item = &'a String>,
+) -> MeshError {
+    let available: Vec<String> = tags.cloned().collect();
+    let nearest = available
+        .iter()
+        .map(|candidate| (strsim::damerau_levenshtein(candidate, tag), candidate))
+        .filter(|&(distance, candidate)| distance <= candidate.chars().count().div_ceil(3))
+        .min()
+        .map(|(_, candidate)| candidate.clone());
+    MeshError::UnknownTag { kind, tag: tag.to_owned(), nearest, available }
+}

@@ -1,0 +1,201 @@
+//! Measures of a mesh: cell diameters, bounding box, volume, whether cells are affine, and the check
+//! that none is inverted.
+//!
+//! The Jacobian is J_cj = ∂x_c/∂ξ_j = Σ_i x_i,c ∂φ_i/∂ξ_j. A cell passes if det J is positive at the
+//! points of a Gauss rule fine enough for det J's degree and, on straight quadrilaterals and
+//! hexahedra, not negative at the vertices (det J of a bilinear quadrilateral is smallest there).
+
+use super::assemble::Shape;
+use super::{Cell, Mesh, MeshError, Parts};
+use kernels_gen::element::{Rule, default_rule, tabulate};
+use rayon::prelude::*;
+
+/// ∂φ_i/∂ξ at some points of the reference cell.
+struct Gradients {
+    dim: usize,
+    /// `[point][node]`.
+    at: Vec<Vec<[f64; 3]>>,
+}
+
+impl Gradients {
+    fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
+        let table = tabulate(shape.element, points);
+        let at = (0..points.len())
+            .map(|q| (0..shape.nodes).map(|i| table.gradient(q, i)).collect())
+            .collect();
+        Gradients { dim: shape.cell.dim(), at }
+    }
+
+    fn determinant(&self, q: usize, nodes: impl Iterator<Item = [f64; 3]>) -> f64 {
+        let mut j = [[0.0; 3]; 3];
+        for (x, gradient) in nodes.zip(&self.at[q]) {
+            for c in 0..3 {
+                for d in 0..3 {
+                    j[c][d] += x[c] * gradient[d];
+                }
+            }
+        }
+        if self.dim == 2 {
+            j[0][0] * j[1][1] - j[0][1] * j[1][0]
+        } else {
+            j[0][0] * (j[1][1] * j[2][2] - j[1][2] * j[2][1])
+                - j[0][1] * (j[1][0] * j[2][2] - j[1][2] * j[2][0])
+                + j[0][2] * (j[1][0] * j[2][1] - j[1][1] * j[2][0])
+        }
+    }
+}
+
+/// A rule that sees every wiggle of det J: exact for it on tensor cells.
+fn rule(cell: Cell, order: usize) -> Rule {
+    default_rule(cell, order, 1, Some(cell.dim() * order))
+}
+
+/// Cells looked at by one task.
+const CHUNK: usize = 4096;
+
+/// Names the first cell that is inverted or degenerate.
+pub(super) fn check_cells(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
+    let inside = rule(shape.cell, shape.element.degree()).points();
+    let inner = Gradients::new(shape, &inside);
+    let straight = shape.cell.is_tensor() && shape.element.degree() == 1;
+    let corners = if straight { shape.cell.vertices() } else { Vec::new() };
+    let corner = Gradients::new(shape, &corners);
+    let smallest = |nodes: &[u32]| -> (f64, f64) {
+        let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
+        let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
+        let inner = (0..inside.len()).map(|q| at(&inner, q)).fold(f64::INFINITY, f64::min);
+        let corner = (0..corners.len()).map(|q| at(&corner, q)).fold(f64::INFINITY, f64::min);
+        // A corner may be flat (an angle of 180°) but not folded.
+        let corner = if corner < -FLAT * scale { corner } else { f64::INFINITY };
+        (inner.min(corner), scale)
+    };
+    let bad = parts
+        .nodes
+        .par_chunks(CHUNK * shape.nodes)
+        .enumerate()
+        .filter_map(|(chunk, cells)| {
+            cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
+                let (determinant, scale) = smallest(nodes);
+                // Written so that a NaN counts as bad.
+                let good = determinant > FLAT * scale;
+                (!good).then_some((chunk * CHUNK + i, determinant, scale))
+            })
+        })
+        .min_by_key(|bad| bad.0);
+    match bad {
+        None => Ok(()),
+        Some((cell, determinant, usual)) => {
+            Err(MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual })
+        }
+    }
+}
+
+/// A determinant this small against the diameter's power counts as 0.
+const FLAT: f64 = 1e-13;
+
+fn points<'a>(parts: &'a Parts, nodes: &'a [u32]) -> impl Iterator<Item = [f64; 3]> + 'a {
+    nodes.iter().map(|&i| parts.points[i as usize])
+}
+
+fn diameter(shape: &Shape, parts: &Parts, nodes: &[u32]) -> f64 {
+    largest_distance(shape.vertices(nodes).map(|v| parts.points[v as usize]))
+}
+
+fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
+    let mut known = [[0.0; 3]; 8];
+    let mut largest = 0.0f64;
+    for (i, point) in points.enumerate() {
+        known[i] = point;
+        for other in &known[..i] {
+            let square: f64 = (0..3).map(|c| (point[c] - other[c]).powi(2)).sum();
+            largest = largest.max(square);
+        }
+    }
+    largest.sqrt()
+}
+
+impl Mesh {
+    /// The diameter h of a cell: its largest distance from vertex to vertex.
+    pub fn diameter(&self, cell: usize) -> f64 {
+        largest_distance(self.vertices(cell).iter().map(|&v| self.points[v as usize]))
+    }
+
+    /// The mean of a cell's vertices.
+    pub fn centre(&self, cell: usize) -> [f64; 3] {
+        let vertices = self.vertices(cell);
+        let mean = |c: usize| {
+            vertices.iter().map(|&v| self.points[v as usize][c]).sum::<f64>()
+                / vertices.len() as f64
+        };
+        [mean(0), mean(1), mean(2)]
+    }
+
+    /// The smallest box that holds all geometry nodes: lower and upper corner.
+    pub fn bounding_box(&self) -> ([f64; 3], [f64; 3]) {
+        let mut corners = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
+        for point in &self.points {
+            for c in 0..3 {
+                corners.0[c] = corners.0[c].min(point[c]);
+                corners.1[c] = corners.1[c].max(point[c]);
+            }
+        }
+        corners
+    }
+
+    /// Whether every cell is an affine image of the reference cell, to rounding.
+    pub fn is_affine(&self) -> bool {
+        if !self.cell.is_tensor() && self.order == 1 {
+            return true;
+        }
+        let Ok(shape) = Shape::new(self.cell, self.order) else { return false };
+        // Vertex 0 and its neighbour along each axis span the affine map.
+        let tips: Vec<usize> = (0..self.dim())
+            .map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 })
+            .collect();
+        (0..self.n_cells()).into_par_iter().all(|cell| {
+            let vertex = |v: usize| self.points[self.vertices(cell)[v] as usize];
+            let origin = vertex(0);
+            let size = origin.iter().fold(self.diameter(cell), |s, x| s.max(x.abs()));
+            self.cell_nodes(cell).iter().zip(&shape.coordinates).all(|(&node, at)| {
+                (0..self.dim()).all(|c| {
+                    let affine = tips
+                        .iter()
+                        .zip(at)
+                        .fold(origin[c], |x, (&tip, s)| x + s * (vertex(tip)[c] - origin[c]));
+                    (affine - self.points[node as usize][c]).abs() <= ROUNDING * size
+                })
+            })
+        })
+    }
+
+    /// The length-area-volume of the mesh, ∫ |det J|.
+    pub fn size(&self) -> f64 {
+        let Ok(shape) = Shape::new(self.cell, self.order) else { return f64::NAN };
+        let rule = rule(self.cell, self.order);
+        let (at, weights) = (rule.points(), rule.weights());
+        let gradients = Gradients::new(&shape, &at);
+        // Summed chunk by chunk in order, so that the result does not depend on the threads.
+        let chunks: Vec<f64> = self
+            .nodes
+            .par_chunks(CHUNK * self.nodes_per_cell)
+            .map(|cells| {
+                cells
+                    .chunks_exact(self.nodes_per_cell)
+                    .map(|nodes| {
+                        let points = || nodes.iter().map(|&i| self.points[i as usize]);
+                        weights
+                            .iter()
+                            .enumerate()
+                            .map(|(q, w)| w * gradients.determinant(q, points()).abs())
+                            .sum::<f64>()
+                    })
+                    .sum::<f64>()
+            })
+            .collect();
+        chunks.iter().sum()
+    }
+}
+
+/// Rounding allowed in [`Mesh::is_affine`], against the coordinates' size: a few last bits, as
+/// computed or as printed in a file with 16 digits.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;

@@ -1,0 +1,76 @@
+//! What a report says of a mesh.
+
+use super::{Cell, Mesh};
+use serde::Serialize;
+
+/// Counts and sizes of a mesh.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// The dimension.
+    pub dim: usize,
+    /// The kind of cell: `tri`, `quad`, `tet`, `hex`.
+    pub cell: &'static str,
+    /// The order of the geometry.
+    pub order: usize,
+    /// Whether all cells are affine.
+    pub affine: bool,
+    /// How many cells.
+    pub cells: usize,
+    /// How many vertices.
+    pub vertices: usize,
+    /// How many facets of exactly one cell.
+    pub boundary_facets: usize,
+    /// Facets under each boundary tag.
+    pub boundary_tags: Vec<TagCount>,
+    /// Cells under each cell tag.
+    pub cell_tags: Vec<TagCount>,
+    /// The smallest cell diameter.
+    pub h_min: f64,
+    /// The largest cell diameter.
+    pub h_max: f64,
+    /// Area or volume.
+    pub size: f64,
+    /// The corners of the smallest box around the mesh, `dim` coordinates each.
+    pub bounding_box: [Vec<f64>; 2],
+}
+
+/// How many facets or cells have a tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TagCount {
+    /// The tag.
+    pub tag: String,
+    /// How many have it.
+    pub count: usize,
+}
+
+impl Statistics {
+    /// Counts and measures a mesh.
+    pub fn of(mesh: &Mesh) -> Statistics {
+        let (mut h_min, mut h_max) = (f64::INFINITY, 0.0f64);
+        for cell in 0..mesh.n_cells() {
+            let h = mesh.diameter(cell);
+            (h_min, h_max) = (h_min.min(h), h_max.max(h));
+        }
+        let cell: Cell = mesh.cell();
+        let (lower, upper) = mesh.bounding_box();
+        Statistics {
+            dim: mesh.dim(),
+            cell: cell.name(),
+            order: mesh.order(),
+            affine: mesh.is_affine(),
+            cells: mesh.n_cells(),
+            vertices: mesh.n_vertices(),
+            boundary_facets: mesh.boundary().len(),
+            boundary_tags: count(mesh.facet_tags().iter().map(|(t, f)| (t, f.len()))),
+            cell_tags: count(mesh.cell_tags().iter().map(|(t, c)| (t, c.len()))),
+            h_min,
+            h_max,
+            size: mesh.size(),
+            bounding_box: [lower[..mesh.dim()].to_vec(), upper[..mesh.dim()].to_vec()],
+        }
+    }
+}
+
+fn count<'a>(tags: impl Iterator<Item = (&'a String, usize)>) -> Vec<TagCount> {
+    tags.map(|(tag, count)| TagCount { tag: tag.clone(), count }).collect()
+}

@@ -1,0 +1,303 @@
+//! The entities of a mesh: unique edges and faces, and which of them each cell has.
+//!
+//! From the vertices of the cells to one number for each edge and face. Entities are numbered by
+//! first touch in cell order, and an entity's own direction is the one that its first cell gives
+//! it; [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare any other cell with
+//! that. The work is linear: entities are bucketed by their smallest vertex, and only the few of
+//! a bucket are compared.
+
+use super::{Facet, MeshError};
+use kernels_gen::element::Cell;
+
+/// All edges, or all faces, of a mesh.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entities {
+    per_cell: usize,
+    vertices_per_entity: usize,
+    of_cell: Vec<u32>,
+    vertices: Vec<u32>,
+    cells: Vec<u8>,
+    first: Vec<u32>,
+}
+
+impl Entities {
+    /// How many there are in the mesh.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there are none (faces of a two-dimensional mesh).
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The entities of a cell, in the order of [`Cell::entities`].
+    pub fn of_cell(&self, cell: usize) -> &[u32] {
+        &self.of_cell[cell * self.per_cell..(cell + 1) * self.per_cell]
+    }
+
+    /// The vertices of an entity, in the order in which its first cell has them.
+    pub fn vertices(&self, entity: usize) -> &[u32] {
+        let n = self.vertices_per_entity;
+        &self.vertices[entity * n..(entity + 1) * n]
+    }
+
+    /// How many cells share an entity, at most 255.
+    pub fn n_cells(&self, entity: usize) -> u8 {
+        self.cells[entity]
+    }
+
+    /// The first cell that has an entity, and its local number there.
+    pub fn first_cell(&self, entity: usize) -> (usize, usize) {
+        let place = self.first[entity] as usize;
+        (place / self.per_cell, place % self.per_cell)
+    }
+
+    fn number(locals: &[&[usize]], cells: Cells<'_>) -> Result<Entities, MeshError> {
+        if locals.is_empty() {
+            return Ok(Entities::default());
+        }
+        let (m, k) = (locals.len(), locals[0].len());
+        let n_places = super::index(cells.len() * m, "cell entities")? as usize;
+        let key = |place: usize| sorted_vertices(cells, locals, place);
+        let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
+
+        // `leader[place]` is the first place that holds the same entity.
+        let mut leader = vec![0u32; n_places];
+        let mut bucket = Vec::new();
+        for vertex in 0..cells.n_vertices {
+            bucket.clear();
+            bucket.extend(buckets.of(vertex).iter().map(|&p| (key(p as usize), p)));
+            bucket.sort_unstable();
+            let mut i = 0;
+            while i < bucket.len() {
+                let (first_key, first) = bucket[i];
+                while i < bucket.len() && bucket[i].0 == first_key {
+                    leader[bucket[i].1 as usize] = first;
+                    i += 1;
+                }
+            }
+        }
+        drop(buckets);
+
+        let mut of_cell = vec![0u32; n_places];
+        let (mut vertices, mut counts, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+        for place in 0..n_places {
+            let first = leader[place] as usize;
+            if first == place {
+                of_cell[place] = counts.len() as u32;
+                let (cell, local) = (cells.of(place / m), locals[place % m]);
+                vertices.extend(local.iter().map(|&v| cell[v]));
+                counts.push(1u8);
+                firsts.push(place as u32);
+            } else {
+                of_cell[place] = of_cell[first];
+                let count = &mut counts[of_cell[first] as usize];
+                *count = count.saturating_add(1);
+            }
+        }
+        Ok(Entities {
+            per_cell: m,
+            vertices_per_entity: k,
+            of_cell,
+            vertices,
+            cells: counts,
+            first: firsts,
+        })
+    }
+}
+
+/// The vertices of all cells.
+#[derive(Clone, Copy)]
+struct Cells<'a> {
+    vertices: &'a [u32],
+    per_cell: usize,
+    n_vertices: usize,
+}
+
+impl<'a> Cells<'a> {
+    fn len(&self) -> usize {
+        self.vertices.len() / self.per_cell
+    }
+
+    fn of(&self, cell: usize) -> &'a [u32] {
+        &self.vertices[cell * self.per_cell..(cell + 1) * self.per_cell]
+    }
+}
+
+/// The vertices of the entity at a place (cell · entities a cell + local number), ascending.
+fn sorted_vertices(cells: Cells<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
+    let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
+    let mut key = [u32::MAX; 4];
+    for (slot, &v) in key.iter_mut().zip(local) {
+        *slot = cell[v];
+    }
+    key.sort_unstable();
+    key
+}
+
+/// Items grouped by a small integer, each group in ascending order of the items.
+struct Buckets {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Buckets {
+    fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32) -> Buckets {
+        let mut starts = vec![0u32; n + 1];
+        for item in 0..n_items {
+            starts[of(item) as usize + 1] += 1;
+        }
+        for i in 0..n {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut items = vec![0u32; n_items];
+        for item in 0..n_items {
+            let slot = &mut next[of(item) as usize];
+            items[*slot as usize] = item as u32;
+            *slot += 1;
+        }
+        Buckets { starts, items }
+    }
+
+    fn of(&self, bucket: usize) -> &[u32] {
+        &self.items[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+    }
+}
+
+/// The numbered vertices, edges and faces of a mesh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    cell: Cell,
+    n_vertices: usize,
+    cell_vertices: Vec<u32>,
+    edges: Entities,
+    faces: Entities,
+    oriented: bool,
+}
+
+impl Topology {
+    /// Numbers the entities of cells given by their vertices, which are `0..n_vertices`.
+    pub fn new(
+        cell: Cell,
+        n_vertices: usize,
+        cell_vertices: Vec<u32>,
+    ) -> Result<Topology, MeshError> {
+        let cells = Cells { vertices: &cell_vertices, per_cell: cell.vertex_count(), n_vertices };
+        let edges = Entities::number(cell.entities(1), cells)?;
+        let faces = Entities::number(faces(cell), cells)?;
+        let mut topology =
+            Topology { cell, n_vertices, cell_vertices, edges, faces, oriented: true };
+        topology.oriented = topology.all_agree();
+        Ok(topology)
+    }
+
+    /// The kind of cell.
+    pub fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    /// How many cells there are.
+    pub fn n_cells(&self) -> usize {
+        self.cell_vertices.len() / self.cell.vertex_count()
+    }
+
+    /// How many vertices there are.
+    pub fn n_vertices(&self) -> usize {
+        self.n_vertices
+    }
+
+    /// The vertices of a cell.
+    pub fn vertices(&self, cell: usize) -> &[u32] {
+        let n = self.cell.vertex_count();
+        &self.cell_vertices[cell * n..(cell + 1) * n]
+    }
+
+    /// All edges.
+    pub fn edges(&self) -> &Entities {
+        &self.edges
+    }
+
+    /// All faces of a three-dimensional mesh; empty in two dimensions.
+    pub fn faces(&self) -> &Entities {
+        &self.faces
+    }
+
+    /// Whether every edge and face has one direction in all its cells, so that every
+    /// [`edge_reversed`](Self::edge_reversed) is false and every
+    /// [`face_orientation`](Self::face_orientation) is 0.
+    pub fn is_oriented(&self) -> bool {
+        self.oriented
+    }
+
+    /// Whether a cell's local edge runs against the edge's own direction.
+    pub fn edge_reversed(&self, cell: usize, local: usize) -> bool {
+        let edge = self.edges.of_cell(cell)[local] as usize;
+        let start = self.cell.entities(1)[local][0];
+        self.vertices(cell)[start] != self.edges.vertices(edge)[0]
+    }
+
+    /// How a cell's local face lies in the face's own frame.
+    ///
+    /// Quadrilateral faces, as bits: with (a, b) the face's coordinates in this cell and (s, t)
+    /// its own, first (s, t) = (b, a) if bit 0 is set, else (a, b); then s → 1 − s if bit 1 is
+    /// set and t → 1 − t if bit 2 is set. Triangular faces: with p_i the face's own number of the
+    /// cell's i-th vertex of it, the rank of (p₀, p₁, p₂) among the permutations in
+    /// lexicographic order.
+    pub fn face_orientation(&self, cell: usize, local: usize) -> u8 {
+        let face = self.faces.of_cell(cell)[local] as usize;
+        let own = self.faces.vertices(face);
+        let vertices = self.vertices(cell);
+        let here = self.cell.entities(2)[local];
+        let position = |i: usize| {
+            let vertex = vertices[here[i]];
+            own.iter().position(|&v| v == vertex).unwrap_or(0) as u8
+        };
+        if own.len() == 4 {
+            let origin = position(0);
+            let along_a = position(1) ^ origin;
+            (along_a >> 1 & 1) | (origin & 1) << 1 | (origin >> 1 & 1) << 2
+        } else {
+            let (p, q) = (position(0), position(1));
+            2 * p + u8::from(q > (0..3).find(|&i| i != p).unwrap_or(0))
+        }
+    }
+
+    /// The entities that are facets: edges in two dimensions, faces in three.
+    pub fn facets(&self) -> &Entities {
+        if self.cell.dim() == 3 { &self.faces } else { &self.edges }
+    }
+
+    /// The entity (edge or face) that is a facet of a cell; local facets are the cell's entities
+    /// of one dimension less.
+    pub fn facet_entity(&self, facet: Facet) -> u32 {
+        self.facets().of_cell(facet.cell as usize)[facet.local as usize]
+    }
+
+    /// All facets of exactly one cell, in cell order.
+    pub fn boundary(&self) -> Vec<Facet> {
+        let facets = self.facets();
+        let mut boundary = Vec::new();
+        for cell in 0..self.n_cells() {
+            for (local, &entity) in facets.of_cell(cell).iter().enumerate() {
+                if facets.n_cells(entity as usize) == 1 {
+                    boundary.push(Facet { cell: cell as u32, local: local as u8 });
+                }
+            }
+        }
+        boundary
+    }
+
+    fn all_agree(&self) -> bool {
+        (0..self.n_cells()).all(|cell| {
+            (0..self.cell.entities(1).len()).all(|e| !self.edge_reversed(cell, e))
+                && (0..faces(self.cell).len()).all(|f| self.face_orientation(cell, f) == 0)
+        })
+    }
+}
+
+/// The local faces of a three-dimensional cell; none in two dimensions.
+fn faces(cell: Cell) -> &'static [&'static [usize]] {
+    if cell.dim() == 3 { cell.entities(2) } else { &[] }
+}

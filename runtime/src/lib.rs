@@ -2,6 +2,7 @@
 
 pub mod device;
 pub mod jit;
+pub mod mesh;
 pub mod reference;
 pub mod solve;
 pub mod vector;

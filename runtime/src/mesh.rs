@@ -10,6 +10,7 @@
 //! geometry of order g maps a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis
 //! of degree g on that module's nodes.
 
+pub mod generate;
 pub mod order;
 pub mod orient;
 pub mod topology;
@@ -127,7 +128,7 @@ pub enum MeshError {
         problem: &'static str,
     },
     /// A cell that names one point twice.
-    #[error("{} uses the point {point} twice", .cell)]
+    #[error("{cell} uses the point {point} twice")]
     Repeated {
         /// The cell.
         cell: CellName,
@@ -174,7 +175,7 @@ pub enum MeshError {
         at: [f64; 3],
     },
     /// A tag that the mesh does not have.
-    #[error("the mesh has no {kind} tag \"{tag}\"{}", available(.nearest, .available))]
+    #[error("the mesh has no {kind} tag \"{tag}\"{}", tags_hint(.nearest, .available))]
     UnknownTag {
         /// `boundary` or `cell`.
         kind: &'static str,
@@ -215,7 +216,7 @@ fn coordinates(point: &[f64; 3]) -> String {
     format!("{:.6}, {:.6}, {:.6}", point[0], point[1], point[2])
 }
 
-fn available(nearest: &Option<String>, available: &[String]) -> String {
+fn tags_hint(nearest: &Option<String>, available: &[String]) -> String {
     let hint = nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
     match available {
         [] => format!("{hint}; it has none at all"),
@@ -240,7 +241,7 @@ impl Mesh {
         parts: Parts,
         arrange: Arrange,
     ) -> Result<Mesh, MeshError> {
-        assemble::assemble(cell, order, parts, arrange)
+        assemble::assemble(cell, order, parts, arrange, assemble::Sign::Positive)
     }
 
     /// The dimension, 2 or 3.
@@ -304,6 +305,26 @@ impl Mesh {
         self.topology.boundary()
     }
 
+    /// Gives a tag to all boundary facets whose vertices pass a test, in addition to the tags that
+    /// there are. Returns how many passed.
+    pub fn tag_boundary(&mut self, tag: &str, holds: impl Fn(&[[f64; 3]]) -> bool) -> usize {
+        let mut vertices = Vec::with_capacity(4);
+        let mut found: Vec<Facet> = self.boundary();
+        found.retain(|facet| {
+            let all = self.vertices(facet.cell as usize);
+            vertices.clear();
+            let local = self.cell.facets()[facet.local as usize];
+            vertices.extend(local.iter().map(|&v| self.points[all[v] as usize]));
+            holds(&vertices)
+        });
+        let count = found.len();
+        let facets = self.facet_tags.entry(tag.to_owned()).or_default();
+        facets.extend(found);
+        facets.sort_unstable();
+        facets.dedup();
+        count
+    }
+
     /// The facets under each tag, in cell order. A tagged facet between two cells is listed once,
     /// for the first of them.
     pub fn facet_tags(&self) -> &BTreeMap<String, Vec<Facet>> {
@@ -338,11 +359,18 @@ fn unknown_tag<'a>(
     tags: impl Iterator<Item = &'a String>,
 ) -> MeshError {
     let available: Vec<String> = tags.cloned().collect();
-    let nearest = available
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(candidate, tag), candidate))
-        .filter(|&(distance, candidate)| distance <= candidate.chars().count().div_ceil(3))
-        .min()
-        .map(|(_, candidate)| candidate.clone());
+    let nearest = nearest_name(tag, available.iter().map(String::as_str));
     MeshError::UnknownTag { kind, tag: tag.to_owned(), nearest, available }
+}
+
+/// The name that `word` was probably meant to be: at most a third of its letters are wrong.
+pub(crate) fn nearest_name<'a>(
+    word: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<String> {
+    names
+        .map(|name| (strsim::damerau_levenshtein(name, word), name))
+        .filter(|&(distance, name)| distance <= name.chars().count().div_ceil(3))
+        .min()
+        .map(|(_, name)| name.to_owned())
 }

@@ -10,15 +10,25 @@ use std::collections::{BTreeMap, HashMap};
 /// The highest order of geometry that a mesh may have.
 pub(crate) const MAX_ORDER: usize = 12;
 
-pub(super) fn assemble(
+/// Which sign the Jacobian determinant of a cell may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// Positive, as the usual numbering of vertices has it.
+    Positive,
+    /// One sign throughout each cell.
+    Either,
+}
+
+pub(crate) fn assemble(
     cell: Cell,
     geometry_order: usize,
     mut parts: Parts,
     arrange: Arrange,
+    sign: Sign,
 ) -> Result<Mesh, MeshError> {
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
-    measure::check_cells(&shape, &parts)?;
+    measure::check_cells(&shape, &parts, sign)?;
     if arrange == Arrange::Sorted {
         orient_cells(&shape, &mut parts)?;
         sort_cells(&shape, &mut parts);
@@ -63,7 +73,7 @@ impl Shape {
         if order == 0 || order > MAX_ORDER {
             return Err(unsupported("orders are 1 to 12, on simplices 1 to 4"));
         }
-        let element = Lagrange::new(cell, order)
+        let element = Lagrange::continuous(cell, order)
             .map_err(|_| unsupported("orders are 1 to 12, on simplices 1 to 4"))?;
         let coordinates = element.points();
         let vertex_nodes = (0..cell.vertex_count())
@@ -128,7 +138,7 @@ impl Shape {
 }
 
 /// The (multi)linear function that is 1 at a vertex and 0 at the others.
-pub(super) fn vertex_function(cell: Cell, vertex: usize, at: [f64; 3]) -> f64 {
+pub(crate) fn vertex_function(cell: Cell, vertex: usize, at: [f64; 3]) -> f64 {
     let corner = cell.vertex(vertex);
     if cell.is_tensor() {
         (0..cell.dim()).map(|a| if corner[a] > 0.5 { at[a] } else { 1.0 - at[a] }).product()
@@ -363,8 +373,10 @@ fn find_facets(
     let mut near = vec![false; topology.n_vertices()];
     for facet in parts.facets.values().flatten() {
         wanted.insert(*facet, None);
-        for &point in facet.iter().filter(|&&p| (p as usize) < near.len()) {
-            near[point as usize] = true;
+        for &point in facet {
+            if let Some(flag) = near.get_mut(point as usize) {
+                *flag = true;
+            }
         }
     }
     let facets = topology.facets();

@@ -5,7 +5,7 @@
 //! points of a Gauss rule fine enough for det J's degree and, on straight quadrilaterals and
 //! hexahedra, not negative at the vertices (det J of a bilinear quadrilateral is smallest there).
 
-use super::assemble::Shape;
+use super::assemble::{Shape, Sign};
 use super::{Cell, Mesh, MeshError, Parts};
 use kernels_gen::element::{Rule, default_rule, tabulate};
 use rayon::prelude::*;
@@ -20,8 +20,13 @@ struct Gradients {
 impl Gradients {
     fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
         let table = tabulate(shape.element, points);
+        let padded = |gradient: &[f64]| {
+            let mut all = [0.0; 3];
+            all[..gradient.len()].copy_from_slice(gradient);
+            all
+        };
         let at = (0..points.len())
-            .map(|q| (0..shape.nodes).map(|i| table.gradient(q, i)).collect())
+            .map(|q| (0..shape.nodes).map(|i| padded(table.gradient(q, i))).collect())
             .collect();
         Gradients { dim: shape.cell.dim(), at }
     }
@@ -54,7 +59,7 @@ fn rule(cell: Cell, order: usize) -> Rule {
 const CHUNK: usize = 4096;
 
 /// Names the first cell that is inverted or degenerate.
-pub(super) fn check_cells(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
+pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign) -> Result<(), MeshError> {
     let inside = rule(shape.cell, shape.element.degree()).points();
     let inner = Gradients::new(shape, &inside);
     let straight = shape.cell.is_tensor() && shape.element.degree() == 1;
@@ -63,11 +68,13 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts) -> Result<(), MeshError>
     let smallest = |nodes: &[u32]| -> (f64, f64) {
         let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
         let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
-        let inner = (0..inside.len()).map(|q| at(&inner, q)).fold(f64::INFINITY, f64::min);
-        let corner = (0..corners.len()).map(|q| at(&corner, q)).fold(f64::INFINITY, f64::min);
+        let flip = if sign == Sign::Either && at(&inner, 0) < 0.0 { -1.0 } else { 1.0 };
+        let least = |g: &Gradients| {
+            (0..g.at.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min)
+        };
         // A corner may be flat (an angle of 180°) but not folded.
-        let corner = if corner < -FLAT * scale { corner } else { f64::INFINITY };
-        (inner.min(corner), scale)
+        let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
+        (least(&inner).min(folded.unwrap_or(f64::INFINITY)), scale)
     };
     let bad = parts
         .nodes

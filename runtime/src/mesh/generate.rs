@@ -1,0 +1,104 @@
+//! The generators of the language: `box`, `ball`, `shell`, `lshape`.
+//!
+//! From a generator's name and its named arguments to a [`Mesh`]. All cells come along a
+//! space-filling curve and, on quadrilaterals and hexahedra, consistently oriented: every edge and
+//! face has one direction in all its cells.
+//!
+//! | generator | domain | tags |
+//! | --- | --- | --- |
+//! | `box(dim, cells, from, to, cell, deform)` | a box | `x0 x1 y0 y1 z0 z1` |
+//! | `ball(dim, refine, order, cell)` | the unit ball about the origin | `surface` |
+//! | `shell(dim, inner, outer, refine, order, cell)` | between two spheres | `inner`, `outer` |
+//! | `lshape(dim, refine, cell)` | [−1, 1]^d without [0, 1]^d | `boundary` |
+
+mod arguments;
+mod blocks;
+mod grid;
+mod round;
+mod simplices;
+
+use super::{Mesh, MeshError};
+use arguments::Arguments;
+use fem_dsl::problem::Argument;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Why a generator makes no mesh.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum GenerateError {
+    /// No generator has this name.
+    #[error("unknown mesh generator `{name}`; {}the generators are `box`, `ball`, `shell`, `lshape`",
+        nearest_hint(.nearest))]
+    UnknownGenerator {
+        /// The name.
+        name: String,
+        /// The most similar one.
+        nearest: Option<String>,
+    },
+    /// The generator has no such argument.
+    #[error("`{generator}` has no argument `{name}`; {}it takes {known}", nearest_hint(.nearest))]
+    UnknownArgument {
+        /// The generator.
+        generator: &'static str,
+        /// The argument.
+        name: String,
+        /// The most similar one.
+        nearest: Option<String>,
+        /// All of them.
+        known: String,
+    },
+    /// An argument that must be given is not.
+    #[error("`{generator}` needs the argument `{name}`: {expected}")]
+    Missing {
+        /// The generator.
+        generator: &'static str,
+        /// The argument.
+        name: &'static str,
+        /// What it should be.
+        expected: String,
+    },
+    /// An argument of the wrong kind or out of range.
+    #[error("`{generator}`: `{name}` should be {expected}, but it is {found}")]
+    Wrong {
+        /// The generator.
+        generator: &'static str,
+        /// The argument.
+        name: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// The mesh itself is impossible.
+    #[error("`{generator}`: {error}")]
+    Mesh {
+        /// The generator.
+        generator: &'static str,
+        /// What is wrong.
+        error: MeshError,
+    },
+}
+
+fn nearest_hint(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default()
+}
+
+/// Makes the mesh that a generator describes.
+pub fn generate(
+    name: &str,
+    arguments: &BTreeMap<String, Argument>,
+) -> Result<Mesh, GenerateError> {
+    let read = |generator, known| Arguments::new(generator, known, arguments);
+    match name {
+        "box" => grid::generate(&read("box", &["dim", "cells", "from", "to", "cell", "deform"])?),
+        "ball" => round::ball(&read("ball", &["dim", "refine", "order", "cell"])?),
+        "shell" => {
+            round::shell(&read("shell", &["dim", "inner", "outer", "refine", "order", "cell"])?)
+        }
+        "lshape" => round::lshape(&read("lshape", &["dim", "refine", "cell"])?),
+        _ => Err(GenerateError::UnknownGenerator {
+            name: name.to_owned(),
+            nearest: super::nearest_name(name, ["box", "ball", "shell", "lshape"].into_iter()),
+        }),
+    }
+}

@@ -1,0 +1,155 @@
+//! Reading a generator's named arguments: kinds, ranges, defaults, and what is said of wrong ones.
+
+use super::GenerateError;
+use crate::mesh::{Cell, MeshError, nearest_name};
+use fem_dsl::problem::Argument;
+use std::collections::BTreeMap;
+
+/// The arguments of one call.
+pub(super) struct Arguments<'a> {
+    generator: &'static str,
+    given: &'a BTreeMap<String, Argument>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Refuses arguments that are not `known`.
+    pub(super) fn new(
+        generator: &'static str,
+        known: &[&'static str],
+        given: &'a BTreeMap<String, Argument>,
+    ) -> Result<Self, GenerateError> {
+        match given.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(Self { generator, given }),
+            Some(name) => Err(GenerateError::UnknownArgument {
+                generator,
+                name: name.clone(),
+                nearest: nearest_name(name, known.iter().copied()),
+                known: format!("`{}`", known.join("`, `")),
+            }),
+        }
+    }
+
+    /// Whether an argument is given.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.given.contains_key(name)
+    }
+
+    /// The error that an argument is not what it should be.
+    pub(super) fn wrong(&self, name: &'static str, expected: impl Into<String>) -> GenerateError {
+        let (generator, expected) = (self.generator, expected.into());
+        match self.given.get(name) {
+            None => GenerateError::Missing { generator, name, expected },
+            Some(argument) => {
+                let found = match argument {
+                    Argument::Number(x) => format!("{x}"),
+                    Argument::Numbers(all) => format!("{all:?}"),
+                    Argument::Word(word) => format!("`{word}`"),
+                };
+                GenerateError::Wrong { generator, name, expected, found }
+            }
+        }
+    }
+
+    /// The error that the mesh itself is impossible.
+    pub(super) fn mesh(&self, error: MeshError) -> GenerateError {
+        GenerateError::Mesh { generator: self.generator, error }
+    }
+
+    /// A finite number.
+    pub(super) fn number(&self, name: &'static str, default: f64) -> Result<f64, GenerateError> {
+        match self.given.get(name) {
+            None => Ok(default),
+            Some(Argument::Number(x)) if x.is_finite() => Ok(*x),
+            Some(_) => Err(self.wrong(name, "a finite number")),
+        }
+    }
+
+    /// A whole number from `least` to `most`.
+    pub(super) fn count(
+        &self,
+        name: &'static str,
+        least: usize,
+        most: usize,
+        default: usize,
+    ) -> Result<usize, GenerateError> {
+        match self.given.get(name) {
+            None => Ok(default),
+            Some(Argument::Number(x)) => {
+                whole(*x).filter(|n| (least..=most).contains(n)).ok_or_else(|| {
+                    self.wrong(name, format!("a whole number from {least} to {most}"))
+                })
+            }
+            Some(_) => Err(self.wrong(name, format!("a whole number from {least} to {most}"))),
+        }
+    }
+
+    /// `dim` coordinates; the third is 0 in two dimensions.
+    pub(super) fn point(
+        &self,
+        name: &'static str,
+        dim: usize,
+        default: f64,
+    ) -> Result<[f64; 3], GenerateError> {
+        let mut point = [0.0; 3];
+        match self.given.get(name) {
+            None => point[..dim].fill(default),
+            Some(Argument::Numbers(all))
+                if all.len() == dim && all.iter().all(|x| x.is_finite()) =>
+            {
+                point[..dim].copy_from_slice(all);
+            }
+            Some(_) => return Err(self.wrong(name, format!("{dim} finite numbers in brackets"))),
+        }
+        Ok(point)
+    }
+
+    /// One whole number for all directions, or one for each.
+    pub(super) fn counts(
+        &self,
+        name: &'static str,
+        dim: usize,
+        most: usize,
+    ) -> Result<[usize; 3], GenerateError> {
+        let expected = || {
+            format!("a whole number from 1 to {most}, or {dim} of them in brackets")
+        };
+        let all = match self.given.get(name) {
+            Some(Argument::Number(x)) => vec![*x; dim],
+            Some(Argument::Numbers(all)) if all.len() == dim => all.clone(),
+            _ => return Err(self.wrong(name, expected())),
+        };
+        let mut counts = [1; 3];
+        for (count, x) in counts.iter_mut().zip(all) {
+            *count = whole(x)
+                .filter(|n| (1..=most).contains(n))
+                .ok_or_else(|| self.wrong(name, expected()))?;
+        }
+        Ok(counts)
+    }
+
+    /// The dimension and the cell, which must fit each other.
+    pub(super) fn cell(&self, default_dim: usize) -> Result<Cell, GenerateError> {
+        let dim = self.count("dim", 2, 3, default_dim)?;
+        match self.given.get("cell") {
+            None if dim == 2 => Ok(Cell::Quadrilateral),
+            None => Ok(Cell::Hexahedron),
+            Some(Argument::Word(word)) => match word.parse::<Cell>() {
+                Ok(cell) if cell.dim() == dim || !self.has("dim") => Ok(cell),
+                _ => Err(self.wrong("cell", cells_of(dim, self.has("dim")))),
+            },
+            Some(_) => Err(self.wrong("cell", cells_of(dim, self.has("dim")))),
+        }
+    }
+}
+
+fn cells_of(dim: usize, fixed: bool) -> &'static str {
+    match (fixed, dim) {
+        (true, 2) => "`tri` or `quad` in two dimensions",
+        (true, _) => "`tet` or `hex` in three dimensions",
+        _ => "`tri`, `quad`, `tet` or `hex`",
+    }
+}
+
+fn whole(x: f64) -> Option<usize> {
+    (x >= 0.0 && x.fract() == 0.0 && x < 1e15).then_some(x as usize)
+}

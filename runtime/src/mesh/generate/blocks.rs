@@ -1,0 +1,214 @@
+//! Meshes from a few blocks: every block a grid, mapped by one function.
+//!
+//! Blocks are (multi)linear cells in a plain world of cubes; a map takes that world to the domain.
+//! The blocks are oriented alike first. Then the grids on shared edges and faces coincide
+//! index by index, and a point's number follows from the block's vertex, edge or face that it lies on
+//! (the same counting as for unknowns). Geometry nodes of higher order are numbered in the same
+//! way on the finished cells; positions come from the map, so that curved cells follow it.
+
+use super::simplices;
+use crate::mesh::assemble::{Sign, assemble, vertex_function};
+use crate::mesh::{Arrange, Cell, Mesh, MeshError, Parts, Topology, index, order, orient};
+use kernels_gen::element::Lagrange;
+
+/// Straight cells of the plain world.
+pub(super) struct Blocks {
+    pub(super) cell: Cell,
+    pub(super) points: Vec<[f64; 3]>,
+    pub(super) nodes: Vec<u32>,
+}
+
+/// What to make of the blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Refined {
+    /// How often every block is halved.
+    pub(super) refine: usize,
+    /// The order of the geometry.
+    pub(super) order: usize,
+    /// The kind of cell.
+    pub(super) cell: Cell,
+}
+
+impl Blocks {
+    /// The mesh of the refined and mapped blocks.
+    pub(super) fn mesh(
+        self,
+        refined: Refined,
+        map: impl Fn([f64; 3]) -> [f64; 3],
+    ) -> Result<Mesh, MeshError> {
+        let mut world = self.oriented()?.halved(refined)?;
+        if !refined.cell.is_tensor() {
+            world.nodes = simplices::split(world.cell, &world.nodes);
+            world.cell = refined.cell;
+            // Ascending, so that edges and faces have one direction in all their cells.
+            let n = refined.cell.vertex_count();
+            world.nodes.chunks_exact_mut(n).for_each(<[u32]>::sort_unstable);
+        }
+        if refined.order > 1 {
+            world = world.elevated(refined.order)?;
+        }
+        let points = world.points.into_iter().map(map).collect();
+        let parts = Parts { points, nodes: world.nodes, ..Parts::default() };
+        assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Either)
+    }
+
+    fn oriented(mut self) -> Result<Blocks, MeshError> {
+        if let Some(all) = orient::orient(self.cell, self.points.len(), &self.nodes)? {
+            for (block, renumbering) in
+                self.nodes.chunks_exact_mut(self.cell.vertex_count()).zip(all)
+            {
+                let old = block.to_vec();
+                for (new, from) in block.iter_mut().zip(renumbering) {
+                    *new = old[from as usize];
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Every block cut into 2^refine cells a direction, brick by brick.
+    fn halved(&self, refined: Refined) -> Result<Blocks, MeshError> {
+        let (dim, n) = (self.cell.dim(), 1usize << refined.refine);
+        let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
+        // Nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
+        let nodes_per_cell = (refined.order + 1).pow(dim as u32);
+        let splits = if refined.cell.is_tensor() { 1 } else { 6 };
+        index(topology.n_cells() * n.pow(dim as u32) * nodes_per_cell * splits, "cell nodes")?;
+
+        let numbering = Numbering::new(&topology, |d| (n - 1).pow(d as u32));
+        let corners = Corners::new(self.cell);
+        let mut points = vec![[0.0; 3]; numbering.total];
+        let mut nodes = Vec::new();
+        let side = |a: usize| if a < dim { n } else { 1 };
+        let cells = order::brick_order([side(0), side(1), side(2)]);
+        for block in 0..topology.n_cells() {
+            for cell in &cells {
+                for vertex in 0..self.cell.vertex_count() {
+                    let place = [0, 1, 2].map(|a| cell[a] as usize + (vertex >> a & 1));
+                    let (d, entity, within) = corners.locate(place, n);
+                    let number = numbering.number(&topology, block, d, entity, within);
+                    let at = place.map(|i| i as f64 / n as f64);
+                    points[number] = self.point(block, at);
+                    nodes.push(number as u32);
+                }
+            }
+        }
+        Ok(Blocks { cell: self.cell, points, nodes })
+    }
+
+    /// The same cells with the nodes of a higher order.
+    fn elevated(&self, degree: usize) -> Result<Blocks, MeshError> {
+        let expected = "orders are 1 to 12, on simplices 1 to 4";
+        let element = Lagrange::continuous(self.cell, degree)
+            .map_err(|_| MeshError::Unsupported { cell: self.cell, order: degree, expected })?;
+        let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
+        let numbering = Numbering::new(&topology, |d| element.entity_count(d));
+        let lagrange_nodes = element.nodes();
+        let mut points = vec![[0.0; 3]; numbering.total];
+        let mut nodes = Vec::with_capacity(topology.n_cells() * lagrange_nodes.len());
+        for cell in 0..topology.n_cells() {
+            for node in &lagrange_nodes {
+                let number =
+                    numbering.number(&topology, cell, node.dim, node.entity, node.index);
+                points[number] = self.point(cell, node.point);
+                nodes.push(number as u32);
+            }
+        }
+        Ok(Blocks { cell: self.cell, points, nodes })
+    }
+
+    /// The point of a block at reference coordinates.
+    fn point(&self, block: usize, at: [f64; 3]) -> [f64; 3] {
+        let n = self.cell.vertex_count();
+        let mut point = [0.0; 3];
+        for (v, &vertex) in self.nodes[block * n..(block + 1) * n].iter().enumerate() {
+            let weight = vertex_function(self.cell, v, at);
+            for c in 0..3 {
+                point[c] += weight * self.points[vertex as usize][c];
+            }
+        }
+        point
+    }
+}
+
+/// Numbers for points that belong to vertices, edges, faces and cells.
+struct Numbering {
+    /// The first number of each dimension's entities.
+    start: [usize; 4],
+    /// Points of one entity of each dimension.
+    each: [usize; 4],
+    total: usize,
+}
+
+impl Numbering {
+    fn new(topology: &Topology, each: impl Fn(usize) -> usize) -> Numbering {
+        let dim = topology.cell().dim();
+        let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];
+        count[dim] = topology.n_cells();
+        let mut numbering = Numbering { start: [0; 4], each: [1; 4], total: 0 };
+        for d in 0..=dim {
+            numbering.each[d] = if d == 0 { 1 } else { each(d) };
+            numbering.start[d] = numbering.total;
+            numbering.total += count[d] * numbering.each[d];
+        }
+        numbering
+    }
+
+    fn number(
+        &self,
+        topology: &Topology,
+        cell: usize,
+        dim: usize,
+        local: usize,
+        within: usize,
+    ) -> usize {
+        let entity = match dim {
+            0 => topology.vertices(cell)[local] as usize,
+            1 => topology.edges().of_cell(cell)[local] as usize,
+            2 if topology.cell().dim() == 3 => topology.faces().of_cell(cell)[local] as usize,
+            _ => cell,
+        };
+        self.start[dim] + entity * self.each[dim] + within
+    }
+}
+
+/// Which sub-entity of a tensor cell a lattice point lies on.
+struct Corners {
+    dim: usize,
+    /// For each choice of 0, 1 or inside for each axis: dimension and number of the sub-entity.
+    table: Vec<(usize, usize)>,
+}
+
+impl Corners {
+    fn new(cell: Cell) -> Corners {
+        let mut table = vec![(0, 0); 3usize.pow(cell.dim() as u32)];
+        for dim in 0..=cell.dim() {
+            for (number, vertices) in cell.entities(dim).iter().enumerate() {
+                let spanned = vertices.iter().fold(0, |bits, v| bits | (v ^ vertices[0]));
+                let slot = (0..cell.dim()).rev().fold(0, |slot, a| {
+                    3 * slot + if spanned >> a & 1 == 1 { 2 } else { vertices[0] >> a & 1 }
+                });
+                table[slot] = (dim, number);
+            }
+        }
+        Corners { dim: cell.dim(), table }
+    }
+
+    /// Dimension and number of the sub-entity, and the point's number inside it, x fastest.
+    fn locate(&self, place: [usize; 3], n: usize) -> (usize, usize, usize) {
+        let (mut slot, mut within) = (0, 0);
+        for a in (0..self.dim).rev() {
+            slot = 3 * slot
+                + match place[a] {
+                    0 => 0,
+                    i if i == n => 1,
+                    i => {
+                        within = within * (n - 1) + i - 1;
+                        2
+                    }
+                };
+        }
+        let (dim, number) = self.table[slot];
+        (dim, number, within)
+    }
+}

@@ -1,0 +1,112 @@
+//! `box`: a grid of quadrilaterals or hexahedra, or of the simplices that they split into.
+//!
+//! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point
+//! with relative coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with
+//! the signs +, −, +): the boundary stays where it is, and no cell that touches the interior
+//! stays affine. The map is one to one for a below 0.25.
+
+use super::arguments::Arguments;
+use super::{GenerateError, simplices};
+use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::{Arrange, Cell, Mesh, MeshError, Parts, order};
+use std::f64::consts::PI;
+
+/// The largest number of cells a direction.
+const MOST: usize = 1 << 20;
+
+/// The largest `deform`; 1/(1.155 π) = 0.2757 is where the map would fold.
+const MOST_DEFORM: f64 = 0.25;
+
+pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+    let cell = arguments.cell(3)?;
+    let dim = cell.dim();
+    let cells = arguments.counts("cells", dim, MOST)?;
+    let from = arguments.point("from", dim, 0.0)?;
+    let to = arguments.point("to", dim, 1.0)?;
+    if (0..dim).any(|c| to[c] <= from[c]) {
+        let name = if arguments.has("to") { "to" } else { "from" };
+        return Err(arguments.wrong(name, "such that `from` is less than `to` in each direction"));
+    }
+    let deform = arguments.number("deform", 0.0)?;
+    if deform.abs() > MOST_DEFORM {
+        return Err(arguments.wrong("deform", format!("from -{MOST_DEFORM} to {MOST_DEFORM}")));
+    }
+    let grid = Grid { dim, cells, from, to, deform };
+    let mut mesh = grid.mesh(cell).map_err(|error| arguments.mesh(error))?;
+    for axis in 0..dim {
+        for (side, wall) in [from[axis], to[axis]].into_iter().enumerate() {
+            let tag = format!("{}{side}", ["x", "y", "z"][axis]);
+            mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
+        }
+    }
+    Ok(mesh)
+}
+
+struct Grid {
+    dim: usize,
+    cells: [usize; 3],
+    from: [f64; 3],
+    to: [f64; 3],
+    deform: f64,
+}
+
+impl Grid {
+    fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
+        // Everything below fits 32 bits if eight indices for each of the cells do.
+        let per_cell = if cell == Cell::Tetrahedron { 24 } else { 8 };
+        let count = self.cells.iter().try_fold(per_cell, |n: usize, &c| n.checked_mul(c));
+        crate::mesh::index(count.unwrap_or(usize::MAX), "cell nodes")?;
+        let points = self.points();
+        let tensor = if self.dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
+        let mut nodes = Vec::with_capacity(count.unwrap_or(0));
+        let stride = [1, self.cells[0] + 1, (self.cells[0] + 1) * (self.cells[1] + 1)];
+        for place in order::brick_order(self.cells) {
+            let first: usize = (0..3).map(|a| place[a] as usize * stride[a]).sum();
+            for vertex in 0..tensor.vertex_count() {
+                let offset: usize = (0..self.dim).map(|a| (vertex >> a & 1) * stride[a]).sum();
+                nodes.push((first + offset) as u32);
+            }
+        }
+        if !cell.is_tensor() {
+            nodes = simplices::split(tensor, &nodes);
+        }
+        let parts = Parts { points, nodes, ..Parts::default() };
+        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Either)
+    }
+
+    fn points(&self) -> Vec<[f64; 3]> {
+        let n = [0, 1, 2].map(|a| if a < self.dim { self.cells[a] + 1 } else { 1 });
+        let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
+        for k in 0..n[2] {
+            for j in 0..n[1] {
+                for i in 0..n[0] {
+                    points.push(self.point([i, j, k]));
+                }
+            }
+        }
+        points
+    }
+
+    fn point(&self, place: [usize; 3]) -> [f64; 3] {
+        let mut point = [0.0; 3];
+        let mut bump = self.deform;
+        for a in 0..self.dim {
+            let n = self.cells[a];
+            let s = place[a] as f64 / n as f64;
+            // Walls are exactly where they were asked for.
+            point[a] = match place[a] {
+                0 => self.from[a],
+                i if i == n => self.to[a],
+                _ => self.from[a] + s * (self.to[a] - self.from[a]),
+            };
+            bump *= if place[a] == 0 || place[a] == n { 0.0 } else { (PI * s).sin() };
+        }
+        if bump != 0.0 {
+            for a in 0..self.dim {
+                let sign = if a == 1 { -1.0 } else { 1.0 };
+                point[a] += sign * bump * (self.to[a] - self.from[a]);
+            }
+        }
+        point
+    }
+}

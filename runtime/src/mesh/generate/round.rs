@@ -1,0 +1,151 @@
+//! `ball`, `shell` and `lshape`.
+//!
+//! The plain world of `ball` is the cube [−1, 1]^d: a central cube of half that width and one block
+//! on each of its sides (5 quadrilaterals, 7 hexahedra). With ρ = max |q_i| and c = q/ρ on the
+//! cube's surface, the map is
+//!
+//! ```text
+//! x(q) = 2 a q / √d                                            where ρ ≤ 1/2
+//! x(q) = (1 − s) a c / √d + s τ(c)/|τ(c)|,  s = 2ρ − 1         elsewhere
+//! ```
+//!
+//! with τ(c)_i = tan(π c_i / 4), which spaces the lines on the sphere evenly, and a = 1/(1 + √d),
+//! which makes the central cube's cells about as large as the others (the coarse vertices are those
+//! of deal.II's `hyper_ball`). `shell` has the outer blocks alone, with radii from `inner`
+//! to `outer`. Every vertex and every geometry node on the boundary lies on its sphere; the map is
+//! smooth within each block, so that isoparametric cells keep their order.
+//!
+//! `lshape` is [−1, 1]^d without [0, 1]^d: the corner at the origin has the opening angle 3π/2, in
+//! three dimensions it is the corner of Fichera.
+
+use super::GenerateError;
+use super::arguments::Arguments;
+use super::blocks::{Blocks, Refined};
+use crate::mesh::{Cell, Mesh};
+use std::f64::consts::FRAC_PI_4;
+
+/// Refinements beyond this give more cells than 32-bit indices can number.
+const MOST_REFINED: usize = 14;
+
+pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+    let refined = refined(arguments, 3, 3)?;
+    let dim = refined.cell.dim();
+    let root = (dim as f64).sqrt();
+    let inner = 1.0 / (1.0 + root) / root;
+    let mut mesh = cube_blocks(dim, true)
+        .mesh(refined, |q| {
+            let radius = largest(q);
+            if radius <= 0.5 {
+                return q.map(|x| 2.0 * inner * x);
+            }
+            let s = 2.0 * radius - 1.0;
+            let (flat, round) = (q.map(|x| x / radius * inner), on_sphere(dim, q, radius));
+            [0, 1, 2].map(|i| (1.0 - s) * flat[i] + s * round[i])
+        })
+        .map_err(|error| arguments.mesh(error))?;
+    mesh.tag_boundary("surface", |_| true);
+    Ok(mesh)
+}
+
+pub(super) fn shell(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+    let refined = refined(arguments, 3, 2)?;
+    let dim = refined.cell.dim();
+    let inner = arguments.number("inner", 0.5)?;
+    if inner <= 0.0 {
+        return Err(arguments.wrong("inner", "a radius greater than 0"));
+    }
+    let outer = arguments.number("outer", 1.0)?;
+    if outer <= inner {
+        let expected = format!("a radius greater than the inner one, {inner}");
+        return Err(arguments.wrong("outer", expected));
+    }
+    let mut mesh = cube_blocks(dim, false)
+        .mesh(refined, |q| {
+            let radius = largest(q);
+            let s = 2.0 * radius - 1.0;
+            on_sphere(dim, q, radius).map(|x| ((1.0 - s) * inner + s * outer) * x)
+        })
+        .map_err(|error| arguments.mesh(error))?;
+    // Compared with the mean of the radii: every vertex of the boundary is on one of the spheres.
+    let middle = (inner + outer) / 2.0;
+    let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
+    mesh.tag_boundary("inner", |facet| facet.iter().all(|x| norm(x) < middle));
+    mesh.tag_boundary("outer", |facet| facet.iter().all(|x| norm(x) > middle));
+    Ok(mesh)
+}
+
+pub(super) fn lshape(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+    let refined = refined(arguments, 2, 3)?;
+    let dim = refined.cell.dim();
+    let cell = tensor(dim);
+    let points = (0..3usize.pow(dim as u32))
+        .map(|i| [i % 3, i / 3 % 3, i / 9].map(|place| place as f64 - 1.0))
+        .map(|p| [p[0], p[1], if dim == 3 { p[2] } else { 0.0 }])
+        .collect();
+    let corner = |bits: usize| [1, 3, 9].iter().enumerate().map(|(a, s)| (bits >> a & 1) * s).sum();
+    let mut nodes = Vec::new();
+    for block in 0..(1 << dim) - 1 {
+        let start: usize = corner(block);
+        nodes.extend((0..cell.vertex_count()).map(|v| (start + corner(v)) as u32));
+    }
+    let mut mesh = Blocks { cell, points, nodes }
+        .mesh(refined, |q| q)
+        .map_err(|error| arguments.mesh(error))?;
+    mesh.tag_boundary("boundary", |_| true);
+    Ok(mesh)
+}
+
+fn refined(
+    arguments: &Arguments<'_>,
+    default_dim: usize,
+    default_refine: usize,
+) -> Result<Refined, GenerateError> {
+    let cell = arguments.cell(default_dim)?;
+    let refine = arguments.count("refine", 0, MOST_REFINED, default_refine)?;
+    let most = if cell.is_tensor() { 12 } else { 4 };
+    let order = arguments.count("order", 1, most, 1)?;
+    Ok(Refined { refine, order, cell })
+}
+
+fn tensor(dim: usize) -> Cell {
+    if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron }
+}
+
+/// The cube [−1, 1]^d as a block on each side of a central block of half its width, with or
+/// without that one.
+fn cube_blocks(dim: usize, centre: bool) -> Blocks {
+    let cell = tensor(dim);
+    let n = cell.vertex_count();
+    let points = (0..2 * n)
+        .map(|i| {
+            let width = if i < n { 0.5 } else { 1.0 };
+            cell.vertex(i % n).map(|x| width * (2.0 * x - 1.0))
+        })
+        .map(|p| [p[0], p[1], if dim == 3 { p[2] } else { 0.0 }])
+        .collect();
+    let mut nodes: Vec<u32> = if centre { (0..n as u32).collect() } else { Vec::new() };
+    for axis in 0..dim {
+        for side in 0..2 {
+            nodes.extend((0..n).map(|v| {
+                let outer = (v >> axis & 1) == side;
+                let corner = v & !(1 << axis) | side << axis;
+                (corner + if outer { n } else { 0 }) as u32
+            }));
+        }
+    }
+    Blocks { cell, points, nodes }
+}
+
+fn largest(q: [f64; 3]) -> f64 {
+    q.iter().fold(0.0, |m, x| m.max(x.abs()))
+}
+
+/// The point of the unit sphere in the direction of q, whose largest coordinate is `radius`.
+fn on_sphere(dim: usize, q: [f64; 3], radius: f64) -> [f64; 3] {
+    let mut direction = [0.0; 3];
+    for i in 0..dim {
+        direction[i] = (FRAC_PI_4 * (q[i] / radius)).tan();
+    }
+    let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+    direction.map(|x| x / length)
+}

@@ -227,10 +227,7 @@ fn tags_hint(nearest: &Option<String>, available: &[String]) -> String {
 /// A checked 32-bit index.
 pub(crate) fn index(count: usize, what: &'static str) -> Result<u32, MeshError> {
     // The largest value is kept free: it marks "none".
-    u32::try_from(count)
-        .ok()
-        .filter(|&n| n < u32::MAX)
-        .ok_or(MeshError::TooLarge { what, count })
+    u32::try_from(count).ok().filter(|&n| n < u32::MAX).ok_or(MeshError::TooLarge { what, count })
 }
 
 impl Mesh {
@@ -364,10 +361,7 @@ fn unknown_tag<'a>(
 }
 
 /// The name that `word` was probably meant to be: at most a third of its letters are wrong.
-pub(crate) fn nearest_name<'a>(
-    word: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> Option<String> {
+pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     names
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .filter(|&(distance, name)| distance <= name.chars().count().div_ceil(3))

@@ -76,9 +76,8 @@ impl Shape {
         let element = Lagrange::continuous(cell, order)
             .map_err(|_| unsupported("orders are 1 to 12, on simplices 1 to 4"))?;
         let coordinates = element.points();
-        let vertex_nodes = (0..cell.vertex_count())
-            .map(|v| nearest(&coordinates, cell.vertex(v)))
-            .collect();
+        let vertex_nodes =
+            (0..cell.vertex_count()).map(|v| nearest(&coordinates, cell.vertex(v))).collect();
         Ok(Shape { cell, element, nodes: coordinates.len(), vertex_nodes, coordinates })
     }
 
@@ -243,8 +242,7 @@ fn renumber(shape: &Shape, nodes: &mut [u32], of: impl Fn(usize, &[u32]) -> Renu
         if renumbering == IDENTITY {
             continue;
         }
-        let map =
-            known.entry(renumbering).or_insert_with_key(|key| shape.renumbered_nodes(key));
+        let map = known.entry(renumbering).or_insert_with_key(|key| shape.renumbered_nodes(key));
         old.clear();
         old.extend_from_slice(nodes);
         for (new, &from) in nodes.iter_mut().zip(map.iter()) {
@@ -312,9 +310,8 @@ fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
 
 fn renumber_facets(parts: &mut Parts, number: &[u32]) -> Result<(), MeshError> {
     let points = &parts.points;
-    let used = |facet: &[u32; 4]| {
-        facet.iter().all(|&p| p == u32::MAX || number[p as usize] != u32::MAX)
-    };
+    let used =
+        |facet: &[u32; 4]| facet.iter().all(|&p| p == u32::MAX || number[p as usize] != u32::MAX);
     for (tag, facets) in &mut parts.facets {
         let count = facets.len();
         if let Some(first) = facets.iter().find(|facet| !used(facet)) {

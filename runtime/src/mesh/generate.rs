@@ -84,10 +84,7 @@ fn nearest_hint(nearest: &Option<String>) -> String {
 }
 
 /// Makes the mesh that a generator describes.
-pub fn generate(
-    name: &str,
-    arguments: &BTreeMap<String, Argument>,
-) -> Result<Mesh, GenerateError> {
+pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Mesh, GenerateError> {
     let read = |generator, known| Arguments::new(generator, known, arguments);
     match name {
         "box" => grid::generate(&read("box", &["dim", "cells", "from", "to", "cell", "deform"])?),

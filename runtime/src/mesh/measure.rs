@@ -69,9 +69,8 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign) -> Result<()
         let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
         let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
         let flip = if sign == Sign::Either && at(&inner, 0) < 0.0 { -1.0 } else { 1.0 };
-        let least = |g: &Gradients| {
-            (0..g.at.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min)
-        };
+        let least =
+            |g: &Gradients| (0..g.at.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min);
         // A corner may be flat (an angle of 180°) but not folded.
         let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
         (least(&inner).min(folded.unwrap_or(f64::INFINITY)), scale)
@@ -156,9 +155,8 @@ impl Mesh {
         }
         let Ok(shape) = Shape::new(self.cell, self.order) else { return false };
         // Vertex 0 and its neighbour along each axis span the affine map.
-        let tips: Vec<usize> = (0..self.dim())
-            .map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 })
-            .collect();
+        let tips: Vec<usize> =
+            (0..self.dim()).map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 }).collect();
         (0..self.n_cells()).into_par_iter().all(|cell| {
             let vertex = |v: usize| self.points[self.vertices(cell)[v] as usize];
             let origin = vertex(0);

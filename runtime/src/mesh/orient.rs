@@ -78,8 +78,7 @@ impl Classes {
     /// `None` where a class runs against itself.
     fn of(topology: &Topology) -> Option<Classes> {
         let n = topology.edges().len();
-        let mut classes =
-            Classes { parent: (0..n as u32).collect(), against: vec![false; n] };
+        let mut classes = Classes { parent: (0..n as u32).collect(), against: vec![false; n] };
         let locals = topology.cell().entities(1);
         let first: Vec<usize> = locals
             .iter()

@@ -74,11 +74,9 @@ impl<'a> Arguments<'a> {
     ) -> Result<usize, GenerateError> {
         match self.given.get(name) {
             None => Ok(default),
-            Some(Argument::Number(x)) => {
-                whole(*x).filter(|n| (least..=most).contains(n)).ok_or_else(|| {
-                    self.wrong(name, format!("a whole number from {least} to {most}"))
-                })
-            }
+            Some(Argument::Number(x)) => whole(*x)
+                .filter(|n| (least..=most).contains(n))
+                .ok_or_else(|| self.wrong(name, format!("a whole number from {least} to {most}"))),
             Some(_) => Err(self.wrong(name, format!("a whole number from {least} to {most}"))),
         }
     }
@@ -110,9 +108,7 @@ impl<'a> Arguments<'a> {
         dim: usize,
         most: usize,
     ) -> Result<[usize; 3], GenerateError> {
-        let expected = || {
-            format!("a whole number from 1 to {most}, or {dim} of them in brackets")
-        };
+        let expected = || format!("a whole number from 1 to {most}, or {dim} of them in brackets");
         let all = match self.given.get(name) {
             Some(Argument::Number(x)) => vec![*x; dim],
             Some(Argument::Numbers(all)) if all.len() == dim => all.clone(),

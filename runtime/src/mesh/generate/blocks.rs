@@ -108,8 +108,7 @@ impl Blocks {
         let mut nodes = Vec::with_capacity(topology.n_cells() * lagrange_nodes.len());
         for cell in 0..topology.n_cells() {
             for node in &lagrange_nodes {
-                let number =
-                    numbering.number(&topology, cell, node.dim, node.entity, node.index);
+                let number = numbering.number(&topology, cell, node.dim, node.entity, node.index);
                 points[number] = self.point(cell, node.point);
                 nodes.push(number as u32);
             }

@@ -26,7 +26,9 @@
 //! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
 
 pub mod build;
+pub mod interpret;
 mod show;
+pub mod verify;
 
 use fem_dsl::arena::IndexVec;
 use fem_dsl::id_type;

@@ -1,0 +1,300 @@
+//! Each operation, each statement and each fault on kernels built by hand.
+
+use super::*;
+use crate::kir::build::Builder;
+use crate::kir::{
+    Binary, Comparison, Element, Entries, Index, LocalId, Op, Precision, Statement, Unary, Value,
+    ValueId, Write,
+};
+
+const LANES: usize = 4;
+
+fn builder(precision: Precision) -> Builder {
+    Builder::new("test", precision, LANES)
+}
+
+fn run(b: Builder, batches: Range<usize>, arguments: &mut [Array<'_>]) -> Result<(), Fault> {
+    Interpreter::new(b.finish()).expect("a well-formed kernel").run(batches, arguments)
+}
+
+/// Applies an expression of two loaded numbers to lanes.
+fn apply(
+    precision: Precision,
+    a: [f64; LANES],
+    c: [f64; LANES],
+    f: impl Fn(&mut Builder, ValueId, ValueId) -> ValueId,
+) -> [f64; LANES] {
+    let mut b = builder(precision);
+    let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, false));
+    let z = b.argument("z", Element::Real, true);
+    let at = Index::from(b.batch());
+    let (left, right) = (b.load_lanes(x, at.clone()), b.load_lanes(y, at.clone()));
+    let value = f(&mut b, left, right);
+    b.store_lanes(z, at, value);
+    let single = |v: [f64; LANES]| v.map(|v| v as f32);
+    match precision {
+        Precision::F64 => {
+            let mut z = [0.0; LANES];
+            let arrays = &mut [Array::F64(&a), Array::F64(&c), Array::F64Mut(&mut z)];
+            run(b, 0..1, arrays).expect("no fault");
+            z
+        }
+        Precision::F32 => {
+            let (a, c, mut z) = (single(a), single(c), [0.0f32; LANES]);
+            let arrays = &mut [Array::F32(&a), Array::F32(&c), Array::F32Mut(&mut z)];
+            run(b, 0..1, arrays).expect("no fault");
+            z.map(f64::from)
+        }
+    }
+}
+
+const A: [f64; LANES] = [0.5, 2.0, 0.75, 1.0];
+const C: [f64; LANES] = [3.0, 0.25, 0.75, -1.0];
+
+#[test]
+fn arithmetic_is_that_of_the_language() {
+    let check = |f: &dyn Fn(&mut Builder, ValueId, ValueId) -> ValueId,
+                 want: &dyn Fn(f64, f64) -> f64| {
+        let got = apply(Precision::F64, A, C, f);
+        for lane in 0..LANES {
+            assert_eq!(got[lane].to_bits(), want(A[lane], C[lane]).to_bits(), "lane {lane}");
+        }
+    };
+    check(&|b, x, y| b.add(x, y), &|x, y| x + y);
+    check(&|b, x, y| b.sub(x, y), &|x, y| x - y);
+    check(&|b, x, y| b.mul(x, y), &|x, y| x * y);
+    check(&|b, x, y| b.binary(Binary::Div, x, y), &|x, y| x / y);
+    check(&|b, x, y| b.binary(Binary::Pow, x, y), &libm::pow);
+    check(&|b, x, y| b.binary(Binary::Atan2, x, y), &libm::atan2);
+    check(&|b, x, y| b.binary(Binary::Min, x, y), &f64::min);
+    check(&|b, x, y| b.binary(Binary::Max, x, y), &f64::max);
+    check(&|b, x, y| b.fma(x, y, x), &|x, y| x.mul_add(y, x));
+    check(&|b, x, y| b.fma_neg(x, y, x), &|x, y| (-x).mul_add(y, x));
+    check(&|b, x, _| b.reciprocal(x), &|x, _| 1.0 / x);
+    check(&|b, x, _| b.unary(Unary::Exp, x), &|x, _| libm::exp(x));
+    check(&|b, x, _| b.unary(Unary::Sqrt, x), &|x, _| x.sqrt());
+    check(&|b, _, y| b.unary(Unary::Sign, y), &|_, y| y.signum());
+}
+
+#[test]
+fn truth_values_select() {
+    let got = apply(Precision::F64, A, C, |b, x, y| {
+        let less = b.compare(Comparison::Lt, x, y);
+        let equal = b.compare(Comparison::Eq, x, y);
+        let not = b.not(equal);
+        let positive = {
+            let zero = b.constant(0.0);
+            b.compare(Comparison::Gt, y, zero)
+        };
+        let both = b.and(not, positive);
+        let either = b.or(less, both);
+        let (one, two) = (b.constant(1.0), b.constant(2.0));
+        b.select(either, one, two)
+    });
+    assert_eq!(got, [1.0, 1.0, 2.0, 2.0]);
+}
+
+#[test]
+fn singles_are_rounded_after_every_operation() {
+    let a = [0.1, 1.0e-3, 7.3, 1.0e7];
+    let c = [0.7, 3.1, 1.0 / 3.0, 0.1];
+    let got = apply(Precision::F32, a, c, |b, x, y| {
+        let sum = b.add(x, y);
+        let product = b.mul(sum, y);
+        let fused = b.fma(product, x, y);
+        b.binary(Binary::Div, fused, x)
+    });
+    for lane in 0..LANES {
+        let (x, y) = (a[lane] as f32, c[lane] as f32);
+        let want = (((x + y) * y).mul_add(x, y)) / x;
+        assert_eq!(got[lane], f64::from(want));
+    }
+}
+
+/// y += map-scattered table-weighted sums of gathered x: loops, tables, private arrays, activity.
+#[test]
+fn a_small_operator_runs_over_batches() {
+    let mut b = builder(Precision::F64);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let map = b.argument("map", Element::U32, false);
+    let active = b.argument("active", Element::U32, false);
+    b.set_active(active);
+    let local = b.local("u", 2);
+    let table = b.table("B", Entries::Real(vec![2.0, 1.0, 1.0, 2.0]));
+    let batch = Index::from(b.batch());
+    b.repeat("i", 2, false, |b, i| {
+        let value = b.gather(x, map, &batch.times(2) + &i, (1, 0), true);
+        b.store(local, i, value);
+    });
+    b.repeat("i", 2, false, |b, i| {
+        let mut sum = b.constant(0.0);
+        for j in 0..2 {
+            let weight = b.load_table(table, i.times(2).plus(j));
+            let value = b.load(local, Index::from(j));
+            sum = b.fma(weight, value, sum);
+        }
+        b.scatter(y, map, &batch.times(2) + &i, (1, 0), true, sum);
+    });
+    // Cells (n, n + 1) for n = 0, …, 5; node 3 is masked; two lanes of the second batch pad.
+    let node = |n: u32| if n == 3 { u32::MAX } else { n };
+    let cell = |c: usize| c.min(5) as u32;
+    let map: Vec<u32> = (0..2)
+        .flat_map(|batch| {
+            (0..2).flat_map(move |i| (0..LANES).map(move |l| node(cell(batch * LANES + l) + i)))
+        })
+        .collect();
+    let x: Vec<f64> = (0..7).map(f64::from).collect();
+    let mut y = vec![0.0; 7];
+    let arrays =
+        &mut [Array::F64(&x), Array::F64Mut(&mut y), Array::U32(&map), Array::U32(&[4, 2])];
+    run(b, 0..2, arrays).expect("no fault");
+    let masked = |n: usize| if n == 3 { 0.0 } else { x[n] };
+    let mut want = vec![0.0; 7];
+    for c in 0..6 {
+        want[c] += 2.0 * masked(c) + masked(c + 1);
+        want[c + 1] += masked(c) + 2.0 * masked(c + 1);
+    }
+    want[3] = 0.0;
+    assert_eq!(y, want);
+}
+
+/// A kernel that reads runs of three, and writes them back elsewhere.
+fn copy_runs(write: Write) -> Builder {
+    let mut b = builder(Precision::F64);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let (from, to) =
+        (b.argument("from", Element::U32, false), b.argument("to", Element::U32, false));
+    let local = b.local("u", 4);
+    let positions = b.table("positions", Entries::Position(vec![9, 3, 0, 1]));
+    let at = Index::from(b.batch());
+    let (first, length) = (1, 3);
+    b.statement(Statement::GatherRun {
+        source: x,
+        map: from,
+        at: at.clone(),
+        local,
+        positions,
+        first,
+        length,
+    });
+    b.statement(Statement::Prefetch(x, at.plus(1000)));
+    b.comment("and back");
+    b.statement(Statement::ScatterRun {
+        target: y,
+        map: to,
+        at,
+        local,
+        positions,
+        first,
+        length,
+        write,
+    });
+    b
+}
+
+#[test]
+fn runs_move_consecutive_elements() {
+    let x: Vec<f64> = (0..12).map(f64::from).collect();
+    let go = |to: [u32; LANES], write| {
+        let mut y = vec![100.0; 12];
+        let arrays = &mut [
+            Array::F64(&x),
+            Array::F64Mut(&mut y),
+            Array::U32(&[9, 3, 0, 6]),
+            Array::U32(&to),
+        ];
+        run(copy_runs(write), 0..1, arrays).map(|()| y)
+    };
+    let stored = go([0, 3, 6, 9], Write::Exclusive).expect("no fault");
+    assert_eq!(stored, [9, 10, 11, 3, 4, 5, 0, 1, 2, 6, 7, 8].map(f64::from));
+    let added = go([0, 0, 1, 9], Write::LaneSerial).expect("no fault");
+    assert_eq!(added[..4], [112.0, 114.0, 117.0, 102.0]);
+    let race = go([0, 3, 7, 9], Write::Exclusive);
+    assert_eq!(race, Err(Fault::Race { array: "y".to_owned(), index: 9 }));
+    let beyond = Fault::OutOfBounds { array: "y".to_owned(), index: 12, length: 12 };
+    assert_eq!(go([0, 3, 6, 10], Write::LaneSerial), Err(beyond));
+}
+
+fn local_use(write_first: bool) -> Result<(), Fault> {
+    let mut b = builder(Precision::F64);
+    let y = b.argument("y", Element::Real, true);
+    let local: LocalId = b.local("u", 2);
+    let batch = Index::from(b.batch());
+    let one = b.constant(1.0);
+    b.store(local, Index::from(0), one);
+    if write_first {
+        b.store(local, Index::from(1), one);
+    }
+    b.repeat("i", 2, false, |b, i| {
+        let value = b.load(local, i);
+        b.store_lanes(y, batch.clone(), value);
+    });
+    run(b, 0..1, &mut [Array::F64Mut(&mut [0.0; LANES])])
+}
+
+#[test]
+fn unwritten_private_entries_are_reported() {
+    assert_eq!(local_use(true), Ok(()));
+    assert_eq!(local_use(false), Err(Fault::Unwritten { array: "u".to_owned(), index: 1 }));
+}
+
+#[test]
+fn private_entries_do_not_outlive_their_batch() {
+    let mut b = builder(Precision::F64);
+    let y = b.argument("y", Element::Real, true);
+    let when = b.argument("when", Element::U32, false);
+    let x = b.argument("x", Element::Real, false);
+    let local = b.local("u", 1);
+    let positions = b.table("p", Entries::Position(vec![0]));
+    // No statement is conditional, so the second batch is made to differ by hand.
+    let batch = Index::from(b.batch());
+    let value = b.load(local, Index::from(0));
+    b.store_lanes(y, batch.clone(), value);
+    let (at, first, length) = (batch, 0, 1);
+    b.statement(Statement::GatherRun { source: x, map: when, at, local, positions, first, length });
+    let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
+    let mut y = [0.0; 2 * LANES];
+    let arrays = &mut [Array::F64Mut(&mut y), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];
+    let fault = Fault::Unwritten { array: "u".to_owned(), index: 0 };
+    assert_eq!(interpreter.run(0..2, arrays), Err(fault));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let kernel = || {
+        let mut b = builder(Precision::F64);
+        let y = b.argument("y", Element::Real, true);
+        let value = b.constant(1.0);
+        b.store_lanes(y, Index::from(b.batch()), value);
+        b
+    };
+    let y = || "y".to_owned();
+    let go = |arrays: &mut [Array<'_>], batches| run(kernel(), batches, arrays);
+    assert_eq!(go(&mut [], 0..1), Err(Fault::WrongCount { expected: 1, found: 0 }));
+    assert_eq!(go(&mut [Array::F64(&[0.0; 4])], 0..1), Err(Fault::ReadOnly { array: y() }));
+    let wrong = Fault::WrongElement { array: y(), expected: "f64", found: "f32" };
+    assert_eq!(go(&mut [Array::F32Mut(&mut [0.0; 4])], 0..1), Err(wrong));
+    let short = Fault::OutOfBounds { array: y(), index: 4, length: 4 };
+    assert_eq!(go(&mut [Array::F64Mut(&mut [0.0; 4])], 0..2), Err(short));
+    assert_eq!(go(&mut [Array::F64Mut(&mut [0.0; 8])], 0..2), Ok(()));
+}
+
+#[test]
+fn uniform_values_reach_all_lanes() {
+    let mut b = builder(Precision::F64);
+    let (p, y) = (b.argument("p", Element::Real, false), b.argument("y", Element::Real, true));
+    let value = b.load_uniform(p, Index::from(1));
+    b.store_lanes(y, Index::from(b.batch()), value);
+    // As `legalise` leaves it.
+    let mut kernel = b.finish();
+    let wide = kernel.values.push(Value { op: Op::Broadcast(value), varying: true, name: None });
+    let store = Statement::StoreLanes(y, Index::from(kernel.batch()), wide);
+    kernel.body = vec![Statement::Let(value), Statement::Let(wide), store];
+    verify(&kernel, Phase::Legal).expect("a legal kernel");
+    let mut y = [0.0; LANES];
+    let arrays = &mut [Array::F64(&[1.0, 2.5]), Array::F64Mut(&mut y)];
+    Interpreter::new(kernel).expect("a well-formed kernel").run(0..1, arrays).expect("no fault");
+    assert_eq!(y, [2.5; LANES]);
+}

@@ -1,0 +1,219 @@
+//! The verifier: what every kernel satisfies between two stages.
+//!
+//! In both phases:
+//!
+//! 1. All ids exist; the batch variable does; there is at least one lane.
+//! 2. The operands of a value precede it, and have the right type: a truth value where one is
+//!    taken, reals elsewhere. The branches of a select are reals.
+//! 3. A constant is finite and has no `Let`; every other value has at most one, and is used after
+//!    it in the same or an inner block.
+//! 4. A value is varying if and only if it loads by lane, is a broadcast, or has a varying operand;
+//!    what is broadcast is uniform.
+//! 5. Every loop has a variable of its own, which is not the batch and is used only inside, and
+//!    runs at least once.
+//! 6. An index lists its variables in ascending order without zero factors.
+//! 7. Accesses to private arrays and tables do not depend on the batch, and stay within bounds for
+//!    all values of the loop variables. Accesses to arguments are not negative, whatever the batch.
+//! 8. Tables that are loaded from hold finite reals. Tables of positions stay within the private
+//!    array they are used with, and one run does not name a position twice.
+//! 9. Index maps and the counts of active lanes are `u32` and never written; whatever is loaded,
+//!    gathered or scattered is real; what is written is declared written, and is not gathered.
+//!
+//! In [`Phase::Legal`], for targets whose varying values are vectors, in addition:
+//!
+//! 10. All operands of a varying operation but a broadcast are varying, as is every stored value.
+//!
+//! That private entries are written before they are read depends on the course of the program and is
+//! watched by [`interpret`](super::interpret).
+
+mod access;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use super::{Index, Kernel, LocalId, Op, Statement, TableId, ValueId, VarId};
+use fem_dsl::arena::{Id, IndexVec};
+
+/// How far a kernel has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// As strategies write it: uniform and varying values mix.
+    Lowered,
+    /// As `legalise` leaves it for targets with vectors.
+    Legal,
+}
+
+/// A malformed kernel: a mistake of this compiler, not of its user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the kernel {kernel} is malformed: {what}; this is a bug in weakform, please report it")]
+pub struct VerifyError {
+    /// The kernel's name.
+    pub kernel: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+type Checked = Result<(), String>;
+
+/// Checks every invariant of the module's documentation; the first that does not hold is returned.
+pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
+    let mut verifier = Verifier {
+        kernel,
+        phase,
+        state: kernel.values.iter().map(|_| State::Undefined).collect(),
+        open: kernel.vars.iter().map(|_| None).collect(),
+        used: kernel.vars.iter().map(|_| false).collect(),
+    };
+    verifier.kernel().map_err(|what| VerifyError { kernel: kernel.name.clone(), what })
+}
+
+/// What is known of a value at a place of the program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Undefined,
+    Defined,
+    /// Its `Let` stands in a block that has ended.
+    Gone,
+}
+
+struct Verifier<'k> {
+    kernel: &'k Kernel,
+    phase: Phase,
+    state: IndexVec<ValueId, State>,
+    /// The largest value of each variable that is in scope; the batch has none.
+    open: IndexVec<VarId, Option<i64>>,
+    /// Whether a loop has had the variable.
+    used: IndexVec<VarId, bool>,
+}
+
+/// `Ok` if a condition holds.
+fn require(condition: bool, what: impl FnOnce() -> String) -> Checked {
+    if condition { Ok(()) } else { Err(what()) }
+}
+
+impl<'k> Verifier<'k> {
+    fn kernel(&mut self) -> Checked {
+        require(self.kernel.lanes > 0, || "it has no lanes".to_owned())?;
+        require(!self.kernel.vars.is_empty(), || "it has no batch variable".to_owned())?;
+        for (id, value) in self.kernel.values.iter_enumerated() {
+            self.value(id, value)?;
+            if matches!(value.op, Op::Constant(_)) {
+                self.state[id] = State::Defined;
+            }
+        }
+        if let Some(active) = self.kernel.active {
+            self.counts(active)?;
+        }
+        self.block(&self.kernel.body)
+    }
+
+    /// Recursive in the depth of loops, which strategies bound.
+    fn block(&mut self, body: &'k [Statement]) -> Checked {
+        let mut own = Vec::new();
+        for statement in body {
+            match statement {
+                Statement::Let(id) => {
+                    self.definition(*id)?;
+                    own.push(*id);
+                }
+                Statement::For { var, extent, body } => self.repeat(*var, *extent, body)?,
+                other => self.statement(other)?,
+            }
+        }
+        for id in own {
+            self.state[id] = State::Gone;
+        }
+        Ok(())
+    }
+
+    fn definition(&mut self, id: ValueId) -> Checked {
+        let value = self.kernel.values.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        require(!matches!(value.op, Op::Constant(_)), || format!("the constant {id} has a let"))?;
+        require(self.state[id] == State::Undefined, || format!("{id} has two lets"))?;
+        for operand in value.op.operands() {
+            self.usable(operand)?;
+        }
+        self.loads(&value.op)?;
+        self.state[id] = State::Defined;
+        Ok(())
+    }
+
+    fn repeat(&mut self, var: VarId, extent: usize, body: &'k [Statement]) -> Checked {
+        let known = self.kernel.vars.get(var).is_some() && var != self.kernel.batch();
+        require(known, || format!("{var} is no loop variable"))?;
+        require(!self.used[var], || format!("{var} belongs to two loops"))?;
+        require(extent > 0, || format!("the loop over {var} never runs"))?;
+        self.used[var] = true;
+        self.open[var] = Some(extent as i64 - 1);
+        self.block(body)?;
+        self.open[var] = None;
+        Ok(())
+    }
+
+    /// A value may be used here.
+    fn usable(&self, id: ValueId) -> Checked {
+        match self.state.get(id) {
+            Some(State::Defined) => Ok(()),
+            Some(State::Undefined) => Err(format!("{id} is used before its let")),
+            Some(State::Gone) => Err(format!("{id} is used outside its block")),
+            None => Err(format!("{id} does not exist")),
+        }
+    }
+
+    /// A real that is stored may be used here, and is varying where that matters.
+    fn stored(&self, id: ValueId) -> Checked {
+        self.usable(id)?;
+        let value = &self.kernel.values[id];
+        require(!self.is_truth(id), || format!("the truth value {id} is stored"))?;
+        let wide = self.phase == Phase::Lowered || value.varying;
+        require(wide, || format!("the uniform {id} is stored as it is"))
+    }
+
+    /// The smallest and the largest value of an index over the loops, and the batch's factor.
+    fn range(&self, index: &Index) -> Result<(i64, i64, i64), String> {
+        let sorted = index.terms.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        require(sorted, || format!("an index is not sorted: {index:?}"))?;
+        let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
+        for &(var, factor) in &index.terms {
+            require(factor != 0, || format!("an index has a zero factor: {index:?}"))?;
+            if var == self.kernel.batch() {
+                batch = factor;
+                continue;
+            }
+            let known = self.open.get(var).copied().flatten();
+            let top = known.ok_or_else(|| format!("{var} is used outside its loop"))?;
+            low += (factor * top).min(0);
+            high += (factor * top).max(0);
+        }
+        Ok((low, high, batch))
+    }
+
+    /// An index stays within an array of known length.
+    fn within(&self, index: &Index, length: usize, array: &str) -> Checked {
+        let (low, high, batch) = self.range(index)?;
+        require(batch == 0, || format!("the index of {array} depends on the batch"))?;
+        require(low >= 0 && high < length as i64, || {
+            format!("{array}[{low} to {high}] is out of bounds: it has {length} entries")
+        })
+    }
+
+    /// An index into an argument is not negative.
+    fn positive(&self, index: &Index, array: &str) -> Checked {
+        let (low, _, batch) = self.range(index)?;
+        require(low >= 0 && batch >= 0, || format!("{array} is accessed at a negative index"))
+    }
+
+    fn local(&self, id: LocalId, index: &Index) -> Checked {
+        let local = self.kernel.locals.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        self.within(index, local.length, &local.name)
+    }
+
+    fn table(&self, id: TableId) -> Result<&'k super::Table, String> {
+        self.kernel.tables.get(id).ok_or_else(|| format!("{id} does not exist"))
+    }
+}
+
+/// Whether `operand` stands before `value`.
+fn precedes(operand: ValueId, value: ValueId) -> bool {
+    operand.index() < value.index()
+}

@@ -1,0 +1,124 @@
+//! Invariants 7 to 9: what is read and written, and where.
+
+use super::{Checked, Verifier, require};
+use crate::kir::{Argument, ArgumentId, Element, Entries, Index, LocalId, Op, Statement, TableId};
+
+/// Which way an argument is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Load,
+    Gather,
+    Write,
+}
+
+impl<'k> Verifier<'k> {
+    /// The memory that an operation reads.
+    pub(super) fn loads(&self, op: &Op) -> Checked {
+        match op {
+            Op::LoadLocal(local, index) => self.local(*local, index),
+            Op::LoadTable(table, index) => {
+                let table = self.table(*table)?;
+                let Entries::Real(entries) = &table.entries else {
+                    return Err(format!("{} holds positions and is loaded from", table.name));
+                };
+                let finite = entries.iter().all(|entry| entry.is_finite());
+                require(finite, || format!("{} has an entry that is not finite", table.name))?;
+                self.within(index, entries.len(), &table.name)
+            }
+            Op::LoadUniform(argument, index) | Op::LoadLanes(argument, index) => {
+                let array = self.real(*argument, Use::Load)?;
+                self.positive(index, &array.name)
+            }
+            Op::Gather { source, map, at, .. } => {
+                self.real(*source, Use::Gather)?;
+                self.map(*map, at)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The invariants of a statement that is neither a `Let` nor a loop.
+    pub(super) fn statement(&self, statement: &Statement) -> Checked {
+        match statement {
+            Statement::StoreLocal(local, index, value) => {
+                self.stored(*value)?;
+                self.local(*local, index)
+            }
+            Statement::StoreLanes(argument, index, value) => {
+                self.stored(*value)?;
+                let array = self.real(*argument, Use::Write)?;
+                self.positive(index, &array.name)
+            }
+            Statement::Scatter { target, map, at, value, .. } => {
+                self.stored(*value)?;
+                self.real(*target, Use::Write)?;
+                self.map(*map, at)
+            }
+            Statement::GatherRun { source, map, at, local, positions, first, length } => {
+                self.real(*source, Use::Gather)?;
+                self.map(*map, at)?;
+                self.run(*local, *positions, *first, *length)
+            }
+            Statement::ScatterRun { target, map, at, local, positions, first, length, .. } => {
+                self.real(*target, Use::Write)?;
+                self.map(*map, at)?;
+                self.run(*local, *positions, *first, *length)
+            }
+            // Prefetching beyond the end is harmless, and usual in the last batch.
+            Statement::Prefetch(argument, _) => self.argument(*argument).map(|_| ()),
+            Statement::Let(_) | Statement::For { .. } | Statement::Comment(_) => Ok(()),
+        }
+    }
+
+    /// The array of the counts of active lanes.
+    pub(super) fn counts(&self, id: ArgumentId) -> Checked {
+        let array = self.argument(id)?;
+        let right = array.element == Element::U32 && !array.written;
+        require(right, || format!("{} cannot count active lanes", array.name))
+    }
+
+    fn argument(&self, id: ArgumentId) -> Result<&'k Argument, String> {
+        self.kernel.arguments.get(id).ok_or_else(|| format!("{id} does not exist"))
+    }
+
+    /// An array of reals that is used this way.
+    fn real(&self, id: ArgumentId, how: Use) -> Result<&'k Argument, String> {
+        let array = self.argument(id)?;
+        require(array.element == Element::Real, || format!("{} holds no reals", array.name))?;
+        let allowed = match how {
+            Use::Load => true,
+            Use::Gather => !array.written,
+            Use::Write => array.written,
+        };
+        require(allowed, || match how {
+            Use::Write => format!("{} is written and not declared so", array.name),
+            Use::Load | Use::Gather => format!("{} is both gathered and written", array.name),
+        })?;
+        Ok(array)
+    }
+
+    /// An index array at an entry.
+    fn map(&self, id: ArgumentId, at: &Index) -> Checked {
+        let array = self.argument(id)?;
+        let right = array.element == Element::U32 && !array.written;
+        require(right, || format!("{} is no index array", array.name))?;
+        self.positive(at, &array.name)
+    }
+
+    /// The positions of a run.
+    fn run(&self, local: LocalId, table: TableId, first: usize, length: usize) -> Checked {
+        let array = self.kernel.locals.get(local).ok_or_else(|| format!("{local} is missing"))?;
+        let table = self.table(table)?;
+        let Entries::Position(entries) = &table.entries else {
+            return Err(format!("{} lists no positions", table.name));
+        };
+        let end = first.checked_add(length).filter(|&end| length > 0 && end <= entries.len());
+        let end = end.ok_or_else(|| format!("a run is not within {}", table.name))?;
+        let mut positions = entries[first..end].to_vec();
+        positions.sort_unstable();
+        let distinct = positions.windows(2).all(|pair| pair[0] < pair[1]);
+        require(distinct, || format!("a run names an entry of {} twice", array.name))?;
+        let inside = positions.last().is_some_and(|&last| (last as usize) < array.length);
+        require(inside, || format!("a run leaves {}", array.name))
+    }
+}

@@ -100,3 +100,10 @@ pub struct KernelAbi {
     /// Hash of everything that made the kernel.
     pub hash: u64,
 }
+
+/// A stable 64-bit hash (FNV-1a) of a text.
+pub fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}

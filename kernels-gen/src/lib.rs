@@ -3,3 +3,7 @@
 pub mod abi;
 pub mod element;
 pub mod kir;
+pub mod lower;
+pub mod pass;
+pub mod plan;
+pub mod strategy;

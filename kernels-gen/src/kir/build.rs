@@ -14,6 +14,12 @@ pub struct Builder {
     constants: BTreeMap<u64, ValueId>,
 }
 
+impl AsMut<Self> for Builder {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
 impl Builder {
     /// An empty kernel for batches of `lanes` cells.
     pub fn new(name: &str, precision: Precision, lanes: usize) -> Self {
@@ -355,9 +361,19 @@ impl Builder {
             }
             return;
         }
-        let var = self.kernel.vars.push(Var { name: name.to_owned() });
-        self.blocks.push(Vec::new());
+        let var = self.open_loop(name);
         body(self, Index::from(var));
+        self.close_loop(var, extent);
+    }
+
+    /// Begins a loop; what follows is its body until [`Builder::close_loop`].
+    pub fn open_loop(&mut self, name: &str) -> VarId {
+        self.blocks.push(Vec::new());
+        self.kernel.vars.push(Var { name: name.to_owned() })
+    }
+
+    /// Ends the loop that was opened last.
+    pub fn close_loop(&mut self, var: VarId, extent: usize) {
         let body = self.blocks.pop().expect("the loop's block should be open");
         self.push(Statement::For { var, extent, body });
     }

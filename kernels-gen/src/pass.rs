@@ -1,0 +1,4 @@
+//! Rewrites of a kernel: kir → kir.
+
+pub mod eliminate;
+pub mod legalise;

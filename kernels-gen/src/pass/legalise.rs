@@ -1,0 +1,112 @@
+//! `legalise`: rewrites what a target cannot say.
+//!
+//! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
+//! operation becomes an explicit [`Op::Broadcast`].
+
+use crate::kir::{Kernel, Op, Statement, Value, ValueId};
+use fem_dsl::arena::IndexVec;
+
+/// The kernel with every operand of a varying operation varying.
+pub fn legalise(kernel: Kernel) -> Kernel {
+    let mut pass = Pass {
+        old: kernel.values.clone(),
+        values: IndexVec::new(),
+        new: kernel.values.iter().map(|_| None).collect(),
+        wide: kernel.values.iter().map(|_| None).collect(),
+    };
+    let body = pass.block(&kernel.body);
+    Kernel { body, values: pass.values, ..kernel }
+}
+
+struct Pass {
+    old: IndexVec<ValueId, Value>,
+    values: IndexVec<ValueId, Value>,
+    /// Old to new.
+    new: IndexVec<ValueId, Option<ValueId>>,
+    /// Old uniform value to its broadcast of this block.
+    wide: IndexVec<ValueId, Option<ValueId>>,
+}
+
+impl Pass {
+    fn scalar(&mut self, id: ValueId) -> ValueId {
+        if let Some(new) = self.new[id] {
+            return new;
+        }
+        // Constants have no `Let`.
+        let new = self.values.push(self.old[id].clone());
+        self.new[id] = Some(new);
+        new
+    }
+
+    fn varying(&mut self, id: ValueId, out: &mut Vec<Statement>) -> ValueId {
+        let new = self.scalar(id);
+        if self.values[new].varying {
+            return new;
+        }
+        if let Some(wide) = self.wide[id] {
+            return wide;
+        }
+        let wide =
+            self.values.push(Value { op: Op::Broadcast(new), varying: true, name: None });
+        out.push(Statement::Let(wide));
+        wide
+    }
+
+    fn block(&mut self, body: &[Statement]) -> Vec<Statement> {
+        let outer = self.wide.clone();
+        let mut out = Vec::with_capacity(body.len());
+        for statement in body {
+            let statement = self.statement(statement, &mut out);
+            out.push(statement);
+        }
+        self.wide = outer;
+        out
+    }
+
+    fn statement(&mut self, statement: &Statement, out: &mut Vec<Statement>) -> Statement {
+        match statement.clone() {
+            Statement::Let(id) => {
+                let Value { mut op, varying, name } = self.old[id].clone();
+                let mut map = |slot: &mut ValueId| {
+                    *slot = if varying { self.varying(*slot, out) } else { self.scalar(*slot) };
+                };
+                match &mut op {
+                    Op::Unary(_, a) | Op::Reciprocal(a) | Op::Not(a) => map(a),
+                    Op::Broadcast(a) => *a = self.scalar(*a),
+                    Op::Binary(_, a, b) | Op::Compare(_, a, b) | Op::And(a, b) | Op::Or(a, b) => {
+                        map(a);
+                        map(b);
+                    }
+                    Op::Fma(a, b, c) | Op::FmaNeg(a, b, c) | Op::Select(a, b, c) => {
+                        map(a);
+                        map(b);
+                        map(c);
+                    }
+                    Op::Constant(_)
+                    | Op::LoadLocal(..)
+                    | Op::LoadTable(..)
+                    | Op::LoadUniform(..)
+                    | Op::LoadLanes(..)
+                    | Op::Gather { .. } => {}
+                }
+                let new = self.values.push(Value { op, varying, name });
+                self.new[id] = Some(new);
+                Statement::Let(new)
+            }
+            Statement::StoreLocal(local, index, value) => {
+                Statement::StoreLocal(local, index, self.varying(value, out))
+            }
+            Statement::StoreLanes(argument, index, value) => {
+                Statement::StoreLanes(argument, index, self.varying(value, out))
+            }
+            Statement::Scatter { target, map, at, scale, offset, masked, value, write } => {
+                let value = self.varying(value, out);
+                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
+            }
+            Statement::For { var, extent, body } => {
+                Statement::For { var, extent, body: self.block(&body) }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The [`Plan`]: every choice that makes one kernel out of a form and its elements.
+//!
+//! The physics (a `PointForm`) and the [`Elements`] say *what*; the plan says *how*. Each choice is
+//! independent of the others; [`Plan::check`] says which combinations are supported and why others
+//! are not.
+
+use crate::abi::Indices;
+use crate::element::{Cell, LinePoints, Rule};
+use crate::kir::Precision;
+use crate::lower::contract::EvenOdd;
+use fem_dsl::point::{Degree, Input, Integral, Location, Part, PointForm, Region, Space};
+use std::fmt;
+
+/// What a kernel computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Task {
+    /// R(u).
+    Residual,
+    /// J(u) δu.
+    Action,
+    /// The diagonal of J(u).
+    Diagonal,
+    /// The coefficients of J(u) at the quadrature points, pulled back to the reference cell and
+    /// weighted: what [`Linearisation::Stored`] reads.
+    Linearise,
+    /// J⁻¹ and w |det J| at the quadrature points: what [`Geometry::Stored`] reads.
+    Metric,
+}
+
+impl Task {
+    /// Every task.
+    pub const ALL: [Self; 5] =
+        [Self::Residual, Self::Action, Self::Diagonal, Self::Linearise, Self::Metric];
+
+    /// The word for names.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Residual => "residual",
+            Self::Action => "action",
+            Self::Diagonal => "diagonal",
+            Self::Linearise => "linearise",
+            Self::Metric => "metric",
+        }
+    }
+}
+
+/// How a kernel comes to the map of a cell; numbers a cell in the argument
+/// [`crate::abi::Role::Geometry`], with d the dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Geometry {
+    /// J is constant: x_0 (d numbers), then J row-major (d²).
+    Affine,
+    /// Multilinear, on the fly: the coefficient of the monomial with bits m (1 for ξ, 2 for η, 4
+    /// for ζ), component i, at `m · d + i`.
+    Vertices,
+    /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
+    Nodes(usize),
+    /// From the quadrature points, at `point · c + entry`: w |det J|, J⁻¹ row-major, and x where
+    /// the form needs it; c = 1 + d² (+ d).
+    Stored,
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Affine => write!(f, "affine"),
+            Self::Vertices => write!(f, "vertices"),
+            Self::Nodes(order) => write!(f, "nodes of order {order}"),
+            Self::Stored => write!(f, "stored"),
+        }
+    }
+}
+
+/// Where the u-dependent part of a Jacobian's action comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Linearisation {
+    /// Computed anew from u, at each point and each action.
+    Recompute,
+    /// Read from the quadrature points, where [`Task::Linearise`] has put it.
+    Stored,
+}
+
+/// The discrete setting: one cell, one rule, an element for each field and each nodal aux.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Elements {
+    /// The cell.
+    pub cell: Cell,
+    /// The degree k of the form.
+    pub degree: usize,
+    /// Quadrature.
+    pub rule: Rule,
+    /// The degree of each field's space.
+    pub fields: Vec<usize>,
+    /// The degree of each nodal aux's space; none for aux on cells and points.
+    pub aux: Vec<Option<usize>>,
+}
+
+/// Why a form and its elements, or a plan, are not supported.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The cell and the form differ in dimension.
+    #[error("the form `{form}` is for {form_dim} dimensions, but a {cell} has {cell_dim}")]
+    Dimension {
+        /// The form.
+        form: String,
+        /// Its dimension.
+        form_dim: usize,
+        /// The cell.
+        cell: Cell,
+        /// Its dimension.
+        cell_dim: usize,
+    },
+    /// A space's degree is out of range.
+    #[error(
+        "`{name}` would have degree {degree} on a {cell}: supported are degrees {least} to {most}"
+    )]
+    Degree {
+        /// The field or aux.
+        name: String,
+        /// Its degree.
+        degree: i64,
+        /// The cell.
+        cell: Cell,
+        /// Smallest supported.
+        least: usize,
+        /// Largest supported.
+        most: usize,
+    },
+    /// Something that is not built yet.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// Largest degree of a continuous Lagrange element.
+pub fn largest_degree(cell: Cell) -> usize {
+    if cell.is_tensor() { 12 } else { 4 }
+}
+
+impl Elements {
+    /// The elements of a form at degree `k`, with the rule given.
+    pub fn new(form: &PointForm, cell: Cell, degree: usize, rule: Rule) -> Result<Self, PlanError> {
+        if form.dim != cell.dim() {
+            return Err(PlanError::Dimension {
+                form: form.name.clone(),
+                form_dim: form.dim,
+                cell,
+                cell_dim: cell.dim(),
+            });
+        }
+        let resolve = |name: &str, space: Space| {
+            let (Space::H1(space_degree) | Space::L2(space_degree)) = space;
+            if matches!(space, Space::L2(_)) {
+                return Err(PlanError::Unsupported(format!(
+                    "`{name}` lives in L2: kernels take continuous fields so far"
+                )));
+            }
+            let number = match space_degree {
+                Degree::Relative(offset) => degree as i64 + i64::from(offset),
+                Degree::Fixed(fixed) => fixed as i64,
+            };
+            let most = largest_degree(cell);
+            if (1..=most as i64).contains(&number) {
+                Ok(number as usize)
+            } else {
+                let name = name.to_owned();
+                Err(PlanError::Degree { name, degree: number, cell, least: 1, most })
+            }
+        };
+        let fields = form.fields.iter().map(|field| resolve(&field.name, field.space));
+        let aux = form.aux.iter().map(|aux| match aux.location {
+            Location::Nodes(space) => resolve(&aux.name, space).map(Some),
+            Location::Cells | Location::Points => Ok(None),
+        });
+        let fields = fields.collect::<Result<_, _>>()?;
+        Ok(Self { cell, degree, rule, fields, aux: aux.collect::<Result<_, _>>()? })
+    }
+
+    /// Whether the nodes of degree `degree` are the quadrature points.
+    pub fn collocated(&self, degree: usize) -> bool {
+        self.rule.line() == Some(LinePoints::GaussLobatto(degree + 1))
+    }
+}
+
+/// Everything that makes one kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What it computes.
+    pub task: Task,
+    /// Cells a batch: one a SIMD lane.
+    pub lanes: usize,
+    /// Precision of vectors, tables and arithmetic.
+    pub precision: Precision,
+    /// The map of a cell.
+    pub geometry: Geometry,
+    /// How unknowns are addressed.
+    pub indices: Indices,
+    /// The u-dependent part.
+    pub linearisation: Linearisation,
+    /// The even-odd decomposition.
+    pub even_odd: EvenOdd,
+    /// Loops over at most this many entries are written out.
+    pub unroll: usize,
+    /// Whether data of the next batch is asked for ahead of its use.
+    pub prefetch: bool,
+}
+
+impl Plan {
+    /// A plan for a task with the choices that hold on any machine.
+    pub fn new(task: Task, lanes: usize, precision: Precision, geometry: Geometry) -> Self {
+        Self {
+            task,
+            lanes,
+            precision,
+            geometry,
+            indices: Indices::Nodes,
+            linearisation: Linearisation::Recompute,
+            even_odd: EvenOdd::Always,
+            unroll: 0,
+            prefetch: false,
+        }
+    }
+
+    /// Whether this combination is supported for the form.
+    pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
+        let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+        if form.fields.len() > 1 {
+            return unsupported("kernels take forms of one field so far");
+        }
+        if form.integrals.iter().any(|integral| integral.region != Region::Cells) {
+            return unsupported("kernels integrate over cells so far: boundary terms come later");
+        }
+        let tensor = elements.cell.is_tensor();
+        match self.geometry {
+            Geometry::Vertices if !tensor => {
+                return unsupported("a simplex with straight sides is affine: use that geometry");
+            }
+            Geometry::Stored if matches!(self.task, Task::Linearise | Task::Metric) => {
+                return unsupported("what is stored at the points must come from the mesh itself");
+            }
+            _ => {}
+        }
+        if self.indices == Indices::Runs && !tensor {
+            return unsupported("runs of unknowns need a tensor cell");
+        }
+        if self.linearisation == Linearisation::Stored && self.task != Task::Action {
+            return unsupported("only the Jacobian's action reads a stored linearisation");
+        }
+        Ok(())
+    }
+}
+
+/// Whether any of the nodes that `integral` needs for its views reads an input like this.
+pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
+    integral
+        .graph
+        .nodes()
+        .iter()
+        .any(|node| matches!(node, fem_dsl::point::Node::Input(input) if select(*input)))
+}
+
+/// Whether a form reads the coordinates x on cells.
+pub fn reads_coordinates(form: &PointForm) -> bool {
+    form.integrals
+        .iter()
+        .any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
+}
+
+/// Whether a slot is a derivative.
+pub fn is_derivative(part: Part) -> bool {
+    matches!(part, Part::Derivative(_))
+}

@@ -1,0 +1,18 @@
+//! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
+
+pub mod cell_per_lane;
+
+use crate::abi::KernelAbi;
+use crate::kir::Kernel;
+use crate::plan::{Elements, Plan, PlanError};
+use fem_dsl::point::PointForm;
+
+/// Writes the kernel of a plan.
+pub fn lower(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+) -> Result<(Kernel, KernelAbi), PlanError> {
+    plan.check(form, elements)?;
+    Ok(cell_per_lane::lower(form, elements, plan))
+}

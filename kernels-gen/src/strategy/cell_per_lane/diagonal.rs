@@ -1,0 +1,137 @@
+//! The diagonal of the Jacobian on tensor cells, sum-factorised.
+//!
+//! ```text
+//! J_ii = Σ_q  gg_ab ∂_a φ_i ∂_b φ_i + (gv_a + vg_a) φ_i ∂_a φ_i + vv φ_i φ_i
+//! ```
+//!
+//! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
+
+use super::setting::Setting;
+use super::tensor::{Tensor, load_line, repeat, store_line};
+use crate::element::{LinePoints, LineTable};
+use crate::kir::LocalId;
+use crate::lower::contract::{Matrix, contract};
+use crate::lower::stored::Block;
+
+/// One coefficient: its place among the numbers of a point, how many times it counts, and in which
+/// directions the two factors are derived.
+struct Term {
+    number: usize,
+    factor: f64,
+    derived: (Option<usize>, Option<usize>),
+}
+
+fn terms(block: &Block, first: usize, dim: usize) -> Vec<Term> {
+    let mut terms = Vec::new();
+    let mut number = first;
+    let mut push = |factor: f64, derived| {
+        terms.push(Term { number, factor, derived });
+        number += 1;
+    };
+    if !block.gg.is_empty() {
+        let symmetric = block.symmetric();
+        for a in 0..dim {
+            for b in if symmetric { a } else { 0 }..dim {
+                let factor = if symmetric && a != b { 2.0 } else { 1.0 };
+                push(factor, (Some(a), Some(b)));
+            }
+        }
+    }
+    for part in [&block.gv, &block.vg] {
+        if !part.is_empty() {
+            for a in 0..dim {
+                push(1.0, (Some(a), None));
+            }
+        }
+    }
+    if block.vv.is_some() {
+        push(1.0, (None, None));
+    }
+    terms
+}
+
+pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
+    let coefficients = s.coefficients(tensor.q_all());
+    tensor.each_row_point(s);
+    let Some((factors, arrays)) = tensor.result() else { return };
+    let nodes = factors.n.pow(tensor.dim as u32);
+    let blocks = s.blocks.clone();
+    for component in 0..s.components(0) {
+        let pair = blocks.pairs.iter().find(|(test, _, _)| *test == component);
+        let terms = pair.map_or_else(Vec::new, |&(_, _, block)| {
+            let (block, first) = &blocks.blocks[block];
+            terms(block, *first, tensor.dim)
+        });
+        let to = component * nodes;
+        if terms.is_empty() {
+            let zero = s.b.constant(0.0);
+            let nodal = arrays.nodal;
+            s.b.repeat("a", nodes, false, |b, a| b.store(nodal, a.plus(to), zero));
+        }
+        for (order, term) in terms.iter().enumerate() {
+            integrate(s, tensor, coefficients, term, arrays.nodal, to, order > 0);
+        }
+    }
+    tensor.scatter(s);
+}
+
+/// The 1D table of a direction: φ², φ φ' or φ'², as n × q.
+fn table(tensor: &Tensor, n: usize, term: &Term, direction: usize) -> Matrix {
+    let line = LineTable::new(LinePoints::GaussLobatto(n), tensor.line);
+    let factor = |derived: Option<usize>, q: usize, i: usize| {
+        if derived == Some(direction) { line.derivative(q, i) } else { line.value(q, i) }
+    };
+    Matrix::from_fn(n, tensor.q, |i, q| {
+        factor(term.derived.0, q, i) * factor(term.derived.1, q, i)
+    })
+}
+
+fn integrate(
+    s: &mut Setting<'_>,
+    tensor: &Tensor,
+    coefficients: LocalId,
+    term: &Term,
+    nodal: LocalId,
+    to: usize,
+    add: bool,
+) {
+    let (dim, q, columns) = (tensor.dim, tensor.q, tensor.columns());
+    let n = tensor.result().map_or(0, |(factors, _)| factors.n);
+    let even_odd = s.plan.even_odd;
+    let from = term.number * tensor.q_all();
+    let last = s.b.local("diagonal_last", n * columns);
+    let scaled = {
+        let mut matrix = table(tensor, n, term, dim - 1);
+        matrix.entries.iter_mut().for_each(|entry| *entry *= term.factor);
+        matrix
+    };
+    s.b.repeat("column", columns, false, |b, column| {
+        let input = load_line(b, coefficients, &column.plus(from), columns, q);
+        let output = contract(b, &scaled, &input, None, even_odd);
+        store_line(b, last, &column, columns, &output);
+    });
+    let first = table(tensor, n, term, 0);
+    let rows = n.pow(dim as u32 - 2);
+    let layer = s.b.local("diagonal_layer", rows * q);
+    let middle = table(tensor, n, term, 1);
+    repeat(s, "k", n, false, |s, k| {
+        if dim == 3 {
+            s.b.repeat("i", q, false, |b, i| {
+                let input = load_line(b, last, &(&k.times(q * q) + &i), q, q);
+                let output = contract(b, &middle, &input, None, even_odd);
+                store_line(b, layer, &i, q, &output);
+            });
+        }
+        s.b.repeat("j", rows, false, |b, j| {
+            let input = if dim == 3 {
+                load_line(b, layer, &j.times(q), 1, q)
+            } else {
+                load_line(b, last, &k.times(q), 1, q)
+            };
+            let start = (&k.times(rows) + &j).times(n).plus(to);
+            let onto = add.then(|| load_line(b, nodal, &start, 1, n));
+            let output = contract(b, &first, &input, onto.as_deref(), even_odd);
+            store_line(b, nodal, &start, 1, &output);
+        });
+    });
+}

@@ -1,0 +1,514 @@
+//! What a kernel evaluates, reads and writes, worked out before any of it is written.
+
+use crate::abi::{Argument, Indices, KernelAbi, Owner, Role};
+use crate::kir::build::Builder;
+use crate::kir::{ArgumentId, Element, Index, Kernel, LocalId, ValueId};
+use crate::lower::point::{Lowered, needed};
+use crate::lower::stored::{Blocks, blocks};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, Task};
+use fem_dsl::arena::IndexVec;
+use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Slot};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a quantity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source {
+    State(usize),
+    Direction(usize),
+    Aux(usize),
+    /// The coordinates of isoparametric geometry.
+    Position,
+}
+
+impl Source {
+    /// Whose index array addresses it.
+    pub(super) fn owner(self) -> Owner {
+        match self {
+            Self::State(field) | Self::Direction(field) => Owner::Field(field),
+            Self::Aux(aux) => Owner::Aux(aux),
+            Self::Position => unreachable!("coordinates are stored cell by cell"),
+        }
+    }
+
+    /// The argument that holds it.
+    pub(super) fn role(self) -> Role {
+        match self {
+            Self::State(field) => Role::State(field),
+            Self::Direction(field) => Role::Direction(field),
+            Self::Aux(aux) => Role::AuxNodes(aux),
+            Self::Position => Role::Geometry,
+        }
+    }
+}
+
+/// Something with nodal values that is evaluated at the points.
+#[derive(Clone, Debug)]
+pub(super) struct Quantity {
+    pub(super) source: Source,
+    pub(super) name: String,
+    pub(super) components: usize,
+    pub(super) degree: usize,
+    pub(super) value: bool,
+    pub(super) gradient: bool,
+}
+
+/// A kernel under construction with all that is known of it.
+pub(super) struct Setting<'a> {
+    pub(super) form: &'a PointForm,
+    pub(super) integral: &'a Integral,
+    pub(super) elements: &'a Elements,
+    pub(super) plan: &'a Plan,
+    pub(super) b: Builder,
+    pub(super) quantities: Vec<Quantity>,
+    /// Residual or action, slot by slot.
+    pub(super) outputs: Vec<(Slot, NodeId)>,
+    /// The Jacobian's coefficients, for the tasks that need them.
+    pub(super) blocks: Blocks,
+    /// Nodes that are the same at all points of a cell.
+    pub(super) hoisted: Lowered,
+    pub(super) arguments: BTreeMap<Role, ArgumentId>,
+    pub(super) needs_x: bool,
+    /// Whether the point function reads a gradient of u, δu or an aux.
+    pub(super) reads_gradients: bool,
+    /// Private array for the coefficients of the diagonal.
+    coefficients: Option<LocalId>,
+    /// Values already computed at one point, by quantity, component and part.
+    known: (Index, Vec<((usize, usize, Part), ValueId)>),
+    abi: Vec<Argument>,
+    inputs: BTreeSet<Input>,
+    points: usize,
+}
+
+impl AsMut<Builder> for Setting<'_> {
+    fn as_mut(&mut self) -> &mut Builder {
+        &mut self.b
+    }
+}
+
+impl<'a> Setting<'a> {
+    pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
+        let integral = &form.integrals[0];
+        let dim = form.dim;
+        let outputs = match (plan.task, plan.linearisation) {
+            (Task::Residual, _) => integral.residual.clone(),
+            (Task::Action, Linearisation::Recompute) => integral.action.clone(),
+            _ => Vec::new(),
+        };
+        let blocks = blocks(integral, dim, |test, trial| match plan.task {
+            Task::Diagonal => test == trial,
+            Task::Linearise | Task::Action => true,
+            Task::Residual | Task::Metric => false,
+        });
+        let nodes: Vec<NodeId> = match (plan.task, plan.linearisation) {
+            (Task::Linearise | Task::Diagonal, _) => blocks.nodes(),
+            _ => outputs.iter().map(|(_, node)| *node).collect(),
+        };
+        let inputs = inputs_of(integral, &nodes);
+        let needs_x = match plan.task {
+            Task::Metric => crate::plan::reads_coordinates(form),
+            _ => inputs.iter().any(|input| matches!(input, Input::Coordinate(_))),
+        };
+        let name = kernel_name(form, elements, plan);
+        let mut setting = Self {
+            form,
+            integral,
+            elements,
+            plan,
+            b: Builder::new(&name, plan.precision, plan.lanes),
+            quantities: Vec::new(),
+            outputs,
+            blocks,
+            hoisted: Lowered::new(&integral.graph),
+            arguments: BTreeMap::new(),
+            needs_x,
+            reads_gradients: inputs.iter().any(|input| match input {
+                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => {
+                    slot.part != Part::Value
+                }
+                _ => false,
+            }),
+            coefficients: None,
+            known: (Index::default(), Vec::new()),
+            abi: Vec::new(),
+            inputs,
+            points: elements.rule.count(),
+        };
+        setting.find_quantities();
+        setting.declare();
+        setting.hoist(&nodes);
+        setting
+    }
+
+    /// The number of quadrature points.
+    pub(super) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// The components of a field.
+    pub(super) fn components(&self, field: usize) -> usize {
+        self.form.fields[field].shape.components()
+    }
+
+    /// The quantity with this source, if it is evaluated.
+    pub(super) fn quantity(&self, source: Source) -> Option<usize> {
+        self.quantities.iter().position(|quantity| quantity.source == source)
+    }
+
+    /// Whether geometry is read at all.
+    pub(super) fn needs_geometry(&self) -> bool {
+        self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
+    }
+
+    /// Whether the task writes a vector.
+    pub(super) fn has_result(&self) -> bool {
+        matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
+    }
+
+    /// Numbers a cell of the geometry argument, or a point where it is stored.
+    pub(super) fn geometry_numbers(&self) -> usize {
+        let dim = self.form.dim;
+        match self.plan.geometry {
+            Geometry::Affine => dim + dim * dim,
+            Geometry::Vertices => dim << dim,
+            Geometry::Nodes(order) => dim * node_count(self.elements, order),
+            Geometry::Stored => {
+                let x = if crate::plan::reads_coordinates(self.form) { dim } else { 0 };
+                1 + dim * dim + x
+            }
+        }
+    }
+
+    /// See [`super::Factors`].
+    pub(super) fn merged(&self) -> bool {
+        self.plan.task == Task::Action
+            && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
+            && self.inputs.iter().all(|input| match input {
+                Input::Direction(slot) => slot.part != Part::Value,
+                Input::State(slot) | Input::Aux(slot) => slot.part == Part::Value,
+                _ => true,
+            })
+    }
+
+    /// How the unknowns of a source are addressed.
+    pub(super) fn indices_of(&self, source: Source) -> Indices {
+        match (source, self.plan.indices) {
+            (Source::Aux(_), _) | (Source::State(_), Indices::Dofs) => Indices::Nodes,
+            (_, indices) => indices,
+        }
+    }
+
+    /// Where the numbers of this batch begin in a `[batch][point][number]` array.
+    pub(super) fn stored_at(&self, _role: Role, numbers: usize) -> Index {
+        Index::from(self.b.batch()).times(self.points * numbers)
+    }
+
+    /// Whether any output is tested against the value, or the gradient, of a component.
+    pub(super) fn tested(&self, component: usize) -> (bool, bool) {
+        if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
+            let mut tested = (false, false);
+            for &(test, _, block) in &self.blocks.pairs {
+                if test == component {
+                    let block = &self.blocks.blocks[block].0;
+                    tested.0 |= block.vv.is_some() || !block.vg.is_empty();
+                    tested.1 |= !block.gg.is_empty() || !block.gv.is_empty();
+                }
+            }
+            return tested;
+        }
+        let own = self.outputs.iter().filter(|(slot, _)| slot.component == component);
+        own.fold((false, false), |tested, (slot, _)| match slot.part {
+            Part::Value => (true, tested.1),
+            Part::Derivative(_) => (tested.0, true),
+        })
+    }
+
+    /// The private array of the Jacobian's coefficients: number `i` of point `q` at
+    /// `i · points + q`.
+    pub(super) fn coefficients(&mut self, points: usize) -> LocalId {
+        let length = self.blocks.numbers * points;
+        *self.coefficients.get_or_insert_with(|| self.b.local("coefficients", length))
+    }
+
+    /// What has been computed at this point; forgotten where the point is another.
+    pub(super) fn at_this_point(
+        &mut self,
+        point: &Index,
+    ) -> &mut Vec<((usize, usize, Part), ValueId)> {
+        if self.known.0 != *point {
+            self.known = (point.clone(), Vec::new());
+        }
+        &mut self.known.1
+    }
+
+    fn find_quantities(&mut self) {
+        let mut found = BTreeMap::<Source, (bool, bool)>::new();
+        for input in &self.inputs {
+            let (source, slot) = match input {
+                Input::State(slot) => (Source::State(slot.field), slot),
+                Input::Direction(slot) => (Source::Direction(slot.field), slot),
+                Input::Aux(slot) => match self.form.aux[slot.field].location {
+                    Location::Nodes(_) => (Source::Aux(slot.field), slot),
+                    Location::Cells | Location::Points => continue,
+                },
+                _ => continue,
+            };
+            let entry = found.entry(source).or_default();
+            match slot.part {
+                Part::Value => entry.0 = true,
+                Part::Derivative(_) => entry.1 = true,
+            }
+        }
+        if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
+            let blocks = self.blocks.blocks.iter().map(|(block, _)| block);
+            let parts = blocks.fold((false, false), |parts, block| {
+                (
+                    parts.0 || block.vv.is_some() || !block.gv.is_empty(),
+                    parts.1 || !block.gg.is_empty() || !block.vg.is_empty(),
+                )
+            });
+            if parts != (false, false) {
+                found.insert(Source::Direction(0), parts);
+            }
+        } else if let Some(order) = super::isoparametric(self.plan) {
+            self.quantities.push(Quantity {
+                source: Source::Position,
+                name: "x".to_owned(),
+                components: self.form.dim,
+                degree: order,
+                value: self.needs_x,
+                gradient: true,
+            });
+        }
+        for (source, (value, gradient)) in found {
+            let (name, shape, degree) = match source {
+                Source::State(f) => {
+                    (self.form.fields[f].name.clone(), self.form.fields[f].shape, self.elements.fields[f])
+                }
+                Source::Direction(f) => (
+                    format!("delta_{}", self.form.fields[f].name),
+                    self.form.fields[f].shape,
+                    self.elements.fields[f],
+                ),
+                Source::Aux(i) => {
+                    let degree = self.elements.aux[i].expect("a nodal aux should have a degree");
+                    (self.form.aux[i].name.clone(), self.form.aux[i].shape, degree)
+                }
+                Source::Position => continue,
+            };
+            let components = shape.components();
+            self.quantities.push(Quantity { source, name, components, degree, value, gradient });
+        }
+    }
+
+    fn argument(&mut self, role: Role, name: &str, element: Element, extent: usize, written: bool) {
+        if self.arguments.contains_key(&role) {
+            return;
+        }
+        let id = self.b.argument(name, element, written);
+        self.arguments.insert(role, id);
+        self.abi.push(Argument { role, name: name.to_owned(), extent, written });
+    }
+
+    fn declare(&mut self) {
+        let lanes = self.plan.lanes;
+        let reads_params =
+            self.inputs.iter().any(|input| matches!(input, Input::Param(..) | Input::Time));
+        if reads_params {
+            let count = 1 + self.form.params.iter().map(|p| p.shape.components()).sum::<usize>();
+            self.argument(Role::Params, "params", Element::Real, count, false);
+        }
+        for quantity in self.quantities.clone() {
+            if quantity.source != Source::Position {
+                let role = quantity.source.role();
+                self.argument(role, &quantity.name, Element::Real, 0, false);
+            }
+        }
+        for input in self.inputs.clone() {
+            match input {
+                Input::Aux(slot) => {
+                    let aux = &self.form.aux[slot.field];
+                    let (name, components) = (aux.name.clone(), aux.shape.components());
+                    let location = aux.location;
+                    match location {
+                        Location::Nodes(_) => {}
+                        Location::Cells => {
+                            let role = Role::AuxCells(slot.field);
+                            self.argument(role, &name, Element::Real, components * lanes, false);
+                        }
+                        Location::Points => {
+                            let extent = components * self.points * lanes;
+                            let role = Role::AuxPoints(slot.field);
+                            self.argument(role, &name, Element::Real, extent, false);
+                        }
+                    }
+                }
+                Input::Diameter => {
+                    self.argument(Role::Diameter, "diameter", Element::Real, lanes, false);
+                }
+                _ => {}
+            }
+        }
+        if self.needs_geometry() {
+            let numbers = self.geometry_numbers() * lanes;
+            let extent = match self.plan.geometry {
+                Geometry::Stored => numbers * self.points,
+                _ => numbers,
+            };
+            self.argument(Role::Geometry, "geometry", Element::Real, extent, false);
+        }
+        match (self.plan.task, self.plan.linearisation) {
+            (Task::Metric, _) => {
+                let x = if self.needs_x { self.form.dim } else { 0 };
+                let numbers = 1 + self.form.dim * self.form.dim + x;
+                let extent = numbers * self.points * lanes;
+                self.argument(Role::Stored, "stored", Element::Real, extent, true);
+            }
+            (Task::Linearise, _) | (Task::Action, Linearisation::Stored) => {
+                let extent = self.blocks.numbers * self.points * lanes;
+                let written = self.plan.task == Task::Linearise;
+                self.argument(Role::Stored, "stored", Element::Real, extent, written);
+            }
+            _ => {}
+        }
+        for quantity in self.quantities.clone() {
+            if quantity.source != Source::Position {
+                self.declare_map(quantity.source);
+            }
+        }
+        if self.has_result() {
+            self.declare_map(Source::Direction(0));
+            self.argument(Role::Active, "active", Element::U32, 1, false);
+            let active = self.arguments[&Role::Active];
+            self.b.set_active(active);
+            self.argument(Role::Result(0), "result", Element::Real, 0, true);
+        }
+    }
+
+    fn declare_map(&mut self, source: Source) {
+        let owner = source.owner();
+        let indices = self.indices_of(source);
+        let (base, degree, components) = match owner {
+            Owner::Field(f) => {
+                (&self.form.fields[f].name, self.elements.fields[f], self.components(f))
+            }
+            Owner::Aux(i) => {
+                let aux = &self.form.aux[i];
+                let degree = self.elements.aux[i].expect("a nodal aux should have a degree");
+                (&aux.name, degree, aux.shape.components())
+            }
+        };
+        let nodes = node_count(self.elements, degree);
+        let (word, entries) = match indices {
+            Indices::Nodes => ("nodes", nodes),
+            Indices::Runs => ("runs", 3usize.pow(self.form.dim as u32)),
+            Indices::Dofs => ("dofs", nodes * components),
+        };
+        let name = format!("{base}_{word}");
+        self.argument(Role::Map(owner, indices), &name, Element::U32, entries * self.plan.lanes, false);
+    }
+
+    fn hoist(&mut self, nodes: &[NodeId]) {
+        let form = self.form;
+        let integral = self.integral;
+        let moving = integral.depends_on(|input| match input {
+            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => true,
+            Input::Aux(slot) => form.aux[slot.field].location != Location::Cells,
+            Input::Param(..) | Input::Time | Input::Diameter | Input::Degree => false,
+        });
+        let still: IndexVec<NodeId, bool> = moving.iter().map(|moves| !moves).collect();
+        let mut hoisted = self.hoisted.clone();
+        hoisted.lower(self, &integral.graph, nodes, Some(&still), |s: &mut Self, input| {
+            s.constant_on_cell(input)
+        });
+        self.hoisted = hoisted;
+    }
+
+    fn constant_on_cell(&mut self, input: Input) -> ValueId {
+        let batch = Index::from(self.b.batch());
+        match input {
+            Input::Time => {
+                let value = self.b.load_uniform(self.arguments[&Role::Params], Index::from(0));
+                self.b.name(value, "t")
+            }
+            Input::Param(param, component) => {
+                let before = &self.form.params[..param];
+                let offset = 1 + before.iter().map(|p| p.shape.components()).sum::<usize>();
+                let index = Index::from(offset + component);
+                let value = self.b.load_uniform(self.arguments[&Role::Params], index);
+                self.b.name(value, &self.form.params[param].name)
+            }
+            Input::Degree => self.b.constant(self.elements.degree as f64),
+            Input::Diameter => {
+                let value = self.b.load_lanes(self.arguments[&Role::Diameter], batch);
+                self.b.name(value, "h")
+            }
+            Input::Aux(slot) => {
+                let aux = &self.form.aux[slot.field];
+                let index = batch.times(aux.shape.components()).plus(slot.component);
+                let argument = self.arguments[&Role::AuxCells(slot.field)];
+                let value = self.b.load_lanes(argument, index);
+                self.b.name(value, &aux.name)
+            }
+            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
+                unreachable!("this input varies over a cell")
+            }
+        }
+    }
+
+    /// The kernel and its interface.
+    pub(super) fn finish(self) -> (Kernel, KernelAbi) {
+        let kernel = crate::pass::eliminate::eliminate(self.b.finish());
+        let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
+        let abi = KernelAbi {
+            name: kernel.name.clone(),
+            lanes: kernel.lanes,
+            precision: kernel.precision,
+            arguments: self.abi,
+            private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
+            hash: crate::abi::hash(&kernel.to_string()),
+        };
+        (kernel, abi)
+    }
+}
+
+/// Nodes of the continuous Lagrange element of a degree on the cell.
+pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
+    let dim = elements.cell.dim();
+    if elements.cell.is_tensor() {
+        (degree + 1).pow(dim as u32)
+    } else {
+        (1..=dim).fold(1, |count, i| count * (degree + i) / i)
+    }
+}
+
+fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
+    let word = match plan.indices {
+        Indices::Nodes => "nodes",
+        Indices::Runs => "runs",
+        Indices::Dofs => "dofs",
+    };
+    let stored = match plan.linearisation {
+        Linearisation::Recompute => "",
+        Linearisation::Stored => "_stored",
+    };
+    format!(
+        "{}_{}{stored}_{}_{}_{word}",
+        form.name,
+        plan.task.word(),
+        elements.cell,
+        elements.degree
+    )
+}
+
+fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
+    let needed = needed(&integral.graph, nodes);
+    let graph = integral.graph.nodes();
+    graph
+        .iter_enumerated()
+        .filter(|(id, _)| needed[*id])
+        .filter_map(|(_, node)| match node {
+            Node::Input(input) => Some(*input),
+            _ => None,
+        })
+        .collect()
+}

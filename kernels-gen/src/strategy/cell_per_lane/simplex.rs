@@ -1,0 +1,341 @@
+//! Triangles and tetrahedra: dense tables, one loop over the points.
+//!
+//! ```text
+//! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a
+//! ```
+//!
+//! A derivative that is the same at all points (degree 1) is taken before the loop.
+
+use super::setting::{Quantity, Setting, Source, node_count};
+use super::tensor::{CellGeometry, affine_point, cell_geometry, reference_point, repeat};
+use super::{at_point, map_of, stored_geometry};
+use crate::abi::{Indices, Role};
+use crate::element::{Lagrange, tabulate};
+use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
+use crate::lower::geometry::AtPoint;
+use crate::lower::stored::{Block, Tested};
+use crate::plan::{Geometry, Task};
+use fem_dsl::point::Part;
+
+/// Tables of one element: `[point · nodes + node]`.
+struct Tables {
+    nodes: usize,
+    value: TableId,
+    derivatives: Vec<TableId>,
+    /// The derivatives at any point, where they are the same at all.
+    constant: Option<Vec<Vec<f64>>>,
+}
+
+fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
+    let cell = s.elements.cell;
+    let element = Lagrange::continuous(cell, degree);
+    let points = s.elements.rule.points();
+    let tabulation = tabulate(&element, &points);
+    let nodes = node_count(s.elements, degree);
+    let dim = cell.dim();
+    let flat = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
+        (0..points.len()).flat_map(|q| (0..nodes).map(move |b| (q, b))).map(|(q, b)| entry(q, b)).collect()
+    };
+    let value = flat(&|q, b| tabulation.value(q, b));
+    let value = s.b.table(&format!("{name}_values"), Entries::Real(value));
+    let gradients: Vec<Vec<f64>> =
+        (0..dim).map(|a| flat(&|q, b| tabulation.gradient(q, b)[a])).collect();
+    let same = degree == 1;
+    let constant =
+        same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
+    let derivatives = gradients
+        .into_iter()
+        .enumerate()
+        .map(|(a, table)| s.b.table(&format!("{name}_d{a}"), Entries::Real(table)))
+        .collect();
+    Tables { nodes, value, derivatives, constant }
+}
+
+/// One evaluated quantity.
+struct Evaluated {
+    nodal: LocalId,
+    tables: Tables,
+    /// `[component][direction]` where derivatives are constant.
+    gradient: Option<Vec<Vec<ValueId>>>,
+}
+
+pub(super) fn lower(s: &mut Setting<'_>) {
+    let mut evaluated = Vec::new();
+    for quantity in s.quantities.clone() {
+        let tables = tables(s, &quantity.name, quantity.degree);
+        let nodal = s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
+        gather(s, &quantity, nodal);
+        let gradient = constant_gradient(s, &quantity, nodal, &tables);
+        evaluated.push(Evaluated { nodal, tables, gradient });
+    }
+    let degree = s.elements.fields[0];
+    let result = s.has_result().then(|| {
+        let components = s.components(0);
+        let tables = tables(s, &s.form.fields[0].name.clone(), degree);
+        let nodal = s.b.local("r_nodal", components * tables.nodes);
+        let zero = s.b.constant(0.0);
+        s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
+        (nodal, tables)
+    });
+    let cell = cell_geometry(s);
+    let points = s.points();
+    s.b.comment("points");
+    if s.plan.task == Task::Diagonal {
+        s.coefficients(1);
+    }
+    repeat(s, "q", points, false, |s, point| {
+        let at = geometry(s, &cell, &evaluated, &point);
+        let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            value_at(s, &evaluated[quantity], quantity, c, part, &point)
+        };
+        let tested = at_point(s, &at, &point, &mut evaluate);
+        let Some((nodal, tables)) = &result else { return };
+        if s.plan.task == Task::Diagonal {
+            diagonal(s, *nodal, tables, &point);
+        } else {
+            integrate(s, *nodal, tables, &tested, &point);
+        }
+    });
+    if let Some((nodal, tables)) = &result {
+        scatter(s, *nodal, tables.nodes);
+    }
+}
+
+fn gather(s: &mut Setting<'_>, quantity: &Quantity, nodal: LocalId) {
+    let nodes = node_count(s.elements, quantity.degree);
+    let components = quantity.components;
+    let batch = Index::from(s.b.batch());
+    s.b.comment(&format!("gather {}", quantity.name));
+    if quantity.source == Source::Position {
+        let geometry = s.arguments[&Role::Geometry];
+        s.b.repeat("a", nodes, false, |b, a| {
+            for c in 0..components {
+                let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                let value = b.load_lanes(geometry, at);
+                b.store(nodal, a.plus(c * nodes), value);
+            }
+        });
+        return;
+    }
+    let source = s.arguments[&quantity.source.role()];
+    let (map, indices) = map_of(s, quantity);
+    s.b.repeat("a", nodes, false, |b, a| {
+        for c in 0..components {
+            let value = match indices {
+                Indices::Dofs => {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    b.gather(source, map, at, (1, 0), true)
+                }
+                Indices::Nodes | Indices::Runs => {
+                    let at = &batch.times(nodes) + &a;
+                    b.gather(source, map, at, (components, c), false)
+                }
+            };
+            b.store(nodal, a.plus(c * nodes), value);
+        }
+    });
+}
+
+fn scatter(s: &mut Setting<'_>, nodal: LocalId, nodes: usize) {
+    let components = s.components(0);
+    let batch = Index::from(s.b.batch());
+    let target = s.arguments[&Role::Result(0)];
+    let indices = s.plan.indices;
+    let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+    s.b.comment("scatter");
+    s.b.repeat("a", nodes, false, |b, a| {
+        for c in 0..components {
+            let value = b.load(nodal, a.plus(c * nodes));
+            match indices {
+                Indices::Dofs => {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    b.scatter(target, map, at, (1, 0), true, value);
+                }
+                Indices::Nodes | Indices::Runs => {
+                    let at = &batch.times(nodes) + &a;
+                    b.scatter(target, map, at, (components, c), false, value);
+                }
+            }
+        }
+    });
+}
+
+fn constant_gradient(
+    s: &mut Setting<'_>,
+    quantity: &Quantity,
+    nodal: LocalId,
+    tables: &Tables,
+) -> Option<Vec<Vec<ValueId>>> {
+    let constant = tables.constant.as_ref().filter(|_| quantity.gradient)?;
+    let gradient = (0..quantity.components).map(|c| {
+        constant
+            .iter()
+            .map(|table| {
+                let zero = s.b.constant(0.0);
+                table.iter().enumerate().fold(zero, |sum, (node, &entry)| {
+                    let factor = s.b.constant(entry);
+                    if entry == 0.0 {
+                        return sum;
+                    }
+                    let value = s.b.load(nodal, Index::from(c * tables.nodes + node));
+                    s.b.fma(factor, value, sum)
+                })
+            })
+            .collect()
+    });
+    Some(gradient.collect())
+}
+
+fn value_at(
+    s: &mut Setting<'_>,
+    evaluated: &Evaluated,
+    quantity: usize,
+    c: usize,
+    part: Part,
+    point: &Index,
+) -> ValueId {
+    let table = match (part, &evaluated.gradient) {
+        (Part::Derivative(a), Some(gradient)) => return gradient[c][a],
+        (Part::Derivative(a), None) => evaluated.tables.derivatives[a],
+        (Part::Value, _) => evaluated.tables.value,
+    };
+    // A quantity's value may be asked for at one point by several outputs.
+    let key = (quantity, c, part);
+    if let Some(&(_, value)) = s.at_this_point(point).iter().find(|(known, _)| *known == key) {
+        return value;
+    }
+    let nodes = evaluated.tables.nodes;
+    let zero = s.b.constant(0.0);
+    let value = (0..nodes).fold(zero, |sum, node| {
+        let factor = s.b.load_table(table, point.times(nodes).plus(node));
+        let value = s.b.load(evaluated.nodal, Index::from(c * nodes + node));
+        s.b.fma(factor, value, sum)
+    });
+    s.at_this_point(point).push((key, value));
+    value
+}
+
+fn geometry(
+    s: &mut Setting<'_>,
+    cell: &CellGeometry,
+    evaluated: &[Evaluated],
+    point: &Index,
+) -> AtPoint {
+    if !s.needs_geometry() {
+        let weight = s.b.constant(0.0);
+        return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
+    }
+    if s.plan.geometry == Geometry::Stored {
+        return stored_geometry(s, point);
+    }
+    let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
+    let weight = s.b.load_table(weights, point.clone());
+    match cell {
+        CellGeometry::Constant { k, det, origin, jacobian } => {
+            let weight = s.b.mul(weight, *det);
+            let x = if s.needs_x {
+                let coordinates = reference_point(s, point);
+                affine_point(s, origin, jacobian, &coordinates)
+            } else {
+                Vec::new()
+            };
+            AtPoint { k: k.clone(), det: None, weight, x }
+        }
+        CellGeometry::Varying => {
+            let position = s.quantity(Source::Position).expect("geometry should be evaluated");
+            let dim = s.form.dim;
+            let columns: Vec<Vec<ValueId>> = (0..dim)
+                .map(|a| {
+                    let part = Part::Derivative(a);
+                    (0..dim)
+                        .map(|i| value_at(s, &evaluated[position], position, i, part, point))
+                        .collect()
+                })
+                .collect();
+            let x = if s.needs_x {
+                let part = Part::Value;
+                (0..dim)
+                    .map(|i| value_at(s, &evaluated[position], position, i, part, point))
+                    .collect()
+            } else {
+                Vec::new()
+            };
+            let (k, det) = crate::lower::geometry::cofactors(&mut s.b, &columns);
+            AtPoint { k, det: Some(det), weight, x }
+        }
+    }
+}
+
+fn integrate(
+    s: &mut Setting<'_>,
+    nodal: LocalId,
+    tables: &Tables,
+    tested: &[Tested],
+    point: &Index,
+) {
+    for (c, tested) in tested.iter().enumerate() {
+        if tested.value.is_none() && tested.gradient.is_empty() {
+            continue;
+        }
+        for node in 0..tables.nodes {
+            let place = Index::from(c * tables.nodes + node);
+            let entry = point.times(tables.nodes).plus(node);
+            let mut sum = s.b.load(nodal, place.clone());
+            if let Some(value) = tested.value {
+                let factor = s.b.load_table(tables.value, entry.clone());
+                sum = s.b.fma(factor, value, sum);
+            }
+            for (a, &flux) in tested.gradient.iter().enumerate() {
+                let factor = derivative(s, tables, a, node, &entry);
+                sum = s.b.fma(factor, flux, sum);
+            }
+            s.b.store(nodal, place, sum);
+        }
+    }
+}
+
+fn derivative(
+    s: &mut Setting<'_>,
+    tables: &Tables,
+    a: usize,
+    node: usize,
+    entry: &Index,
+) -> ValueId {
+    match &tables.constant {
+        Some(constant) => s.b.constant(constant[a][node]),
+        None => s.b.load_table(tables.derivatives[a], entry.clone()),
+    }
+}
+
+/// r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
+fn diagonal(s: &mut Setting<'_>, nodal: LocalId, tables: &Tables, point: &Index) {
+    let dim = s.form.dim;
+    let coefficients = s.coefficients(1);
+    let blocks = s.blocks.clone();
+    for &(component, _, block) in &blocks.pairs {
+        let (block, first): &(Block, usize) = &blocks.blocks[block];
+        let numbers: Vec<ValueId> = (0..block.numbers(dim))
+            .map(|i| s.b.load(coefficients, Index::from(first + i)))
+            .collect();
+        let mut next = numbers.iter().copied();
+        let pulled = blocks.from_numbers(block, || next.next().expect("numbers should suffice"));
+        for node in 0..tables.nodes {
+            let entry = point.times(tables.nodes).plus(node);
+            let value = s.b.load_table(tables.value, entry.clone());
+            let gradient: Vec<ValueId> =
+                (0..dim).map(|a| derivative(s, tables, a, node, &entry)).collect();
+            let mut tested = Tested::default();
+            crate::lower::stored::act(&mut s.b, &pulled, Some(value), &gradient, &mut tested);
+            let place = Index::from(component * tables.nodes + node);
+            let mut sum = s.b.load(nodal, place.clone());
+            if let Some(flux) = tested.value {
+                sum = s.b.fma(value, flux, sum);
+            }
+            for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
+                sum = s.b.fma(g, flux, sum);
+            }
+            s.b.store(nodal, place, sum);
+        }
+    }
+}
+

@@ -1,0 +1,936 @@
+//! Sum factorisation on quadrilaterals and hexahedra.
+//!
+//! With n nodes and q points a direction, and the collocation derivative D at the points:
+//!
+//! ```text
+//! 1. directions but the last   u[n]…[n]  →  v[n][q]…     B, rows then columns, layer by layer
+//! 2. last direction            v[q]…[q], z = D v         one pass over the columns, in place
+//! 3. layer by layer            y = D v; then row by row: D v in registers, point function, Dᵀ
+//! 4. last direction            Bᵀ (v + Dᵀ z)             one pass over the columns, in place
+//! 5. the other directions      back to the nodes
+//! ```
+//!
+//! Where nodes and points coincide, 1 and 5 vanish. Where no gradient is needed, 2 to 4 are one pass
+//! over the columns with the point function in its middle (Kronbichler and Kormann 2012, section 3;
+//! the fused row keeps the first direction out of memory).
+
+use super::setting::{Quantity, Setting, Source, node_count};
+use super::{at_point, diagonal, map_of, stored_geometry};
+use crate::abi::{Indices, Role};
+use crate::element::{LinePoints, LineTable};
+use crate::kir::build::Builder;
+use crate::kir::{Entries, Index, LocalId, Statement, TableId, ValueId, Write};
+use crate::lower::contract::{Matrix, contract};
+use crate::lower::geometry::{
+    AtPoint, MultilinearLayer, MultilinearRow, inverse, multilinear_layer, multilinear_point,
+    multilinear_row,
+};
+use crate::lower::stored::Tested;
+use crate::plan::{Geometry, Plan};
+use fem_dsl::point::Part;
+
+/// The private arrays of one quantity or result; component c of an array of length l starts at
+/// c · l / components.
+#[derive(Clone)]
+pub(super) struct Arrays {
+    /// Nodal values, n^d.
+    pub(super) nodal: LocalId,
+    /// Values at the points, q^d; the same array as `nodal` where they coincide.
+    pub(super) value: LocalId,
+    /// Derivatives in the last direction, q^d.
+    last: Option<LocalId>,
+    /// Derivatives in the middle direction of one layer, q².
+    middle: Option<LocalId>,
+    /// Derivatives in the first direction of one row, q.
+    row: Option<LocalId>,
+    /// Values of one row, q.
+    row_value: LocalId,
+}
+
+/// The factors of the tensor product for one element.
+pub(super) struct Factors {
+    pub(super) n: usize,
+    /// B: q × n.
+    pub(super) interpolate: Matrix,
+}
+
+/// Everything that stays the same through a kernel.
+pub(super) struct Tensor {
+    pub(super) dim: usize,
+    pub(super) q: usize,
+    /// D: q × q.
+    pub(super) derive: Matrix,
+    pub(super) line: LinePoints,
+    points: TableId,
+    weights: TableId,
+    unroll_row: bool,
+    /// Factors and arrays of each quantity.
+    inputs: Vec<(Factors, Arrays)>,
+    result: Option<(Factors, Arrays)>,
+}
+
+/// The factors of the continuous Lagrange element of a degree.
+pub(super) fn factors(line: LinePoints, degree: usize) -> Factors {
+    let nodes = LinePoints::GaussLobatto(degree + 1);
+    let table = LineTable::new(nodes, line);
+    let interpolate = if nodes == line {
+        Matrix::from_fn(degree + 1, degree + 1, |i, j| f64::from(u8::from(i == j)))
+    } else {
+        Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
+    };
+    Factors { n: degree + 1, interpolate }
+}
+
+pub(super) fn lower(s: &mut Setting<'_>) {
+    let tensor = Tensor::new(s);
+    for index in 0..s.quantities.len() {
+        tensor.gather(s, index);
+    }
+    let column_only = s.quantities.iter().all(|quantity| !quantity.gradient)
+        && !tensor.result_has_gradient(s)
+        && s.has_result()
+        && s.plan.task != crate::plan::Task::Diagonal;
+    for index in 0..s.quantities.len() {
+        tensor.interpolate_layers(s, index);
+    }
+    if column_only {
+        tensor.columns_with_points(s);
+    } else {
+        for index in 0..s.quantities.len() {
+            tensor.last_direction(s, index);
+        }
+        if s.plan.task == crate::plan::Task::Diagonal {
+            diagonal::lower(s, &tensor);
+            return;
+        }
+        tensor.layers(s);
+        tensor.last_direction_back(s);
+    }
+    tensor.integrate_layers(s);
+    tensor.scatter(s);
+}
+
+impl Tensor {
+    fn new(s: &mut Setting<'_>) -> Self {
+        let dim = s.elements.cell.dim();
+        let line = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
+        let q = line.count();
+        let collocation = LineTable::new(line, line);
+        let derive = Matrix::from_fn(q, q, |i, j| collocation.derivative(i, j));
+        let points = s.b.table("points", Entries::Real(line.points()));
+        let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
+        let unroll_row = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
+        let mut tensor = Self {
+            dim,
+            q,
+            derive,
+            line,
+            points,
+            weights,
+            unroll_row,
+            inputs: Vec::new(),
+            result: None,
+        };
+        for quantity in s.quantities.clone() {
+            let factors = factors(line, quantity.degree);
+            let arrays = tensor.arrays(s, &quantity, &factors);
+            tensor.inputs.push((factors, arrays));
+        }
+        if s.has_result() {
+            let own = [Source::Direction(0), Source::State(0)];
+            let shared = own.iter().find_map(|source| s.quantity(*source));
+            let factors = factors(line, s.elements.fields[0]);
+            let result = Quantity {
+                source: Source::Direction(0),
+                name: "r".to_owned(),
+                components: s.components(0),
+                degree: s.elements.fields[0],
+                value: true,
+                gradient: tensor.result_has_gradient(s),
+            };
+            let mut arrays = match shared {
+                Some(index) => tensor.inputs[index].1.clone(),
+                None => tensor.arrays(s, &result, &factors),
+            };
+            if result.gradient && arrays.last.is_none() {
+                tensor.derivative_arrays(s, &result, &mut arrays);
+            }
+            if shared.is_some() {
+                // A row of the result is written point by point while the row's inputs are read.
+                let components = result.components;
+                arrays.row_value = s.b.local("r_row", components * tensor.q);
+                if result.gradient {
+                    arrays.row = Some(s.b.local("r_row_x", components * tensor.q));
+                }
+            }
+            tensor.result = Some((factors, arrays));
+        }
+        tensor
+    }
+
+    fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
+        let (name, components) = (&quantity.name, quantity.components);
+        let q_all = self.q.pow(self.dim as u32);
+        let nodal_length = components * node_count(s.elements, quantity.degree);
+        let value = s.b.local(&format!("{name}_q"), components * q_all);
+        let nodal = if factors.interpolate.is_identity() {
+            value
+        } else {
+            s.b.local(&format!("{name}_nodal"), nodal_length)
+        };
+        let row_value = s.b.local(&format!("{name}_row"), components * self.q);
+        let mut arrays = Arrays { nodal, value, last: None, middle: None, row: None, row_value };
+        if quantity.gradient {
+            self.derivative_arrays(s, quantity, &mut arrays);
+        }
+        arrays
+    }
+
+    fn derivative_arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, arrays: &mut Arrays) {
+        let (name, components) = (&quantity.name, quantity.components);
+        let letter = if self.dim == 3 { "z" } else { "y" };
+        let q_all = self.q.pow(self.dim as u32);
+        arrays.last = Some(s.b.local(&format!("{name}_{letter}"), components * q_all));
+        if self.dim == 3 {
+            arrays.middle = Some(s.b.local(&format!("{name}_y"), components * self.q * self.q));
+        }
+        arrays.row = Some(s.b.local(&format!("{name}_x"), components * self.q));
+    }
+
+    fn result_has_gradient(&self, s: &Setting<'_>) -> bool {
+        s.has_result() && (0..s.components(0)).any(|component| s.tested(component).1)
+    }
+
+    /// q^d.
+    pub(super) fn q_all(&self) -> usize {
+        self.q.pow(self.dim as u32)
+    }
+
+    /// q^(d−1): the columns of the last direction.
+    pub(super) fn columns(&self) -> usize {
+        self.q.pow(self.dim as u32 - 1)
+    }
+
+    pub(super) fn unrolled(&self, plan: &Plan, extent: usize) -> bool {
+        extent <= plan.unroll
+    }
+
+    /// Whether everything is so small that all loops are written out.
+    fn tiny(&self, plan: &Plan) -> bool {
+        self.q_all() <= plan.unroll
+    }
+
+    fn gather(&self, s: &mut Setting<'_>, index: usize) {
+        let quantity = s.quantities[index].clone();
+        let nodal = self.inputs[index].1.nodal;
+        let nodes = node_count(s.elements, quantity.degree);
+        let components = quantity.components;
+        let batch = Index::from(s.b.batch());
+        let unroll = self.unrolled(s.plan, nodes);
+        s.b.comment(&format!("gather {}", quantity.name));
+        if quantity.source == Source::Position {
+            let geometry = s.arguments[&Role::Geometry];
+            s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.load_lanes(geometry, at);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            });
+            return;
+        }
+        let source = s.arguments[&quantity.source.role()];
+        let (map, indices) = map_of(s, &quantity);
+        match indices {
+            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
+                let at = &batch.times(nodes) + &a;
+                for c in 0..components {
+                    let value = b.gather(source, map, at.clone(), (components, c), false);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            }),
+            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.gather(source, map, at, (1, 0), true);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            }),
+            Indices::Runs => {
+                let (positions, runs) = runs(s, quantity.degree, components);
+                for (entity, first, length) in runs {
+                    let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
+                    s.b.statement(Statement::GatherRun {
+                        source,
+                        map,
+                        at,
+                        local: nodal,
+                        positions,
+                        first,
+                        length,
+                    });
+                }
+            }
+        }
+    }
+
+    pub(super) fn scatter(&self, s: &mut Setting<'_>) {
+        let Some((factors, arrays)) = &self.result else { return };
+        let nodes = factors.n.pow(self.dim as u32);
+        let components = s.components(0);
+        let batch = Index::from(s.b.batch());
+        let unroll = self.unrolled(s.plan, nodes);
+        let target = s.arguments[&Role::Result(0)];
+        let indices = s.plan.indices;
+        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+        let nodal = arrays.nodal;
+        s.b.comment("scatter");
+        match indices {
+            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
+                let at = &batch.times(nodes) + &a;
+                for c in 0..components {
+                    let value = b.load(nodal, a.plus(c * nodes));
+                    b.scatter(target, map, at.clone(), (components, c), false, value);
+                }
+            }),
+            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.load(nodal, a.plus(c * nodes));
+                    b.scatter(target, map, at, (1, 0), true, value);
+                }
+            }),
+            Indices::Runs => {
+                let (positions, runs) = runs(s, factors.n - 1, components);
+                let entities = 3usize.pow(self.dim as u32);
+                for (entity, first, length) in runs {
+                    let write = if entity == entities / 2 {
+                        Write::Exclusive
+                    } else {
+                        Write::LaneSerial
+                    };
+                    let at = batch.times(entities).plus(entity);
+                    s.b.statement(Statement::ScatterRun {
+                        target,
+                        map,
+                        at,
+                        local: nodal,
+                        positions,
+                        first,
+                        length,
+                        write,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Step 1.
+    fn interpolate_layers(&self, s: &mut Setting<'_>, index: usize) {
+        let (factors, arrays) = &self.inputs[index];
+        if factors.interpolate.is_identity() {
+            return;
+        }
+        let quantity = s.quantities[index].clone();
+        s.b.comment(&format!("interpolate {}", quantity.name));
+        let (n, q, dim) = (factors.n, self.q, self.dim);
+        let matrix = &factors.interpolate;
+        let rows_a_layer = n.pow(dim as u32 - 2);
+        let layer = if dim == 3 { Some(s.b.local("layer", n * q)) } else { None };
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        for c in 0..quantity.components {
+            let (from, to) = (c * n.pow(dim as u32), c * self.q_all());
+            s.b.repeat("k", n, tiny, |b, k| {
+                b.repeat("j", rows_a_layer, tiny, |b, j| {
+                    let start = (&k.times(rows_a_layer) + &j).times(n).plus(from);
+                    let input = load_line(b, arrays.nodal, &start, 1, n);
+                    let output = contract(b, matrix, &input, None, even_odd);
+                    match layer {
+                        Some(layer) => store_line(b, layer, &j.times(q), 1, &output),
+                        None => store_line(b, arrays.value, &k.times(q).plus(to), 1, &output),
+                    }
+                });
+                if let Some(layer) = layer {
+                    b.repeat("i", q, tiny, |b, i| {
+                        let input = load_line(b, layer, &i, q, n);
+                        let output = contract(b, matrix, &input, None, even_odd);
+                        let start = (&k.times(q * q) + &i).plus(to);
+                        store_line(b, arrays.value, &start, q, &output);
+                    });
+                }
+            });
+        }
+    }
+
+    /// Step 5.
+    pub(super) fn integrate_layers(&self, s: &mut Setting<'_>) {
+        let Some((factors, arrays)) = &self.result else { return };
+        if factors.interpolate.is_identity() {
+            return;
+        }
+        s.b.comment("integrate");
+        let (n, q, dim) = (factors.n, self.q, self.dim);
+        let matrix = factors.interpolate.transposed();
+        let rows_a_layer = n.pow(dim as u32 - 2);
+        let layer = if dim == 3 { Some(s.b.local("layer_back", n * q)) } else { None };
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        for c in 0..s.components(0) {
+            let (to, from) = (c * n.pow(dim as u32), c * self.q_all());
+            s.b.repeat("k", n, tiny, |b, k| {
+                if let Some(layer) = layer {
+                    b.repeat("i", q, tiny, |b, i| {
+                        let start = (&k.times(q * q) + &i).plus(from);
+                        let input = load_line(b, arrays.value, &start, q, q);
+                        let output = contract(b, &matrix, &input, None, even_odd);
+                        store_line(b, layer, &i, q, &output);
+                    });
+                }
+                b.repeat("j", rows_a_layer, tiny, |b, j| {
+                    let input = match layer {
+                        Some(layer) => load_line(b, layer, &j.times(q), 1, q),
+                        None => load_line(b, arrays.value, &k.times(q).plus(from), 1, q),
+                    };
+                    let output = contract(b, &matrix, &input, None, even_odd);
+                    let start = (&k.times(rows_a_layer) + &j).times(n).plus(to);
+                    store_line(b, arrays.nodal, &start, 1, &output);
+                });
+            });
+        }
+    }
+
+    /// Step 2.
+    fn last_direction(&self, s: &mut Setting<'_>, index: usize) {
+        let (factors, arrays) = &self.inputs[index];
+        let quantity = s.quantities[index].clone();
+        let identity = factors.interpolate.is_identity();
+        if identity && !quantity.gradient {
+            return;
+        }
+        s.b.comment(&format!("last direction of {}", quantity.name));
+        let columns = self.columns();
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        for c in 0..quantity.components {
+            let offset = c * self.q_all();
+            s.b.repeat("column", columns, tiny, |b, column| {
+                let start = column.plus(offset);
+                let input = load_line(b, arrays.value, &start, columns, factors.n);
+                let values = contract(b, &factors.interpolate, &input, None, even_odd);
+                if !identity {
+                    store_line(b, arrays.value, &start, columns, &values);
+                }
+                if let Some(last) = arrays.last {
+                    let derivatives = contract(b, &self.derive, &values, None, even_odd);
+                    store_line(b, last, &start, columns, &derivatives);
+                }
+            });
+        }
+    }
+
+    /// Step 4.
+    fn last_direction_back(&self, s: &mut Setting<'_>) {
+        let Some((factors, arrays)) = &self.result else { return };
+        let identity = factors.interpolate.is_identity();
+        let gradient = self.result_has_gradient(s);
+        if identity && !gradient {
+            return;
+        }
+        s.b.comment("last direction back");
+        let columns = self.columns();
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        let back = factors.interpolate.transposed();
+        let derive_back = self.derive.transposed();
+        for c in 0..s.components(0) {
+            let offset = c * self.q_all();
+            let has_gradient = s.tested(c).1;
+            s.b.repeat("column", columns, tiny, |b, column| {
+                let start = column.plus(offset);
+                let mut values = load_line(b, arrays.value, &start, columns, self.q);
+                if let (Some(last), true) = (arrays.last, has_gradient) {
+                    let flux = load_line(b, last, &start, columns, self.q);
+                    values = contract(b, &derive_back, &flux, Some(&values), even_odd);
+                }
+                let output = contract(b, &back, &values, None, even_odd);
+                store_line(b, arrays.value, &start, columns, &output);
+            });
+        }
+    }
+
+    /// Step 3.
+    fn layers(&self, s: &mut Setting<'_>) {
+        let q = self.q;
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        s.b.comment("points");
+        let cell = self.cell_geometry(s);
+        if self.dim == 2 {
+            let layer = self.layer_geometry(s, None);
+            repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &Index::default(), y));
+            return;
+        }
+        repeat(s, "z", q, tiny, |s, z| {
+            for (index, quantity) in s.quantities.clone().iter().enumerate() {
+                let arrays = &self.inputs[index].1;
+                let Some(middle) = arrays.middle else { continue };
+                for c in 0..quantity.components {
+                    let from = z.times(q * q).plus(c * self.q_all());
+                    s.b.repeat("x", q, tiny, |b, x| {
+                        let input = load_line(b, arrays.value, &(&from + &x), q, q);
+                        let output = contract(b, &self.derive, &input, None, even_odd);
+                        store_line(b, middle, &x.plus(c * q * q), q, &output);
+                    });
+                }
+            }
+            let layer = self.layer_geometry(s, Some(&z));
+            repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &z, y));
+            let Some((_, arrays)) = &self.result else { return };
+            let Some(middle) = arrays.middle else { return };
+            let back = self.derive.transposed();
+            for c in 0..s.components(0) {
+                if !s.tested(c).1 {
+                    continue;
+                }
+                let to = z.times(q * q).plus(c * self.q_all());
+                s.b.repeat("x", q, tiny, |b, x| {
+                    let values = load_line(b, arrays.value, &(&to + &x), q, q);
+                    let flux = load_line(b, middle, &x.plus(c * q * q), q, q);
+                    let output = contract(b, &back, &flux, Some(&values), even_odd);
+                    store_line(b, arrays.value, &(&to + &x), q, &output);
+                });
+            }
+        });
+    }
+
+    /// One row of points: D in the first direction, the point function, Dᵀ.
+    fn row(
+        &self,
+        s: &mut Setting<'_>,
+        cell: &CellGeometry,
+        layer: &Option<MultilinearLayer>,
+        z: &Index,
+        y: Index,
+    ) {
+        let q = self.q;
+        let even_odd = s.plan.even_odd;
+        let first = (&z.times(q) + &y).times(q);
+        for (index, quantity) in s.quantities.clone().iter().enumerate() {
+            let arrays = &self.inputs[index].1;
+            for c in 0..quantity.components {
+                let start = first.plus(c * self.q_all());
+                let values = load_line(&mut s.b, arrays.value, &start, 1, q);
+                if quantity.value {
+                    store_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, &values);
+                }
+                if let Some(row) = arrays.row {
+                    let derivatives = contract(&mut s.b, &self.derive, &values, None, even_odd);
+                    store_line(&mut s.b, row, &Index::from(c * q), 1, &derivatives);
+                }
+            }
+        }
+        let row_geometry = layer.as_ref().map(|layer| {
+            let eta = s.b.load_table(self.points, y.clone());
+            let needs_x = s.needs_x;
+            multilinear_row(&mut s.b, layer, eta, q, needs_x)
+        });
+        repeat(s, "x", q, self.unroll_row, |s, x| {
+            let point = &first + &x;
+            let at = self.point_geometry(s, cell, row_geometry.as_ref(), &x, &y, &point);
+            let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+                self.evaluate(s, quantity, c, part, &x, &y, &point)
+            };
+            let tested = at_point(s, &at, &point, &mut evaluate);
+            self.store_tested(s, &tested, &x, &y, &point);
+        });
+        let Some((_, arrays)) = &self.result else { return };
+        if !s.has_result() || s.plan.task == crate::plan::Task::Diagonal {
+            return;
+        }
+        let back = self.derive.transposed();
+        for c in 0..s.components(0) {
+            let (has_value, has_gradient) = s.tested(c);
+            let start = first.plus(c * self.q_all());
+            let values = has_value
+                .then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
+            let output = match (arrays.row, has_gradient) {
+                (Some(row), true) => {
+                    let flux = load_line(&mut s.b, row, &Index::from(c * q), 1, q);
+                    contract(&mut s.b, &back, &flux, values.as_deref(), even_odd)
+                }
+                _ => values.unwrap_or_else(|| vec![s.b.constant(0.0); q]),
+            };
+            store_line(&mut s.b, arrays.value, &start, 1, &output);
+        }
+    }
+
+    fn evaluate(
+        &self,
+        s: &mut Setting<'_>,
+        quantity: usize,
+        c: usize,
+        part: Part,
+        x: &Index,
+        y: &Index,
+        point: &Index,
+    ) -> ValueId {
+        let arrays = &self.inputs[quantity].1;
+        let missing = "a quantity's gradient should be evaluated where it is needed";
+        let (local, at) = match part {
+            Part::Value => (arrays.row_value, x.plus(c * self.q)),
+            Part::Derivative(0) => (arrays.row.expect(missing), x.plus(c * self.q)),
+            Part::Derivative(1) if self.dim == 3 => {
+                let at = (&y.times(self.q) + x).plus(c * self.q * self.q);
+                (arrays.middle.expect(missing), at)
+            }
+            Part::Derivative(_) => (arrays.last.expect(missing), point.plus(c * self.q_all())),
+        };
+        s.b.load(local, at)
+    }
+
+    fn store_tested(
+        &self,
+        s: &mut Setting<'_>,
+        tested: &[Tested],
+        x: &Index,
+        y: &Index,
+        point: &Index,
+    ) {
+        let Some((_, arrays)) = &self.result else { return };
+        for (c, tested) in tested.iter().enumerate() {
+            if let Some(value) = tested.value {
+                s.b.store(arrays.row_value, x.plus(c * self.q), value);
+            }
+            let [first, rest @ ..] = tested.gradient.as_slice() else { continue };
+            let places = [arrays.row, arrays.middle, arrays.last];
+            let [Some(row), middle, Some(last)] = places else { continue };
+            s.b.store(row, x.plus(c * self.q), *first);
+            if let (Some(middle), [flux, _]) = (middle, rest) {
+                let at = (&y.times(self.q) + x).plus(c * self.q * self.q);
+                s.b.store(middle, at, *flux);
+            }
+            if let Some(flux) = rest.last() {
+                s.b.store(last, point.plus(c * self.q_all()), *flux);
+            }
+        }
+    }
+
+    /// Steps 2 to 4 in one pass, where only values are needed: each column stays in registers.
+    fn columns_with_points(&self, s: &mut Setting<'_>) {
+        let Some((factors, arrays)) = &self.result else { return };
+        let q = self.q;
+        let columns = self.columns();
+        let even_odd = s.plan.even_odd;
+        let tiny = self.tiny(s.plan);
+        s.b.comment("last direction, points, and back");
+        let cell = self.cell_geometry(s);
+        let back = factors.interpolate.transposed();
+        // The line of points runs along the last direction: directions are renamed cyclically.
+        let outer = if self.dim == 3 { q } else { 1 };
+        repeat(s, "y", outer, tiny, |s, y| {
+            let layer = self.layer_geometry(s, (self.dim == 3).then_some(&y));
+            repeat(s, "x", q, tiny, |s, x| {
+                let column = &y.times(q) + &x;
+                let mut lines = Vec::new();
+                for (index, quantity) in s.quantities.clone().iter().enumerate() {
+                    let (factors, arrays) = &self.inputs[index];
+                    for c in 0..quantity.components {
+                        let start = column.plus(c * self.q_all());
+                        let input =
+                            load_line(&mut s.b, arrays.value, &start, columns, factors.n);
+                        let line =
+                            contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
+                        lines.push(((index, c), line));
+                    }
+                }
+                let row = layer.as_ref().map(|layer| {
+                    let eta = s.b.load_table(self.points, x.clone());
+                    let needs_x = s.needs_x;
+                    multilinear_row(&mut s.b, layer, eta, q, needs_x)
+                });
+                let zero = s.b.constant(0.0);
+                let mut outputs = vec![vec![zero; q]; s.components(0)];
+                for z in 0..q {
+                    let point = column.plus(z * columns);
+                    let xi = Index::from(z);
+                    let at = self.point_geometry(s, &cell, row.as_ref(), &xi, &x, &point);
+                    let mut evaluate = |_: &mut Setting<'_>, index: usize, c: usize, _: Part| {
+                        let line = lines.iter().find(|(key, _)| *key == (index, c));
+                        line.map(|(_, line)| line[z]).expect("a value should be there")
+                    };
+                    for (c, tested) in
+                        at_point(s, &at, &point, &mut evaluate).into_iter().enumerate()
+                    {
+                        outputs[c][z] = tested.value.unwrap_or(zero);
+                    }
+                }
+                for (c, values) in outputs.iter().enumerate() {
+                    let output = contract(&mut s.b, &back, values, None, even_odd);
+                    let start = column.plus(c * self.q_all());
+                    store_line(&mut s.b, arrays.value, &start, columns, &output);
+                }
+            });
+        });
+    }
+
+    fn cell_geometry(&self, s: &mut Setting<'_>) -> CellGeometry {
+        cell_geometry(s)
+    }
+
+    /// Bits of the monomials of the multilinear map, with the direction of the line of points as
+    /// the first.
+    fn renamed(&self, s: &Setting<'_>, bits: usize) -> usize {
+        let along_last = s.quantities.iter().all(|quantity| !quantity.gradient)
+            && !self.result_has_gradient(s)
+            && s.has_result()
+            && s.plan.task != crate::plan::Task::Diagonal;
+        if !along_last {
+            return bits;
+        }
+        // First ← last; the others move up by one.
+        let dim = self.dim;
+        (0..dim).fold(0, |renamed, direction| {
+            let old = (direction + dim - 1) % dim;
+            renamed | (((bits >> direction) & 1) << old)
+        })
+    }
+
+    fn layer_geometry(&self, s: &mut Setting<'_>, z: Option<&Index>) -> Option<MultilinearLayer> {
+        if s.plan.geometry != Geometry::Vertices || !s.needs_geometry() {
+            return None;
+        }
+        let dim = self.dim;
+        let base = Index::from(s.b.batch()).times(s.geometry_numbers());
+        let argument = s.arguments[&Role::Geometry];
+        let order: Vec<usize> = (0..1 << dim).map(|bits| self.renamed(s, bits)).collect();
+        let zeta = z.map(|z| s.b.load_table(self.points, z.clone()));
+        Some(multilinear_layer(&mut s.b, dim, zeta, |b, mode, i| {
+            b.load_lanes(argument, base.plus(order[mode] * dim + i))
+        }))
+    }
+
+    fn point_geometry(
+        &self,
+        s: &mut Setting<'_>,
+        cell: &CellGeometry,
+        row: Option<&MultilinearRow>,
+        x: &Index,
+        y: &Index,
+        point: &Index,
+    ) -> AtPoint {
+        if !s.needs_geometry() {
+            let weight = s.b.constant(0.0);
+            return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
+        }
+        if s.plan.geometry == Geometry::Stored {
+            return stored_geometry(s, point);
+        }
+        let weight = s.b.load_table(self.weights, point.clone());
+        match (cell, row) {
+            (CellGeometry::Constant { k, det, origin, jacobian }, _) => {
+                let weight = s.b.mul(weight, *det);
+                let x = if s.needs_x {
+                    let coordinates = self.reference_point(s, x, y, point);
+                    affine_point(s, origin, jacobian, &coordinates)
+                } else {
+                    Vec::new()
+                };
+                AtPoint { k: k.clone(), det: None, weight, x }
+            }
+            (CellGeometry::Varying, Some(row)) => {
+                let xi = s.b.load_table(self.points, x.clone());
+                multilinear_point(&mut s.b, row, xi, weight)
+            }
+            (CellGeometry::Varying, None) => self.isoparametric_point(s, x, y, point, weight),
+        }
+    }
+
+    /// Reference coordinates of a point, from a table of all of them.
+    fn reference_point(
+        &self,
+        s: &mut Setting<'_>,
+        _x: &Index,
+        _y: &Index,
+        point: &Index,
+    ) -> Vec<ValueId> {
+        reference_point(s, point)
+    }
+
+    fn isoparametric_point(
+        &self,
+        s: &mut Setting<'_>,
+        x: &Index,
+        y: &Index,
+        point: &Index,
+        weight: ValueId,
+    ) -> AtPoint {
+        let position = s.quantity(Source::Position).expect("curved geometry should be evaluated");
+        let columns: Vec<Vec<ValueId>> = (0..self.dim)
+            .map(|a| {
+                let part = Part::Derivative(a);
+                (0..self.dim)
+                    .map(|i| self.evaluate(s, position, i, part, x, y, point))
+                    .collect()
+            })
+            .collect();
+        let coordinates = if s.needs_x {
+            (0..self.dim)
+                .map(|i| self.evaluate(s, position, i, Part::Value, x, y, point))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let (k, det) = crate::lower::geometry::cofactors(&mut s.b, &columns);
+        AtPoint { k, det: Some(det), weight, x: coordinates }
+    }
+
+    /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the
+    /// points in private arrays.
+    pub(super) fn each_row_point(&self, s: &mut Setting<'_>) {
+        self.layers(s);
+    }
+
+    /// The arrays of the result.
+    pub(super) fn result(&self) -> Option<&(Factors, Arrays)> {
+        self.result.as_ref()
+    }
+}
+
+/// What is known of the geometry of a whole cell.
+pub(super) enum CellGeometry {
+    /// J⁻¹, |det J|, the image of the reference origin, and the columns of J.
+    Constant {
+        k: Vec<Vec<ValueId>>,
+        det: ValueId,
+        origin: Vec<ValueId>,
+        jacobian: Vec<Vec<ValueId>>,
+    },
+    /// Nothing: it differs from point to point.
+    Varying,
+}
+
+/// The geometry of an affine cell.
+pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
+    if s.plan.geometry != Geometry::Affine || !s.needs_geometry() {
+        return CellGeometry::Varying;
+    }
+    let dim = s.form.dim;
+    let base = Index::from(s.b.batch()).times(s.geometry_numbers());
+    let argument = s.arguments[&Role::Geometry];
+    let origin = (0..dim).map(|i| s.b.load_lanes(argument, base.plus(i))).collect();
+    let jacobian: Vec<Vec<ValueId>> = (0..dim)
+        .map(|a| {
+            let entry = |i: usize| base.plus(dim + i * dim + a);
+            (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
+        })
+        .collect();
+    let (k, det) = inverse(&mut s.b, &jacobian);
+    CellGeometry::Constant { k, det, origin, jacobian }
+}
+
+/// x = origin + Σ_a ξ_a J_a.
+pub(super) fn affine_point(
+    s: &mut Setting<'_>,
+    origin: &[ValueId],
+    jacobian: &[Vec<ValueId>],
+    coordinates: &[ValueId],
+) -> Vec<ValueId> {
+    (0..origin.len())
+        .map(|i| {
+            let terms = jacobian.iter().zip(coordinates);
+            terms.fold(origin[i], |sum, (column, &xi)| s.b.fma(xi, column[i], sum))
+        })
+        .collect()
+}
+
+/// Reference coordinates of a point of the rule.
+pub(super) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
+    let points = s.elements.rule.points();
+    (0..s.form.dim)
+        .map(|axis| {
+            let entries = points.iter().map(|p| p[axis]).collect();
+            let table = s.b.table(["xi", "eta", "zeta"][axis], Entries::Real(entries));
+            s.b.load_table(table, point.clone())
+        })
+        .collect()
+}
+
+/// A loop whose body writes through the whole setting.
+pub(super) fn repeat(
+    s: &mut Setting<'_>,
+    name: &str,
+    extent: usize,
+    unroll: bool,
+    mut body: impl FnMut(&mut Setting<'_>, Index),
+) {
+    if unroll || extent == 1 {
+        for number in 0..extent {
+            body(s, Index::from(number));
+        }
+        return;
+    }
+    let var = s.b.open_loop(name);
+    body(s, Index::from(var));
+    s.b.close_loop(var, extent);
+}
+
+/// `count` entries of an array, `stride` apart.
+pub(super) fn load_line(
+    b: &mut Builder,
+    local: LocalId,
+    start: &Index,
+    stride: usize,
+    count: usize,
+) -> Vec<ValueId> {
+    (0..count).map(|i| b.load(local, start.plus(i * stride))).collect()
+}
+
+/// The reverse of [`load_line`].
+pub(super) fn store_line(
+    b: &mut Builder,
+    local: LocalId,
+    start: &Index,
+    stride: usize,
+    values: &[ValueId],
+) {
+    for (i, &value) in values.iter().enumerate() {
+        b.store(local, start.plus(i * stride), value);
+    }
+}
+
+/// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
+/// that is not empty.
+fn runs(
+    s: &mut Setting<'_>,
+    degree: usize,
+    components: usize,
+) -> (TableId, Vec<(usize, usize, usize)>) {
+    let dim = s.elements.cell.dim();
+    let n = degree + 1;
+    let nodes = n.pow(dim as u32);
+    let span = |part: usize| match part {
+        0 => 0..1,
+        1 => 1..n - 1,
+        _ => n - 1..n,
+    };
+    let mut positions = Vec::new();
+    let mut runs = Vec::new();
+    for entity in 0..3usize.pow(dim as u32) {
+        let first = positions.len();
+        let parts = [entity % 3, entity / 3 % 3, entity / 9];
+        let layers = if dim == 3 { span(parts[2]) } else { 0..1 };
+        for k in layers {
+            for j in span(parts[1]) {
+                for i in span(parts[0]) {
+                    let node = (k * n + j) * n + i;
+                    positions.extend((0..components).map(|c| (c * nodes + node) as u32));
+                }
+            }
+        }
+        if positions.len() > first {
+            runs.push((entity, first, positions.len() - first));
+        }
+    }
+    (s.b.table("positions", Entries::Position(positions)), runs)
+}

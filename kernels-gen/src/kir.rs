@@ -202,7 +202,7 @@ pub enum Op {
     Fma(ValueId, ValueId, ValueId),
     /// `c − a · b`, rounded once where the machine can.
     FmaNeg(ValueId, ValueId, ValueId),
-    /// `1 / a` to within two units in the last place.
+    /// `1 / a` to within two units in the last place, for a whose reciprocal is a normal number.
     Reciprocal(ValueId),
     /// A truth value.
     Compare(Comparison, ValueId, ValueId),

@@ -115,9 +115,8 @@ pub fn multilinear_layer(
     zeta: Option<ValueId>,
     mut mode: impl FnMut(&mut Builder, usize, usize) -> ValueId,
 ) -> MultilinearLayer {
-    let mut all = |b: &mut Builder, m: usize| -> Vec<ValueId> {
-        (0..dim).map(|i| mode(b, m, i)).collect()
-    };
+    let mut all =
+        |b: &mut Builder, m: usize| -> Vec<ValueId> { (0..dim).map(|i| mode(b, m, i)).collect() };
     let Some(zeta) = zeta else {
         return MultilinearLayer { modes: [0, 1, 2, 3].map(|m| all(b, m)), up: None };
     };

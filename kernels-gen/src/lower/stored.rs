@@ -170,8 +170,7 @@ impl Blocks {
                         pulled.gg[a][column] = pulled.gg[column][a];
                         continue;
                     }
-                    let sum =
-                        (0..dim).fold(zero, |sum, i| b.fma(at.k[a][i], flux[column][i], sum));
+                    let sum = (0..dim).fold(zero, |sum, i| b.fma(at.k[a][i], flux[column][i], sum));
                     pulled.gg[a][column] = b.mul(scale, sum);
                 }
             }

@@ -46,8 +46,7 @@ impl Pass {
         if let Some(wide) = self.wide[id] {
             return wide;
         }
-        let wide =
-            self.values.push(Value { op: Op::Broadcast(new), varying: true, name: None });
+        let wide = self.values.push(Value { op: Op::Broadcast(new), varying: true, name: None });
         out.push(Statement::Let(wide));
         wide
     }

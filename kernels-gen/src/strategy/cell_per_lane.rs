@@ -76,8 +76,7 @@ fn keep_coefficients(
     let count = if tensor { s.points() } else { 1 };
     let coefficients = s.coefficients(count);
     let blocks = s.blocks.clone();
-    for (pulled, (block, first)) in
-        pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
+    for (pulled, (block, first)) in pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
     {
         for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
             let place = if tensor { point.clone() } else { Index::default() };

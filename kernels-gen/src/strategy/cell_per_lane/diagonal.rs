@@ -81,9 +81,7 @@ fn table(tensor: &Tensor, n: usize, term: &Term, direction: usize) -> Matrix {
     let factor = |derived: Option<usize>, q: usize, i: usize| {
         if derived == Some(direction) { line.derivative(q, i) } else { line.value(q, i) }
     };
-    Matrix::from_fn(n, tensor.q, |i, q| {
-        factor(term.derived.0, q, i) * factor(term.derived.1, q, i)
-    })
+    Matrix::from_fn(n, tensor.q, |i, q| factor(term.derived.0, q, i) * factor(term.derived.1, q, i))
 }
 
 fn integrate(

@@ -1,6 +1,7 @@
 //! What a kernel evaluates, reads and writes, worked out before any of it is written.
 
 use crate::abi::{Argument, Indices, KernelAbi, Owner, Role};
+use crate::element::Lagrange;
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Element, Index, Kernel, LocalId, ValueId};
 use crate::lower::point::{Lowered, needed};
@@ -281,9 +282,11 @@ impl<'a> Setting<'a> {
         }
         for (source, (value, gradient)) in found {
             let (name, shape, degree) = match source {
-                Source::State(f) => {
-                    (self.form.fields[f].name.clone(), self.form.fields[f].shape, self.elements.fields[f])
-                }
+                Source::State(f) => (
+                    self.form.fields[f].name.clone(),
+                    self.form.fields[f].shape,
+                    self.elements.fields[f],
+                ),
                 Source::Direction(f) => (
                     format!("delta_{}", self.form.fields[f].name),
                     self.form.fields[f].shape,
@@ -404,7 +407,13 @@ impl<'a> Setting<'a> {
             Indices::Dofs => ("dofs", nodes * components),
         };
         let name = format!("{base}_{word}");
-        self.argument(Role::Map(owner, indices), &name, Element::U32, entries * self.plan.lanes, false);
+        self.argument(
+            Role::Map(owner, indices),
+            &name,
+            Element::U32,
+            entries * self.plan.lanes,
+            false,
+        );
     }
 
     fn hoist(&mut self, nodes: &[NodeId]) {
@@ -473,12 +482,12 @@ impl<'a> Setting<'a> {
 
 /// Nodes of the continuous Lagrange element of a degree on the cell.
 pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
-    let dim = elements.cell.dim();
-    if elements.cell.is_tensor() {
-        (degree + 1).pow(dim as u32)
-    } else {
-        (1..=dim).fold(1, |count, i| count * (degree + i) / i)
-    }
+    element(elements, degree).count()
+}
+
+/// The continuous Lagrange element of a degree on the cell.
+pub(super) fn element(elements: &Elements, degree: usize) -> Lagrange {
+    Lagrange::continuous(elements.cell, degree).expect("the plan should have checked the degree")
 }
 
 fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {

@@ -6,11 +6,11 @@
 //!
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
-use super::setting::{Quantity, Setting, Source, node_count};
+use super::setting::{Quantity, Setting, Source, element, node_count};
 use super::tensor::{CellGeometry, affine_point, cell_geometry, reference_point, repeat};
 use super::{at_point, map_of, stored_geometry};
 use crate::abi::{Indices, Role};
-use crate::element::{Lagrange, tabulate};
+use crate::element::tabulate;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Block, Tested};
@@ -27,22 +27,23 @@ struct Tables {
 }
 
 fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
-    let cell = s.elements.cell;
-    let element = Lagrange::continuous(cell, degree);
+    let element = element(s.elements, degree);
     let points = s.elements.rule.points();
-    let tabulation = tabulate(&element, &points);
-    let nodes = node_count(s.elements, degree);
-    let dim = cell.dim();
+    let tabulation = tabulate(element, &points);
+    let nodes = element.count();
+    let dim = s.form.dim;
     let flat = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
-        (0..points.len()).flat_map(|q| (0..nodes).map(move |b| (q, b))).map(|(q, b)| entry(q, b)).collect()
+        (0..points.len())
+            .flat_map(|q| (0..nodes).map(move |b| (q, b)))
+            .map(|(q, b)| entry(q, b))
+            .collect()
     };
     let value = flat(&|q, b| tabulation.value(q, b));
     let value = s.b.table(&format!("{name}_values"), Entries::Real(value));
     let gradients: Vec<Vec<f64>> =
         (0..dim).map(|a| flat(&|q, b| tabulation.gradient(q, b)[a])).collect();
     let same = degree == 1;
-    let constant =
-        same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
+    let constant = same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
     let derivatives = gradients
         .into_iter()
         .enumerate()
@@ -63,7 +64,8 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     let mut evaluated = Vec::new();
     for quantity in s.quantities.clone() {
         let tables = tables(s, &quantity.name, quantity.degree);
-        let nodal = s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
+        let nodal =
+            s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
         gather(s, &quantity, nodal);
         let gradient = constant_gradient(s, &quantity, nodal, &tables);
         evaluated.push(Evaluated { nodal, tables, gradient });
@@ -338,4 +340,3 @@ fn diagonal(s: &mut Setting<'_>, nodal: LocalId, tables: &Tables, point: &Index)
         }
     }
 }
-

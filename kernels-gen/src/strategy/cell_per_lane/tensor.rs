@@ -304,11 +304,8 @@ impl Tensor {
                 let (positions, runs) = runs(s, factors.n - 1, components);
                 let entities = 3usize.pow(self.dim as u32);
                 for (entity, first, length) in runs {
-                    let write = if entity == entities / 2 {
-                        Write::Exclusive
-                    } else {
-                        Write::LaneSerial
-                    };
+                    let write =
+                        if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
                     let at = batch.times(entities).plus(entity);
                     s.b.statement(Statement::ScatterRun {
                         target,
@@ -552,8 +549,8 @@ impl Tensor {
         for c in 0..s.components(0) {
             let (has_value, has_gradient) = s.tested(c);
             let start = first.plus(c * self.q_all());
-            let values = has_value
-                .then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
+            let values =
+                has_value.then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
             let output = match (arrays.row, has_gradient) {
                 (Some(row), true) => {
                     let flux = load_line(&mut s.b, row, &Index::from(c * q), 1, q);
@@ -637,10 +634,8 @@ impl Tensor {
                     let (factors, arrays) = &self.inputs[index];
                     for c in 0..quantity.components {
                         let start = column.plus(c * self.q_all());
-                        let input =
-                            load_line(&mut s.b, arrays.value, &start, columns, factors.n);
-                        let line =
-                            contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
+                        let input = load_line(&mut s.b, arrays.value, &start, columns, factors.n);
+                        let line = contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
                         lines.push(((index, c), line));
                     }
                 }
@@ -769,15 +764,11 @@ impl Tensor {
         let columns: Vec<Vec<ValueId>> = (0..self.dim)
             .map(|a| {
                 let part = Part::Derivative(a);
-                (0..self.dim)
-                    .map(|i| self.evaluate(s, position, i, part, x, y, point))
-                    .collect()
+                (0..self.dim).map(|i| self.evaluate(s, position, i, part, x, y, point)).collect()
             })
             .collect();
         let coordinates = if s.needs_x {
-            (0..self.dim)
-                .map(|i| self.evaluate(s, position, i, Part::Value, x, y, point))
-                .collect()
+            (0..self.dim).map(|i| self.evaluate(s, position, i, Part::Value, x, y, point)).collect()
         } else {
             Vec::new()
         };

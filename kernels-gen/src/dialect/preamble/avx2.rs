@@ -1,0 +1,150 @@
+use core::arch::x86_64::*;
+
+type T = $T;
+const LANES: usize = $LANES;
+
+/// One real a lane.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct V($VECTOR);
+
+/// One truth value a lane.
+#[derive(Clone, Copy)]
+struct M($VECTOR);
+
+impl V {
+    #[inline(always)]
+    fn splat(value: T) -> Self {
+        unsafe { Self($P_set1_$S(value)) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> Self {
+        unsafe { Self($P_loadu_$S(from)) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut T) {
+        unsafe { $P_storeu_$S(to, self.0) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(from: *const T, count: usize) -> Self {
+        unsafe {
+            let mut lanes = [0.0; LANES];
+            for lane in 0..count {
+                lanes[lane] = *from.add(lane);
+            }
+            Self::from_array(lanes)
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, to: *mut T, count: usize) {
+        let lanes = self.to_array();
+        for lane in 0..count {
+            unsafe { *to.add(lane) = lanes[lane] };
+        }
+    }
+    #[inline(always)]
+    fn from_array(lanes: [T; LANES]) -> Self {
+        unsafe { Self::load(lanes.as_ptr()) }
+    }
+    #[inline(always)]
+    fn to_array(self) -> [T; LANES] {
+        let mut lanes = [0.0; LANES];
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes
+    }
+    #[inline(always)]
+    unsafe fn gather(source: *const T, map: *const u32, scale: usize, offset: usize) -> Self {
+        unsafe {
+            let mut lanes = [0.0; LANES];
+            for lane in 0..LANES {
+                lanes[lane] = *source.add(*map.add(lane) as usize * scale + offset);
+            }
+            Self::from_array(lanes)
+        }
+    }
+    #[inline(always)]
+    fn add(self, b: Self) -> Self {
+        unsafe { Self($P_add_$S(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn sub(self, b: Self) -> Self {
+        unsafe { Self($P_sub_$S(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn mul(self, b: Self) -> Self {
+        unsafe { Self($P_mul_$S(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        unsafe { Self($P_div_$S(self.0, b.0)) }
+    }
+    /// self · b + c
+    #[inline(always)]
+    fn fma(self, b: Self, c: Self) -> Self {
+        unsafe { Self($P_fmadd_$S(self.0, b.0, c.0)) }
+    }
+    /// c − self · b
+    #[inline(always)]
+    fn fma_neg(self, b: Self, c: Self) -> Self {
+        unsafe { Self($P_fnmadd_$S(self.0, b.0, c.0)) }
+    }
+    #[inline(always)]
+    fn neg(self) -> Self {
+        unsafe { Self($P_sub_$S($P_set1_$S(-0.0), self.0)) }
+    }
+    #[inline(always)]
+    fn reciprocal(self) -> Self {
+        Self::splat(1.0).div(self)
+    }
+    #[inline(always)]
+    fn sqrt(self) -> Self {
+        unsafe { Self($P_sqrt_$S(self.0)) }
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        unsafe { Self($P_andnot_$S($P_set1_$S(-0.0), self.0)) }
+    }
+    #[inline(always)]
+    fn lt(self, b: Self) -> M {
+        unsafe { M($P_cmp_$S::<_CMP_LT_OQ>(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn le(self, b: Self) -> M {
+        unsafe { M($P_cmp_$S::<_CMP_LE_OQ>(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn eq(self, b: Self) -> M {
+        unsafe { M($P_cmp_$S::<_CMP_EQ_OQ>(self.0, b.0)) }
+    }
+}
+
+impl M {
+    #[inline(always)]
+    fn splat(value: bool) -> Self {
+        let zero = V::splat(0.0);
+        if value { zero.eq(zero) } else { M(zero.0) }
+    }
+    #[inline(always)]
+    fn and(self, b: Self) -> Self {
+        unsafe { Self($P_and_$S(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn or(self, b: Self) -> Self {
+        unsafe { Self($P_or_$S(self.0, b.0)) }
+    }
+    #[inline(always)]
+    fn not(self) -> Self {
+        unsafe { Self($P_xor_$S(self.0, Self::splat(true).0)) }
+    }
+    /// a where it holds, else b.
+    #[inline(always)]
+    fn select(self, a: V, b: V) -> V {
+        unsafe { V($P_blendv_$S(b.0, a.0, self.0)) }
+    }
+}
+
+/// Asks for a cache line, into the second level.
+#[inline(always)]
+unsafe fn prefetch(from: *const T) {
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+}

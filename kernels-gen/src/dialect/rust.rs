@@ -1,0 +1,176 @@
+//! Kernels as Rust: one batch of cells in the lanes of SIMD vectors.
+//!
+//! Each kernel is a module with a vector type `V`, a truth type `M`, its tables, a function with
+//! typed arguments, and an `extern "C"` entry with the calling convention of [`crate::abi`].
+
+mod isa;
+mod statement;
+
+pub use isa::Isa;
+
+use super::{Language, SourceFile};
+use crate::abi::KernelAbi;
+use crate::kir::{Element, Entries, Kernel, Precision};
+use std::fmt::Write;
+
+/// A kernel with what its header says.
+pub struct Item<'a> {
+    /// The kernel, legalised.
+    pub kernel: &'a Kernel,
+    /// Its interface.
+    pub abi: &'a KernelAbi,
+    /// Lines of the header: the plan and its counts.
+    pub header: &'a [String],
+}
+
+/// Prints kernels as one file. `title` is the form's text.
+pub fn print(title: &str, items: &[Item<'_>], isa: Isa) -> SourceFile {
+    let mut text = String::new();
+    for line in title.lines() {
+        let _ = writeln!(text, "// {line}").map(|()| ());
+    }
+    text.push_str(concat!(
+        "\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n",
+    ));
+    for item in items {
+        text.push('\n');
+        module(&mut text, item, isa);
+    }
+    let text = trim_lines(&text);
+    let kernels = items.iter().map(|item| item.abi.clone()).collect();
+    SourceFile { text, language: Language::Rust, kernels }
+}
+
+fn trim_lines(text: &str) -> String {
+    let mut trimmed = String::with_capacity(text.len());
+    for line in text.lines() {
+        trimmed.push_str(line.trim_end());
+        trimmed.push('\n');
+    }
+    trimmed
+}
+
+fn module(text: &mut String, item: &Item<'_>, isa: Isa) {
+    let kernel = item.kernel;
+    let name = &kernel.name;
+    for line in item.header {
+        let _ = writeln!(text, "// {line}");
+    }
+    let _ = writeln!(text, "pub mod {name} {{");
+    let mut inner = String::new();
+    inner.push_str(&isa.preamble(kernel.precision, kernel.lanes));
+    inner.push('\n');
+    tables(&mut inner, kernel);
+    function(&mut inner, item, isa);
+    entry(&mut inner, item);
+    for line in inner.lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    text.push_str("}\n");
+}
+
+fn tables(text: &mut String, kernel: &Kernel) {
+    for (id, table) in kernel.tables.iter_enumerated() {
+        let name = statement::table_name(kernel, id);
+        match &table.entries {
+            Entries::Real(entries) => {
+                let _ = write!(text, "static {name}: [T; {}] = [", entries.len());
+                for (i, &entry) in entries.iter().enumerate() {
+                    let space = if i % 6 == 0 { "\n    " } else { " " };
+                    let _ = write!(text, "{space}{},", number(entry));
+                }
+            }
+            Entries::Position(entries) => {
+                let _ = write!(text, "static {name}: [u32; {}] = [", entries.len());
+                for (i, entry) in entries.iter().enumerate() {
+                    let space = if i % 16 == 0 { "\n    " } else { " " };
+                    let _ = write!(text, "{space}{entry},");
+                }
+            }
+        }
+        text.push_str("\n];\n");
+    }
+    if !kernel.tables.is_empty() {
+        text.push('\n');
+    }
+}
+
+/// A literal that reads back as the same number.
+pub(crate) fn number(value: f64) -> String {
+    if value.is_infinite() {
+        return if value > 0.0 { "T::INFINITY".to_owned() } else { "T::NEG_INFINITY".to_owned() };
+    }
+    format!("{value:?}")
+}
+
+fn function(text: &mut String, item: &Item<'_>, isa: Isa) {
+    let kernel = item.kernel;
+    let _ = writeln!(text, "/// Runs the batches `begin..end`.");
+    let _ = writeln!(text, "///");
+    let _ = writeln!(text, "/// # Safety");
+    let _ = writeln!(text, "/// The arrays hold what the interface says for these batches.");
+    if let Some(features) = isa.features(kernel.precision, kernel.lanes) {
+        let _ = writeln!(text, "#[target_feature(enable = \"{features}\")]");
+    }
+    let _ = writeln!(text, "pub unsafe fn run(");
+    let _ = writeln!(text, "    begin: usize,\n    end: usize,");
+    for argument in &kernel.arguments {
+        let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
+    }
+    let _ = writeln!(text, ") {{\n    unsafe {{");
+    for (id, local) in kernel.locals.iter_enumerated() {
+        if !statement::uses_local(kernel, id) {
+            continue;
+        }
+        let name = statement::local_name(kernel, id);
+        let length = local.length;
+        let _ = writeln!(
+            text,
+            "        let mut {name} = core::mem::MaybeUninit::<[V; {length}]>::uninit();"
+        );
+        let _ = writeln!(text, "        let {name} = {name}.as_mut_ptr().cast::<V>();");
+    }
+    let _ = writeln!(text, "        for batch in begin..end {{");
+    if let Some(active) = kernel.active {
+        let name = &kernel.arguments[active].name;
+        let _ = writeln!(text, "            let active_lanes = *{name}.add(batch) as usize;");
+    }
+    statement::block(text, kernel, &kernel.body, 3);
+    text.push_str("        }\n    }\n}\n\n");
+}
+
+fn pointer(argument: &crate::kir::Argument) -> &'static str {
+    match (argument.element, argument.written) {
+        (Element::Real, false) => "*const T",
+        (Element::Real, true) => "*mut T",
+        (Element::U32, false) => "*const u32",
+        (Element::U32, true) => "*mut u32",
+    }
+}
+
+fn entry(text: &mut String, item: &Item<'_>) {
+    let kernel = item.kernel;
+    let _ = writeln!(text, "/// The same, one pointer an argument.");
+    let _ = writeln!(text, "///");
+    let _ = writeln!(text, "/// # Safety");
+    let _ = writeln!(text, "/// As for `run`.");
+    let _ = writeln!(text, "#[unsafe(export_name = \"{}\")]", item.abi.name);
+    let _ = writeln!(
+        text,
+        "pub unsafe extern \"C\" fn entry(begin: usize, end: usize, arguments: *const *const u8) {{"
+    );
+    let _ = writeln!(text, "    unsafe {{\n        run(\n            begin,\n            end,");
+    for (i, argument) in kernel.arguments.iter().enumerate() {
+        let mutable = if argument.written { ".cast_mut()" } else { "" };
+        let _ = writeln!(text, "            (*arguments.add({i})){mutable}.cast(),");
+    }
+    text.push_str("        )\n    }\n}\n");
+}
+
+/// The scalar type of a precision.
+pub(crate) fn scalar(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F64 => "f64",
+        Precision::F32 => "f32",
+    }
+}

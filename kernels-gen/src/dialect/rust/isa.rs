@@ -1,0 +1,109 @@
+//! The instruction sets that the Rust dialect knows, and their preambles.
+
+use super::scalar;
+use crate::kir::Precision;
+use std::fmt;
+use std::str::FromStr;
+
+/// An instruction set of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Isa {
+    /// AVX-512 F, DQ and VL: vectors of 64 and of 32 bytes.
+    Avx512,
+    /// AVX2 with FMA: vectors of 32 bytes.
+    Avx2,
+    /// Whatever the compiler makes of short arrays: SSE2, NEON and others, vectors of 16 bytes.
+    Portable,
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        })
+    }
+}
+
+impl FromStr for Isa {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "avx512" => Ok(Self::Avx512),
+            "avx2" => Ok(Self::Avx2),
+            "portable" => Ok(Self::Portable),
+            _ => {
+                Err(format!("unknown instruction set `{text}`: expected avx512, avx2 or portable"))
+            }
+        }
+    }
+}
+
+impl Isa {
+    /// The widest vector, in lanes.
+    pub fn widest(self, precision: Precision) -> usize {
+        let bytes = match self {
+            Self::Avx512 => 64,
+            Self::Avx2 => 32,
+            Self::Portable => 16,
+        };
+        bytes / precision.bytes()
+    }
+
+    /// The target features that a kernel's function must enable.
+    pub(super) fn features(self, precision: Precision, lanes: usize) -> Option<&'static str> {
+        match self.bytes(precision, lanes) {
+            (Self::Avx512, _) => Some("avx512f,avx512dq,avx512vl,avx2,fma,bmi2"),
+            (Self::Avx2, _) => Some("avx2,fma,bmi2"),
+            (Self::Portable, _) => None,
+        }
+    }
+
+    /// The instruction set that really serves a width, and the width in bytes.
+    fn bytes(self, precision: Precision, lanes: usize) -> (Self, usize) {
+        let bytes = lanes * precision.bytes();
+        match (self, bytes) {
+            (Self::Avx512, 64 | 32) | (Self::Avx2, 32) => (self, bytes),
+            _ => (Self::Portable, bytes),
+        }
+    }
+
+    /// The vector type `V` and what goes with it.
+    pub(super) fn preamble(self, precision: Precision, lanes: usize) -> String {
+        let (isa, bytes) = self.bytes(precision, lanes);
+        let template = match isa {
+            Self::Avx512 => include_str!("../preamble/avx512.rs"),
+            Self::Avx2 => include_str!("../preamble/avx2.rs"),
+            Self::Portable => include_str!("../preamble/portable.rs"),
+        };
+        let bits = bytes * 8;
+        let (suffix, letter) = match precision {
+            Precision::F64 => ("pd", "d"),
+            Precision::F32 => ("ps", ""),
+        };
+        let prefix = format!("_mm{}", if bits == 512 { "512" } else { "256" });
+        let mask = if lanes > 8 { "__mmask16" } else { "__mmask8" };
+        let newton = match precision {
+            Precision::F64 => "2",
+            Precision::F32 => "1",
+        };
+        let common = include_str!("../preamble/common.rs");
+        let transpose = match (isa, precision, lanes) {
+            (Self::Avx512, Precision::F64, 8) => include_str!("../preamble/transpose_f64x8.rs"),
+            (Self::Avx512 | Self::Avx2, Precision::F64, 4) => {
+                include_str!("../preamble/transpose_f64x4.rs")
+            }
+            _ => include_str!("../preamble/transpose_memory.rs"),
+        };
+        let text = [template, transpose, common].join("\n");
+        text.replace("$P", &prefix)
+            .replace("$S", suffix)
+            .replace("$VECTOR", &format!("__m{bits}{letter}"))
+            .replace("$MASK", mask)
+            .replace("$NEWTON", newton)
+            .replace("$LANES", &lanes.to_string())
+            .replace("$BYTES", &bytes.to_string())
+            .replace("$T", scalar(precision))
+    }
+}

@@ -1,0 +1,293 @@
+//! Statements and values of a kernel as Rust.
+
+use super::number;
+use crate::kir::{
+    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary, ValueId,
+    VarId, Write as Mode,
+};
+use fem_dsl::arena::Id;
+use std::fmt::Write;
+
+/// The constant's name.
+pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
+    let name = kernel.tables[id].name.to_uppercase();
+    let twins = kernel.tables.iter().filter(|table| table.name == kernel.tables[id].name).count();
+    if twins > 1 { format!("{name}_{}", id.index()) } else { name }
+}
+
+/// The private array's name.
+pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
+    let name = &kernel.locals[id].name;
+    let twins = kernel.locals.iter().filter(|local| local.name == *name).count();
+    let argument = kernel.arguments.iter().any(|argument| argument.name == *name);
+    if twins > 1 || argument { format!("{name}_{}", id.index()) } else { name.clone() }
+}
+
+/// Whether a private array is read or written.
+pub(super) fn uses_local(kernel: &Kernel, id: LocalId) -> bool {
+    let loads = kernel
+        .values
+        .iter()
+        .any(|value| matches!(&value.op, Op::LoadLocal(local, _) if *local == id));
+    loads || stores_to(&kernel.body, id)
+}
+
+fn stores_to(body: &[Statement], id: LocalId) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::StoreLocal(local, ..)
+        | Statement::GatherRun { local, .. }
+        | Statement::ScatterRun { local, .. } => *local == id,
+        Statement::For { body, .. } => stores_to(body, id),
+        _ => false,
+    })
+}
+
+fn var_name(kernel: &Kernel, id: VarId) -> String {
+    if id == kernel.batch() {
+        return "batch".to_owned();
+    }
+    format!("{}{}", kernel.vars[id].name, id.index())
+}
+
+fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
+    let mut text = String::new();
+    for &(var, by) in &index.terms {
+        if !text.is_empty() {
+            text.push_str(" + ");
+        }
+        let by = by * factor as i64;
+        let name = var_name(kernel, var);
+        let _ = if by == 1 { write!(text, "{name}") } else { write!(text, "{by} * {name}") };
+    }
+    let constant = index.constant * factor as i64;
+    if text.is_empty() {
+        return constant.to_string();
+    }
+    if constant != 0 {
+        let _ = write!(text, " + {constant}");
+    }
+    text
+}
+
+fn value(kernel: &Kernel, id: ValueId) -> String {
+    let value = &kernel.values[id];
+    match &value.op {
+        Op::Constant(constant) => {
+            let text = number(*constant);
+            if text.starts_with('-') { format!("({text})") } else { text }
+        }
+        Op::Broadcast(operand) if matches!(kernel.values[*operand].op, Op::Constant(_)) => {
+            let Op::Constant(constant) = kernel.values[*operand].op else { return String::new() };
+            format!("V::splat({})", number(constant))
+        }
+        _ => match &value.name {
+            Some(name) => format!("{name}_{}", id.index()),
+            None => format!("v{}", id.index()),
+        },
+    }
+}
+
+fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
+    &kernel.arguments[id].name
+}
+
+/// Prints statements, each on its line.
+pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], depth: usize) {
+    let indent = "    ".repeat(depth);
+    for statement in body {
+        match statement {
+            Statement::Let(id) => {
+                if let Some(expression) = definition(kernel, *id) {
+                    let name = value(kernel, *id);
+                    let _ = writeln!(text, "{indent}let {name} = {expression};");
+                }
+            }
+            Statement::StoreLocal(local, at, stored) => {
+                let name = local_name(kernel, *local);
+                let at = index(kernel, at, 1);
+                let stored = value(kernel, *stored);
+                let _ = writeln!(text, "{indent}*{name}.add({at}) = {stored};");
+            }
+            Statement::StoreLanes(target, at, stored) => {
+                let at = index(kernel, at, kernel.lanes);
+                let (target, stored) = (argument(kernel, *target), value(kernel, *stored));
+                let _ = writeln!(text, "{indent}{stored}.store({target}.add({at}));");
+            }
+            Statement::For { var, extent, body } => {
+                let var = var_name(kernel, *var);
+                let _ = writeln!(text, "{indent}for {var} in 0..{extent} {{");
+                block(text, kernel, body, depth + 1);
+                let _ = writeln!(text, "{indent}}}");
+            }
+            Statement::Scatter {
+                target, map, at, scale, offset, masked, value: stored, ..
+            } => {
+                let masked = if *masked { "_masked" } else { "" };
+                let at = index(kernel, at, kernel.lanes);
+                let _ = writeln!(
+                    text,
+                    "{indent}scatter{masked}({}, {}, {}.add({at}), {scale}, {offset}, active_lanes);",
+                    value(kernel, *stored),
+                    argument(kernel, *target),
+                    argument(kernel, *map),
+                );
+            }
+            Statement::GatherRun { source, map, at, local, positions, first, length } => {
+                let at = index(kernel, at, kernel.lanes);
+                let _ = writeln!(
+                    text,
+                    "{indent}gather_run::<{length}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
+                    argument(kernel, *source),
+                    argument(kernel, *map),
+                    local_name(kernel, *local),
+                    table_name(kernel, *positions),
+                );
+            }
+            Statement::ScatterRun { target, map, at, local, positions, first, length, write } => {
+                let at = index(kernel, at, kernel.lanes);
+                let add = *write == Mode::LaneSerial;
+                let _ = writeln!(
+                    text,
+                    "{indent}scatter_run::<{length}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
+                    argument(kernel, *target),
+                    argument(kernel, *map),
+                    local_name(kernel, *local),
+                    table_name(kernel, *positions),
+                );
+            }
+            Statement::Prefetch(from, at) => {
+                let at = index(kernel, at, kernel.lanes);
+                let _ = writeln!(
+                    text,
+                    "{indent}prefetch({}.wrapping_add({at}));",
+                    argument(kernel, *from)
+                );
+            }
+            Statement::Comment(comment) => {
+                let _ = writeln!(text, "{indent}// {comment}");
+            }
+        }
+    }
+}
+
+/// What stands behind the `=` of a value; nothing for what is written where it is used.
+fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
+    let wide = kernel.values[id].varying;
+    let v = |id: ValueId| value(kernel, id);
+    Some(match &kernel.values[id].op {
+        Op::Constant(_) => return None,
+        Op::Broadcast(operand) => match kernel.values[*operand].op {
+            Op::Constant(_) => return None,
+            _ if kernel.values[*operand].op.is_truth() => format!("M::splat({})", v(*operand)),
+            _ => format!("V::splat({})", v(*operand)),
+        },
+        Op::Unary(function, a) => unary(*function, wide, &v(*a)),
+        Op::Binary(function, a, b) => binary(*function, wide, &v(*a), &v(*b)),
+        Op::Fma(a, b, c) if wide => format!("{}.fma({}, {})", v(*a), v(*b), v(*c)),
+        Op::Fma(a, b, c) => format!("{} * {} + {}", v(*a), v(*b), v(*c)),
+        Op::FmaNeg(a, b, c) if wide => format!("{}.fma_neg({}, {})", v(*a), v(*b), v(*c)),
+        Op::FmaNeg(a, b, c) => format!("{} - {} * {}", v(*c), v(*a), v(*b)),
+        Op::Reciprocal(a) if wide => format!("{}.reciprocal()", v(*a)),
+        Op::Reciprocal(a) => format!("1.0 / {}", v(*a)),
+        Op::Compare(comparison, a, b) => compare(*comparison, wide, &v(*a), &v(*b)),
+        Op::And(a, b) if wide => format!("{}.and({})", v(*a), v(*b)),
+        Op::And(a, b) => format!("{} & {}", v(*a), v(*b)),
+        Op::Or(a, b) if wide => format!("{}.or({})", v(*a), v(*b)),
+        Op::Or(a, b) => format!("{} | {}", v(*a), v(*b)),
+        Op::Not(a) if wide => format!("{}.not()", v(*a)),
+        Op::Not(a) => format!("!{}", v(*a)),
+        Op::Select(c, a, b) if wide => format!("{}.select({}, {})", v(*c), v(*a), v(*b)),
+        Op::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", v(*c), v(*a), v(*b)),
+        Op::LoadLocal(local, at) => {
+            format!("*{}.add({})", local_name(kernel, *local), index(kernel, at, 1))
+        }
+        Op::LoadTable(table, at) => {
+            format!("*{}.as_ptr().add({})", table_name(kernel, *table), index(kernel, at, 1))
+        }
+        Op::LoadUniform(from, at) => {
+            format!("*{}.add({})", argument(kernel, *from), index(kernel, at, 1))
+        }
+        Op::LoadLanes(from, at) => {
+            let at = index(kernel, at, kernel.lanes);
+            format!("V::load({}.add({at}))", argument(kernel, *from))
+        }
+        Op::Gather { source, map, at, scale, offset, masked } => {
+            let function = if *masked { "gather_masked" } else { "V::gather" };
+            let at = index(kernel, at, kernel.lanes);
+            let (source, map) = (argument(kernel, *source), argument(kernel, *map));
+            format!("{function}({source}, {map}.add({at}), {scale}, {offset})")
+        }
+    })
+}
+
+fn unary(function: Unary, wide: bool, a: &str) -> String {
+    let name = match function {
+        Unary::Neg if wide => return format!("{a}.neg()"),
+        Unary::Neg => return format!("-{a}"),
+        Unary::Sign if wide => {
+            return format!(
+                "V::splat(0.0).lt({a}).select(V::splat(1.0), {a}.lt(V::splat(0.0)).select(V::splat(-1.0), V::splat(0.0)))"
+            );
+        }
+        Unary::Sign => {
+            return format!("if {a} > 0.0 {{ 1.0 }} else if {a} < 0.0 {{ -1.0 }} else {{ 0.0 }}");
+        }
+        Unary::Sqrt => return format!("{a}.sqrt()"),
+        Unary::Abs => return format!("{a}.abs()"),
+        Unary::Exp => "exp",
+        Unary::Log => "ln",
+        Unary::Sin => "sin",
+        Unary::Cos => "cos",
+        Unary::Tan => "tan",
+        Unary::Asin => "asin",
+        Unary::Acos => "acos",
+        Unary::Atan => "atan",
+        Unary::Sinh => "sinh",
+        Unary::Cosh => "cosh",
+        Unary::Tanh => "tanh",
+    };
+    if wide { format!("{a}.map(T::{name})") } else { format!("{a}.{name}()") }
+}
+
+fn binary(function: Binary, wide: bool, a: &str, b: &str) -> String {
+    match function {
+        Binary::Add if wide => format!("{a}.add({b})"),
+        Binary::Sub if wide => format!("{a}.sub({b})"),
+        Binary::Mul if wide => format!("{a}.mul({b})"),
+        Binary::Div if wide => format!("{a}.div({b})"),
+        Binary::Add => format!("{a} + {b}"),
+        Binary::Sub => format!("{a} - {b}"),
+        Binary::Mul => format!("{a} * {b}"),
+        Binary::Div => format!("{a} / {b}"),
+        Binary::Pow if wide => format!("{a}.zip({b}, T::powf)"),
+        Binary::Pow => format!("{a}.powf({b})"),
+        Binary::Atan2 if wide => format!("{a}.zip({b}, T::atan2)"),
+        Binary::Atan2 => format!("{a}.atan2({b})"),
+        Binary::Min if wide => format!("{b}.lt({a}).select({b}, {a})"),
+        Binary::Min => format!("if {b} < {a} {{ {b} }} else {{ {a} }}"),
+        Binary::Max if wide => format!("{a}.lt({b}).select({b}, {a})"),
+        Binary::Max => format!("if {a} < {b} {{ {b} }} else {{ {a} }}"),
+    }
+}
+
+fn compare(comparison: Comparison, wide: bool, a: &str, b: &str) -> String {
+    if !wide {
+        let sign = match comparison {
+            Comparison::Lt => "<",
+            Comparison::Le => "<=",
+            Comparison::Gt => ">",
+            Comparison::Ge => ">=",
+            Comparison::Eq => "==",
+            Comparison::Ne => "!=",
+        };
+        return format!("{a} {sign} {b}");
+    }
+    match comparison {
+        Comparison::Lt => format!("{a}.lt({b})"),
+        Comparison::Le => format!("{a}.le({b})"),
+        Comparison::Gt => format!("{b}.lt({a})"),
+        Comparison::Ge => format!("{b}.le({a})"),
+        Comparison::Eq => format!("{a}.eq({b})"),
+        Comparison::Ne => format!("{a}.eq({b}).not()"),
+    }
+}

@@ -232,8 +232,10 @@ fn unary(function: Unary, wide: bool, a: &str) -> String {
         Unary::Sign => {
             return format!("if {a} > 0.0 {{ 1.0 }} else if {a} < 0.0 {{ -1.0 }} else {{ 0.0 }}");
         }
-        Unary::Sqrt => return format!("{a}.sqrt()"),
-        Unary::Abs => return format!("{a}.abs()"),
+        Unary::Sqrt if wide => return format!("{a}.sqrt()"),
+        Unary::Sqrt => "sqrt",
+        Unary::Abs if wide => return format!("{a}.abs()"),
+        Unary::Abs => "abs",
         Unary::Exp => "exp",
         Unary::Log => "ln",
         Unary::Sin => "sin",
@@ -246,7 +248,7 @@ fn unary(function: Unary, wide: bool, a: &str) -> String {
         Unary::Cosh => "cosh",
         Unary::Tanh => "tanh",
     };
-    if wide { format!("{a}.map(T::{name})") } else { format!("{a}.{name}()") }
+    if wide { format!("{a}.map(T::{name})") } else { format!("T::{name}({a})") }
 }
 
 fn binary(function: Binary, wide: bool, a: &str, b: &str) -> String {
@@ -260,9 +262,9 @@ fn binary(function: Binary, wide: bool, a: &str, b: &str) -> String {
         Binary::Mul => format!("{a} * {b}"),
         Binary::Div => format!("{a} / {b}"),
         Binary::Pow if wide => format!("{a}.zip({b}, T::powf)"),
-        Binary::Pow => format!("{a}.powf({b})"),
+        Binary::Pow => format!("T::powf({a}, {b})"),
         Binary::Atan2 if wide => format!("{a}.zip({b}, T::atan2)"),
-        Binary::Atan2 => format!("{a}.atan2({b})"),
+        Binary::Atan2 => format!("T::atan2({a}, {b})"),
         Binary::Min if wide => format!("{b}.lt({a}).select({b}, {a})"),
         Binary::Min => format!("if {b} < {a} {{ {b} }} else {{ {a} }}"),
         Binary::Max if wide => format!("{a}.lt({b}).select({b}, {a})"),

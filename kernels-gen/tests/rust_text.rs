@@ -47,6 +47,7 @@ fn poisson(dim: usize) -> PointForm {
             symmetric: true,
             linear: true,
             energy: None,
+            names: Default::default(),
         }],
     }
 }

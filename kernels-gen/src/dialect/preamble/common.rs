@@ -44,13 +44,14 @@ unsafe fn gather_masked(source: *const T, map: *const u32, scale: usize, offset:
     }
 }
 
-/// Reads, for each lane, `LENGTH` consecutive elements from `starts[lane]` on, to the entries of
+/// Reads, for each lane, `length` consecutive elements from `starts[lane]` on, to the entries of
 /// `local` that `positions` lists.
-#[inline(always)]
-unsafe fn gather_run<const LENGTH: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
+#[inline(never)]
+$ENABLE
+unsafe fn gather_run(source: *const T, starts: *const u32, local: *mut V, positions: *const u32, length: usize) {
     unsafe {
-        if LENGTH <= 2 {
-            for j in 0..LENGTH {
+        if length <= 2 {
+            for j in 0..length {
                 *local.add(*positions.add(j) as usize) = V::gather(source, starts, 1, j);
             }
             return;
@@ -59,57 +60,45 @@ unsafe fn gather_run<const LENGTH: usize>(source: *const T, starts: *const u32, 
         for lane in 0..LANES {
             from[lane] = source.add(*starts.add(lane) as usize);
         }
-        for chunk in 0..LENGTH / LANES {
+        let mut done = 0;
+        while done + LANES <= length {
             let mut rows = [V::splat(0.0); LANES];
             for lane in 0..LANES {
-                rows[lane] = V::load(from[lane].add(chunk * LANES));
+                rows[lane] = V::load(from[lane].add(done));
             }
             let columns = transpose(rows);
             for j in 0..LANES {
-                *local.add(*positions.add(chunk * LANES + j) as usize) = columns[j];
+                *local.add(*positions.add(done + j) as usize) = columns[j];
             }
+            done += LANES;
         }
-        let done = LENGTH / LANES * LANES;
-        let rest = LENGTH - done;
+        let rest = length - done;
         if rest > 0 {
             let mut rows = [V::splat(0.0); LANES];
             for lane in 0..LANES {
                 rows[lane] = V::load_part(from[lane].add(done), rest);
             }
             let columns = transpose(rows);
-            for j in 0..rest {
-                *local.add(*positions.add(done + j) as usize) = columns[j];
+            for j in 0..LANES {
+                if j < rest {
+                    *local.add(*positions.add(done + j) as usize) = columns[j];
+                }
             }
         }
     }
 }
 
 /// The reverse of `gather_run`: adds, lane after lane, or stores where `ADD` is false.
-#[inline(always)]
-unsafe fn scatter_run<const LENGTH: usize, const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32) {
+#[inline(never)]
+$ENABLE
+unsafe fn scatter_run<const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32, length: usize) {
     unsafe {
-        if active == LANES {
-            write_run::<LENGTH, ADD, true>(target, starts, active, local, positions);
-        } else {
-            write_run::<LENGTH, ADD, false>(target, starts, active, local, positions);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn write_run<const LENGTH: usize, const ADD: bool, const ALL: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32) {
-    unsafe {
-        if LENGTH <= 2 {
-            let mut lanes = [[0.0; LANES]; 2];
-            for j in 0..LENGTH {
-                lanes[j] = (*local.add(*positions.add(j) as usize)).to_array();
-            }
-            for lane in 0..LANES {
-                if ALL || lane < active {
-                    let to = target.add(*starts.add(lane) as usize);
-                    for j in 0..LENGTH {
-                        *to.add(j) = if ADD { *to.add(j) + lanes[j][lane] } else { lanes[j][lane] };
-                    }
+        if length <= 2 {
+            for j in 0..length {
+                let lanes = (*local.add(*positions.add(j) as usize)).to_array();
+                for lane in 0..active {
+                    let to = target.add(*starts.add(lane) as usize + j);
+                    *to = if ADD { *to + lanes[lane] } else { lanes[lane] };
                 }
             }
             return;
@@ -118,30 +107,31 @@ unsafe fn write_run<const LENGTH: usize, const ADD: bool, const ALL: bool>(targe
         for lane in 0..LANES {
             to[lane] = target.add(*starts.add(lane) as usize);
         }
-        for chunk in 0..LENGTH / LANES {
+        let mut done = 0;
+        while done + LANES <= length {
             let mut columns = [V::splat(0.0); LANES];
             for j in 0..LANES {
-                columns[j] = *local.add(*positions.add(chunk * LANES + j) as usize);
-            }
-            let rows = transpose(columns);
-            for lane in 0..LANES {
-                if ALL || lane < active {
-                    let place = to[lane].add(chunk * LANES);
-                    let sum = if ADD { V::load(place).add(rows[lane]) } else { rows[lane] };
-                    sum.store(place);
-                }
-            }
-        }
-        let done = LENGTH / LANES * LANES;
-        let rest = LENGTH - done;
-        if rest > 0 {
-            let mut columns = [V::splat(0.0); LANES];
-            for j in 0..rest {
                 columns[j] = *local.add(*positions.add(done + j) as usize);
             }
             let rows = transpose(columns);
             for lane in 0..LANES {
-                if ALL || lane < active {
+                if lane < active {
+                    let place = to[lane].add(done);
+                    let sum = if ADD { V::load(place).add(rows[lane]) } else { rows[lane] };
+                    sum.store(place);
+                }
+            }
+            done += LANES;
+        }
+        let rest = length - done;
+        if rest > 0 {
+            let mut columns = [V::splat(0.0); LANES];
+            for j in 0..LANES {
+                columns[j] = *local.add(*positions.add(done + if j < rest { j } else { 0 }) as usize);
+            }
+            let rows = transpose(columns);
+            for lane in 0..LANES {
+                if lane < active {
                     let place = to[lane].add(done);
                     let sum = if ADD { V::load_part(place, rest).add(rows[lane]) } else { rows[lane] };
                     sum.store_part(place, rest);

@@ -96,12 +96,17 @@ impl Isa {
             }
             _ => include_str!("../preamble/transpose_memory.rs"),
         };
+        let enable = self.features(precision, lanes);
+        let enable = enable.map_or_else(String::new, |features| {
+            format!("#[target_feature(enable = \"{features}\")]")
+        });
         let text = [template, transpose, common].join("\n");
         text.replace("$P", &prefix)
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
             .replace("$MASK", mask)
             .replace("$NEWTON", newton)
+            .replace("$ENABLE", &enable)
             .replace("$LANES", &lanes.to_string())
             .replace("$BYTES", &bytes.to_string())
             .replace("$T", scalar(precision))

@@ -136,7 +136,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
-                    "{indent}gather_run::<{length}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
+                    "{indent}gather_run({}, {}.add({at}), {}, {}.as_ptr().add({first}), {length});",
                     argument(kernel, *source),
                     argument(kernel, *map),
                     local_name(kernel, *local),
@@ -148,7 +148,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let add = *write == Mode::LaneSerial;
                 let _ = writeln!(
                     text,
-                    "{indent}scatter_run::<{length}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
+                    "{indent}scatter_run::<{add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}), {length});",
                     argument(kernel, *target),
                     argument(kernel, *map),
                     local_name(kernel, *local),

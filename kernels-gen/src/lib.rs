@@ -1,8 +1,10 @@
 //! From a `PointForm` to the source of a specialised finite-element kernel.
 
 pub mod abi;
+pub mod cost;
 pub mod dialect;
 pub mod element;
+pub mod generate;
 pub mod kir;
 pub mod lower;
 pub mod pass;

@@ -4,6 +4,8 @@
 //! independent of the others; [`Plan::check`] says which combinations are supported and why others
 //! are not.
 
+pub mod choose;
+
 use crate::abi::Indices;
 use crate::element::{Cell, LinePoints, Rule};
 use crate::kir::Precision;

@@ -1,0 +1,152 @@
+//! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
+
+use super::{Elements, Geometry, Linearisation, Plan, PlanError, Task};
+use crate::abi::Indices;
+use crate::cost::{Machine, count};
+use crate::dialect::rust::Isa;
+use crate::kir::Precision;
+use fem_dsl::point::PointForm;
+
+/// What a plan needs to know of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeshFacts {
+    /// Whether every cell is affine.
+    pub affine: bool,
+    /// The degree of the geometry.
+    pub order: usize,
+    /// Whether every cell sees its entities in their own orientation, so that unknowns come in
+    /// runs.
+    pub runs: bool,
+    /// Whether some cells have constrained unknowns.
+    pub constrained: bool,
+}
+
+/// What may be forced; everything else is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wishes {
+    /// Cells a batch.
+    pub lanes: Option<usize>,
+    /// Geometry of every kernel that reads the mesh.
+    pub geometry: Option<Geometry>,
+    /// The u-dependent part of the action.
+    pub linearisation: Option<Linearisation>,
+    /// Addressing of cells without constraints.
+    pub indices: Option<Indices>,
+    /// The even-odd decomposition.
+    pub even_odd: Option<crate::lower::contract::EvenOdd>,
+    /// Whether to prefetch.
+    pub prefetch: Option<bool>,
+    /// Loops over at most this many entries are written out.
+    pub unroll: Option<usize>,
+}
+
+/// The geometry that the mesh itself gives, on the fly.
+pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
+    match (facts.affine, facts.order, elements.cell.is_tensor()) {
+        (true, _, _) | (_, 1, false) => Geometry::Affine,
+        (_, 1, true) => Geometry::Vertices,
+        (_, order, _) => Geometry::Nodes(order),
+    }
+}
+
+/// The plans of the kernels that do `tasks`: first for cells without constrained unknowns, then,
+/// where there are any, for the others.
+pub fn choose(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    isa: Isa,
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let own = own_geometry(elements, facts);
+    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let indices = wishes.indices.unwrap_or(if facts.runs && largest >= 3 {
+        Indices::Runs
+    } else {
+        Indices::Nodes
+    });
+    let base = |task: Task| Plan {
+        lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
+        indices,
+        even_odd: wishes.even_odd.unwrap_or(crate::lower::contract::EvenOdd::Always),
+        prefetch: wishes.prefetch.unwrap_or(true),
+        unroll: wishes.unroll.unwrap_or(8),
+        ..Plan::new(task, 1, precision, wishes.geometry.unwrap_or(own))
+    };
+    let mut plans = Vec::new();
+    for &task in tasks {
+        let mut plan = base(task);
+        match task {
+            // What is stored is computed from the mesh.
+            Task::Linearise | Task::Metric if plan.geometry == Geometry::Stored => {
+                plan.geometry = own;
+            }
+            Task::Action => {
+                plan = cheapest(form, elements, action_candidates(&plan, wishes), isa)?;
+            }
+            _ => {}
+        }
+        plans.push(plan);
+    }
+    let action = plans.iter().find(|plan| plan.task == Task::Action).cloned();
+    if action.is_some_and(|plan| plan.linearisation == Linearisation::Stored)
+        && !tasks.contains(&Task::Linearise)
+    {
+        plans.push(Plan { geometry: own, ..base(Task::Linearise) });
+    }
+    if plans.iter().any(|plan| plan.geometry == Geometry::Stored && reads_geometry(plan)) {
+        plans.push(Plan { geometry: own, ..base(Task::Metric) });
+    }
+    if facts.constrained {
+        let constrained: Vec<Plan> =
+            plans.iter().map(|plan| Plan { indices: Indices::Dofs, ..plan.clone() }).collect();
+        plans.extend(constrained);
+    }
+    for plan in &plans {
+        plan.check(form, elements)?;
+    }
+    Ok(plans)
+}
+
+fn reads_geometry(plan: &Plan) -> bool {
+    plan.task != Task::Action || plan.linearisation == Linearisation::Recompute
+}
+
+fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
+    let stored = Plan { linearisation: Linearisation::Stored, ..plan.clone() };
+    let metric = Plan { geometry: Geometry::Stored, ..plan.clone() };
+    match (wishes.linearisation, wishes.geometry) {
+        (Some(Linearisation::Stored), _) => vec![stored],
+        (Some(Linearisation::Recompute), Some(_)) => vec![plan.clone()],
+        (Some(Linearisation::Recompute), None) => vec![plan.clone(), metric],
+        (None, Some(_)) => vec![plan.clone(), stored],
+        (None, None) => vec![plan.clone(), stored, metric],
+    }
+}
+
+/// The candidate of least predicted time; the first on a tie.
+fn cheapest(
+    form: &PointForm,
+    elements: &Elements,
+    candidates: Vec<Plan>,
+    isa: Isa,
+) -> Result<Plan, PlanError> {
+    let machine = Machine::default();
+    let components = form.fields.iter().map(|field| field.shape.components()).sum();
+    let mut best: Option<(f64, Plan)> = None;
+    for plan in candidates {
+        let (kernel, abi) = crate::strategy::lower(form, elements, &plan)?;
+        let share = plan.lanes as f64 / isa.widest(Precision::F64) as f64;
+        let cost = count(&kernel, &abi, elements, components);
+        // Streams and arithmetic overlap only in part.
+        let time = cost.bytes / machine.bandwidth
+            + cost.operations / (machine.fma_rate * share.max(1.0 / 8.0));
+        if best.as_ref().is_none_or(|(least, _)| time < *least) {
+            best = Some((time, plan));
+        }
+    }
+    best.map(|(_, plan)| plan)
+        .ok_or_else(|| PlanError::Unsupported("no plan fits this form".to_owned()))
+}

@@ -8,6 +8,8 @@ pub mod diagnostic;
 pub mod differentiate;
 pub mod eval;
 pub mod form;
+pub mod parse;
 pub mod point;
 pub mod problem;
 pub mod source;
+pub mod words;

@@ -1,0 +1,317 @@
+//! `build`: the parser's pairs → the tree. Files, forms, problems and their broken parts; the
+//! items themselves are in `items`.
+
+use super::MAX_ERRORS;
+use super::expect::{self, Place};
+use super::expression::Expressions;
+use super::grammar::{Grammar, Rule};
+use super::items::{form_item, problem_item};
+use super::scan::{Scan, TokenKind};
+use crate::ast::{
+    ExprId, ExprKind, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem,
+    ProblemItemKind, Row, Span, Text,
+};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::words;
+use pest::Parser;
+use pest::iterators::Pair;
+
+/// The tree of a scanned text, and what was wrong with its syntax.
+pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
+    let text = std::mem::take(&mut scan.text);
+    let mut builder = Builder { scan, text: &text, exprs: Expressions::default() };
+    let mut file = File::default();
+    match Grammar::parse(Rule::file, &text) {
+        Ok(pairs) => {
+            for pair in pairs.flat_map(Pair::into_inner) {
+                builder.file_item(pair, &mut file);
+            }
+        }
+        // The grammar matches any text, so only the parser's guard of the stack can end up here.
+        Err(_) => builder.report(
+            Diagnostic::new(Code::NestedTooDeeply, "there is too little stack to read this file")
+                .help("run in a thread with a larger stack, or nest fewer brackets"),
+        ),
+    }
+    builder.stray_documentation();
+    let Expressions { arena, diagnostics } = builder.exprs;
+    file.exprs = arena;
+    (file, diagnostics)
+}
+
+/// The place of a pair.
+pub(super) fn span(pair: &Pair<'_, Rule>) -> Span {
+    Span::new(pair.as_span().start(), pair.as_span().end())
+}
+
+/// What builds the tree of one file.
+pub(super) struct Builder<'a> {
+    pub(super) scan: &'a mut Scan,
+    pub(super) text: &'a str,
+    pub(super) exprs: Expressions,
+}
+
+impl Builder<'_> {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.exprs.diagnostics.push(diagnostic);
+    }
+
+    fn file_item(&mut self, pair: Pair<'_, Rule>, file: &mut File) {
+        match pair.as_rule() {
+            Rule::form => {
+                let form = self.form(pair);
+                file.forms.push(form);
+            }
+            Rule::problem => {
+                let problem = self.problem(pair);
+                file.problems.push(problem);
+            }
+            Rule::broken_top => {
+                let at = span(&pair);
+                self.documentation(at);
+                let rule = match self.first_word(at).as_str() {
+                    "form" => Rule::form,
+                    "problem" => Rule::problem,
+                    _ => Rule::file,
+                };
+                self.broken(at, rule, Place::File);
+            }
+            _ => {}
+        }
+    }
+
+    fn form(&mut self, pair: Pair<'_, Rule>) -> Form {
+        let at = span(&pair);
+        let doc = self.documentation(at);
+        let mut name = None;
+        let mut items = Vec::new();
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::name => name = Some(self.declared(&part)),
+                Rule::broken_head => {
+                    name = self.second_word(at);
+                    self.broken(Span { end: span(&part).end, ..at }, Rule::form_start, Place::File);
+                }
+                Rule::open_brace | Rule::close_brace | Rule::kw_form => {}
+                _ => items.push(self.form_item(part)),
+            }
+        }
+        Form { doc, name: name.unwrap_or_else(|| nameless(at)), items, span: at }
+    }
+
+    fn form_item(&mut self, pair: Pair<'_, Rule>) -> FormItem {
+        let at = span(&pair);
+        let doc = self.documentation(at);
+        let kind = match pair.as_rule() {
+            Rule::boundary => self.boundary(pair),
+            Rule::broken_item | Rule::broken_block => self.broken_form_item(at),
+            _ => form_item(self, pair),
+        };
+        FormItem { doc, kind, span: at }
+    }
+
+    fn boundary(&mut self, pair: Pair<'_, Rule>) -> FormItemKind {
+        let at = span(&pair);
+        let mut tags = Vec::new();
+        let mut items = Vec::new();
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::string => tags.push(text(&part)),
+                Rule::broken_head => {
+                    let head = Span { end: span(&part).end, ..at };
+                    self.broken(head, Rule::boundary_start, Place::Boundary);
+                }
+                Rule::open_brace
+                | Rule::close_brace
+                | Rule::kw_on
+                | Rule::kw_boundary
+                | Rule::comma => {}
+                // The grammar puts no boundary block here, so this goes one level down at most.
+                _ => items.push(self.form_item(part)),
+            }
+        }
+        FormItemKind::Boundary { tags, items }
+    }
+
+    fn problem(&mut self, pair: Pair<'_, Rule>) -> Problem {
+        let at = span(&pair);
+        let doc = self.documentation(at);
+        let mut names = Vec::new();
+        let mut items = Vec::new();
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::name if names.is_empty() => names.push(self.declared(&part)),
+                Rule::name => names.push(ident(&part)),
+                Rule::broken_head => {
+                    names.extend(self.second_word(at));
+                    let head = Span { end: span(&part).end, ..at };
+                    self.broken(head, Rule::problem_start, Place::File);
+                }
+                Rule::open_brace | Rule::close_brace | Rule::kw_problem | Rule::kw_solves => {}
+                _ => items.push(self.problem_item(part)),
+            }
+        }
+        let mut names = names.into_iter();
+        let mut next = || names.next().unwrap_or_else(|| nameless(at));
+        Problem { doc, name: next(), form: next(), items, span: at }
+    }
+
+    fn problem_item(&mut self, pair: Pair<'_, Rule>) -> ProblemItem {
+        let at = span(&pair);
+        let doc = self.documentation(at);
+        let kind = if pair.as_rule() == Rule::broken_item {
+            self.broken_problem_item(at)
+        } else {
+            problem_item(self, pair)
+        };
+        ProblemItem { doc, kind, span: at }
+    }
+
+    /// A name that is being declared: reserved words are reported.
+    pub(super) fn declared(&mut self, pair: &Pair<'_, Rule>) -> Ident {
+        let ident = ident(pair);
+        if let Some(what) = words::reserved(&ident.name) {
+            let message = format!("`{}` is reserved and cannot be declared", ident.name);
+            let help = format!("choose another name, such as `{}`", alternative(&ident.name));
+            self.report(
+                Diagnostic::new(Code::ReservedWord, message).label(ident.span, what).help(help),
+            );
+        }
+        ident
+    }
+
+    /// The documentation before the token at the beginning of `at`.
+    fn documentation(&mut self, at: Span) -> String {
+        self.scan.docs.remove(&at.start).map_or_else(String::new, |docs| docs.text)
+    }
+
+    /// Documentation that no item took.
+    fn stray_documentation(&mut self) {
+        for docs in std::mem::take(&mut self.scan.docs).into_values() {
+            self.report(
+                Diagnostic::new(Code::StrayDocumentation, "this comment documents nothing")
+                    .label(docs.span, "no item follows")
+                    .help("a remark that documents no item begins with `//`"),
+            );
+        }
+    }
+
+    fn first_word(&self, at: Span) -> String {
+        let index = self.scan.token_at(at.start);
+        self.scan.tokens.get(index).map_or("", |token| &self.text[token.span.range()]).to_owned()
+    }
+
+    /// The word behind the first token of `at`, if one stands there.
+    fn second_word(&self, at: Span) -> Option<Ident> {
+        let token = *self.scan.tokens.get(self.scan.token_at(at.start) + 1)?;
+        let name = self.text[token.span.range()].to_owned();
+        let good = token.kind == TokenKind::Word
+            && at.contains(token.span)
+            && name.starts_with(|c: char| c.is_ascii_alphabetic());
+        good.then_some(Ident { name, span: token.span })
+    }
+
+    /// Something unreadable that should have been `rule`: says where it stops and why.
+    fn broken(&mut self, at: Span, rule: Rule, place: Place) {
+        if self.exprs.diagnostics.len() > MAX_ERRORS {
+            return;
+        }
+        let failure = expect::failure(self.text, at, rule);
+        let reported = |diagnostic: &Diagnostic| {
+            diagnostic
+                .labels
+                .iter()
+                .any(|label| at.start <= label.span.start && label.span.start <= failure.at)
+        };
+        // What the scanner has reported there or before is the cause.
+        if self.scan.diagnostics.iter().any(reported) {
+            return;
+        }
+        let diagnostic = expect::describe(self.text, &self.scan.tokens, at, &failure, place);
+        self.report(diagnostic);
+        // A closing bracket too many, behind the error, is its consequence.
+        self.scan.diagnostics.retain(|diagnostic| {
+            let dependent = diagnostic.code == Code::UnmatchedBracket && place == Place::File;
+            let inside = diagnostic.primary().is_some_and(|label| at.contains(label.span));
+            !(dependent && inside)
+        });
+    }
+
+    fn broken_form_item(&mut self, at: Span) -> FormItemKind {
+        let first = self.first_word(at);
+        let rule = expect::item_rule(&first).unwrap_or(Rule::form_item);
+        self.broken(at, rule, Place::Form);
+        let Some(name) = self.second_word(at).filter(|name| words::reserved(&name.name).is_none())
+        else {
+            return self.broken_row(&first, at).unwrap_or(FormItemKind::Broken);
+        };
+        match first.as_str() {
+            "field" => FormItemKind::Field { name, shape: None, space: None },
+            "aux" => FormItemKind::Aux { name, shape: None, place: None },
+            "param" => FormItemKind::Param { name, shape: None, value: self.error(at) },
+            "let" => FormItemKind::Let { name, value: self.error(at) },
+            "residual" => FormItemKind::Residual { value: self.error(at) },
+            "energy" => FormItemKind::Energy { value: self.error(at) },
+            _ => FormItemKind::Broken,
+        }
+    }
+
+    /// `f0[u] …` with something unreadable behind it.
+    fn broken_row(&mut self, first: &str, at: Span) -> Option<FormItemKind> {
+        let row = match first {
+            "f0" => Row::F0,
+            "f1" => Row::F1,
+            _ => return None,
+        };
+        let index = self.scan.token_at(at.start);
+        let tokens = self.scan.tokens.get(index..index + 4)?;
+        let part = |i: usize| &self.text[tokens[i].span.range()];
+        if part(1) != "[" || part(3) != "]" || tokens[2].kind != TokenKind::Word {
+            return None;
+        }
+        let field = Ident { name: part(2).to_owned(), span: tokens[2].span };
+        let row_span = tokens[0].span;
+        Some(FormItemKind::Row { row, row_span, field, value: self.error(at) })
+    }
+
+    fn broken_problem_item(&mut self, at: Span) -> ProblemItemKind {
+        let first = self.first_word(at);
+        let rule = expect::problem_rule(&first).unwrap_or(Rule::problem_item);
+        self.broken(at, rule, Place::Problem);
+        ProblemItemKind::Broken
+    }
+
+    fn error(&mut self, at: Span) -> ExprId {
+        self.exprs.push(ExprKind::Error, at)
+    }
+}
+
+/// The name that a pair holds.
+pub(super) fn ident(pair: &Pair<'_, Rule>) -> Ident {
+    Ident { name: pair.as_str().to_owned(), span: span(pair) }
+}
+
+/// The string that a pair holds.
+pub(super) fn text(pair: &Pair<'_, Rule>) -> Text {
+    let quoted = pair.as_str();
+    Text { text: quoted[1..quoted.len() - 1].to_owned(), span: span(pair) }
+}
+
+/// Stands for a name that was broken.
+fn nameless(at: Span) -> Ident {
+    Ident { name: String::new(), span: Span { end: at.start, ..at } }
+}
+
+/// A name that can be declared instead of a reserved one.
+fn alternative(word: &str) -> String {
+    match word {
+        "x" => "position".to_owned(),
+        "t" => "thickness".to_owned(),
+        "h" => "height".to_owned(),
+        "n" => "count".to_owned(),
+        "k" => "kappa".to_owned(),
+        "I" => "identity".to_owned(),
+        _ => format!("{}_", word.to_ascii_lowercase()),
+    }
+}

@@ -1,0 +1,331 @@
+//! What to say about text that the grammar could not read: where it stops, what could have stood
+//! there, what did. The wording is by rule and place.
+
+use super::grammar::{Grammar, Rule};
+use super::scan::{Token, TokenKind};
+use crate::ast::Span;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::words;
+use pest::Parser;
+use pest::error::{ErrorVariant, InputLocation};
+
+/// What surrounds the broken text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    File,
+    Form,
+    Boundary,
+    Problem,
+}
+
+/// Where a rule stops, and what it could have gone on with.
+pub(super) struct Failure {
+    pub(super) at: u32,
+    expected: Vec<Rule>,
+}
+
+/// The rule of the item of a form that begins with this word.
+pub(super) fn item_rule(word: &str) -> Option<Rule> {
+    Some(match word {
+        "field" => Rule::field,
+        "aux" => Rule::aux,
+        "param" => Rule::param,
+        "let" => Rule::let_item,
+        "fn" => Rule::fn_item,
+        "f0" | "f1" => Rule::row,
+        "test" => Rule::test,
+        "residual" => Rule::residual,
+        "energy" => Rule::energy,
+        "on" => Rule::boundary_start,
+        _ => return None,
+    })
+}
+
+/// The rule of the item of a problem that begins with this word.
+pub(super) fn problem_rule(word: &str) -> Option<Rule> {
+    Some(match word {
+        "mesh" => Rule::mesh,
+        "degree" | "quadrature" | "t" => Rule::setting,
+        "param" | "aux" => Rule::value,
+        "dirichlet" => Rule::dirichlet,
+        "exact" | "manufactured" | "mean" => Rule::solution,
+        "adapt" => Rule::adapt,
+        "solver" => Rule::solver,
+        _ => return None,
+    })
+}
+
+/// Parses the text at `at` by `rule` alone, to learn where it fails.
+pub(super) fn failure(text: &str, at: Span, rule: Rule) -> Failure {
+    let rule = match rule {
+        Rule::form => Rule::form_start,
+        Rule::problem => Rule::problem_start,
+        // These always match something; nothing that they hold begins here.
+        Rule::file | Rule::form_item | Rule::problem_item => {
+            return Failure { at: at.start, expected: vec![rule] };
+        }
+        other => other,
+    };
+    let Err(error) = Grammar::parse(rule, &text[at.start as usize..]) else {
+        return Failure { at: at.start, expected: Vec::new() };
+    };
+    let (InputLocation::Pos(offset) | InputLocation::Span((offset, _))) = error.location;
+    let expected = match error.variant {
+        ErrorVariant::ParsingError { positives, .. } => positives,
+        ErrorVariant::CustomError { .. } => Vec::new(),
+    };
+    Failure { at: at.start + Span::new(offset, offset).start, expected }
+}
+
+/// The message about the broken text `at`.
+pub(super) fn describe(
+    text: &str,
+    tokens: &[Token],
+    at: Span,
+    failure: &Failure,
+    place: Place,
+) -> Diagnostic {
+    let index = tokens.partition_point(|token| token.span.start < failure.at);
+    let found = tokens.get(index);
+    let previous = index.checked_sub(1).map(|before| tokens[before]);
+    let end = Span::new(text.trim_end().len(), text.trim_end().len());
+    let found_span = found.map_or(end, |token| token.span);
+    let found_text = found.map_or("", |token| &text[token.span.range()]);
+    let found_name = describe_token(found, found_text);
+    let first = tokens
+        .get(tokens.partition_point(|token| token.span.start < at.start))
+        .map_or("", |token| &text[token.span.range()]);
+
+    if failure.expected.is_empty() && first == "on" {
+        return Diagnostic::new(
+            Code::UnexpectedToken,
+            "a boundary block cannot stand inside another",
+        )
+        .label(found_span, "inside another boundary block")
+        .help("close the outer block first");
+    }
+    if let [rule @ (Rule::file | Rule::form_item | Rule::problem_item)] = failure.expected[..] {
+        return unknown_item(rule, found_span, found_text, &found_name);
+    }
+    if failure.expected.contains(&Rule::kw_else) {
+        return Diagnostic::new(Code::MissingElse, "`if` without `else`")
+            .label(found_span, format!("expected `else`, found {found_name}"))
+            .note("`if` is an expression and needs a value in both cases")
+            .help("add `else { … }`");
+    }
+    let expected = Expected::new(&failure.expected, place);
+    // What is missing at the end of a line is missing there, not where the next line begins.
+    if expected.closer.is_some()
+        && let Some(previous) = previous
+        && (found.is_none()
+            || found_text == "}"
+            || item_rule(found_text).is_some()
+            || text[previous.span.end as usize..found_span.start as usize].contains('\n'))
+    {
+        let closer = expected.closer.unwrap_or("`;`");
+        let behind = Span { start: previous.span.start, end: previous.span.end };
+        return Diagnostic::new(
+            Code::UnexpectedToken,
+            format!("expected {closer} after `{}`", &text[behind.range()]),
+        )
+        .label(
+            Span { start: behind.end.saturating_sub(1), end: behind.end },
+            format!("expected {closer} after this"),
+        )
+        .secondary(found_span, format!("found {found_name}"))
+        .help(format!("add {closer}"));
+    }
+    let phrase = expected.phrase();
+    let diagnostic =
+        Diagnostic::new(Code::UnexpectedToken, format!("expected {phrase}, found {found_name}"))
+            .label(found_span, format!("expected {phrase}"));
+    let misspelt = expected.suggest(found_text);
+    let usage = if expected.expression { None } else { usage(first, place) };
+    diagnostic.help_if(misspelt).help_if(usage)
+}
+
+/// A word where an item should begin.
+fn unknown_item(rule: Rule, span: Span, found: &str, name: &str) -> Diagnostic {
+    let (what, words): (_, &[&str]) = match rule {
+        Rule::file => ("`form` or `problem`", &["form", "problem"]),
+        Rule::form_item => ("an item of a form", words::FORM_ITEMS),
+        _ => ("an item of a problem", words::PROBLEM_ITEMS),
+    };
+    let in_form = item_rule(found).is_some();
+    let in_problem = problem_rule(found).is_some();
+    let elsewhere = match rule {
+        Rule::file if in_form => Some("this belongs into `form NAME { … }`"),
+        Rule::file if in_problem => Some("this belongs into `problem NAME solves FORM { … }`"),
+        Rule::form_item if in_problem => Some("this belongs into `problem NAME solves FORM { … }`"),
+        Rule::problem_item if in_form => Some("this belongs into the form"),
+        _ if found == ";" => Some("remove it: there is no empty item"),
+        _ => None,
+    };
+    let diagnostic =
+        Diagnostic::new(Code::UnexpectedToken, format!("expected {what}, found {name}"))
+            .label(span, format!("expected {what}"));
+    let diagnostic = if rule == Rule::file {
+        diagnostic
+    } else {
+        let list = words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        diagnostic.note(format!("items begin with {list}"))
+    };
+    match elsewhere {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic.suggest(found, words.iter().copied()),
+    }
+}
+
+fn describe_token(token: Option<&Token>, text: &str) -> String {
+    let Some(token) = token else { return "the end of the file".to_owned() };
+    let short: String = text.chars().take(24).collect();
+    let dots = if short.len() < text.len() { "…" } else { "" };
+    match token.kind {
+        TokenKind::String => format!("the string {short}{dots}"),
+        TokenKind::Word
+            if words::reserved(text).is_some_and(|_| {
+                !words::KNOWN.contains(&text) && !words::FUNCTIONS.contains(&text)
+            }) =>
+        {
+            format!("the reserved word `{short}`")
+        }
+        _ => format!("`{short}{dots}`"),
+    }
+}
+
+/// What could have stood there, in words.
+struct Expected {
+    parts: Vec<&'static str>,
+    words: Vec<&'static str>,
+    /// An operand or an operator is possible.
+    expression: bool,
+    /// What ends the item or group, where an ending was possible.
+    closer: Option<&'static str>,
+}
+
+impl Expected {
+    fn new(rules: &[Rule], place: Place) -> Self {
+        let mut expected =
+            Self { parts: Vec::new(), words: Vec::new(), expression: false, closer: None };
+        for &rule in rules {
+            expected.add(rule, place);
+        }
+        // The ending comes first: it is what is missing most often.
+        if let Some(closer) = expected.closer {
+            expected.parts.retain(|part| *part != closer);
+            expected.parts.insert(0, closer);
+        }
+        expected
+    }
+
+    fn add(&mut self, rule: Rule, place: Place) {
+        let (part, words): (_, &'static [&'static str]) = match rule {
+            Rule::expr
+            | Rule::prefix
+            | Rule::number
+            | Rule::word
+            | Rule::if_expr
+            | Rule::array
+            | Rule::paren
+            | Rule::kw_if => {
+                self.expression = true;
+                ("an expression", &[])
+            }
+            Rule::infix => {
+                self.expression = true;
+                ("an operator", &[])
+            }
+            Rule::index | Rule::call_args => {
+                self.expression = true;
+                return;
+            }
+            Rule::semicolon => {
+                self.closer = Some("`;`");
+                return;
+            }
+            Rule::close_paren => return self.close("`)`"),
+            Rule::close_bracket => return self.close("`]`"),
+            Rule::close_brace => return self.close("`}`"),
+            Rule::comma => ("`,`", &[]),
+            Rule::colon => ("`:`", &[]),
+            Rule::equals => ("`=`", &[]),
+            Rule::sign => ("`+` or `-`", &[]),
+            Rule::open_paren | Rule::arguments | Rule::parameters => ("`(`", &[]),
+            Rule::open_bracket | Rule::component => ("`[`", &[]),
+            Rule::open_brace => ("`{`", &[]),
+            Rule::name | Rule::named | Rule::argument if place == Place::Problem => ("a name", &[]),
+            Rule::name => ("a name", &[]),
+            Rule::integer => ("a whole number", &[]),
+            Rule::string => ("a string", &[]),
+            Rule::shape => (
+                "a shape (`scalar`, `vector`, `vector(n)` or `tensor`)",
+                &["scalar", "vector", "tensor"],
+            ),
+            Rule::space | Rule::family => ("a space (`H1` or `L2`)", &["H1", "L2"]),
+            Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),
+            Rule::place => ("`nodes`, `cells` or `points`", &["nodes", "cells", "points"]),
+            Rule::where_ => ("`all` or a tag in quotes", &["all"]),
+            Rule::kw_solves => ("`solves`", &["solves"]),
+            Rule::kw_for => ("`for`", &["for"]),
+            Rule::kw_in => ("`in`", &["in"]),
+            Rule::kw_on => ("`on`", &["on"]),
+            Rule::kw_boundary => ("`boundary`", &["boundary"]),
+            Rule::kw_k => ("`k`", &["k"]),
+            _ => return,
+        };
+        if !self.parts.contains(&part) {
+            self.parts.push(part);
+        }
+        self.words.extend(words);
+    }
+
+    fn close(&mut self, closer: &'static str) {
+        if !self.parts.contains(&closer) {
+            self.parts.insert(0, closer);
+        }
+    }
+
+    fn phrase(&self) -> String {
+        match &self.parts[..] {
+            [] => "something else".to_owned(),
+            [one] => (*one).to_owned(),
+            [init @ .., last] => format!("{} or {last}", init.join(", ")),
+        }
+    }
+
+    fn suggest(&self, found: &str) -> Option<String> {
+        crate::diagnostic::nearest(found, self.words.iter().copied())
+            .map(|word| format!("did you mean `{word}`?"))
+    }
+}
+
+/// How an item is written.
+fn usage(first: &str, place: Place) -> Option<&'static str> {
+    Some(match (place, first) {
+        (Place::File, "form") => "a form is written `form NAME { … }`",
+        (Place::File, "problem") => "a problem is written `problem NAME solves FORM { … }`",
+        (Place::Problem, "mesh") => {
+            "write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`"
+        }
+        (Place::Problem, "degree" | "quadrature" | "t") => "write `NAME = VALUE;`",
+        (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean") => {
+            "write the name and its value, `param c = 1;`"
+        }
+        (Place::Problem, "dirichlet") => {
+            "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
+        }
+        (Place::Problem, "adapt") => "write `adapt(steps: 4, fraction: 0.3);`",
+        (Place::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
+        (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
+        (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
+        (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",
+        (_, "let") => "write `let a = 1;`",
+        (_, "fn") => "write `fn f(a, b) = a * b;`",
+        (_, "f0" | "f1") => "write `f0[u] = …;` with the field in the brackets",
+        (_, "test") => "write `test v for u;`",
+        (_, "residual" | "energy") => "write the word, `=`, an expression and `;`",
+        (_, "on") => "write `on boundary \"tag\" { … }`",
+        _ => return None,
+    })
+}

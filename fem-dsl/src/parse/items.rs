@@ -1,0 +1,258 @@
+//! The items of forms and problems: one pair each → one node each.
+
+use super::build::{Builder, ident, span, text};
+use super::grammar::Rule;
+use crate::ast::{
+    Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, Named, Place, PlaceKind,
+    PlaceSpec, ProblemItemKind, Row, ShapeKind, ShapeSpec, SpaceSpec, Span, Text,
+};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use pest::iterators::Pair;
+
+/// The parts of an item that the grammar puts in a fixed order: taken by rule.
+#[derive(Default)]
+struct Parts {
+    names: Vec<Ident>,
+    exprs: Vec<ExprId>,
+    strings: Vec<Text>,
+    shape: Option<ShapeSpec>,
+    space: Option<SpaceSpec>,
+    place: Option<PlaceSpec>,
+    component: Option<ExprId>,
+    where_: Option<Place>,
+    named: Option<Named>,
+    arguments: Vec<Argument>,
+    word: Option<Ident>,
+}
+
+fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
+    let mut parts = Parts::default();
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::name => parts.names.push(ident(&part)),
+            Rule::expr => parts.exprs.push(builder.exprs.build(part)),
+            Rule::string => parts.strings.push(text(&part)),
+            Rule::shape => parts.shape = Some(shape(builder, part)),
+            Rule::space => parts.space = Some(space(builder, part)),
+            Rule::place => parts.place = Some(place(builder, part)),
+            Rule::component => {
+                let index = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
+                parts.component = index.map(|index| builder.exprs.build(index));
+            }
+            Rule::where_ => parts.where_ = Some(where_(part)),
+            Rule::named => parts.named = Some(named(builder, part)),
+            Rule::arguments => parts.arguments = arguments(builder, part),
+            Rule::parameters => {
+                for name in part.into_inner().filter(|inner| inner.as_rule() == Rule::name) {
+                    let name = builder.declared(&name);
+                    parts.names.push(name);
+                }
+            }
+            Rule::kw_row
+            | Rule::kw_setting
+            | Rule::kw_param
+            | Rule::kw_aux
+            | Rule::kw_exact
+            | Rule::kw_manufactured
+            | Rule::kw_mean => parts.word = Some(ident(&part)),
+            _ => {}
+        }
+    }
+    parts
+}
+
+/// Takes the next of a kind, which the grammar makes sure is there.
+fn next<T>(items: &mut impl Iterator<Item = T>) -> T {
+    items.next().expect("the grammar should put this part into the item")
+}
+
+/// A readable item of a form, boundary blocks aside.
+pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> FormItemKind {
+    let rule = pair.as_rule();
+    let declares = !matches!(rule, Rule::row | Rule::residual | Rule::energy);
+    if declares
+        && let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name)
+    {
+        builder.declared(&name);
+    }
+    let Parts { names, exprs, shape, space, place, word, .. } = parts(builder, pair);
+    let (mut names, mut exprs) = (names.into_iter(), exprs.into_iter());
+    match rule {
+        Rule::field => FormItemKind::Field { name: next(&mut names), shape, space },
+        Rule::aux => FormItemKind::Aux { name: next(&mut names), shape, place },
+        Rule::param => {
+            FormItemKind::Param { name: next(&mut names), shape, value: next(&mut exprs) }
+        }
+        Rule::let_item => FormItemKind::Let { name: next(&mut names), value: next(&mut exprs) },
+        Rule::fn_item => FormItemKind::Fn {
+            name: next(&mut names),
+            parameters: names.collect(),
+            body: next(&mut exprs),
+        },
+        Rule::row => {
+            let word = next(&mut word.into_iter());
+            FormItemKind::Row {
+                row: if word.name == "f0" { Row::F0 } else { Row::F1 },
+                row_span: word.span,
+                field: next(&mut names),
+                value: next(&mut exprs),
+            }
+        }
+        Rule::test => FormItemKind::Test { name: next(&mut names), field: next(&mut names) },
+        Rule::residual => FormItemKind::Residual { value: next(&mut exprs) },
+        Rule::energy => FormItemKind::Energy { value: next(&mut exprs) },
+        _ => FormItemKind::Broken,
+    }
+}
+
+/// A readable item of a problem.
+pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ProblemItemKind {
+    let rule = pair.as_rule();
+    let parts = parts(builder, pair);
+    let (mut names, mut exprs) = (parts.names.into_iter(), parts.exprs.into_iter());
+    match rule {
+        Rule::mesh => match parts.named {
+            Some(named) => ProblemItemKind::MeshGenerator(named),
+            None => ProblemItemKind::MeshFile(next(&mut parts.strings.into_iter())),
+        },
+        Rule::setting => ProblemItemKind::Setting {
+            name: next(&mut parts.word.into_iter()),
+            value: next(&mut exprs),
+        },
+        Rule::value => {
+            let (name, value) = (next(&mut names), next(&mut exprs));
+            if parts.word.is_some_and(|word| word.name == "param") {
+                ProblemItemKind::Param { name, value }
+            } else {
+                ProblemItemKind::Aux { name, value }
+            }
+        }
+        Rule::dirichlet => ProblemItemKind::Dirichlet {
+            field: next(&mut names),
+            component: parts.component,
+            value: exprs.next(),
+            place: parts.where_,
+        },
+        Rule::solution => {
+            let (field, value) = (next(&mut names), next(&mut exprs));
+            match parts.word.as_ref().map(|word| word.name.as_str()) {
+                Some("exact") => ProblemItemKind::Exact { field, value },
+                Some("mean") => ProblemItemKind::Mean { field, value },
+                _ => ProblemItemKind::Manufactured { field, value },
+            }
+        }
+        Rule::adapt => ProblemItemKind::Adapt { arguments: parts.arguments },
+        Rule::solver => ProblemItemKind::Solver(next(&mut parts.named.into_iter())),
+        _ => ProblemItemKind::Broken,
+    }
+}
+
+/// A whole number of the grammar, in its place; too large a one is reported and becomes 1.
+fn integer(builder: &mut Builder<'_>, pair: &Pair<'_, Rule>) -> usize {
+    let small = pair.as_str().parse::<u16>().ok();
+    if small.is_none() {
+        builder.report(
+            Diagnostic::new(Code::BadValue, "this number is too large here")
+                .label(span(pair), "at most 65535"),
+        );
+    }
+    usize::from(small.unwrap_or(1))
+}
+
+fn shape(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ShapeSpec {
+    let at = span(&pair);
+    let mut kind = ShapeKind::Scalar;
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::kw_vector => kind = ShapeKind::Vector(None),
+            Rule::kw_tensor => kind = ShapeKind::Tensor,
+            Rule::integer => kind = ShapeKind::Vector(Some(integer(builder, &part))),
+            _ => {}
+        }
+    }
+    ShapeSpec { kind, span: at }
+}
+
+fn space(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> SpaceSpec {
+    let at = span(&pair);
+    let (mut family, mut spec) = (Family::H1, None);
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::family if part.as_str() == "L2" => family = Family::L2,
+            Rule::degree => spec = Some(degree(builder, part)),
+            _ => {}
+        }
+    }
+    SpaceSpec { family, degree: spec, span: at }
+}
+
+fn degree(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> DegreeSpec {
+    let (mut relative, mut negative, mut number) = (false, false, 0);
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::kw_k => relative = true,
+            Rule::sign => negative = part.as_str() == "-",
+            Rule::integer => number = integer(builder, &part),
+            _ => {}
+        }
+    }
+    if relative {
+        let offset = i32::try_from(number).unwrap_or(i32::from(u16::MAX));
+        DegreeSpec::Relative(if negative { -offset } else { offset })
+    } else {
+        DegreeSpec::Fixed(number)
+    }
+}
+
+fn place(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> PlaceSpec {
+    let at = span(&pair);
+    let mut kind = PlaceKind::Nodes(None);
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::kw_cells => kind = PlaceKind::Cells,
+            Rule::kw_points => kind = PlaceKind::Points,
+            Rule::space => kind = PlaceKind::Nodes(Some(space(builder, part))),
+            _ => {}
+        }
+    }
+    PlaceSpec { kind, span: at }
+}
+
+fn where_(pair: Pair<'_, Rule>) -> Place {
+    let mut tags = Vec::new();
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::kw_all => return Place::All(span(&part)),
+            Rule::string => tags.push(text(&part)),
+            _ => {}
+        }
+    }
+    Place::Tags(tags)
+}
+
+fn named(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Named {
+    let at = span(&pair);
+    let mut name = Ident { name: String::new(), span: Span { end: at.start, ..at } };
+    let mut list = Vec::new();
+    for part in pair.into_inner() {
+        match part.as_rule() {
+            Rule::name => name = ident(&part),
+            Rule::arguments => list = arguments(builder, part),
+            _ => {}
+        }
+    }
+    Named { name, arguments: list, span: at }
+}
+
+fn arguments(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Vec<Argument> {
+    let mut list = Vec::new();
+    for argument in pair.into_inner().filter(|part| part.as_rule() == Rule::argument) {
+        let at = span(&argument);
+        let mut parts = parts(builder, argument);
+        let name = parts.names.pop();
+        let value = parts.exprs.pop().unwrap_or_else(|| builder.exprs.push(ExprKind::Error, at));
+        list.extend(name.map(|name| Argument { name, value }));
+    }
+    list
+}

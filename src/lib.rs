@@ -1,1 +1,3 @@
 //! The facade of weakform.
+
+pub mod render;

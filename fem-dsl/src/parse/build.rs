@@ -24,6 +24,7 @@ pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
     let mut file = File::default();
     match Grammar::parse(Rule::file, &text) {
         Ok(pairs) => {
+            builder.exprs.listen(&pairs);
             for pair in pairs.flat_map(Pair::into_inner) {
                 builder.file_item(pair, &mut file);
             }
@@ -35,7 +36,7 @@ pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
         ),
     }
     builder.stray_documentation();
-    let Expressions { arena, diagnostics } = builder.exprs;
+    let Expressions { arena, diagnostics, .. } = builder.exprs;
     file.exprs = arena;
     (file, diagnostics)
 }
@@ -230,7 +231,10 @@ impl Builder<'_> {
         }
         let diagnostic = expect::describe(self.text, &self.scan.tokens, at, &failure, place);
         self.report(diagnostic);
-        // A closing bracket too many, behind the error, is its consequence.
+        // A closing bracket too many, behind the error, is its consequence. It was blanked.
+        let rest = &self.text[at.end as usize..];
+        let blanks = rest.len() - rest.trim_start().len();
+        let at = at.to(Span::new(at.end as usize + blanks, at.end as usize + blanks));
         self.scan.diagnostics.retain(|diagnostic| {
             let dependent = diagnostic.code == Code::UnmatchedBracket && place == Place::File;
             let inside = diagnostic.primary().is_some_and(|label| at.contains(label.span));

@@ -141,8 +141,24 @@ pub(super) fn describe(
         Diagnostic::new(Code::UnexpectedToken, format!("expected {phrase}, found {found_name}"))
             .label(found_span, format!("expected {phrase}"));
     let misspelt = expected.suggest(found_text);
-    let usage = if expected.expression { None } else { usage(first, place) };
-    diagnostic.help_if(misspelt).help_if(usage)
+    let operator = expected.parts.contains(&"an operator");
+    let remedy = if expected.expression { None } else { usage(first, place) };
+    let remedy = remedy.or(match found {
+        Some(_) if operator && found_text == "=" => Some("equality is written `==`"),
+        Some(token)
+            if operator && expected.closer.is_some() && begins_operand(token, found_text) =>
+        {
+            Some("a product is written with `*`")
+        }
+        _ => None,
+    });
+    diagnostic.help_if(misspelt).help_if(remedy)
+}
+
+fn begins_operand(token: &Token, text: &str) -> bool {
+    let value = token.kind == TokenKind::Word
+        && words::reserved(text).is_none_or(|_| !words::KEYWORDS.contains(&text));
+    value || token.kind == TokenKind::Number || text == "("
 }
 
 /// A word where an item should begin.
@@ -211,6 +227,10 @@ impl Expected {
         for &rule in rules {
             expected.add(rule, place);
         }
+        // These begin an expression or go on with one.
+        if expected.expression {
+            expected.parts.retain(|part| !matches!(*part, "`(`" | "`[`"));
+        }
         // The ending comes first: it is what is missing most often.
         if let Some(closer) = expected.closer {
             expected.parts.retain(|part| *part != closer);
@@ -250,7 +270,10 @@ impl Expected {
             Rule::comma => ("`,`", &[]),
             Rule::colon => ("`:`", &[]),
             Rule::equals => ("`=`", &[]),
-            Rule::sign => ("`+` or `-`", &[]),
+            Rule::sign => {
+                self.parts.push("`+`");
+                ("`-`", &[])
+            }
             Rule::open_paren | Rule::arguments | Rule::parameters => ("`(`", &[]),
             Rule::open_bracket | Rule::component => ("`[`", &[]),
             Rule::open_brace => ("`{`", &[]),

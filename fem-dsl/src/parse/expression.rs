@@ -13,11 +13,20 @@ use crate::ast::{BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use pest::Token;
-use pest::iterators::Pair;
+use pest::iterators::{Pair, Pairs};
+
+/// The begin or end of a rule.
+#[derive(Clone, Copy)]
+struct Event {
+    rule: Rule,
+    begins: bool,
+    at: u32,
+}
 
 /// Expressions of a file under construction.
 #[derive(Default)]
 pub(super) struct Expressions {
+    events: Vec<Event>,
     pub(super) arena: IndexVec<ExprId, Expr>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -92,6 +101,23 @@ struct List {
 }
 
 impl Expressions {
+    /// Keeps the events of a file, once for all of its expressions.
+    pub(super) fn listen(&mut self, pairs: &Pairs<'_, Rule>) {
+        let event = |token| match token {
+            Token::Start { rule, pos } => (rule, true, pos.pos()),
+            Token::End { rule, pos } => (rule, false, pos.pos()),
+        };
+        let compact = |(rule, begins, at)| Event { rule, begins, at: Span::new(at, at).start };
+        self.events = pairs.clone().tokens().map(|token| compact(event(token))).collect();
+    }
+
+    /// The index of the event with which the expression at `start` begins; no two begin there.
+    fn first_event(&self, start: u32) -> usize {
+        let near = self.events.partition_point(|event| event.at < start);
+        let begins = |event: &Event| event.begins && event.rule == Rule::expr;
+        near + self.events[near..].iter().take_while(|event| !begins(event)).count()
+    }
+
     pub(super) fn push(&mut self, kind: ExprKind, span: Span) -> ExprId {
         self.arena.push(Expr { kind, span })
     }
@@ -102,32 +128,32 @@ impl Expressions {
         let text = pair.get_input();
         let mut frames: Vec<Frame> = Vec::new();
         let mut lists: Vec<List> = vec![List::default()];
-        let mut starts: Vec<usize> = Vec::new();
-        for token in pair.tokens() {
-            match token {
-                Token::Start { rule, pos } => {
-                    starts.push(pos.pos());
-                    match rule {
-                        Rule::expr => frames.push(Frame::default()),
-                        Rule::call_args => lists.push(List::default()),
-                        Rule::index | Rule::array | Rule::paren | Rule::if_expr => {
-                            self.flush(frames.last_mut());
-                            lists.push(List::default());
-                        }
-                        _ => {}
+        let mut starts: Vec<u32> = Vec::new();
+        for index in self.first_event(whole.start)..self.events.len() {
+            let Event { rule, begins, at } = self.events[index];
+            if begins {
+                starts.push(at);
+                match rule {
+                    Rule::expr => frames.push(Frame::default()),
+                    Rule::call_args => lists.push(List::default()),
+                    Rule::index | Rule::array | Rule::paren | Rule::if_expr => {
+                        self.flush(frames.last_mut());
+                        lists.push(List::default());
                     }
+                    _ => {}
                 }
-                Token::End { rule, pos } => {
-                    let start = starts.pop().unwrap_or_default();
-                    let span = Span::new(start, pos.pos());
-                    if rule == Rule::expr {
-                        if let (Some(frame), Some(list)) = (frames.pop(), lists.last_mut()) {
-                            list.items.push(self.finish(frame, span));
-                        }
-                    } else if let Some(frame) = frames.last_mut() {
-                        self.end(rule, span, &text[span.range()], frame, &mut lists);
-                    }
+                continue;
+            }
+            let span = Span { start: starts.pop().unwrap_or_default(), end: at };
+            if rule == Rule::expr {
+                if let (Some(frame), Some(list)) = (frames.pop(), lists.last_mut()) {
+                    list.items.push(self.finish(frame, span));
                 }
+                if frames.is_empty() {
+                    break;
+                }
+            } else if let Some(frame) = frames.last_mut() {
+                self.end(rule, span, &text[span.range()], frame, &mut lists);
             }
         }
         let result = lists.pop().and_then(|list| list.items.last().copied());

@@ -170,7 +170,7 @@ impl Scanner<'_> {
         let end = self.run_of(self.at, |byte| byte != b'\n');
         let line = &self.text[self.at..end];
         if line.starts_with("///") && !line.starts_with("////") {
-            self.document(&line[3..].to_owned(), end);
+            self.document(&line[3..], end);
         }
         self.blank_to(end);
     }
@@ -189,7 +189,7 @@ impl Scanner<'_> {
         if depth > 0 {
             let span = Span::new(self.at, self.at + 2);
             let missing =
-                if depth == 1 { "`*/`".to_owned() } else { format!("`*/`, {depth} times") };
+                if depth == 1 { "`*/`".to_owned() } else { format!("`*/` {depth} times") };
             self.keep(
                 Diagnostic::new(Code::UnclosedComment, "this comment does not end")
                     .label(span, "begins here")
@@ -203,8 +203,8 @@ impl Scanner<'_> {
             let documents =
                 comment.len() > 4 && comment.starts_with("/**") && bytes[self.at + 3] != b'*';
             if documents {
-                let lines = comment[3..comment.len() - 2].to_owned();
-                self.document(&lines, end);
+                let lines = &comment[3..comment.len() - 2];
+                self.document(lines, end);
             }
         }
         self.blank_to(end);
@@ -292,6 +292,8 @@ impl Scanner<'_> {
                 "no digit behind the point",
                 format!("write `{number}0`, or `{}`", &number[..good - self.at]),
             )
+        } else if tail.starts_with('.') {
+            ("more than one point", format!("write `{}`", &number[..good - self.at]))
         } else if number.starts_with("0x") || number.starts_with("0b") || number.starts_with("0o") {
             ("only decimal numbers", "write the number in decimal digits".to_owned())
         } else if tail.starts_with('_') {

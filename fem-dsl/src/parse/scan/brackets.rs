@@ -30,7 +30,8 @@ pub(super) struct Brackets {
     /// `else if` of all levels, the outermost (outside any bracket) left out.
     chains: usize,
     too_deep: Option<usize>,
-    chain_reported: bool,
+    /// One report until the depth has gone well back.
+    depth_reported: bool,
     previous: [Option<Token>; 2],
     blanks: Vec<Range<usize>>,
     replacements: Vec<(usize, u8)>,
@@ -127,6 +128,9 @@ impl Brackets {
     }
 
     fn report_depth(&mut self, span: Span) {
+        if std::mem::replace(&mut self.depth_reported, true) {
+            return;
+        }
         let message = format!("brackets and `else if` nest more than {MAX_DEPTH} deep");
         self.keep(
             Diagnostic::new(Code::NestedTooDeeply, message)
@@ -140,6 +144,7 @@ impl Brackets {
         let open = self.open.pop()?;
         self.counts[kind(open.byte)] -= 1;
         self.chains -= open.chain;
+        self.depth_reported &= self.depth() > MAX_DEPTH / 2;
         if self.too_deep == Some(self.open.len() + 1) {
             self.too_deep = None;
             self.blanks.push(open.span.start as usize..end);
@@ -217,8 +222,7 @@ impl Brackets {
             open.chain += 1;
             self.chains += 1;
         }
-        if self.depth() > MAX_DEPTH && self.too_deep.is_none() && !self.chain_reported {
-            self.chain_reported = true;
+        if self.depth() > MAX_DEPTH {
             self.report_depth(span);
         }
     }

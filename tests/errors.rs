@@ -1,0 +1,85 @@
+//! Each file of `tests/errors/` has the errors that its first lines list: code, line and column,
+//! message, labels, notes and help. `WF_UPDATE=1 cargo test --test errors` writes the lists anew.
+
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::source::Source;
+use std::fmt::Write;
+use std::path::Path;
+
+const MARK: &str = "//~";
+
+/// The diagnostics as the lines that a file lists.
+fn list(source: &Source, diagnostics: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for diagnostic in diagnostics {
+        let place = diagnostic.primary().map_or_else(String::new, |label| {
+            let (line, column) = source.line_column(label.span.start);
+            format!(" {line}:{column} `{}`", source.slice(label.span).replace('\n', "⏎"))
+        });
+        writeln!(text, "{MARK} {}{place} {}", diagnostic.code, diagnostic.message).unwrap();
+        for label in &diagnostic.labels {
+            let (line, column) = source.line_column(label.span.start);
+            let place = if label.primary { String::new() } else { format!(" {line}:{column}") };
+            writeln!(text, "{MARK}   label{place}: {}", label.text).unwrap();
+        }
+        for note in &diagnostic.notes {
+            writeln!(text, "{MARK}   note: {note}").unwrap();
+        }
+        for help in &diagnostic.help {
+            writeln!(text, "{MARK}   help: {help}").unwrap();
+        }
+    }
+    text
+}
+
+fn check(path: &Path) -> Result<(), String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let expected: String = text
+        .lines()
+        .take_while(|line| line.starts_with(MARK))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    // The lists' own lines are not counted, so that they can grow.
+    let source = Source::new(name.clone(), &text[expected.len()..]);
+    let found = list(&source, &diagnostics(&source));
+    if found == expected && !found.is_empty() {
+        return Ok(());
+    }
+    if std::env::var_os("WF_UPDATE").is_some() {
+        std::fs::write(path, format!("{found}{}", source.text())).map_err(|e| e.to_string())?;
+    }
+    Err(format!("{name}: expected\n{expected}found\n{found}"))
+}
+
+fn diagnostics(source: &Source) -> Vec<Diagnostic> {
+    fem_dsl::parse::parse(source).1
+}
+
+#[test]
+fn each_file_has_the_errors_it_lists() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .expect("tests/errors should be readable")
+        .map(|entry| entry.expect("an entry should be readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wf"))
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 30, "only {} files", paths.len());
+    let wrong: Vec<_> = paths.iter().filter_map(|path| check(path).err()).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_crash() {
+    for (open, close) in [("(", ")"), ("[", "]"), ("if x[0] < 1 {", "} else { 0 }")] {
+        let (opens, closes) = (open.repeat(10_000), close.repeat(10_000));
+        let source = Source::new("deep.wf", format!("form a {{ let b = {opens}1{closes}; }}"));
+        let codes: Vec<_> = diagnostics(&source).iter().map(|d| d.code.id()).collect();
+        assert_eq!(codes, ["E0107"]);
+    }
+    let chain = "if x[0] < 1 { 1 } else ".repeat(10_000);
+    let source = Source::new("chain.wf", format!("form a {{ let b = {chain} {{ 0 }}; }}"));
+    let codes: Vec<_> = diagnostics(&source).iter().map(|d| d.code.id()).collect();
+    assert_eq!(codes, ["E0107"]);
+}

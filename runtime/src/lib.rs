@@ -1,8 +1,12 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
 
+pub mod batch;
+pub mod constraint;
 pub mod device;
 pub mod jit;
 pub mod mesh;
+pub mod partition;
 pub mod reference;
 pub mod solve;
+pub mod space;
 pub mod vector;

@@ -1,0 +1,172 @@
+//! Batches: W cells that a SIMD kernel treats at once, and the tables that the kernel reads.
+//!
+//! From a [`Partition`], a choice of cells and W to [`Batches`]: chunk by chunk in execution order
+//! the chosen cells in groups of W, the last group of a chunk padded by repeating its last cell.
+//! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
+//! own ([`Batches::split`]), because they are addressed unknown by unknown.
+
+use crate::constraint::Constraints;
+use crate::partition::Partition;
+use crate::space::Space;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Marks a constrained unknown in [`Batches::dofs`].
+pub const CONSTRAINED: u32 = u32::MAX;
+
+/// Cells in groups of W.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batches {
+    lanes: usize,
+    cells: Vec<u32>,
+    active: Vec<u32>,
+    chunks: Vec<Range<usize>>,
+}
+
+impl Batches {
+    /// Groups the cells that `keep` chooses in batches of `lanes` cells.
+    pub fn new(partition: &Partition, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
+        assert!(lanes > 0, "a batch has at least one cell");
+        let mut batches = Self {
+            lanes,
+            cells: Vec::new(),
+            active: Vec::new(),
+            chunks: Vec::with_capacity(partition.chunks().len()),
+        };
+        for chunk in partition.chunks() {
+            let start = batches.active.len();
+            let mut count = 0;
+            for cell in chunk.cells.clone().filter(|&cell| keep(cell)) {
+                batches.cells.push(cell as u32);
+                count += 1;
+            }
+            while count > 0 {
+                let active = count.min(lanes);
+                batches.active.push(active as u32);
+                count -= active;
+                if let (true, Some(&last)) = (active < lanes, batches.cells.last()) {
+                    batches.cells.extend(std::iter::repeat_n(last, lanes - active));
+                }
+            }
+            batches.chunks.push(start..batches.active.len());
+        }
+        batches
+    }
+
+    /// The batches of cells without and with constrained unknowns. Each space goes with its
+    /// constraints.
+    pub fn split(
+        partition: &Partition,
+        lanes: usize,
+        fields: &[(&Space, &Constraints)],
+    ) -> (Self, Self) {
+        let constrained = constrained_cells(partition, fields);
+        (
+            Self::new(partition, lanes, |cell| !constrained[cell]),
+            Self::new(partition, lanes, |cell| constrained[cell]),
+        )
+    }
+
+    /// Cells a batch, W.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// The number of batches.
+    pub fn len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Whether there are no batches.
+    pub fn is_empty(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// The cell of each lane, `[batch][lane]`.
+    pub fn cells(&self) -> &[u32] {
+        &self.cells
+    }
+
+    /// How many lanes of each batch are cells of their own.
+    pub fn active(&self) -> &[u32] {
+        &self.active
+    }
+
+    /// The batches of a chunk.
+    pub fn of_chunk(&self, chunk: usize) -> Range<usize> {
+        self.chunks[chunk].clone()
+    }
+
+    /// A table `[batch][entry][lane]` with `entries` entries a cell, which `row` writes.
+    pub fn table<T: Copy + Default + Send + Sync>(
+        &self,
+        entries: usize,
+        row: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Vec<T> {
+        let lanes = self.lanes;
+        let mut table = vec![T::default(); self.len() * entries * lanes];
+        if table.is_empty() {
+            return table;
+        }
+        table
+            .par_chunks_mut(entries * lanes)
+            .zip(self.cells.par_chunks(lanes))
+            .with_min_len(64)
+            .for_each_init(
+                || vec![T::default(); entries],
+                |buffer, (batch, cells)| {
+                    for (lane, &cell) in cells.iter().enumerate() {
+                        row(cell as usize, buffer);
+                        for (entry, &value) in buffer.iter().enumerate() {
+                            batch[entry * lanes + lane] = value;
+                        }
+                    }
+                },
+            );
+        table
+    }
+
+    /// The nodes of each cell, `[batch][node][lane]`.
+    pub fn nodes(&self, space: &Space) -> Vec<u32> {
+        self.table(space.nodes_per_cell(), |cell, row| row.copy_from_slice(space.cell_nodes(cell)))
+    }
+
+    /// The first unknown of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
+    pub fn runs(&self, space: &Space) -> Option<Vec<u32>> {
+        let runs = space.runs()?;
+        let entities = 3usize.pow(space.element().cell().dim() as u32);
+        let components = space.components() as u32;
+        Some(self.table(entities, |cell, row| {
+            let starts = &runs[cell * entities..(cell + 1) * entities];
+            for (entry, &start) in row.iter_mut().zip(starts) {
+                *entry = start * components;
+            }
+        }))
+    }
+
+    /// The unknowns of each cell, `[batch][node · components + component][lane]`, where constrained
+    /// ones are [`CONSTRAINED`].
+    pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Vec<u32> {
+        let components = space.components();
+        self.table(space.nodes_per_cell() * components, |cell, row| {
+            for (row, &node) in row.chunks_mut(components).zip(space.cell_nodes(cell)) {
+                for (component, entry) in row.iter_mut().enumerate() {
+                    let dof = node as usize * components + component;
+                    *entry =
+                        if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 };
+                }
+            }
+        })
+    }
+}
+
+/// For each cell whether it has a constrained unknown.
+fn constrained_cells(partition: &Partition, fields: &[(&Space, &Constraints)]) -> Vec<bool> {
+    let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.len()).sum();
+    let touched = |cell: usize| {
+        fields.iter().any(|(space, constraints)| {
+            !constraints.is_empty() && constraints.touch(space.cell_nodes(cell))
+        })
+    };
+    (0..n_cells).into_par_iter().with_min_len(1024).map(touched).collect()
+}

@@ -1,0 +1,151 @@
+//! Essential conditions: which unknowns of a space are given, and their values.
+//!
+//! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
+//! write nothing; the driver adds the identity to its row ([`Constraints::identity`]). Where two
+//! conditions meet in an unknown, the later one holds.
+
+use crate::space::Space;
+use crate::vector::{Real, Vector};
+
+/// Marks an unknown that no condition fixes in the table from unknowns to conditions.
+const FREE: u32 = u32::MAX;
+
+/// The constrained unknowns of a space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constraints {
+    components: usize,
+    /// For each unknown its place in `dofs`, or [`FREE`].
+    place: Vec<u32>,
+    /// Constrained unknowns, in the order in which they were first constrained.
+    dofs: Vec<u32>,
+    values: Vec<f64>,
+}
+
+/// A condition with a value that is no number.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the value of an essential condition is {value} in component {component} at \
+     ({}, {}, {})", .point[0], .point[1], .point[2]
+)]
+pub struct NotFinite {
+    /// The value.
+    pub value: f64,
+    /// The field's component.
+    pub component: usize,
+    /// Where.
+    pub point: [f64; 3],
+}
+
+impl Constraints {
+    /// No conditions.
+    pub fn none(space: &Space) -> Self {
+        Self {
+            components: space.components(),
+            place: vec![FREE; space.n_dofs()],
+            dofs: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Fixes all components, or one, at some nodes: `value` writes the field's components, or the
+    /// one, at a node's point. `points` are the points of all nodes of the space.
+    pub fn fix(
+        &mut self,
+        nodes: &[u32],
+        component: Option<usize>,
+        points: &[[f64; 3]],
+        mut value: impl FnMut(&[f64; 3], &mut [f64]),
+    ) -> Result<(), NotFinite> {
+        let range = match component {
+            Some(one) => one..one + 1,
+            None => 0..self.components,
+        };
+        let mut values = vec![0.0; range.len()];
+        for &node in nodes {
+            let point = points[node as usize];
+            value(&point, &mut values);
+            for (component, &value) in range.clone().zip(&values) {
+                if !value.is_finite() {
+                    return Err(NotFinite { value, component, point });
+                }
+                self.set(node as usize * self.components + component, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fixes one unknown.
+    fn set(&mut self, dof: usize, value: f64) {
+        match self.place[dof] {
+            FREE => {
+                self.place[dof] = self.dofs.len() as u32;
+                self.dofs.push(dof as u32);
+                self.values.push(value);
+            }
+            place => self.values[place as usize] = value,
+        }
+    }
+
+    /// How many unknowns are constrained.
+    pub fn len(&self) -> usize {
+        self.dofs.len()
+    }
+
+    /// Whether no unknown is constrained.
+    pub fn is_empty(&self) -> bool {
+        self.dofs.is_empty()
+    }
+
+    /// How many unknowns are free.
+    pub fn n_free(&self) -> usize {
+        self.place.len() - self.dofs.len()
+    }
+
+    /// Whether an unknown is constrained.
+    pub fn is_constrained(&self, dof: usize) -> bool {
+        self.place[dof] != FREE
+    }
+
+    /// The constrained unknowns with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.dofs.iter().map(|&dof| dof as usize).zip(self.values.iter().copied())
+    }
+
+    /// Whether any unknown of some nodes is constrained.
+    pub fn touch(&self, nodes: &[u32]) -> bool {
+        nodes.iter().any(|&node| {
+            let start = node as usize * self.components;
+            self.place[start..start + self.components].iter().any(|&place| place != FREE)
+        })
+    }
+
+    /// u_i = value_i for constrained unknowns.
+    pub fn apply(&self, u: &mut Vector) {
+        for (dof, value) in self.iter() {
+            u.set_entry(dof, value);
+        }
+    }
+
+    /// y_i = `value` for constrained unknowns.
+    pub fn fill(&self, y: &mut Vector, value: f64) {
+        for &dof in &self.dofs {
+            y.set_entry(dof as usize, value);
+        }
+    }
+
+    /// y_i = x_i for constrained unknowns: their rows of an operator.
+    pub fn identity(&self, x: &Vector, y: &mut Vector) {
+        if let (Some(x), Some(y)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
+            return self.copy(x, y);
+        }
+        if let (Some(x), Some(y)) = (x.entries::<f32>(), y.entries_mut::<f32>()) {
+            self.copy(x, y);
+        }
+    }
+
+    fn copy<T: Real>(&self, x: &[T], y: &mut [T]) {
+        for &dof in &self.dofs {
+            y[dof as usize] = x[dof as usize];
+        }
+    }
+}

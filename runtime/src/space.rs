@@ -1,0 +1,304 @@
+//! Spaces: the numbering of a field's unknowns.
+//!
+//! From a mesh, its [`Partition`] and an element to the maps from cells to unknowns. A field's
+//! vector is node-major with its components interleaved: component c of node i is unknown
+//! `i · components + c`.
+//!
+//! Nodes are numbered by first touch in execution order: chunks colour by colour, in a chunk cell by
+//! cell, in a cell entity by entity (vertices, edges, faces, the interior, each kind in the order of
+//! [`Cell::entities`](kernels_gen::element::Cell::entities)). The nodes of an entity follow one
+//! another, lexicographic in the entity's own frame, the one that its first cell in the mesh gives
+//! it. So the nodes that a chunk touches first are one range ([`Space::new_nodes`]), and a cell that
+//! sees all its entities in their own frames is described by one start for each of them
+//! ([`Space::runs`]).
+
+mod layout;
+mod points;
+#[cfg(test)]
+mod tests;
+
+use crate::mesh::{Facet, Mesh};
+use crate::partition::Partition;
+use kernels_gen::element::Lagrange;
+use layout::Layout;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Why a space cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpaceError {
+    /// More unknowns than a 32-bit index can number.
+    #[error(
+        "degree {degree} on {cells} cells gives {unknowns} unknowns, more than the {} that \
+         32-bit indices can number; take a coarser mesh or a lower degree", u32::MAX - 1
+    )]
+    TooLarge {
+        /// The degree.
+        degree: usize,
+        /// Cells of the mesh.
+        cells: usize,
+        /// Unknowns.
+        unknowns: usize,
+    },
+    /// The element belongs to another kind of cell.
+    #[error("an element on {element} cells does not fit a mesh of {mesh} cells")]
+    Cell {
+        /// The element's cell.
+        element: kernels_gen::element::Cell,
+        /// The mesh's cell.
+        mesh: kernels_gen::element::Cell,
+    },
+}
+
+/// A field's unknowns on a mesh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Space {
+    element: Lagrange,
+    components: usize,
+    nodes_per_cell: usize,
+    n_nodes: usize,
+    /// `[cell][local node]`.
+    nodes: Vec<u32>,
+    /// `[cell][entity]`, where every cell sees its entities in their own frames.
+    runs: Option<Vec<u32>>,
+    /// The nodes that each chunk touches first, in execution order.
+    new_nodes: Vec<Range<usize>>,
+    /// The local nodes on each facet of the cell, ascending.
+    facet_nodes: Vec<Vec<u32>>,
+}
+
+impl Space {
+    /// Numbers the unknowns of a field with `components` components.
+    pub fn new(
+        mesh: &Mesh,
+        partition: &Partition,
+        element: Lagrange,
+        components: usize,
+    ) -> Result<Self, SpaceError> {
+        if element.cell() != mesh.cell() {
+            return Err(SpaceError::Cell { element: element.cell(), mesh: mesh.cell() });
+        }
+        let layout = Layout::new(element);
+        let n_nodes = count_nodes(mesh, &layout);
+        let unknowns = n_nodes.saturating_mul(components);
+        if unknowns >= u32::MAX as usize {
+            let (degree, cells) = (element.degree(), mesh.n_cells());
+            return Err(SpaceError::TooLarge { degree, cells, unknowns });
+        }
+        let starts = Starts::new(mesh, partition, &layout, n_nodes);
+        let runs = (layout.lexicographic_entities().is_some() && mesh.topology().is_oriented())
+            .then(|| starts.runs(mesh, &layout));
+        Ok(Self {
+            element,
+            components,
+            nodes_per_cell: layout.nodes_per_cell(),
+            n_nodes,
+            nodes: starts.nodes(mesh, &layout),
+            runs,
+            new_nodes: starts.new_nodes,
+            facet_nodes: layout.facet_nodes(mesh.cell()),
+        })
+    }
+
+    /// The number of nodes that a space of this element has on a mesh.
+    pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
+        count_nodes(mesh, &Layout::new(element))
+    }
+
+    /// The element.
+    pub fn element(&self) -> Lagrange {
+        self.element
+    }
+
+    /// Components of the field.
+    pub fn components(&self) -> usize {
+        self.components
+    }
+
+    /// The number of nodes.
+    pub fn n_nodes(&self) -> usize {
+        self.n_nodes
+    }
+
+    /// The number of unknowns: nodes times components.
+    pub fn n_dofs(&self) -> usize {
+        self.n_nodes * self.components
+    }
+
+    /// Nodes of a cell.
+    pub fn nodes_per_cell(&self) -> usize {
+        self.nodes_per_cell
+    }
+
+    /// The nodes of a cell in the element's order.
+    pub fn cell_nodes(&self, cell: usize) -> &[u32] {
+        &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
+    }
+
+    /// The nodes of all cells, `[cell][local node]`.
+    pub fn nodes(&self) -> &[u32] {
+        &self.nodes
+    }
+
+    /// The first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of
+    /// them, lexicographic, number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones
+    /// and 2 the last. Entities without nodes (degree 1) have the start 0. `None` where some cell
+    /// sees an entity in another frame than the entity's own, and on simplices.
+    pub fn runs(&self) -> Option<&[u32]> {
+        self.runs.as_deref()
+    }
+
+    /// The nodes that a chunk touches first. In execution order these ranges follow one another.
+    pub fn new_nodes(&self, chunk: usize) -> Range<usize> {
+        self.new_nodes[chunk].clone()
+    }
+
+    /// The unknowns that a chunk touches first.
+    pub fn new_dofs(&self, chunk: usize) -> Range<usize> {
+        let nodes = self.new_nodes(chunk);
+        nodes.start * self.components..nodes.end * self.components
+    }
+
+    /// The nodes on some facets, ascending, each once.
+    pub fn nodes_on(&self, facets: &[Facet]) -> Vec<u32> {
+        let mut nodes: Vec<u32> = facets
+            .iter()
+            .flat_map(|facet| {
+                let cell = self.cell_nodes(facet.cell as usize);
+                self.facet_nodes[facet.local as usize].iter().map(|&local| cell[local as usize])
+            })
+            .collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+}
+
+/// Nodes of all entities.
+fn count_nodes(mesh: &Mesh, layout: &Layout) -> usize {
+    let topology = mesh.topology();
+    let dim = mesh.dim();
+    let mut count = layout.nodes_of(0) * mesh.n_vertices()
+        + layout.nodes_of(1) * topology.edges().len()
+        + layout.nodes_of(dim) * mesh.n_cells();
+    if dim == 3 {
+        count += layout.nodes_of(2) * topology.faces().len();
+    }
+    count
+}
+
+/// The first node of every entity of the mesh.
+struct Starts {
+    vertices: Vec<u32>,
+    edges: Vec<u32>,
+    faces: Vec<u32>,
+    cells: Vec<u32>,
+    new_nodes: Vec<Range<usize>>,
+}
+
+impl Starts {
+    /// Numbers by first touch.
+    fn new(mesh: &Mesh, partition: &Partition, layout: &Layout, n_nodes: usize) -> Self {
+        let topology = mesh.topology();
+        let dim = mesh.dim();
+        let unset = |n: usize, d: usize| vec![u32::MAX; if layout.nodes_of(d) > 0 { n } else { 0 }];
+        let mut starts = Self {
+            vertices: unset(mesh.n_vertices(), 0),
+            edges: unset(topology.edges().len(), 1),
+            faces: unset(if dim == 3 { topology.faces().len() } else { 0 }, 2),
+            cells: unset(mesh.n_cells(), dim),
+            new_nodes: Vec::with_capacity(partition.chunks().len()),
+        };
+        let mut next = 0;
+        let visit = |entities: &mut [u32], of_cell: &[u32], count: usize, next: &mut u32| {
+            for &entity in of_cell {
+                let start = &mut entities[entity as usize];
+                if *start == u32::MAX {
+                    *start = *next;
+                    *next += count as u32;
+                }
+            }
+        };
+        for chunk in partition.chunks() {
+            let begin = next as usize;
+            for cell in chunk.cells.clone() {
+                if layout.nodes_of(0) > 0 {
+                    let of_cell = mesh.vertices(cell);
+                    visit(&mut starts.vertices, of_cell, layout.nodes_of(0), &mut next);
+                }
+                if layout.nodes_of(1) > 0 {
+                    let of_cell = topology.edges().of_cell(cell);
+                    visit(&mut starts.edges, of_cell, layout.nodes_of(1), &mut next);
+                }
+                if dim == 3 && layout.nodes_of(2) > 0 {
+                    let of_cell = topology.faces().of_cell(cell);
+                    visit(&mut starts.faces, of_cell, layout.nodes_of(2), &mut next);
+                }
+                if layout.nodes_of(dim) > 0 {
+                    starts.cells[cell] = next;
+                    next += layout.nodes_of(dim) as u32;
+                }
+            }
+            starts.new_nodes.push(begin..next as usize);
+        }
+        debug_assert_eq!(next as usize, n_nodes, "every entity should belong to a cell");
+        starts
+    }
+
+    /// The start of a cell's local entity.
+    fn of(&self, mesh: &Mesh, cell: usize, dim: usize, local: usize) -> u32 {
+        let topology = mesh.topology();
+        if dim == mesh.dim() {
+            return self.cells[cell];
+        }
+        match dim {
+            0 => self.vertices[mesh.vertices(cell)[local] as usize],
+            1 => self.edges[topology.edges().of_cell(cell)[local] as usize],
+            _ => self.faces[topology.faces().of_cell(cell)[local] as usize],
+        }
+    }
+
+    /// The nodes of all cells.
+    fn nodes(&self, mesh: &Mesh, layout: &Layout) -> Vec<u32> {
+        let n = layout.nodes_per_cell();
+        let mut nodes = vec![0u32; mesh.n_cells() * n];
+        nodes.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, nodes)| {
+            for entity in layout.entities() {
+                let start = self.of(mesh, cell, entity.dim, entity.local);
+                let orientation = orientation(mesh, cell, entity.dim, entity.local);
+                let order = layout.permutation(entity.dim, orientation);
+                for (&local, &own) in entity.nodes.iter().zip(order) {
+                    nodes[local as usize] = start + own;
+                }
+            }
+        });
+        nodes
+    }
+
+    /// The starts of all entities of all cells, lexicographic.
+    fn runs(&self, mesh: &Mesh, layout: &Layout) -> Vec<u32> {
+        let Some(entities) = layout.lexicographic_entities() else { return Vec::new() };
+        let n = entities.len();
+        let mut runs = vec![0u32; mesh.n_cells() * n];
+        runs.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, runs)| {
+            for (run, &(dim, local)) in runs.iter_mut().zip(entities) {
+                if layout.nodes_of(dim) > 0 {
+                    *run = self.of(mesh, cell, dim, local);
+                }
+            }
+        });
+        runs
+    }
+}
+
+/// How a cell sees an entity, relative to the entity's own frame.
+fn orientation(mesh: &Mesh, cell: usize, dim: usize, local: usize) -> u8 {
+    let topology = mesh.topology();
+    if dim == mesh.dim() || dim == 0 || topology.is_oriented() {
+        return 0;
+    }
+    match dim {
+        1 => u8::from(topology.edge_reversed(cell, local)),
+        _ => topology.face_orientation(cell, local),
+    }
+}

@@ -1,0 +1,71 @@
+//! Nodal points and nodal interpolation: from a space to the physical places of its nodes, through
+//! the mesh's isoparametric map x(ξ) = Σ_i φ_i(ξ) x_i, and from a function to nodal values.
+
+use super::Space;
+use crate::mesh::Mesh;
+use crate::partition::Partition;
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+use rayon::prelude::*;
+
+impl Space {
+    /// The physical coordinates of every node.
+    pub fn points(
+        &self,
+        mesh: &Mesh,
+        partition: &Partition,
+    ) -> Result<Vec<[f64; 3]>, ElementError> {
+        let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
+        let table = tabulate(geometry, &self.element.points());
+        let mut points = vec![[0.0; 3]; self.n_nodes()];
+        // The nodes that each chunk touches first are its own to write.
+        let mut rest = points.as_mut_slice();
+        let mut own = Vec::with_capacity(partition.chunks().len());
+        for (chunk, cells) in partition.chunks().iter().enumerate() {
+            let nodes = self.new_nodes(chunk);
+            let (head, tail) = rest.split_at_mut(nodes.len());
+            own.push((nodes.start, head, cells.cells.clone()));
+            rest = tail;
+        }
+        own.into_par_iter().for_each(|(start, points, cells)| {
+            for cell in cells.rev() {
+                for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
+                    let place = (node as usize).wrapping_sub(start);
+                    if place < points.len() {
+                        let values = &table.values[local * geometry.count()..][..geometry.count()];
+                        points[place] = map(mesh, cell, values);
+                    }
+                }
+            }
+        });
+        Ok(points)
+    }
+
+    /// Nodal values of a function, node-major with interleaved components: `f` writes its
+    /// components at a point.
+    pub fn interpolate(
+        &self,
+        points: &[[f64; 3]],
+        f: impl Fn(&[f64; 3], &mut [f64]) + Sync,
+    ) -> Vec<f64> {
+        assert_eq!(points.len(), self.n_nodes(), "one point for each node of the space");
+        let mut values = vec![0.0; self.n_dofs()];
+        values
+            .par_chunks_mut(self.components())
+            .zip(points)
+            .with_min_len(1024)
+            .for_each(|(values, point)| f(point, values));
+        values
+    }
+}
+
+/// Σ_i values_i x_i over the geometry nodes of a cell.
+fn map(mesh: &Mesh, cell: usize, values: &[f64]) -> [f64; 3] {
+    let mut x = [0.0; 3];
+    for (&node, &value) in mesh.cell_nodes(cell).iter().zip(values) {
+        let point = &mesh.points()[node as usize];
+        for axis in 0..3 {
+            x[axis] += value * point[axis];
+        }
+    }
+    x
+}

@@ -6,6 +6,7 @@
 //! own ([`Batches::split`]), because they are addressed unknown by unknown.
 
 use crate::constraint::Constraints;
+use crate::device::cpu::{Buffer, Plain};
 use crate::partition::Partition;
 use crate::space::Space;
 use rayon::prelude::*;
@@ -98,13 +99,13 @@ impl Batches {
     }
 
     /// A table `[batch][entry][lane]` with `entries` entries a cell, which `row` writes.
-    pub fn table<T: Copy + Default + Send + Sync>(
+    pub fn table<T: Plain>(
         &self,
         entries: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
-    ) -> Vec<T> {
+    ) -> Buffer<T> {
         let lanes = self.lanes;
-        let mut table = vec![T::default(); self.len() * entries * lanes];
+        let mut table = Buffer::zeroed(self.len() * entries * lanes);
         if table.is_empty() {
             return table;
         }
@@ -127,12 +128,12 @@ impl Batches {
     }
 
     /// The nodes of each cell, `[batch][node][lane]`.
-    pub fn nodes(&self, space: &Space) -> Vec<u32> {
+    pub fn nodes(&self, space: &Space) -> Buffer<u32> {
         self.table(space.nodes_per_cell(), |cell, row| row.copy_from_slice(space.cell_nodes(cell)))
     }
 
     /// The first unknown of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
-    pub fn runs(&self, space: &Space) -> Option<Vec<u32>> {
+    pub fn runs(&self, space: &Space) -> Option<Buffer<u32>> {
         let runs = space.runs()?;
         let entities = 3usize.pow(space.element().cell().dim() as u32);
         let components = space.components() as u32;
@@ -146,7 +147,7 @@ impl Batches {
 
     /// The unknowns of each cell, `[batch][node · components + component][lane]`, where constrained
     /// ones are [`CONSTRAINED`].
-    pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Vec<u32> {
+    pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Buffer<u32> {
         let components = space.components();
         self.table(space.nodes_per_cell() * components, |cell, row| {
             for (row, &node) in row.chunks_mut(components).zip(space.cell_nodes(cell)) {

@@ -3,8 +3,11 @@
 pub mod batch;
 pub mod constraint;
 pub mod device;
+pub mod discretisation;
+pub mod geometry;
 pub mod jit;
 pub mod mesh;
+pub mod operator;
 pub mod partition;
 pub mod reference;
 pub mod solve;

@@ -14,6 +14,7 @@ mod blas;
 
 pub use kernels_gen::abi::Precision;
 
+use crate::device::cpu::{Buffer, Plain};
 use std::fmt;
 
 /// Entries that may be read behind the end of a vector.
@@ -27,26 +28,22 @@ pub fn epsilon(precision: Precision) -> f64 {
     }
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f64 {}
-    impl Sealed for f32 {}
+/// The name of the type of entries: `f64` or `f32`.
+pub fn name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F64 => "f64",
+        Precision::F32 => "f32",
+    }
 }
 
 /// A type of entries: `f64` or `f32`.
 pub trait Real:
-    sealed::Sealed
-    + Copy
-    + Default
-    + Send
-    + Sync
-    + fmt::Debug
+    Plain
     + PartialEq
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
     + std::ops::Mul<Output = Self>
     + Into<f64>
-    + 'static
 {
     /// The precision that the type stands for.
     const PRECISION: Precision;
@@ -112,8 +109,8 @@ impl Real for f32 {
 /// The entries and the padding behind them.
 #[derive(Clone)]
 enum Data {
-    Double(Vec<f64>),
-    Single(Vec<f32>),
+    Double(Buffer<f64>),
+    Single(Buffer<f32>),
 }
 
 /// A vector of unknowns.
@@ -148,8 +145,8 @@ impl Vector {
     /// A vector of `len` zeros.
     pub fn zeros(len: usize, precision: Precision) -> Self {
         let data = match precision {
-            Precision::F64 => Data::Double(vec![0.0; len + PADDING]),
-            Precision::F32 => Data::Single(vec![0.0; len + PADDING]),
+            Precision::F64 => Data::Double(Buffer::zeroed(len + PADDING)),
+            Precision::F32 => Data::Single(Buffer::zeroed(len + PADDING)),
         };
         Self { data, len }
     }

@@ -7,6 +7,7 @@ mod buffer;
 mod library;
 mod machine;
 mod module;
+mod shared;
 
 pub use buffer::{Buffer, PADDING, Plain};
 pub use library::{Entry, Library, LoadError};
@@ -14,3 +15,4 @@ pub use library::{Entry, Library, LoadError};
 pub use machine::effective_user;
 pub use machine::{Machine, Simd, dynamic_library_loads};
 pub use module::{Argument, Kernel, Launch, LaunchError, Module};
+pub use shared::Shared;

@@ -2,6 +2,7 @@
 //! the mesh's isoparametric map x(ξ) = Σ_i φ_i(ξ) x_i, and from a function to nodal values.
 
 use super::Space;
+use crate::geometry::place_of;
 use crate::mesh::Mesh;
 use crate::partition::Partition;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
@@ -32,7 +33,7 @@ impl Space {
                     let place = (node as usize).wrapping_sub(start);
                     if place < points.len() {
                         let values = &table.values[local * geometry.count()..][..geometry.count()];
-                        points[place] = map(mesh, cell, values);
+                        points[place] = place_of(mesh, cell, values);
                     }
                 }
             }
@@ -56,16 +57,4 @@ impl Space {
             .for_each(|(values, point)| f(point, values));
         values
     }
-}
-
-/// Σ_i values_i x_i over the geometry nodes of a cell.
-fn map(mesh: &Mesh, cell: usize, values: &[f64]) -> [f64; 3] {
-    let mut x = [0.0; 3];
-    for (&node, &value) in mesh.cell_nodes(cell).iter().zip(values) {
-        let point = &mesh.points()[node as usize];
-        for axis in 0..3 {
-            x[axis] += value * point[axis];
-        }
-    }
-    x
 }

@@ -1,0 +1,74 @@
+//! What a form is discretised on: a mesh, its chunks, the spaces of the fields with their essential
+//! conditions, and auxiliary data.
+
+use crate::constraint::Constraints;
+use crate::mesh::Mesh;
+use crate::partition::Partition;
+use crate::space::{Space, SpaceError};
+use kernels_gen::element::Lagrange;
+
+/// An unknown field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// Its unknowns.
+    pub space: Space,
+    /// Its essential conditions.
+    pub constraints: Constraints,
+}
+
+/// Auxiliary data of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AuxValues {
+    /// At the nodes of a space, node-major.
+    Nodes(Space, Vec<f64>),
+    /// One value a cell, `[cell][component]`.
+    Cells(Vec<f64>),
+    /// One value a quadrature point, `[cell][point][component]`.
+    Points(Vec<f64>),
+}
+
+/// A mesh with the spaces of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Discretisation {
+    /// The mesh.
+    pub mesh: Mesh,
+    /// Its chunks.
+    pub partition: Partition,
+    /// The fields, in the form's order.
+    pub fields: Vec<Field>,
+    /// Auxiliary data, in the form's order.
+    pub aux: Vec<AuxValues>,
+}
+
+impl Discretisation {
+    /// Numbers the fields, each given by its element and its number of components; there are no
+    /// conditions and no auxiliary data yet.
+    pub fn new(mesh: Mesh, fields: &[(Lagrange, usize)]) -> Result<Self, SpaceError> {
+        let unknowns: usize = fields
+            .iter()
+            .map(|&(element, components)| components * Space::count(&mesh, element))
+            .sum();
+        let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
+        let field = |&(element, components): &(Lagrange, usize)| {
+            let space = Space::new(&mesh, &partition, element, components)?;
+            Ok(Field { constraints: Constraints::none(&space), space })
+        };
+        let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
+        Ok(Self { mesh, partition, fields, aux: Vec::new() })
+    }
+
+    /// A space for auxiliary data.
+    pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
+        Space::new(&self.mesh, &self.partition, element, components)
+    }
+
+    /// Each field's space and conditions.
+    pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
+        self.fields.iter().map(|field| (&field.space, &field.constraints)).collect()
+    }
+
+    /// Unknowns of all fields.
+    pub fn n_dofs(&self) -> usize {
+        self.fields.iter().map(|field| field.space.n_dofs()).sum()
+    }
+}

@@ -1,0 +1,130 @@
+//! The geometry of cells as kernels take it, and places of points given on the reference cell.
+//!
+//! From a mesh and a [`Geometry`] to tables `[batch][number][lane]`, as
+//! [`kernels_gen::plan::Geometry`] describes the numbers of a cell; x(ξ) = Σ_i φ_i(ξ) x_i.
+
+use crate::batch::Batches;
+use crate::device::cpu::Buffer;
+use crate::mesh::Mesh;
+use crate::vector::Real;
+use kernels_gen::element::{ElementError, Lagrange, tabulate};
+use kernels_gen::plan::Geometry;
+use rayon::prelude::*;
+
+/// A geometry that a mesh cannot give.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a mesh of order {order} cannot be given to a kernel as `{geometry}`: {reason}")]
+pub struct GeometryError {
+    /// What the kernel takes.
+    pub geometry: String,
+    /// The mesh's order.
+    pub order: usize,
+    /// Why not.
+    pub reason: &'static str,
+}
+
+/// The geometry of the cells of `batches`. `None` for [`Geometry::Stored`], which a kernel computes.
+pub fn table<T: Real>(
+    mesh: &Mesh,
+    batches: &Batches,
+    geometry: Geometry,
+) -> Result<Option<Buffer<T>>, GeometryError> {
+    let dim = mesh.dim();
+    let fail = |reason| {
+        Err(GeometryError { geometry: geometry.to_string(), order: mesh.order(), reason })
+    };
+    Ok(Some(match geometry {
+        Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
+        Geometry::Affine => {
+            batches.table(dim + dim * dim, |cell, row| affine(mesh, cell, row))
+        }
+        Geometry::Vertices if mesh.order() != 1 => return fail("its cells are curved"),
+        Geometry::Vertices if !mesh.cell().is_tensor() => return fail("its cells are simplices"),
+        Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
+        Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
+        Geometry::Nodes(_) => batches.table(mesh.nodes_per_cell() * dim, |cell, row| {
+            let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
+            for (row, point) in row.chunks_mut(dim).zip(nodes) {
+                copy(&point, row);
+            }
+        }),
+        Geometry::Stored => return Ok(None),
+    }))
+}
+
+/// Rounds the first coordinates of a point into `row`.
+fn copy<T: Real>(point: &[f64; 3], row: &mut [T]) {
+    for (entry, &x) in row.iter_mut().zip(point) {
+        *entry = T::from_f64(x);
+    }
+}
+
+/// x_0, then J_ij = ∂x_i/∂ξ_j row-major.
+fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
+    let dim = mesh.dim();
+    let vertices = mesh.vertices(cell);
+    let at = |vertex: usize| mesh.points()[vertices[vertex] as usize];
+    let origin = at(0);
+    copy(&origin, &mut row[..dim]);
+    for j in 0..dim {
+        let tip = at(if mesh.cell().is_tensor() { 1 << j } else { j + 1 });
+        for i in 0..dim {
+            row[dim + i * dim + j] = T::from_f64(tip[i] - origin[i]);
+        }
+    }
+}
+
+/// Component i of the coefficient of the monomial m at `m · dim + i`: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
+    let dim = mesh.dim();
+    let mut modes = [[0.0; 3]; 8];
+    let vertices = mesh.vertices(cell);
+    for (mode, &vertex) in modes.iter_mut().zip(vertices) {
+        *mode = mesh.points()[vertex as usize];
+    }
+    for axis in 0..dim {
+        let bit = 1 << axis;
+        for m in (0..1usize << dim).filter(|m| m & bit != 0) {
+            let low = modes[m ^ bit];
+            for (high, low) in modes[m].iter_mut().zip(low) {
+                *high -= low;
+            }
+        }
+    }
+    for (row, mode) in row.chunks_mut(dim).zip(&modes) {
+        copy(mode, row);
+    }
+}
+
+/// The cells' diameters, `[batch][lane]`.
+pub fn diameters<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
+    batches.table(1, |cell, row| row[0] = T::from_f64(mesh.diameter(cell)))
+}
+
+/// The physical places `[cell][point]` of some points of the reference cell.
+pub fn places(mesh: &Mesh, points: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, ElementError> {
+    let element = Lagrange::continuous(mesh.cell(), mesh.order())?;
+    let table = tabulate(element, points);
+    let mut places = vec![[0.0; 3]; mesh.n_cells() * points.len()];
+    if places.is_empty() {
+        return Ok(places);
+    }
+    places.par_chunks_mut(points.len()).enumerate().with_min_len(64).for_each(|(cell, places)| {
+        for (place, values) in places.iter_mut().zip(table.values.chunks(table.nodes)) {
+            *place = place_of(mesh, cell, values);
+        }
+    });
+    Ok(places)
+}
+
+/// Σ_i values_i x_i over the geometry nodes of a cell.
+pub(crate) fn place_of(mesh: &Mesh, cell: usize, values: &[f64]) -> [f64; 3] {
+    let mut x = [0.0; 3];
+    for (&node, &value) in mesh.cell_nodes(cell).iter().zip(values) {
+        let point = &mesh.points()[node as usize];
+        for axis in 0..3 {
+            x[axis] += value * point[axis];
+        }
+    }
+    x
+}

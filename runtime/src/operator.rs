@@ -1,0 +1,507 @@
+//! Operators: compiled kernels with their tables, run over the chunks of a mesh.
+//!
+//! From a [`Discretisation`] and a [`Module`] to [`CellOperator`], which is a [`NonlinearSystem`] and,
+//! at its last linearisation, a [`LinearOperator`]. One pass over the mesh is
+//!
+//! ```text
+//! for each chunk, after its earlier neighbours:  y = 0 in the unknowns it touches first
+//!                                                batches without, then with constrained unknowns
+//! then, in the rows of constrained unknowns:     y = x (action), 0 (residual), 1 (diagonal)
+//! ```
+//!
+//! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
+//! is the same bit for bit on any number of threads.
+
+mod schedule;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+
+
+use crate::batch::Batches;
+use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::geometry::GeometryError;
+use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::vector::{Precision, Vector};
+use kernels_gen::abi::Role;
+use kernels_gen::plan::{Geometry, Task};
+use rayon::prelude::*;
+use schedule::execute;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tables::{Array, Key, Tables};
+
+/// Which cells a kernel is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Cells without constrained unknowns.
+    Free,
+    /// Cells with constrained unknowns, addressed unknown by unknown.
+    Constrained,
+    /// All cells: such a kernel makes the other two of its task needless.
+    All,
+}
+
+/// A kernel of the module and what it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellKernel {
+    /// What it computes.
+    pub task: Task,
+    /// For which cells.
+    pub class: Class,
+    /// Its symbol.
+    pub name: String,
+    /// The geometry it takes.
+    pub geometry: Geometry,
+}
+
+/// Why an operator cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The module lacks a kernel.
+    #[error(transparent)]
+    Kernel(#[from] LaunchError),
+    /// The mesh cannot give the geometry that a kernel takes.
+    #[error(transparent)]
+    Geometry(#[from] GeometryError),
+    /// A kernel asks for a field that there is not.
+    #[error("a kernel reads field {field}, which the discretisation does not have")]
+    Field {
+        /// The field.
+        field: usize,
+    },
+    /// Auxiliary data is missing or of another kind.
+    #[error("auxiliary data {aux} should be given as {expected}")]
+    Aux {
+        /// Its number.
+        aux: usize,
+        /// What the kernel takes.
+        expected: &'static str,
+    },
+    /// Auxiliary data of another length.
+    #[error("auxiliary data {aux} should have {expected} numbers, not {found}")]
+    AuxLength {
+        /// Its number.
+        aux: usize,
+        /// How many the kernels take.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A kernel takes runs, but some cell sees an entity in another frame than its neighbour does.
+    #[error("the kernels take runs of unknowns, but the mesh's cells do not agree on orientations")]
+    NoRuns,
+    /// A kernel of another precision.
+    #[error("the kernel `{kernel}` computes in another precision than the operator's {precision}")]
+    Precision {
+        /// The kernel.
+        kernel: String,
+        /// The operator's precision.
+        precision: &'static str,
+    },
+    /// A kernel reads stored geometry, but none of its class computes it.
+    #[error("no kernel computes the stored geometry that `{kernel}` reads")]
+    NoMetric {
+        /// The kernel that reads it.
+        kernel: String,
+    },
+    /// What is stored could not be computed.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+}
+
+/// Cells of one class in batches of one width, with their tables.
+struct Group {
+    batches: Batches,
+    tables: Tables,
+    /// What [`Task::Linearise`] stores.
+    stored: Option<Array>,
+}
+
+/// Groups are shared by kernels of one class and width.
+type GroupKey = (Class, usize);
+
+/// What one pass reads.
+#[derive(Clone, Copy)]
+struct Inputs<'a> {
+    state: Option<&'a Vector>,
+    direction: Option<&'a Vector>,
+}
+
+/// The sum of a form's cell integrals.
+pub struct CellOperator {
+    on: Arc<Discretisation>,
+    module: Arc<Module>,
+    precision: Precision,
+    symmetric: bool,
+    kernels: BTreeMap<(Task, Class), CellKernel>,
+    groups: BTreeMap<GroupKey, Group>,
+    /// Time and parameters.
+    params: Array,
+    /// Auxiliary data at nodes.
+    aux: BTreeMap<usize, Array>,
+    /// The state of the last linearisation.
+    state: Option<Vector>,
+}
+
+impl CellOperator {
+    /// Gathers what the kernels read. `params` are the time and the parameters' components;
+    /// `symmetric` says whether the Jacobian is symmetric.
+    pub fn new(
+        on: Arc<Discretisation>,
+        module: Arc<Module>,
+        kernels: &[CellKernel],
+        precision: Precision,
+        params: &[f64],
+        symmetric: bool,
+    ) -> Result<Self, BuildError> {
+        let mut operator = Self {
+            precision,
+            symmetric,
+            kernels: kernels.iter().map(|k| ((k.task, k.class), k.clone())).collect(),
+            groups: BTreeMap::new(),
+            params: Array::reals(params, precision),
+            aux: BTreeMap::new(),
+            state: None,
+            on,
+            module,
+        };
+        for (index, aux) in operator.on.aux.iter().enumerate() {
+            if let AuxValues::Nodes(_, values) = aux {
+                operator.aux.insert(index, Array::reals(values, precision));
+            }
+        }
+        operator.make_groups()?;
+        for kernel in kernels {
+            operator.make_tables(kernel)?;
+        }
+        for kernel in kernels {
+            operator.make_metric(kernel)?;
+        }
+        Ok(operator)
+    }
+
+    /// The discretisation.
+    pub fn discretisation(&self) -> &Discretisation {
+        &self.on
+    }
+
+    /// The precision of its vectors.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// A vector of zeros of this operator's length and precision.
+    pub fn vector(&self) -> Vector {
+        Vector::zeros(self.on.n_dofs(), self.precision)
+    }
+
+    /// Replaces the time and the parameters.
+    pub fn set_params(&mut self, params: &[f64]) {
+        self.params = Array::reals(params, self.precision);
+    }
+
+    /// Bytes that one pass of a task streams beside its vectors: tables and stored numbers.
+    pub fn table_bytes(&self, task: Task) -> usize {
+        let mut bytes = 0;
+        for kernel in self.kernels_of(task) {
+            let (Ok(loaded), Some(group)) =
+                (self.module.kernel(&kernel.name), self.groups.get(&self.group_key(kernel)))
+            else {
+                continue;
+            };
+            for argument in &loaded.abi().arguments {
+                let table = match argument.role {
+                    Role::Stored => group.stored.as_ref(),
+                    role => Key::of(role, kernel.geometry).and_then(|key| group.tables.get(&key)),
+                };
+                bytes += table.map_or(0, Array::bytes);
+            }
+        }
+        bytes
+    }
+
+    /// Whether there are kernels for a task.
+    pub fn has(&self, task: Task) -> bool {
+        self.kernels_of(task).next().is_some()
+    }
+
+    /// The kernels that a pass of a task runs.
+    fn kernels_of(&self, task: Task) -> impl Iterator<Item = &CellKernel> {
+        let all = self.kernels.get(&(task, Class::All));
+        let parts = [Class::Free, Class::Constrained].map(|class| self.kernels.get(&(task, class)));
+        let parts = parts.into_iter().flatten().filter(move |_| all.is_none());
+        all.into_iter().chain(parts)
+    }
+
+    fn kernel(&self, kernel: &CellKernel) -> Result<Kernel<'_>, LaunchError> {
+        self.module.kernel(&kernel.name)
+    }
+
+    fn group_key(&self, kernel: &CellKernel) -> GroupKey {
+        let lanes = self.kernel(kernel).map_or(1, |kernel| kernel.abi().lanes);
+        (kernel.class, lanes)
+    }
+
+    /// One group for each class and width.
+    fn make_groups(&mut self) -> Result<(), BuildError> {
+        for kernel in self.kernels.values() {
+            let abi = self.module.kernel(&kernel.name)?.abi();
+            if abi.precision != self.precision {
+                return Err(BuildError::Precision {
+                    kernel: kernel.name.clone(),
+                    precision: crate::vector::name(self.precision),
+                });
+            }
+            let (partition, lanes) = (&self.on.partition, abi.lanes);
+            self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
+                let split = || Batches::split(partition, lanes, &self.on.constrained());
+                let batches = match kernel.class {
+                    Class::Free => split().0,
+                    Class::Constrained => split().1,
+                    Class::All => Batches::new(partition, lanes, |_| true),
+                };
+                Group { batches, tables: Tables::new(), stored: None }
+            });
+        }
+        Ok(())
+    }
+
+    /// The tables that a kernel's ABI names.
+    fn make_tables(&mut self, kernel: &CellKernel) -> Result<(), BuildError> {
+        let key = self.group_key(kernel);
+        let arguments = self.kernel(kernel)?.abi().arguments.clone();
+        let Some(group) = self.groups.get_mut(&key) else { return Ok(()) };
+        for argument in arguments {
+            if argument.role == Role::Stored && kernel.task == Task::Linearise {
+                let len = argument.extent * group.batches.len();
+                group.stored = Some(Array::zeros(len, self.precision));
+            }
+            let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
+            if group.tables.contains_key(&key) {
+                continue;
+            }
+            let extent = argument.extent;
+            let made = tables::make(key, extent, &self.on, &group.batches, self.precision)?;
+            if let Some(table) = made {
+                group.tables.insert(key, table);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the geometry at the quadrature points where a kernel reads it.
+    fn make_metric(&mut self, reader: &CellKernel) -> Result<(), BuildError> {
+        let key = self.group_key(reader);
+        let stored = Key::Geometry(Geometry::Stored);
+        let known = self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored));
+        if reader.geometry != Geometry::Stored || known {
+            return Ok(());
+        }
+        let metric = self.kernels.values().find(|kernel| {
+            kernel.task == Task::Metric && self.group_key(kernel) == key
+        });
+        let Some(metric) = metric.cloned() else {
+            return Err(BuildError::NoMetric { kernel: reader.name.clone() });
+        };
+        let table = self.store(&metric, Inputs { state: None, direction: None }, None)?;
+        if let Some(group) = self.groups.get_mut(&key) {
+            group.tables.insert(stored, table);
+        }
+        Ok(())
+    }
+
+    /// Runs a kernel that stores numbers at the quadrature points, into `into` or a new array.
+    fn store(
+        &self,
+        kernel: &CellKernel,
+        inputs: Inputs<'_>,
+        into: Option<Array>,
+    ) -> Result<Array, OperatorError> {
+        let group = &self.groups[&self.group_key(kernel)];
+        let loaded = self.kernel(kernel).map_err(launch)?;
+        let stored = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
+        let len = stored.map_or(0, |argument| argument.extent) * group.batches.len();
+        let mut array = into.unwrap_or_else(|| Array::zeros(len, self.precision));
+        let pass = self.bind(kernel, inputs, Some(array.write()))?;
+        let chunks = 0..self.on.partition.chunks().len();
+        if rayon::current_num_threads() == 1 {
+            chunks.for_each(|chunk| pass.run(group.batches.of_chunk(chunk)));
+        } else {
+            chunks.into_par_iter().for_each(|chunk| pass.run(group.batches.of_chunk(chunk)));
+        }
+        drop(pass);
+        Ok(array)
+    }
+
+    /// Ties a kernel to its arguments; `written` is what it writes.
+    fn bind<'a>(
+        &'a self,
+        kernel: &'a CellKernel,
+        inputs: Inputs<'a>,
+        written: Option<Argument<'a>>,
+    ) -> Result<Launch<'a>, OperatorError> {
+        let loaded = self.kernel(kernel).map_err(launch)?;
+        let group = &self.groups[&self.group_key(kernel)];
+        let argument = |role: Role, writes: bool| {
+            let found = match role {
+                _ if writes => written,
+                Role::Params => Some(self.params.read()),
+                Role::State(0) => inputs.state.and_then(read),
+                Role::Direction(0) => inputs.direction.and_then(read),
+                Role::AuxNodes(aux) => self.aux.get(&aux).map(Array::read),
+                Role::Stored => group.stored.as_ref().map(Array::read),
+                role => Key::of(role, kernel.geometry)
+                    .and_then(|key| group.tables.get(&key))
+                    .map(Array::read),
+            };
+            let name = &kernel.name;
+            found.ok_or_else(|| OperatorError::new(format!("`{name}` lacks its argument {role:?}")))
+        };
+        let arguments = loaded.abi().arguments.iter();
+        let arguments: Vec<Argument<'a>> = arguments
+            .map(|wanted| argument(wanted.role, wanted.written))
+            .collect::<Result<_, _>>()?;
+        let bound = loaded.bind(&arguments).map_err(launch)?;
+        if bound.batches() < group.batches.len() {
+            let name = &kernel.name;
+            return Err(OperatorError::new(format!("the tables of `{name}` are too short")));
+        }
+        Ok(bound)
+    }
+
+    /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are 0.
+    fn pass(&self, task: Task, inputs: Inputs<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        self.fits(y)?;
+        for vector in [inputs.state, inputs.direction].into_iter().flatten() {
+            self.fits(vector)?;
+        }
+        match self.precision {
+            Precision::F64 => self.typed_pass::<f64>(task, inputs, y),
+            Precision::F32 => self.typed_pass::<f32>(task, inputs, y),
+        }
+    }
+
+    fn typed_pass<T: crate::vector::Real>(
+        &self,
+        task: Task,
+        inputs: Inputs<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let entries = y.entries_mut::<T>().ok_or_else(|| OperatorError::new("wrong precision"))?;
+        let shared = Shared::new(entries);
+        let mut launches = Vec::with_capacity(2);
+        let mut cells = 0;
+        for kernel in self.kernels_of(task) {
+            let batches = &self.groups[&self.group_key(kernel)].batches;
+            cells += batches.active().iter().map(|&active| active as usize).sum::<usize>();
+            launches.push((self.bind(kernel, inputs, Some(shared.argument()))?, batches));
+        }
+        if cells != self.on.mesh.n_cells() {
+            let word = task.word();
+            let missing = self.on.mesh.n_cells() - cells;
+            return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
+        }
+        let space = &self.on.fields[0].space;
+        execute(&self.on.partition, |chunk| {
+            shared.fill(space.new_dofs(chunk), T::default());
+            for (launch, batches) in &launches {
+                launch.run(batches.of_chunk(chunk));
+            }
+        });
+        Ok(())
+    }
+
+    /// Whether a vector belongs to this operator.
+    fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        if vector.len() == self.size() && vector.precision() == self.precision {
+            return Ok(());
+        }
+        Err(OperatorError::new(format!(
+            "a vector of {} entries in {} does not fit an operator of {} unknowns in {}",
+            vector.len(),
+            crate::vector::name(vector.precision()),
+            self.size(),
+            crate::vector::name(self.precision),
+        )))
+    }
+
+    fn linearised(&self) -> Inputs<'_> {
+        Inputs { state: self.state.as_ref(), direction: None }
+    }
+
+    fn size(&self) -> usize {
+        self.on.n_dofs()
+    }
+}
+
+fn launch(error: LaunchError) -> OperatorError {
+    OperatorError::new(error.to_string())
+}
+
+/// A vector for a kernel that reads it.
+fn read(vector: &Vector) -> Option<Argument<'_>> {
+    match vector.precision() {
+        Precision::F64 => vector.entries::<f64>().map(Argument::read),
+        Precision::F32 => vector.entries::<f32>().map(Argument::read),
+    }
+}
+
+impl LinearOperator for CellOperator {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let inputs = Inputs { direction: Some(x), ..self.linearised() };
+        self.pass(Task::Action, inputs, y)?;
+        self.on.fields[0].constraints.identity(x, y);
+        Ok(())
+    }
+}
+
+impl NonlinearSystem for CellOperator {
+    fn size(&self) -> usize {
+        Self::size(self)
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, r)?;
+        self.on.fields[0].constraints.fill(r, 0.0);
+        Ok(())
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.fits(u)?;
+        match &mut self.state {
+            Some(state) => state.copy_from(u),
+            None => self.state = Some(u.clone()),
+        }
+        let kernels: Vec<CellKernel> = self.kernels_of(Task::Linearise).cloned().collect();
+        for kernel in kernels {
+            let key = self.group_key(&kernel);
+            let into = self.groups.get_mut(&key).and_then(|group| group.stored.take());
+            let stored = self.store(&kernel, self.linearised(), into)?;
+            if let Some(group) = self.groups.get_mut(&key) {
+                group.stored = Some(stored);
+            }
+        }
+        Ok(())
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self
+    }
+
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.pass(Task::Diagonal, self.linearised(), diagonal)?;
+        self.on.fields[0].constraints.fill(diagonal, 1.0);
+        Ok(())
+    }
+
+    fn symmetric(&self) -> bool {
+        self.symmetric
+    }
+}

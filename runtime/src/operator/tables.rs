@@ -1,0 +1,188 @@
+//! The arrays that kernels read beside the vectors, made from what a kernel's ABI asks for.
+
+use super::BuildError;
+use crate::batch::Batches;
+use crate::device::cpu::{Argument, Buffer, Plain};
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::geometry;
+use crate::vector::{Precision, Real};
+use kernels_gen::abi::{Indices, Owner, Role};
+use kernels_gen::plan::Geometry;
+use std::collections::BTreeMap;
+
+/// An array of one of the types that kernels take.
+#[derive(Clone, Debug)]
+pub(super) enum Array {
+    /// Double precision.
+    F64(Buffer<f64>),
+    /// Single precision.
+    F32(Buffer<f32>),
+    /// Indices and counts.
+    U32(Buffer<u32>),
+}
+
+impl Array {
+    /// Numbers in a precision.
+    pub(super) fn reals(values: &[f64], precision: Precision) -> Self {
+        match precision {
+            Precision::F64 => Self::F64(Buffer::from_slice(values)),
+            Precision::F32 => {
+                Self::F32(values.iter().map(|&value| Real::from_f64(value)).collect())
+            }
+        }
+    }
+
+    /// Zeros in a precision.
+    pub(super) fn zeros(len: usize, precision: Precision) -> Self {
+        match precision {
+            Precision::F64 => Self::F64(Buffer::zeroed(len)),
+            Precision::F32 => Self::F32(Buffer::zeroed(len)),
+        }
+    }
+
+    /// The array for a kernel that reads it.
+    pub(super) fn read(&self) -> Argument<'_> {
+        match self {
+            Self::F64(buffer) => Argument::read(buffer),
+            Self::F32(buffer) => Argument::read(buffer),
+            Self::U32(buffer) => Argument::read(buffer),
+        }
+    }
+
+    /// The array for a kernel that writes it.
+    pub(super) fn write(&mut self) -> Argument<'_> {
+        match self {
+            Self::F64(buffer) => Argument::write(buffer),
+            Self::F32(buffer) => Argument::write(buffer),
+            Self::U32(buffer) => Argument::write(buffer),
+        }
+    }
+
+    /// The bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::F64(buffer) => 8 * buffer.len(),
+            Self::F32(buffer) => 4 * buffer.len(),
+            Self::U32(buffer) => 4 * buffer.len(),
+        }
+    }
+}
+
+/// Which table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Map(Owner, Indices),
+    Active,
+    Geometry(Geometry),
+    Diameter,
+    AuxCells(usize),
+    AuxPoints(usize),
+}
+
+impl Key {
+    /// The table behind a role; none for vectors, parameters and what kernels store themselves.
+    pub(super) fn of(role: Role, geometry: Geometry) -> Option<Self> {
+        match role {
+            Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
+            Role::Active => Some(Self::Active),
+            Role::Geometry => Some(Self::Geometry(geometry)),
+            Role::Diameter => Some(Self::Diameter),
+            Role::AuxCells(aux) => Some(Self::AuxCells(aux)),
+            Role::AuxPoints(aux) => Some(Self::AuxPoints(aux)),
+            Role::Params
+            | Role::State(_)
+            | Role::Direction(_)
+            | Role::Result(_)
+            | Role::AuxNodes(_)
+            | Role::Stored => None,
+        }
+    }
+}
+
+/// The tables of one group of batches.
+pub(super) type Tables = BTreeMap<Key, Array>;
+
+/// Makes a table; [`Geometry::Stored`] is left to the kernel that computes it.
+pub(super) fn make(
+    key: Key,
+    extent: usize,
+    on: &Discretisation,
+    batches: &Batches,
+    precision: Precision,
+) -> Result<Option<Array>, BuildError> {
+    Ok(Some(match key {
+        Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches)?),
+        Key::Active => Array::U32(Buffer::from_slice(batches.active())),
+        Key::Geometry(geometry) => {
+            let table = match precision {
+                Precision::F64 => geometry::table(&on.mesh, batches, geometry)?.map(Array::F64),
+                Precision::F32 => geometry::table(&on.mesh, batches, geometry)?.map(Array::F32),
+            };
+            return Ok(table);
+        }
+        Key::Diameter => match precision {
+            Precision::F64 => Array::F64(geometry::diameters(&on.mesh, batches)),
+            Precision::F32 => Array::F32(geometry::diameters(&on.mesh, batches)),
+        },
+        Key::AuxCells(aux) => match on.aux.get(aux) {
+            Some(AuxValues::Cells(values)) => rows(values, aux, extent, on, batches, precision)?,
+            _ => return Err(BuildError::Aux { aux, expected: "one value a cell" }),
+        },
+        Key::AuxPoints(aux) => match on.aux.get(aux) {
+            Some(AuxValues::Points(values)) => rows(values, aux, extent, on, batches, precision)?,
+            _ => return Err(BuildError::Aux { aux, expected: "one value a quadrature point" }),
+        },
+    }))
+}
+
+/// An index array.
+fn map(
+    owner: Owner,
+    indices: Indices,
+    on: &Discretisation,
+    batches: &Batches,
+) -> Result<Buffer<u32>, BuildError> {
+    let (space, constraints) = match owner {
+        Owner::Field(field) => match on.fields.get(field) {
+            Some(field) => (&field.space, Some(&field.constraints)),
+            None => return Err(BuildError::Field { field }),
+        },
+        Owner::Aux(aux) => match on.aux.get(aux) {
+            Some(AuxValues::Nodes(space, _)) => (space, None),
+            _ => return Err(BuildError::Aux { aux, expected: "values at nodes" }),
+        },
+    };
+    match (indices, constraints) {
+        (Indices::Nodes, _) => Ok(batches.nodes(space)),
+        (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns),
+        (Indices::Dofs, Some(constraints)) => Ok(batches.dofs(space, constraints)),
+        (Indices::Dofs, None) => Err(BuildError::NoRuns),
+    }
+}
+
+/// Values cell by cell, as batches have them; `extent` numbers a batch.
+fn rows(
+    values: &[f64],
+    aux: usize,
+    extent: usize,
+    on: &Discretisation,
+    batches: &Batches,
+    precision: Precision,
+) -> Result<Array, BuildError> {
+    let entries = extent / batches.lanes();
+    let expected = entries * on.mesh.n_cells();
+    if values.len() != expected {
+        return Err(BuildError::AuxLength { aux, expected, found: values.len() });
+    }
+    fn rows<T: Real + Plain>(batches: &Batches, entries: usize, values: &[f64]) -> Buffer<T> {
+        batches.table(entries, |cell, row| {
+            for (entry, &value) in row.iter_mut().zip(&values[cell * entries..]) {
+                *entry = T::from_f64(value);
+            }
+        })
+    }
+    Ok(match precision {
+        Precision::F64 => Array::F64(rows(batches, entries, values)),
+        Precision::F32 => Array::F32(rows(batches, entries, values)),
+    })
+}

@@ -1,0 +1,276 @@
+//! The rules of the house that a program can check: who may know whom, how long files are, what every file says.
+//!
+//! A rule that fails names the file and the line. The rules are those of ARCHITECTURE.md; change them there first.
+
+#[path = "tidy/code.rs"]
+mod code;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use code::{Code, words};
+use fem_dsl::codes::Code as DiagnosticCode;
+
+/// No file is longer; most are less than half of it.
+const LONGEST: usize = 700;
+
+/// A Rust file of the workspace: its path from the root, with `/`, and its text.
+struct File {
+    path: String,
+    text: String,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files under the folders that hold our code, in order.
+fn files() -> Vec<File> {
+    let mut open: Vec<PathBuf> =
+        ["src", "fem-dsl", "fem-macros", "kernels-gen", "runtime", "xtask", "tests", "examples"]
+            .iter()
+            .map(|folder| root().join(folder))
+            .collect();
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && name != "target" {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let relative = path.strip_prefix(root()).expect("below the root");
+                let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+                let text = fs::read_to_string(&path).expect("our files are UTF-8");
+                found.push(File { path: parts.join("/"), text });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(found.len() > 20, "the files of the workspace were not found");
+    found
+}
+
+/// Fails with all complaints at once.
+fn report(rule: &str, complaints: &[String]) {
+    assert!(complaints.is_empty(), "{rule}:\n  {}\n", complaints.join("\n  "));
+}
+
+/// Where a file of `scope` names one of `banned` in its code, comments and strings aside.
+///
+/// A scope is a folder (`runtime/src/`), a file, or a stem (`runtime/src/solve` is both the file and the folder).
+fn naming(scope: &[&str], except: &[&str], banned: &[&str]) -> Vec<String> {
+    let within = |path: &str, scopes: &[&str]| {
+        scopes.iter().any(|scope| {
+            path.strip_prefix(scope).is_some_and(|rest| {
+                scope.ends_with('/') || rest.is_empty() || rest == ".rs" || rest.starts_with('/')
+            })
+        })
+    };
+    let all = files();
+    let chosen = all.iter().filter(|file| within(&file.path, scope) && !within(&file.path, except));
+    let complaints = chosen.flat_map(|file| {
+        let code = Code::new(&file.text);
+        let hits = words(&code.text).filter(|(_, word)| banned.contains(word));
+        hits.map(|(line, word)| format!("{}:{line} names `{word}`", file.path)).collect::<Vec<_>>()
+    });
+    complaints.collect()
+}
+
+/// The dependencies that a crate's manifest lists, for building and for tests.
+fn dependencies(krate: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            inside = line.starts_with("[dependencies") || line.starts_with("[target");
+        } else if inside
+            && let Some(name) = line.split(['.', ' ', '=']).next()
+            && !name.is_empty()
+            && !name.starts_with('#')
+        {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let ours = ["fem-dsl", "kernels-gen", "fem-macros", "runtime", "weakform", "xtask"];
+    let allowed: [(&str, &[&str]); 5] = [
+        ("fem-dsl", &[]),
+        ("kernels-gen", &["fem-dsl"]),
+        ("fem-macros", &["fem-dsl", "kernels-gen"]),
+        ("runtime", &["fem-dsl", "kernels-gen"]),
+        ("xtask", &[]),
+    ];
+    let mut complaints = Vec::new();
+    for (krate, allowed) in allowed {
+        for name in dependencies(krate) {
+            if ours.contains(&name.as_str()) && !allowed.contains(&name.as_str()) {
+                complaints.push(format!("{krate} depends on {name}"));
+            }
+        }
+    }
+    report("fem-dsl ← kernels-gen ← { fem-macros, runtime } ← weakform", &complaints);
+}
+
+#[test]
+fn the_compiler_crates_depend_on_no_device() {
+    let banned = ["libloading", "libc", "cudarc", "ocl", "rayon", "tempfile", "annotate-snippets"];
+    let mut complaints = Vec::new();
+    for krate in ["fem-dsl", "kernels-gen"] {
+        let found = dependencies(krate).into_iter().filter(|name| banned.contains(&name.as_str()));
+        complaints.extend(found.map(|name| format!("{krate} depends on {name}")));
+    }
+    report("the compiler is a function from text to text", &complaints);
+}
+
+#[test]
+fn the_language_knows_no_files_no_elements_and_no_targets() {
+    let mut banned = vec!["fs", "net", "process", "File", "println", "eprintln", "print"];
+    banned.extend(["lagrange", "Lagrange", "tabulate", "quadraturerules", "GaussLobatto"]);
+    banned.extend(["cuda", "opencl", "Cuda", "OpenCl", "simd", "avx512", "nvrtc", "cudarc", "ocl"]);
+    let complaints: Vec<_> = naming(&["fem-dsl/src/"], &[], &banned)
+        .into_iter()
+        // The trees' texts are printed by functions and modules of that name, into strings.
+        .filter(|complaint| !complaint.ends_with("`print`"))
+        .collect();
+    report("fem-dsl does no I/O and knows no element table and no target", &complaints);
+}
+
+#[test]
+fn only_parse_names_pest() {
+    let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/"];
+    let banned = ["pest", "pest_derive", "pest_consume"];
+    let complaints = naming(&everywhere, &["fem-dsl/src/parse"], &banned);
+    report("pest stays behind fem-dsl/src/parse.rs", &complaints);
+}
+
+#[test]
+fn the_generator_has_no_foreign_functions_and_no_device() {
+    let banned =
+        ["libloading", "cudarc", "ocl", "libc", "extern", "fs", "net", "process", "runtime"];
+    let complaints = naming(&["kernels-gen/src/"], &[], &banned);
+    report("kernels-gen has no FFI and no device", &complaints);
+}
+
+#[test]
+fn strategies_and_dialects_do_not_know_each_other() {
+    let mut complaints =
+        naming(&["kernels-gen/src/strategy"], &[], &["dialect", "Dialect", "RustDialect"]);
+    let unknown =
+        ["strategy", "Strategy", "element", "Element", "Elements", "PointForm", "fem_dsl"];
+    complaints.extend(naming(&["kernels-gen/src/dialect"], &[], &unknown));
+    report("a strategy names no dialect; a dialect no strategy, element or PointForm", &complaints);
+}
+
+#[test]
+fn the_runtime_sees_text_and_abi_but_never_the_kernel_ir() {
+    let complaints = naming(&["runtime/src/"], &[], &["kir", "legalise", "fem_macros", "weakform"]);
+    report("the runtime never names kir", &complaints);
+}
+
+#[test]
+fn each_gpu_library_is_named_by_one_device() {
+    let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/", "tests/"];
+    let except = ["tests/tidy"];
+    let with = |folder| [&except[..], &[folder]].concat();
+    let mut complaints = naming(&everywhere, &with("runtime/src/device/cuda"), &["cudarc"]);
+    complaints.extend(naming(&everywhere, &with("runtime/src/device/opencl"), &["ocl", "cl3"]));
+    report("cudarc belongs to device/cuda, ocl to device/opencl", &complaints);
+}
+
+#[test]
+fn solvers_name_no_backend() {
+    let banned = ["cpu", "cuda", "opencl", "jit", "Library", "Module"];
+    report("a solver knows operators and vectors", &naming(&["runtime/src/solve"], &[], &banned));
+}
+
+#[test]
+fn unsafe_stays_with_the_devices() {
+    let everywhere = ["src/", "fem-dsl/", "fem-macros/src/", "kernels-gen/", "runtime/", "xtask/"];
+    let complaints = naming(&everywhere, &["runtime/src/device"], &["unsafe"]);
+    report("`unsafe` only in runtime/src/device and in generated text", &complaints);
+}
+
+#[test]
+fn output_does_not_depend_on_the_order_of_a_hash_table() {
+    let complaints =
+        naming(&["fem-dsl/src/", "kernels-gen/src/"], &[], &["HashMap", "HashSet", "RandomState"]);
+    report("BTreeMap or IndexMap, so that output is reproducible to the byte", &complaints);
+}
+
+#[test]
+fn nothing_is_left_undone_or_skipped() {
+    let mut complaints = naming(
+        &["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/", "xtask/", "tests/"],
+        &["tests/tidy"],
+        &["todo", "unimplemented", "ignore", "dbg"],
+    );
+    complaints.retain(|complaint| !complaint.contains("fem-macros/tests/ui/"));
+    report("no `todo!`, no ignored test", &complaints);
+}
+
+#[test]
+fn files_are_short() {
+    let all = files();
+    let long = all.iter().map(|file| (file, file.text.lines().count()));
+    let complaints: Vec<_> = long
+        .filter(|(_, lines)| *lines > LONGEST)
+        .map(|(file, lines)| format!("{} has {lines} lines", file.path))
+        .collect();
+    report("a file is about one thing and has at most 700 lines", &complaints);
+}
+
+#[test]
+fn every_file_says_what_it_is_about() {
+    // The inputs of compile-fail tests and the preambles of printed sources are not ours to read as modules.
+    let exempt = |path: &str| path.contains("/ui/") || path.contains("/preamble/");
+    let complaints: Vec<_> = files()
+        .into_iter()
+        .filter(|file| !exempt(&file.path) && !file.text.starts_with("//! "))
+        .map(|file| file.path)
+        .collect();
+    report("a file begins with `//!`", &complaints);
+}
+
+#[test]
+fn no_file_names_a_place_of_somebodys_machine() {
+    // Put together here, so that this file does not name them itself.
+    let places = ["home", "Users", "root", "tmp"].map(|folder| format!("/{folder}/"));
+    let mut complaints = Vec::new();
+    for file in files() {
+        for (number, line) in file.text.lines().enumerate() {
+            if places.iter().any(|place| line.contains(place.as_str())) {
+                complaints.push(format!("{}:{}", file.path, number + 1));
+            }
+        }
+    }
+    report("no paths of a machine", &complaints);
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let mut complaints = Vec::new();
+    for code in DiagnosticCode::ALL {
+        let (id, page) = (code.id(), code.page());
+        if !page.starts_with(&format!("# {id}: ")) {
+            complaints.push(format!("{id}.md does not begin with `# {id}: title`"));
+        }
+        if !page.contains("```wf") || page.lines().count() < 5 {
+            complaints.push(format!("{id}.md shows no example"));
+        }
+    }
+    let pages = fs::read_dir(root().join("fem-dsl/src/codes")).expect("the pages");
+    for page in pages.flatten() {
+        let name = page.file_name().to_string_lossy().into_owned();
+        let known = |code: &DiagnosticCode| name == format!("{}.md", code.id());
+        if !DiagnosticCode::ALL.iter().any(known) {
+            complaints.push(format!("{name} belongs to no code"));
+        }
+    }
+    report("`wf explain` knows every code", &complaints);
+}

@@ -1,3 +1,64 @@
-//! Developer tasks: `cargo xtask ci`, `cargo xtask validate`.
+//! `cargo xtask`: what contributors and CI run. `ci` is exactly what CI runs; `validate` gives the generated sources
+//! of the snapshots to their real compilers.
 
-fn main() {}
+mod ci;
+mod validate;
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask ci                 all that CI runs, in its order
+       cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["ci"] => ci::run(),
+        ["validate", "rust"] => validate::rust(),
+        ["--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// The cargo that runs this program, started in the root.
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command with its output shown; fails as it does.
+fn execute(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} failed: {status}")) }
+}
+
+/// Runs a command and gives back what it prints.
+fn capture(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("cannot start {command:?}: {error}"))?;
+    if !output.status.success() {
+        let log = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?} failed: {}\n{log}", output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|_| format!("{command:?} printed no UTF-8"))
+}

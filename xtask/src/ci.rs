@@ -1,0 +1,81 @@
+//! `cargo xtask ci`: the steps of CI. Every step runs, and all failures are listed at the end.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::{capture, cargo, execute, root, validate};
+
+/// The backends that must be there when CI tests; a test that needs one of these fails without it.
+const REQUIRED: &str = "rust";
+
+type Step = (&'static str, fn() -> Result<(), String>);
+
+/// In the order of what they cost.
+const STEPS: [Step; 7] = [
+    ("format", || execute(&mut cargo(&["fmt", "--all", "--check"]))),
+    ("test", || execute(&mut cargo(&["test", "--workspace"]))),
+    ("test with all features", test_all_features),
+    ("clippy", clippy),
+    ("documentation", documentation),
+    ("validate rust", validate::rust),
+    ("command line", command_line),
+];
+
+/// Runs all steps.
+pub(crate) fn run() -> Result<(), String> {
+    let before = changed_files()?;
+    let mut failures = Vec::new();
+    for (name, step) in STEPS {
+        println!("\n=== {name}");
+        let started = Instant::now();
+        let result = step();
+        let seconds = started.elapsed().as_secs();
+        match result {
+            Ok(()) => println!("=== {name}: passed in {seconds} s"),
+            Err(error) => {
+                println!("=== {name}: FAILED in {seconds} s: {error}");
+                failures.push(name);
+            }
+        }
+    }
+    if changed_files()? != before {
+        println!("=== the steps above changed tracked files:\n{}", changed_files()?);
+        failures.push("a clean tree");
+    }
+    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+}
+
+/// The tests once more with every feature, where nothing may be left out for want of a backend.
+fn test_all_features() -> Result<(), String> {
+    let metadata = capture(&mut cargo(&["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata: serde_json::Value =
+        serde_json::from_str(&metadata).map_err(|error| format!("cargo metadata: {error}"))?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let features = packages.filter_map(|package| package["features"].as_object());
+    if features.map(serde_json::Map::len).sum::<usize>() == 0 {
+        println!("no crate has features: the tests above are all there are");
+        return Ok(());
+    }
+    let mut test = cargo(&["test", "--workspace", "--all-features"]);
+    execute(test.env("WF_REQUIRE", REQUIRED))
+}
+
+fn clippy() -> Result<(), String> {
+    let flags = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-Dwarnings"];
+    execute(&mut cargo(&flags))
+}
+
+fn documentation() -> Result<(), String> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
+    execute(doc.env("RUSTDOCFLAGS", "-Dwarnings"))
+}
+
+/// What a newcomer does first.
+fn command_line() -> Result<(), String> {
+    execute(&mut cargo(&["run", "--quiet", "--", "doctor"]))
+}
+
+/// The files that differ from the last commit, with their states.
+fn changed_files() -> Result<String, String> {
+    capture(Command::new("git").args(["status", "--porcelain"]).current_dir(root()))
+}

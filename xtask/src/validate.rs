@@ -17,9 +17,11 @@ pub(crate) fn rust() -> Result<(), String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let mut failures = Vec::new();
     for path in &snapshots {
-        let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text =
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let source = folder.path().join("kernels.rs");
-        fs::write(&source, body(&text)).map_err(|error| format!("{}: {error}", source.display()))?;
+        fs::write(&source, body(&text))
+            .map_err(|error| format!("{}: {error}", source.display()))?;
         let output = Command::new(&rustc)
             .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=kernels", "-Dwarnings"])
             .args(["--emit=metadata", "--out-dir"])
@@ -43,9 +45,11 @@ fn snapshots(language: &str) -> Result<Vec<PathBuf>, String> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let mut paths: Vec<PathBuf> =
+        paths.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "snap"));
     paths.sort();
     Ok(paths)

@@ -1,0 +1,291 @@
+//! Numbers that are integrals of a discrete solution: errors against a known one, and energy.
+//!
+//! ```text
+//! error_l2² = ∫ |u_h − u|² dx          error_h1² = error_l2² + ∫ |∇u_h − ∇u|² dx
+//! energy    = ∫₀¹ R(s u)·u ds           for symmetric forms; for linear ones ½ uᵀJu + R(0)·u
+//! ```
+//!
+//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once
+//! at the end of a solve.
+
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::expression::{Parameters, evaluate};
+use crate::space::Space;
+use fem_dsl::eval::Batch;
+use fem_dsl::point::{Input, Integral, Part, Slot};
+use fem_dsl::problem::Expression;
+use kernels_gen::element::{ElementError, Lagrange, LinePoints, Rule, Tabulation, tabulate};
+use rayon::prelude::*;
+
+/// Cells evaluated together; sums are formed block by block, in order.
+const BLOCK: usize = 32;
+
+/// A nodal quantity at the points of a block of cells.
+struct Evaluated {
+    /// `[component][point]`.
+    value: Vec<Vec<f64>>,
+    /// `[component · dim + direction][point]`, in physical space.
+    gradient: Vec<Vec<f64>>,
+}
+
+/// The points of a block of cells.
+struct Block {
+    cells: Vec<usize>,
+    points_per_cell: usize,
+    weight: Vec<f64>,
+    x: Vec<[f64; 3]>,
+    quantities: Vec<Evaluated>,
+}
+
+/// A nodal quantity: its space and its values.
+type Nodal<'a> = (&'a Space, &'a [f64]);
+
+/// Integrates over all cells with a rule; `integrand` gives the block's own sums.
+fn integrate(
+    on: &Discretisation,
+    rule: Rule,
+    nodal: &[Nodal<'_>],
+    integrand: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<Vec<f64>, ElementError> {
+    let points = rule.points();
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let geometry = tabulate(geometry, &points);
+    let tables: Vec<Tabulation> =
+        nodal.iter().map(|(space, _)| tabulate(space.element(), &points)).collect();
+    let weights = rule.weights();
+    let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
+    let sums: Vec<Vec<f64>> = cells
+        .par_chunks(BLOCK)
+        .map(|cells| integrand(&block(on, cells, &weights, &geometry, nodal, &tables)))
+        .collect();
+    let mut total: Vec<f64> = Vec::new();
+    for sum in sums {
+        total.resize(sum.len(), 0.0);
+        total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
+    }
+    Ok(total)
+}
+
+fn block(
+    on: &Discretisation,
+    cells: &[usize],
+    weights: &[f64],
+    geometry: &Tabulation,
+    nodal: &[Nodal<'_>],
+    tables: &[Tabulation],
+) -> Block {
+    let dim = on.mesh.dim();
+    let count = cells.len() * weights.len();
+    let mut block = Block {
+        cells: cells.to_vec(),
+        points_per_cell: weights.len(),
+        weight: Vec::with_capacity(count),
+        x: Vec::with_capacity(count),
+        quantities: nodal
+            .iter()
+            .map(|(space, _)| Evaluated {
+                value: vec![Vec::with_capacity(count); space.components()],
+                gradient: vec![Vec::with_capacity(count); space.components() * dim],
+            })
+            .collect(),
+    };
+    for &cell in cells {
+        for (q, &weight) in weights.iter().enumerate() {
+            let (x, inverse, det) = map(on, cell, q, geometry);
+            block.weight.push(weight * det.abs());
+            block.x.push(x);
+            for ((quantity, (space, values)), table) in
+                block.quantities.iter_mut().zip(nodal).zip(tables)
+            {
+                let components = space.components();
+                for c in 0..components {
+                    let (mut value, mut reference) = (0.0, [0.0; 3]);
+                    for (local, &node) in space.cell_nodes(cell).iter().enumerate() {
+                        let u = values[node as usize * components + c];
+                        value += table.value(q, local) * u;
+                        for (sum, d) in reference.iter_mut().zip(table.gradient(q, local)) {
+                            *sum += d * u;
+                        }
+                    }
+                    quantity.value[c].push(value);
+                    for j in 0..dim {
+                        let derivative = (0..dim).map(|a| inverse[a][j] * reference[a]).sum();
+                        quantity.gradient[c * dim + j].push(derivative);
+                    }
+                }
+            }
+        }
+    }
+    block
+}
+
+/// x, ∂ξ_a/∂x_j and det J at a point of a cell.
+fn map(
+    on: &Discretisation,
+    cell: usize,
+    q: usize,
+    geometry: &Tabulation,
+) -> ([f64; 3], [[f64; 3]; 3], f64) {
+    let dim = on.mesh.dim();
+    let mut x = [0.0; 3];
+    let mut j = [[0.0; 3]; 3];
+    for (local, &node) in on.mesh.cell_nodes(cell).iter().enumerate() {
+        let point = on.mesh.points()[node as usize];
+        for i in 0..dim {
+            x[i] += geometry.value(q, local) * point[i];
+            for (a, d) in geometry.gradient(q, local).iter().enumerate() {
+                j[i][a] += d * point[i];
+            }
+        }
+    }
+    let mut inverse = [[0.0; 3]; 3];
+    if dim == 2 {
+        let det = j[0][0] * j[1][1] - j[0][1] * j[1][0];
+        inverse[0] = [j[1][1] / det, -j[0][1] / det, 0.0];
+        inverse[1] = [-j[1][0] / det, j[0][0] / det, 0.0];
+        return (x, inverse, det);
+    }
+    let cofactor = |a: usize, i: usize| {
+        let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+        let (k, l) = ((i + 1) % 3, (i + 2) % 3);
+        j[k][b] * j[l][c] - j[k][c] * j[l][b]
+    };
+    let det = (0..3).map(|i| j[i][0] * cofactor(0, i)).sum::<f64>();
+    for (a, row) in inverse.iter_mut().enumerate() {
+        for (i, entry) in row.iter_mut().enumerate() {
+            *entry = cofactor(a, i) / det;
+        }
+    }
+    (x, inverse, det)
+}
+
+/// A rule two degrees finer than the one that the solution needs.
+fn fine_rule(on: &Discretisation) -> Rule {
+    let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
+    let cell = on.mesh.cell();
+    if cell.is_tensor() {
+        Rule::Tensor { cell, line: LinePoints::Gauss(degree + 3) }
+    } else {
+        Rule::Simplex { cell, degree: 2 * degree + on.mesh.order() + 3 }
+    }
+}
+
+/// Errors of a field against a known solution: in L2, and in H1.
+pub fn errors(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    exact: &Expression,
+    parameters: &Parameters,
+) -> Result<(f64, f64), ElementError> {
+    let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
+    let values = exact.value.len();
+    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, u)], |block| {
+        let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
+        let known = evaluate(exact, &roots, &block.x, parameters, diameter);
+        let computed = &block.quantities[0];
+        let rows: Vec<&Vec<f64>> = computed.value.iter().chain(&computed.gradient).collect();
+        let mut sums = vec![0.0; 2];
+        for (point, weight) in block.weight.iter().enumerate() {
+            for (at, row) in rows.iter().enumerate() {
+                let difference = row[point] - known[point * roots.len() + at];
+                sums[usize::from(at >= values)] += weight * difference * difference;
+            }
+        }
+        sums
+    })?;
+    let (value, gradient) = (sums.first().unwrap_or(&0.0), sums.get(1).unwrap_or(&0.0));
+    Ok((value.sqrt(), (value + gradient).sqrt()))
+}
+
+/// The energy of a symmetric form at a state, from its residual alone.
+pub fn energy(
+    on: &Discretisation,
+    integral: &Integral,
+    rule: Rule,
+    u: &[f64],
+    parameters: &Parameters,
+) -> Result<f64, ElementError> {
+    let mut nodal: Vec<Nodal<'_>> = vec![(&on.fields[0].space, u)];
+    let mut place = vec![None; on.aux.len()];
+    for (index, aux) in on.aux.iter().enumerate() {
+        if let AuxValues::Nodes(space, values) = aux {
+            place[index] = Some(nodal.len());
+            nodal.push((space, values));
+        }
+    }
+    // Along the ray from 0 to u; a linear residual needs one point.
+    let ray = LinePoints::Gauss(if integral.linear { 1 } else { 12 });
+    let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();
+    let roots: Vec<_> = integral.residual.iter().map(|(_, node)| *node).collect();
+    let sums = integrate(on, rule, &nodal, |block| {
+        let mut batch = Batch::new(&integral.graph, &roots);
+        let mut sum = 0.0;
+        for &(s, weight_s) in &along {
+            batch.run(block.weight.len(), |input, row| {
+                fill(on, block, &place, parameters, input, s, row);
+            });
+            for (slot, node) in &integral.residual {
+                let tested = part(&block.quantities[0], on.mesh.dim(), *slot);
+                let products = batch.values(*node).iter().zip(tested).zip(&block.weight);
+                sum += weight_s * products.map(|((r, v), w)| r * v * w).sum::<f64>();
+            }
+        }
+        vec![sum]
+    })?;
+    Ok(sums.first().copied().unwrap_or(0.0))
+}
+
+/// One slot of an evaluated quantity.
+fn part(quantity: &Evaluated, dim: usize, slot: Slot) -> &[f64] {
+    match slot.part {
+        Part::Value => &quantity.value[slot.component],
+        Part::Derivative(j) => &quantity.gradient[slot.component * dim + j],
+    }
+}
+
+fn fill(
+    on: &Discretisation,
+    block: &Block,
+    place: &[Option<usize>],
+    parameters: &Parameters,
+    input: Input,
+    s: f64,
+    row: &mut [f64],
+) {
+    let dim = on.mesh.dim();
+    let cell = |point: usize| block.cells[point / block.points_per_cell];
+    match input {
+        Input::State(slot) => {
+            let values = part(&block.quantities[0], dim, slot);
+            row.iter_mut().zip(values).for_each(|(row, value)| *row = s * value);
+        }
+        Input::Aux(slot) => match (&on.aux[slot.field], place[slot.field]) {
+            (_, Some(at)) => row.copy_from_slice(part(&block.quantities[at], dim, slot)),
+            (AuxValues::Cells(values), None) => {
+                let components = values.len() / on.mesh.n_cells().max(1);
+                row.iter_mut().enumerate().for_each(|(point, row)| {
+                    *row = values[cell(point) * components + slot.component];
+                });
+            }
+            (AuxValues::Points(values), None) => {
+                let components = values.len() / (on.mesh.n_cells() * block.points_per_cell).max(1);
+                row.iter_mut().enumerate().for_each(|(point, row)| {
+                    let q = point % block.points_per_cell;
+                    let at = cell(point) * block.points_per_cell + q;
+                    *row = values[at * components + slot.component];
+                });
+            }
+            (AuxValues::Nodes(..), None) => row.fill(f64::NAN),
+        },
+        Input::Coordinate(axis) => {
+            row.iter_mut().zip(&block.x).for_each(|(row, x)| *row = x[axis]);
+        }
+        Input::Diameter => {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(point, row)| *row = on.mesh.diameter(cell(point)));
+        }
+        input => row.fill(parameters.constant(input).unwrap_or(f64::NAN)),
+    }
+}

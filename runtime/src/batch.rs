@@ -153,8 +153,7 @@ impl Batches {
             for (row, &node) in row.chunks_mut(components).zip(space.cell_nodes(cell)) {
                 for (component, entry) in row.iter_mut().enumerate() {
                     let dof = node as usize * components + component;
-                    *entry =
-                        if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 };
+                    *entry = if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 };
                 }
             }
         })

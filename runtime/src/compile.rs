@@ -86,8 +86,7 @@ pub fn compile(
     target: &Target,
 ) -> Result<Compiled, CompileError> {
     let start = Instant::now();
-    let plans =
-        choose(form, elements, facts, tasks, target.isa, target.precision, &target.wishes)?;
+    let plans = choose(form, elements, facts, tasks, target.isa, target.precision, &target.wishes)?;
     let source = generate(form, elements, &plans, target.isa)?;
     let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
     let library = jit::compile(&source.text, &options)?;

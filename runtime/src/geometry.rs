@@ -30,14 +30,11 @@ pub fn table<T: Real>(
     geometry: Geometry,
 ) -> Result<Option<Buffer<T>>, GeometryError> {
     let dim = mesh.dim();
-    let fail = |reason| {
-        Err(GeometryError { geometry: geometry.to_string(), order: mesh.order(), reason })
-    };
+    let fail =
+        |reason| Err(GeometryError { geometry: geometry.to_string(), order: mesh.order(), reason });
     Ok(Some(match geometry {
         Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
-        Geometry::Affine => {
-            batches.table(dim + dim * dim, |cell, row| affine(mesh, cell, row))
-        }
+        Geometry::Affine => batches.table(dim + dim * dim, |cell, row| affine(mesh, cell, row)),
         Geometry::Vertices if mesh.order() != 1 => return fail("its cells are curved"),
         Geometry::Vertices if !mesh.cell().is_tensor() => return fail("its cells are simplices"),
         Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),

@@ -1,15 +1,19 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
 
 pub mod batch;
+pub mod compile;
 pub mod constraint;
 pub mod device;
 pub mod discretisation;
+pub mod expression;
+pub mod functional;
 pub mod geometry;
 pub mod jit;
 pub mod mesh;
 pub mod operator;
 pub mod partition;
 pub mod reference;
+pub mod run;
 pub mod solve;
 pub mod space;
 pub mod vector;

@@ -17,8 +17,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-
-
 use crate::batch::Batches;
 use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -300,9 +298,10 @@ impl CellOperator {
         if reader.geometry != Geometry::Stored || known {
             return Ok(());
         }
-        let metric = self.kernels.values().find(|kernel| {
-            kernel.task == Task::Metric && self.group_key(kernel) == key
-        });
+        let metric = self
+            .kernels
+            .values()
+            .find(|kernel| kernel.task == Task::Metric && self.group_key(kernel) == key);
         let Some(metric) = metric.cloned() else {
             return Err(BuildError::NoMetric { kernel: reader.name.clone() });
         };

@@ -79,7 +79,11 @@ fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f
 
 /// One class: its lanes, how it addresses unknowns, and the text of its kernels.
 fn source(real: &str, class: &str, lanes: usize, dofs: bool) -> String {
-    let index = if dofs { "map.add((b * 18 + i * 2 + c) * W + l).read()" } else { "2 * map.add((b * 9 + i) * W + l).read() + c as u32" };
+    let index = if dofs {
+        "map.add((b * 18 + i * 2 + c) * W + l).read()"
+    } else {
+        "2 * map.add((b * 9 + i) * W + l).read() + c as u32"
+    };
     format!(
         r#"
 mod {class} {{
@@ -169,7 +173,11 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
     let active = (Role::Active, 0);
     let list = |tail: &[(Role, usize)]| [&mixed[..], tail].concat();
     let described = [
-        (Task::Metric, Geometry::Vertices, vec![(Role::Geometry, 8), (Role::Diameter, 1), (Role::Stored, 1)]),
+        (
+            Task::Metric,
+            Geometry::Vertices,
+            vec![(Role::Geometry, 8), (Role::Diameter, 1), (Role::Stored, 1)],
+        ),
         (
             Task::Residual,
             Geometry::Stored,

@@ -148,7 +148,8 @@ fn lexicographic(cell: Cell) -> Vec<(usize, usize)> {
     let dim = cell.dim();
     (0..3usize.pow(dim as u32))
         .map(|code| {
-            let layers: Vec<usize> = (0..dim).map(|axis| code / 3usize.pow(axis as u32) % 3).collect();
+            let layers: Vec<usize> =
+                (0..dim).map(|axis| code / 3usize.pow(axis as u32) % 3).collect();
             let corner = |between: usize| -> usize {
                 let far = |axis: usize| layers[axis] == 2 || layers[axis] == between;
                 (0..dim).filter(|&axis| far(axis)).map(|axis| 1 << axis).sum()

@@ -14,7 +14,8 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n
     }
 
@@ -292,7 +293,13 @@ fn runs_hold_the_nodes_of_each_entity() {
                     let lattice = [local % n, local / n % n, local / (n * n)];
                     let (mut code, mut offset, mut stride, mut scale) = (0, 0, 1, 1);
                     for &a in &lattice[..cell.dim()] {
-                        let layer = if a == 0 { 0 } else if a == degree { 2 } else { 1 };
+                        let layer = if a == 0 {
+                            0
+                        } else if a == degree {
+                            2
+                        } else {
+                            1
+                        };
                         code += layer * scale;
                         scale *= 3;
                         if layer == 1 {
@@ -493,5 +500,12 @@ fn partitions_follow_the_mesh_alone() {
     let (partition, space) = run(1);
     assert_eq!((partition.clone(), space), run(4));
     assert!(partition.chunks().len() >= 16);
-    assert!(partition.chunks().iter().rev().skip(1).all(|c| c.cells.len() % 16 == 0 || c.cells.end == 4096));
+    assert!(
+        partition
+            .chunks()
+            .iter()
+            .rev()
+            .skip(1)
+            .all(|c| c.cells.len() % 16 == 0 || c.cells.end == 4096)
+    );
 }

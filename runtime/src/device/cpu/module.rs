@@ -39,7 +39,12 @@ impl<'a> Argument<'a> {
         Self::new(values.as_mut_ptr().cast(), values.len(), T::NAME, true)
     }
 
-    pub(super) fn new(pointer: *const u8, elements: usize, kind: &'static str, writable: bool) -> Self {
+    pub(super) fn new(
+        pointer: *const u8,
+        elements: usize,
+        kind: &'static str,
+        writable: bool,
+    ) -> Self {
         Self { pointer, elements, kind, writable, borrows: PhantomData }
     }
 

@@ -60,7 +60,15 @@ mod tests {
             scope.spawn(|| shared.fill(40..90, 3.0));
         });
         assert_eq!((shared.argument().elements(), shared.argument().is_writable()), (100, true));
-        let expected = |i: usize| if i < 40 { 2.0 } else if i < 90 { 3.0 } else { 1.0 };
+        let expected = |i: usize| {
+            if i < 40 {
+                2.0
+            } else if i < 90 {
+                3.0
+            } else {
+                1.0
+            }
+        };
         assert!(values.iter().enumerate().all(|(i, &value)| value == expected(i)));
     }
 

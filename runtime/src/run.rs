@@ -1,0 +1,416 @@
+//! `run`: a checked problem on its mesh → its solution.
+//!
+//! ```text
+//! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
+//! ```
+
+use crate::compile::{CompileError, Compiled, Target, compile, facts};
+use crate::constraint::NotFinite;
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::expression::{Parameters, evaluate};
+use crate::functional::{energy, errors};
+use crate::geometry::places;
+use crate::mesh::{Mesh, MeshError};
+use crate::operator::{BuildError, CellOperator};
+use crate::solve::{
+    CgSettings, Continue, InnerSolver, NewtonSettings, NonlinearSystem, OperatorError, Progress,
+    Report, SolveError, newton, solve_affine,
+};
+use crate::space::SpaceError;
+use fem_dsl::point::{Location, Part, PointForm};
+use fem_dsl::problem::{Argument, Dirichlet, Expression, Problem, Solver};
+use kernels_gen::element::{ElementError, Lagrange, default_rule};
+use kernels_gen::plan::{Elements, PlanError, Task};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Why a problem has no solution here.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The elements are not possible.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// An element is not possible.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+    /// The mesh lacks something.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// The unknowns cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The kernels cannot be made.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The operator cannot be made.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The operator cannot be applied.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+    /// A condition's value is not a number.
+    #[error("the condition on `{field}` has no finite value: {source}")]
+    Condition {
+        /// The field.
+        field: String,
+        /// Where and what.
+        source: NotFinite,
+    },
+    /// Auxiliary data without a value.
+    #[error("`aux {name}` has no value\nhelp: give it in the problem, `aux {name} = …;`")]
+    NoAux {
+        /// Its name.
+        name: String,
+    },
+    /// Auxiliary data that is not a number somewhere.
+    #[error("`aux {name}` is {value} at {point:?}")]
+    AuxNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Where.
+        point: [f64; 3],
+    },
+    /// A parameter that is not a number.
+    #[error("`param {name}` is {value}\nhelp: a parameter must be a finite number")]
+    ParamNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+    },
+    /// Nothing fixes a field.
+    #[error(
+        "nothing fixes `{field}`: the form knows only its derivatives and no condition holds it\n\
+         help: add a condition, `dirichlet {field} = 0;`"
+    )]
+    Free {
+        /// The field, or its component.
+        field: String,
+    },
+    /// A solver's setting.
+    #[error("{0}")]
+    Setting(String),
+    /// The solve did not converge.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+}
+
+/// A problem on its mesh, before anything is compiled.
+pub struct Setup {
+    /// The elements.
+    pub elements: Elements,
+    /// Spaces, conditions, auxiliary data.
+    pub on: Arc<Discretisation>,
+    /// Time and parameters.
+    pub parameters: Parameters,
+}
+
+/// Seconds of each phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seconds {
+    /// Planning, printing and compiling kernels.
+    pub compile: f64,
+    /// Spaces, conditions, tables.
+    pub set_up: f64,
+    /// The solve.
+    pub solve: f64,
+}
+
+/// A solved problem.
+pub struct Solution {
+    /// What it is solved on.
+    pub on: Arc<Discretisation>,
+    /// The elements.
+    pub elements: Elements,
+    /// The kernels.
+    pub compiled: Compiled,
+    /// The unknowns, node-major.
+    pub u: Vec<f64>,
+    /// How the solve went.
+    pub report: Report,
+    /// Linear iterations in all.
+    pub linear_iterations: usize,
+    /// ‖R(u)‖ over the free unknowns at the end.
+    pub residual: f64,
+    /// L2 and H1 error of each field with a known solution: (field, L2, H1).
+    pub errors: Vec<(usize, f64, f64)>,
+    /// The energy, where the Jacobian is symmetric.
+    pub energy: Option<f64>,
+    /// Seconds of each phase.
+    pub seconds: Seconds,
+    /// Unknowns a second of one action of the Jacobian (or residual), as measured at the solution.
+    pub throughput: f64,
+}
+
+/// The elements, spaces, conditions and data of a problem.
+pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
+    let form = &problem.form;
+    let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
+    check_parameters(form, &parameters)?;
+    let provisional = default_rule(mesh.cell(), 1, 1, None);
+    let degrees = Elements::new(form, mesh.cell(), problem.degree, provisional)?;
+    let largest = degrees.fields.iter().copied().max().unwrap_or(1);
+    let rule = default_rule(mesh.cell(), largest, mesh.order(), problem.quadrature);
+    let elements = Elements { rule, ..degrees };
+    let fields = form.fields.iter().zip(&elements.fields).map(|(field, &degree)| {
+        Ok((Lagrange::continuous(mesh.cell(), degree)?, field.shape.components()))
+    });
+    let fields = fields.collect::<Result<Vec<_>, ElementError>>()?;
+    let mut on = Discretisation::new(mesh, &fields)?;
+    set_conditions(problem, &parameters, &mut on)?;
+    set_aux(problem, &elements, &parameters, &mut on)?;
+    Ok(Setup { elements, on: Arc::new(on), parameters })
+}
+
+fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
+    let names = std::iter::once("t".to_owned()).chain(
+        form.params
+            .iter()
+            .flat_map(|param| std::iter::repeat_n(param.name.clone(), param.shape.components())),
+    );
+    for (name, &value) in names.zip(&parameters.values) {
+        if !value.is_finite() {
+            return Err(RunError::ParamNotFinite { name, value });
+        }
+    }
+    Ok(())
+}
+
+fn set_conditions(
+    problem: &Problem,
+    parameters: &Parameters,
+    on: &mut Discretisation,
+) -> Result<(), RunError> {
+    let nothing = |_: usize| f64::NAN;
+    for Dirichlet { field, component, value, tags } in &problem.dirichlet {
+        let space = &on.fields[*field].space;
+        let points = space.points(&on.mesh, &on.partition)?;
+        let facets = match tags {
+            None => on.mesh.boundary(),
+            Some(tags) => {
+                let mut facets = Vec::new();
+                for tag in tags {
+                    facets.extend_from_slice(on.mesh.facets_tagged(tag)?);
+                }
+                facets
+            }
+        };
+        let nodes = space.nodes_on(&facets);
+        let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
+        let values = evaluate(value, &value.value, &places, parameters, nothing);
+        let components = value.value.len();
+        let mut next = values.chunks(components.max(1));
+        let fixed = on.fields[*field].constraints.fix(&nodes, *component, &points, |_, row| {
+            if let Some(values) = next.next() {
+                row.copy_from_slice(values);
+            }
+        });
+        let name = || problem.form.fields[*field].name.clone();
+        fixed.map_err(|source| RunError::Condition { field: name(), source })?;
+    }
+    Ok(())
+}
+
+fn set_aux(
+    problem: &Problem,
+    elements: &Elements,
+    parameters: &Parameters,
+    on: &mut Discretisation,
+) -> Result<(), RunError> {
+    let mut all = Vec::new();
+    for (index, aux) in problem.form.aux.iter().enumerate() {
+        let given = problem.aux.iter().rev().find(|(at, _)| *at == index);
+        let Some((_, expression)) = given else {
+            return Err(RunError::NoAux { name: aux.name.clone() });
+        };
+        let (values, points) = match aux.location {
+            Location::Nodes(_) => {
+                let degree = elements.aux[index].unwrap_or(1);
+                let element = Lagrange::continuous(on.mesh.cell(), degree)?;
+                let space = on.aux_space(element, aux.shape.components())?;
+                let points = space.points(&on.mesh, &on.partition)?;
+                let values = at_points(expression, &points, parameters, |_| f64::NAN);
+                (AuxValues::Nodes(space, values), points)
+            }
+            Location::Cells => {
+                let points = places(&on.mesh, &[on.mesh.cell().centre()])?;
+                let diameter = |cell: usize| on.mesh.diameter(cell);
+                (AuxValues::Cells(at_points(expression, &points, parameters, diameter)), points)
+            }
+            Location::Points => {
+                let rule = elements.rule.points();
+                let points = places(&on.mesh, &rule)?;
+                let diameter = |point: usize| on.mesh.diameter(point / rule.len());
+                (AuxValues::Points(at_points(expression, &points, parameters, diameter)), points)
+            }
+        };
+        let (AuxValues::Nodes(_, numbers) | AuxValues::Cells(numbers) | AuxValues::Points(numbers)) =
+            &values;
+        if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
+            let point = points[at / aux.shape.components()];
+            let name = aux.name.clone();
+            return Err(RunError::AuxNotFinite { name, value: numbers[at], point });
+        }
+        all.push(values);
+    }
+    on.aux = all;
+    Ok(())
+}
+
+fn at_points(
+    expression: &Expression,
+    points: &[[f64; 3]],
+    parameters: &Parameters,
+    diameter: impl Fn(usize) -> f64 + Sync,
+) -> Vec<f64> {
+    evaluate(expression, &expression.value, points, parameters, diameter)
+}
+
+/// Every component must be held by a condition, or by the form itself.
+fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError> {
+    for (index, (field, discrete)) in form.fields.iter().zip(&on.fields).enumerate() {
+        let components = field.shape.components();
+        for component in 0..components {
+            let by_form = form.integrals.iter().any(|integral| {
+                integral.jacobian.iter().any(|entry| {
+                    entry.trial.field == index
+                        && entry.trial.component == component
+                        && entry.trial.part == Part::Value
+                })
+            });
+            let mut fixed = discrete.constraints.iter();
+            if !by_form && !fixed.any(|(dof, _)| dof % components == component) {
+                let one = components > 1 && !discrete.constraints.is_empty();
+                let suffix = if one { format!("[{component}]") } else { String::new() };
+                return Err(RunError::Free { field: format!("{}{suffix}", field.name) });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Solves a problem. `observe` sees each iteration.
+pub fn run(
+    problem: &Problem,
+    mesh: Mesh,
+    target: &Target,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let start = Instant::now();
+    let Setup { elements, on, parameters } = set_up(problem, mesh)?;
+    let form = &problem.form;
+    check_fixed(form, &on)?;
+    let mut seconds = Seconds { set_up: start.elapsed().as_secs_f64(), ..Seconds::default() };
+    let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+    let compiled = compile(form, &elements, &facts(&on), &tasks, target)?;
+    seconds.compile = compiled.seconds;
+    let tables = Instant::now();
+    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let linear = form.integrals.iter().all(|integral| integral.linear);
+    let mut operator = CellOperator::new(
+        on.clone(),
+        compiled.module.clone(),
+        &compiled.kernels,
+        target.precision,
+        &parameters.values,
+        symmetric,
+    )?;
+    let mut u = operator.vector();
+    on.fields[0].constraints.apply(&mut u);
+    seconds.set_up += tables.elapsed().as_secs_f64();
+    let solving = Instant::now();
+    let (report, linear_iterations) =
+        solve(&mut operator, &mut u, problem.solver.as_ref(), linear, symmetric, observe)?;
+    seconds.solve = solving.elapsed().as_secs_f64();
+    let report = report.converged()?;
+    let mut r = operator.vector();
+    operator.residual(&u, &mut r)?;
+    let residual = r.norm();
+    let throughput = measure(&operator, &u, &mut r)?;
+    let u: Vec<f64> = u.to_vec();
+    let mut known = Vec::new();
+    for (field, exact) in &problem.exact {
+        let (l2, h1) = errors(&on, *field, &u, exact, &parameters)?;
+        known.push((*field, l2, h1));
+    }
+    let energy = match form.integrals.as_slice() {
+        [integral] if integral.symmetric => {
+            Some(energy(&on, integral, elements.rule, &u, &parameters)?)
+        }
+        _ => None,
+    };
+    Ok(Solution {
+        on,
+        elements,
+        compiled,
+        u,
+        report,
+        linear_iterations,
+        residual,
+        errors: known,
+        energy,
+        seconds,
+        throughput,
+    })
+}
+
+/// Unknowns a second of one residual, the median of a few.
+fn measure(
+    operator: &CellOperator,
+    u: &crate::vector::Vector,
+    r: &mut crate::vector::Vector,
+) -> Result<f64, OperatorError> {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        operator.residual(u, r)?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(u.len() as f64 / times[times.len() / 2])
+}
+
+fn solve(
+    operator: &mut CellOperator,
+    u: &mut crate::vector::Vector,
+    solver: Option<&Solver>,
+    linear: bool,
+    symmetric: bool,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Report, usize), RunError> {
+    let number = |key: &str, default: f64| match solver.and_then(|s| s.arguments.get(key)) {
+        None => Ok(default),
+        Some(Argument::Number(value)) => Ok(*value),
+        Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a number"))),
+    };
+    let name = solver.map_or(if linear { "cg" } else { "newton" }, |solver| solver.name.as_str());
+    let rtol = number("rtol", 1e-10)?;
+    let atol = number("atol", 0.0)?;
+    match (name, linear) {
+        ("cg" | "gmres", true) => {
+            let defaults = CgSettings::default();
+            let max_iterations = number("max_iterations", defaults.max_iterations as f64)? as usize;
+            let settings = CgSettings { rtol, atol, max_iterations };
+            let inner = match (name, symmetric) {
+                ("cg", true) => InnerSolver::Cg,
+                _ => InnerSolver::Gmres,
+            };
+            let report = solve_affine(operator, u, settings, inner, observe)?;
+            let iterations = report.iterations;
+            Ok((report, iterations))
+        }
+        ("cg" | "gmres", false) => Err(RunError::Setting(format!(
+            "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(…);`"
+        ))),
+        _ => {
+            let defaults = NewtonSettings::default();
+            let max_iterations = number("max_iterations", defaults.max_iterations as f64)? as usize;
+            let settings = NewtonSettings { rtol, atol, max_iterations, ..defaults };
+            let report = newton(operator, u, settings, observe, &mut |_| Continue::Yes)?;
+            let inner = report.inner_iterations();
+            Ok((report.report, inner))
+        }
+    }
+}

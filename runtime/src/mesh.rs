@@ -362,9 +362,10 @@ fn unknown_tag<'a>(
 
 /// The name that `word` was probably meant to be: at most a third of its letters are wrong.
 pub(crate) fn nearest_name<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let distance = |name: &str| strsim::damerau_levenshtein(name, word);
+    let likeness = |name: &str| strsim::jaro_winkler(name, word);
     names
-        .map(|name| (strsim::damerau_levenshtein(name, word), name))
-        .filter(|&(distance, name)| distance <= name.chars().count().div_ceil(3))
-        .min()
-        .map(|(_, name)| name.to_owned())
+        .filter(|name| distance(name) <= name.chars().count().div_ceil(3))
+        .min_by(|a, b| distance(a).cmp(&distance(b)).then(likeness(b).total_cmp(&likeness(a))))
+        .map(str::to_owned)
 }

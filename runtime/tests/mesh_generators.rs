@@ -47,7 +47,7 @@ fn boxes_of_all_cells() {
     for (cell, count, dim) in [("tri", 2, 2), ("quad", 1, 2), ("tet", 6, 3), ("hex", 1, 3)] {
         let cells = if dim == 2 { "[5,3]" } else { "[5,3,2]" };
         let (from, to) = if dim == 2 { ("[-1,0]", "[1,3]") } else { ("[-1,0,2]", "[1,3,4]") };
-        for deform in ["0", "0.2"] {
+        for deform in ["0", "0.1"] {
             let text =
                 format!("dim={dim};cell={cell};cells={cells};from={from};to={to};deform={deform}");
             let mesh = mesh("box", &text);
@@ -137,7 +137,8 @@ fn curved_balls_converge_with_their_order() {
                 assert_eq!(mesh.order(), order);
                 (exact - mesh.size()).abs() / exact
             };
-            let (coarse, fine) = (error(1), error(2));
+            let (coarse, fine) =
+                if cell == "hex" { (error(1), error(2)) } else { (error(2), error(3)) };
             let rate = (coarse / fine).log2();
             assert!(
                 rate > order as f64 + 0.6 || fine < 1e-12,
@@ -246,6 +247,7 @@ fn wrong_arguments_are_named() {
         ("box", "cells=2;cell=prism", "`tri`, `quad`, `tet` or `hex`, but it is `prism`"),
         ("box", "cells=2;from=[0,0,1]", "such that `from` is less than `to`"),
         ("box", "cells=2;deform=0.9", "`deform` should be from -0.25 to 0.25"),
+        ("box", "cells=[5,3,2];cell=tet;deform=0.25", "is inverted"),
         ("box", "cells=1000000", "more than 32-bit indices can number"),
         ("ball", "refine=14", "more than 32-bit indices can number"),
         ("ball", "refine=-1", "`refine` should be a whole number from 0 to 14, but it is -1"),

@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, HashMap};
 /// The highest order of geometry that a mesh may have.
 pub(crate) const MAX_ORDER: usize = 12;
 
-/// Which sign the Jacobian determinant of a cell may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sign {
+/// Which sign the Jacobian determinants should have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sign<'a> {
     /// Positive, as the usual numbering of vertices has it.
     Positive,
-    /// One sign throughout each cell.
-    Either,
+    /// Negative in the cells marked here.
+    Negative(&'a [bool]),
 }
 
 pub(crate) fn assemble(
@@ -24,7 +24,7 @@ pub(crate) fn assemble(
     geometry_order: usize,
     mut parts: Parts,
     arrange: Arrange,
-    sign: Sign,
+    sign: Sign<'_>,
 ) -> Result<Mesh, MeshError> {
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;

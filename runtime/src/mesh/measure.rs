@@ -59,16 +59,19 @@ fn rule(cell: Cell, order: usize) -> Rule {
 const CHUNK: usize = 4096;
 
 /// Names the first cell that is inverted or degenerate.
-pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign) -> Result<(), MeshError> {
+pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Result<(), MeshError> {
     let inside = rule(shape.cell, shape.element.degree()).points();
     let inner = Gradients::new(shape, &inside);
     let straight = shape.cell.is_tensor() && shape.element.degree() == 1;
     let corners = if straight { shape.cell.vertices() } else { Vec::new() };
     let corner = Gradients::new(shape, &corners);
-    let smallest = |nodes: &[u32]| -> (f64, f64) {
+    let smallest = |cell: usize, nodes: &[u32]| -> (f64, f64) {
         let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
         let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
-        let flip = if sign == Sign::Either && at(&inner, 0) < 0.0 { -1.0 } else { 1.0 };
+        let flip = match sign {
+            Sign::Negative(cells) if cells[cell] => -1.0,
+            _ => 1.0,
+        };
         let least =
             |g: &Gradients| (0..g.at.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min);
         // A corner may be flat (an angle of 180°) but not folded.
@@ -81,10 +84,11 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign) -> Result<()
         .enumerate()
         .filter_map(|(chunk, cells)| {
             cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
-                let (determinant, scale) = smallest(nodes);
+                let cell = chunk * CHUNK + i;
+                let (determinant, scale) = smallest(cell, nodes);
                 // Written so that a NaN counts as bad.
                 let good = determinant > FLAT * scale;
-                (!good).then_some((chunk * CHUNK + i, determinant, scale))
+                (!good).then_some((cell, determinant, scale))
             })
         })
         .min_by_key(|bad| bad.0);

@@ -44,12 +44,13 @@ impl Blocks {
             let n = refined.cell.vertex_count();
             world.nodes.chunks_exact_mut(n).for_each(<[u32]>::sort_unstable);
         }
+        let negative = world.negative();
         if refined.order > 1 {
             world = world.elevated(refined.order)?;
         }
         let points = world.points.into_iter().map(map).collect();
         let parts = Parts { points, nodes: world.nodes, ..Parts::default() };
-        assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Either)
+        assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Negative(&negative))
     }
 
     fn oriented(mut self) -> Result<Blocks, MeshError> {
@@ -114,6 +115,26 @@ impl Blocks {
             }
         }
         Ok(Blocks { cell: self.cell, points, nodes })
+    }
+
+    /// Which cells are numbered so that their Jacobian determinant is negative. The plain world's
+    /// cells are far from degenerate, and maps keep the sign.
+    fn negative(&self) -> Vec<bool> {
+        let dim = self.cell.dim();
+        let tip = |a: usize| if self.cell.is_tensor() { 1 << a } else { a + 1 };
+        self.nodes
+            .chunks_exact(self.cell.vertex_count())
+            .map(|cell| {
+                let point = |v: usize| self.points[cell[v] as usize];
+                let side = |a: usize| [0, 1, 2].map(|c| point(tip(a))[c] - point(0)[c]);
+                let (x, y) = (side(0), side(1));
+                let z = if dim == 3 { side(2) } else { [0.0, 0.0, 1.0] };
+                x[0] * (y[1] * z[2] - y[2] * z[1])
+                    + x[1] * (y[2] * z[0] - y[0] * z[2])
+                    + x[2] * (y[0] * z[1] - y[1] * z[0])
+                    < 0.0
+            })
+            .collect()
     }
 
     /// The point of a block at reference coordinates.

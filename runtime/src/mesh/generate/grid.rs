@@ -3,7 +3,8 @@
 //! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point
 //! with relative coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with
 //! the signs +, −, +): the boundary stays where it is, and no cell that touches the interior
-//! stays affine. The map is one to one for a below 0.25.
+//! stays affine. The map is one to one for a up to 0.25; the simplices of a coarse grid fold earlier,
+//! which is reported as an inverted cell.
 
 use super::arguments::Arguments;
 use super::{GenerateError, simplices};
@@ -71,7 +72,7 @@ impl Grid {
             nodes = simplices::split(tensor, &nodes);
         }
         let parts = Parts { points, nodes, ..Parts::default() };
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Either)
+        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive)
     }
 
     fn points(&self) -> Vec<[f64; 3]> {

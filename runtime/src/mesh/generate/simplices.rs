@@ -7,12 +7,13 @@
 
 use crate::mesh::Cell;
 
-/// The orders of the axes, even ones first in each pair, so that dimensions share the table.
+/// The orders of the axes, even permutations first.
 const PATHS_2D: [[usize; 2]; 2] = [[0, 1], [1, 0]];
 const PATHS_3D: [[usize; 3]; 6] =
-    [[0, 1, 2], [0, 2, 1], [1, 2, 0], [1, 0, 2], [2, 0, 1], [2, 1, 0]];
+    [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]];
 
-/// The simplices of tensor cells given by their vertices, cell after cell.
+/// The simplices of tensor cells given by their vertices, cell after cell. They are positively
+/// oriented if the cells are.
 pub(super) fn split(cell: Cell, nodes: &[u32]) -> Vec<u32> {
     let dim = cell.dim();
     let paths: Vec<&[usize]> = if dim == 2 {
@@ -22,12 +23,17 @@ pub(super) fn split(cell: Cell, nodes: &[u32]) -> Vec<u32> {
     };
     let mut simplices = Vec::with_capacity(nodes.len() / (1 << dim) * paths.len() * (dim + 1));
     for vertices in nodes.chunks_exact(1 << dim) {
-        for path in &paths {
+        for (number, path) in paths.iter().enumerate() {
+            let start = simplices.len();
             let mut at = 0;
             simplices.push(vertices[at]);
             for axis in *path {
                 at |= 1 << axis;
                 simplices.push(vertices[at]);
+            }
+            // Odd paths turn the other way: exchange two vertices for a positive determinant.
+            if number >= paths.len() / 2 {
+                simplices.swap(start + dim - 1, start + dim);
             }
         }
     }

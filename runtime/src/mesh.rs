@@ -11,6 +11,7 @@
 //! of degree g on that module's nodes.
 
 pub mod generate;
+pub mod gmsh;
 pub mod order;
 pub mod orient;
 pub mod topology;
@@ -23,7 +24,9 @@ pub use kernels_gen::element::Cell;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
 
+use fem_dsl::problem::MeshSource;
 use std::collections::BTreeMap;
+use std::path::Path;
 use thiserror::Error;
 
 /// One facet of one cell; `local` counts as [`Cell::facets`] does.
@@ -221,6 +224,40 @@ fn tags_hint(nearest: &Option<String>, available: &[String]) -> String {
     match available {
         [] => format!("{hint}; it has none at all"),
         tags => format!("{hint}; it has \"{}\"", tags.join("\", \"")),
+    }
+}
+
+/// Why the mesh of a problem cannot be had.
+#[derive(Debug, Error)]
+pub enum LoadError {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(gmsh::GmshError),
+    /// The file is wrong.
+    #[error("{path}: {error}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        error: gmsh::GmshError,
+    },
+    /// The generator or its arguments are wrong.
+    #[error(transparent)]
+    Generate(#[from] generate::GenerateError),
+}
+
+/// Reads or generates the mesh that a problem asks for; `base` is the folder of the problem's own
+/// file, from which relative paths start.
+pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
+    match source {
+        MeshSource::Generator { name, arguments } => Ok(generate::generate(name, arguments)?),
+        MeshSource::File(file) => {
+            let path = base.join(file);
+            gmsh::read(&path).map_err(|error| match error {
+                open @ gmsh::GmshError::Open { .. } => LoadError::Open(open),
+                error => LoadError::File { path: path.display().to_string(), error },
+            })
+        }
     }
 }
 

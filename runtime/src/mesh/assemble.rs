@@ -53,28 +53,28 @@ pub(crate) fn assemble(
 }
 
 /// What all cells of a mesh have in common.
-pub(super) struct Shape {
-    pub(super) cell: Cell,
-    pub(super) element: Lagrange,
+pub(crate) struct Shape {
+    pub(crate) cell: Cell,
+    pub(crate) element: Lagrange,
     /// Geometry nodes a cell.
-    pub(super) nodes: usize,
+    pub(crate) nodes: usize,
     /// Which geometry node each vertex is.
-    pub(super) vertex_nodes: Vec<usize>,
+    pub(crate) vertex_nodes: Vec<usize>,
     /// Reference coordinates of the geometry nodes.
-    pub(super) coordinates: Vec<[f64; 3]>,
+    pub(crate) coordinates: Vec<[f64; 3]>,
 }
 
 impl Shape {
-    pub(super) fn new(cell: Cell, order: usize) -> Result<Shape, MeshError> {
+    pub(crate) fn new(cell: Cell, order: usize) -> Result<Shape, MeshError> {
         let unsupported = |expected| MeshError::Unsupported { cell, order, expected };
         if !Cell::ALL.contains(&cell) {
             return Err(unsupported("cells are tri, quad, tet or hex"));
         }
         if order == 0 || order > MAX_ORDER {
-            return Err(unsupported("orders are 1 to 12, on simplices 1 to 4"));
+            return Err(unsupported("orders are 1 to 12, on simplices 1 to 8"));
         }
         let element = Lagrange::continuous(cell, order)
-            .map_err(|_| unsupported("orders are 1 to 12, on simplices 1 to 4"))?;
+            .map_err(|_| unsupported("orders are 1 to 12, on simplices 1 to 8"))?;
         let coordinates = element.points();
         let vertex_nodes =
             (0..cell.vertex_count()).map(|v| nearest(&coordinates, cell.vertex(v))).collect();
@@ -232,7 +232,11 @@ fn orient_cells(shape: &Shape, parts: &mut Parts) -> Result<(), MeshError> {
 }
 
 /// Renumbers each cell as `of(cell number, its vertices)` says.
-fn renumber(shape: &Shape, nodes: &mut [u32], of: impl Fn(usize, &[u32]) -> Renumbering) {
+pub(crate) fn renumber(
+    shape: &Shape,
+    nodes: &mut [u32],
+    of: impl Fn(usize, &[u32]) -> Renumbering,
+) {
     let mut known: HashMap<Renumbering, Vec<usize>> = HashMap::new();
     let (mut old, mut vertices) = (Vec::new(), Vec::new());
     for (cell, nodes) in nodes.chunks_exact_mut(shape.nodes).enumerate() {

@@ -91,11 +91,15 @@ pub enum GmshError {
     #[error("the file has no ${0} section")]
     Missing(&'static str),
     /// A file without triangles, quadrilaterals, tetrahedra or hexahedra.
-    #[error("the file has no cells of dimension 2 or 3, only {0}; was the mesh made with `gmsh -2` or `-3`, \
-             and do physical groups cover the domain?")]
+    #[error(
+        "the file has no cells of dimension 2 or 3, only {0}; was the mesh made with `gmsh -2` or `-3`, \
+             and do physical groups cover the domain?"
+    )]
     NoCells(String),
     /// Several kinds of cells.
-    #[error("the mesh mixes {0}; a mesh must have one kind of cell of one order (recombine all cells or none)")]
+    #[error(
+        "the mesh mixes {0}; a mesh must have one kind of cell of one order (recombine all cells or none)"
+    )]
     Mixed(String),
     /// An element that uses a node that is not there.
     #[error("element {element} uses node {node}, which the file does not define")]
@@ -162,11 +166,11 @@ fn contents(bytes: &[u8]) -> Result<Contents, GmshError> {
             ("Entities", Version::Four) => version4::entities(&mut cursor, &mut contents)?,
             ("PartitionedEntities", Version::Four) => {
                 let what = "partitioned meshes are not supported; save the mesh without partitions";
-                return Err(cursor.unsupported(what.to_owned()));
+                return Err(cursor.unsupported(cursor.mark(), what));
             }
             ("ParametricNodes", Version::Two) => {
                 let what = "parametric nodes of format 2 are not supported; save as format 4.1";
-                return Err(cursor.unsupported(what.to_owned()));
+                return Err(cursor.unsupported(cursor.mark(), what));
             }
             ("Nodes", Version::Two) => version2::nodes(&mut cursor, &mut contents)?,
             ("Nodes", Version::Four) => version4::nodes(&mut cursor, &mut contents)?,
@@ -196,18 +200,15 @@ enum Version {
 
 /// Reads `$MeshFormat` and sets the cursor to text or binary and to the file's byte order.
 fn header(cursor: &mut Cursor<'_>) -> Result<Version, GmshError> {
-    let start = cursor.place();
     match cursor.section()? {
         Some(name) if name == "MeshFormat" => {}
         other => {
-            return Err(GmshError::Syntax {
-                place: start,
-                expected: "$MeshFormat at the beginning of a Gmsh file".to_owned(),
-                found: other.map_or("an empty file".to_owned(), |name| format!("${name}")),
-            });
+            let expected = "$MeshFormat at the beginning of a Gmsh file";
+            let found = other.map_or("an empty file".to_owned(), |name| format!("${name}"));
+            return Err(cursor.syntax(0, expected, &found));
         }
     }
-    let place = cursor.place();
+    let mark = cursor.mark();
     let version = match cursor.word()?.as_str() {
         "2" | "2.0" | "2.1" | "2.2" => Version::Two,
         "4.1" => Version::Four,
@@ -216,25 +217,24 @@ fn header(cursor: &mut Cursor<'_>) -> Result<Version, GmshError> {
                 "Gmsh format {other} is not supported, only 2.2 and 4.1 are; \
                  `gmsh FILE -save -format msh41` converts it"
             );
-            return Err(GmshError::Unsupported { place, what });
+            return Err(cursor.unsupported(mark, what));
         }
     };
-    let place = cursor.place();
+    let mark = cursor.mark();
     let binary = match cursor.word()?.as_str() {
         "0" => false,
         "1" => true,
         other => {
-            let expected = "the file type 0 (text) or 1 (binary)".to_owned();
-            return Err(GmshError::Syntax { place, expected, found: format!("`{other}`") });
+            let expected = "the file type 0 (text) or 1 (binary)";
+            return Err(cursor.syntax(mark, expected, &format!("`{other}`")));
         }
     };
-    let place = cursor.place();
+    let mark = cursor.mark();
     let size = match (cursor.word()?.as_str(), version) {
         ("8", _) => 8,
         ("4", Version::Four) => 4,
         (other, _) => {
-            let expected = "the data size 8".to_owned();
-            return Err(GmshError::Syntax { place, expected, found: format!("`{other}`") });
+            return Err(cursor.syntax(mark, "the data size 8", &format!("`{other}`")));
         }
     };
     if binary {

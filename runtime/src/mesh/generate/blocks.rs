@@ -99,7 +99,7 @@ impl Blocks {
 
     /// The same cells with the nodes of a higher order.
     fn elevated(&self, degree: usize) -> Result<Blocks, MeshError> {
-        let expected = "orders are 1 to 12, on simplices 1 to 4";
+        let expected = "orders are 1 to 12, on simplices 1 to 8";
         let element = Lagrange::continuous(self.cell, degree)
             .map_err(|_| MeshError::Unsupported { cell: self.cell, order: degree, expected })?;
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;

@@ -24,13 +24,18 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0, mode: Mode::Text }
     }
 
-    /// Where the next item begins.
-    pub(super) fn place(&self) -> Place {
+    /// The present position, for [`place`](Self::place).
+    pub(super) fn mark(&self) -> usize {
+        self.at
+    }
+
+    /// What a message calls the item that begins at a position. Counts lines: for errors only.
+    pub(super) fn place(&self, mark: usize) -> Place {
         match self.mode {
-            Mode::Binary { .. } => Place::Byte(self.at),
+            Mode::Binary { .. } => Place::Byte(mark),
             Mode::Text => {
-                let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace());
-                let before = &self.bytes[..self.at + blank.count()];
+                let blank = self.bytes[mark..].iter().take_while(|b| b.is_ascii_whitespace());
+                let before = &self.bytes[..mark + blank.count()];
                 Place::Line(1 + before.iter().filter(|&&b| b == b'\n').count())
             }
         }
@@ -40,11 +45,12 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    pub(super) fn unsupported(&self, what: String) -> GmshError {
-        GmshError::Unsupported { place: self.place(), what }
+    pub(super) fn unsupported(&self, mark: usize, what: impl Into<String>) -> GmshError {
+        GmshError::Unsupported { place: self.place(mark), what: what.into() }
     }
 
-    pub(super) fn syntax(&self, place: Place, expected: &str, found: &str) -> GmshError {
+    pub(super) fn syntax(&self, mark: usize, expected: &str, found: &str) -> GmshError {
+        let place = self.place(mark);
         GmshError::Syntax { place, expected: expected.to_owned(), found: found.to_owned() }
     }
 
@@ -52,14 +58,14 @@ impl<'a> Cursor<'a> {
     pub(super) fn binary(&mut self, size: usize) -> Result<(), GmshError> {
         self.line_end()?;
         self.mode = Mode::Binary { size, swap: false };
-        let place = self.place();
+        let mark = self.at;
         let one = self.take::<4>("the integer 1 that tells the byte order")?;
         let swap = match i32::from_ne_bytes(one) {
             1 => false,
             other if other.swap_bytes() == 1 => true,
             other => {
                 let expected = "the integer 1 that tells the byte order";
-                return Err(self.syntax(place, expected, &format!("{other}")));
+                return Err(self.syntax(mark, expected, &format!("{other}")));
             }
         };
         self.mode = Mode::Binary { size, swap };
@@ -71,8 +77,12 @@ impl<'a> Cursor<'a> {
         self.mode != Mode::Text
     }
 
-    /// The end of a line of text, before binary data.
-    pub(super) fn line_end(&mut self) -> Result<(), GmshError> {
+    /// The beginning of numbers: in a binary file, the end of the line of text before them.
+    pub(super) fn numbers(&mut self) -> Result<(), GmshError> {
+        if self.is_binary() { self.line_end() } else { Ok(()) }
+    }
+
+    fn line_end(&mut self) -> Result<(), GmshError> {
         let rest = &self.bytes[self.at..];
         let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
         if rest.get(blank) == Some(&b'\n') {
@@ -80,7 +90,7 @@ impl<'a> Cursor<'a> {
             Ok(())
         } else {
             let found = rest.get(blank).map_or("the end of the file".to_owned(), describe);
-            Err(self.syntax(self.place(), "the end of the line", &found))
+            Err(self.syntax(self.at, "the end of the line", &found))
         }
     }
 
@@ -90,33 +100,33 @@ impl<'a> Cursor<'a> {
         if self.left() == 0 {
             return Ok(None);
         }
-        let place = self.place();
+        let mark = self.at;
         let word = self.word()?;
         match word.strip_prefix('$') {
             Some(name) if !name.is_empty() && !name.starts_with("End") => Ok(Some(name.to_owned())),
-            _ => Err(self.syntax(place, "the beginning of a section, $Name", &format!("`{word}`"))),
+            _ => Err(self.syntax(mark, "the beginning of a section, $Name", &format!("`{word}`"))),
         }
     }
 
     /// The end of a section that was read.
     pub(super) fn end_section(&mut self, name: &str) -> Result<(), GmshError> {
         self.skip_blank();
-        let place = self.place();
+        let mark = self.at;
         let expected = format!("$End{name}");
         if self.left() == 0 {
-            return Err(self.syntax(place, &expected, "the end of the file"));
+            return Err(self.syntax(mark, &expected, "the end of the file"));
         }
         let word = self.word()?;
         if word == expected {
             Ok(())
         } else {
-            Err(self.syntax(place, &expected, &format!("`{word}`")))
+            Err(self.syntax(mark, &expected, &format!("`{word}`")))
         }
     }
 
     /// Goes past the end of a section that is not read.
     pub(super) fn skip_section(&mut self, name: &str) -> Result<(), GmshError> {
-        let place = self.place();
+        let mark = self.at;
         let end = format!("$End{name}");
         let found = self.bytes[self.at..].windows(end.len()).position(|w| w == end.as_bytes());
         match found {
@@ -124,7 +134,7 @@ impl<'a> Cursor<'a> {
                 self.at += offset + end.len();
                 Ok(())
             }
-            None => Err(self.syntax(place, &end, "the end of the file")),
+            None => Err(self.syntax(mark, &end, "the end of the file")),
         }
     }
 
@@ -136,10 +146,10 @@ impl<'a> Cursor<'a> {
     /// The next word of text, also in a binary file.
     pub(super) fn word(&mut self) -> Result<String, GmshError> {
         self.skip_blank();
-        let place = self.place();
+        let mark = self.at;
         let word = self.raw_word();
         if word.is_empty() {
-            return Err(self.syntax(place, "more of the file", "its end"));
+            return Err(self.syntax(mark, "more of the file", "its end"));
         }
         Ok(shorten(word))
     }
@@ -153,18 +163,17 @@ impl<'a> Cursor<'a> {
 
     fn parsed<T: std::str::FromStr>(&mut self, expected: &str) -> Result<T, GmshError> {
         self.skip_blank();
-        let start = self.at;
+        let mark = self.at;
         let word = self.raw_word();
         match std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()) {
             Some(value) => Ok(value),
             None => {
-                self.at = start;
                 let found = if word.is_empty() {
                     "the end of the file".to_owned()
                 } else {
                     format!("`{}`", shorten(word))
                 };
-                Err(self.syntax(self.place(), expected, &found))
+                Err(self.syntax(mark, expected, &found))
             }
         }
     }
@@ -177,7 +186,7 @@ impl<'a> Cursor<'a> {
                 all.copy_from_slice(bytes);
                 Ok(all)
             }
-            None => Err(self.syntax(self.place(), expected, "the end of the file")),
+            None => Err(self.syntax(self.at, expected, "the end of the file")),
         }
     }
 
@@ -205,7 +214,7 @@ impl<'a> Cursor<'a> {
 
     /// A finite `double`.
     pub(super) fn double(&mut self, expected: &str) -> Result<f64, GmshError> {
-        let place = self.place_of_number();
+        let start = self.at;
         let value: f64 = match self.mode {
             Mode::Text => self.parsed(expected)?,
             Mode::Binary { swap, .. } => {
@@ -216,13 +225,8 @@ impl<'a> Cursor<'a> {
         if value.is_finite() {
             Ok(value)
         } else {
-            self.at = place;
-            Err(self.syntax(self.place(), &format!("{expected}, finite"), &format!("{value}")))
+            Err(self.syntax(start, &format!("{expected}, finite"), &format!("{value}")))
         }
-    }
-
-    fn place_of_number(&self) -> usize {
-        self.at
     }
 
     /// Three coordinates.
@@ -242,9 +246,9 @@ impl<'a> Cursor<'a> {
         bytes: usize,
         numbers: usize,
     ) -> Result<usize, GmshError> {
-        let place = self.place();
+        let mark = self.at;
         let count = self.size("a count")?;
-        self.checked(place, what, count, if self.is_binary() { bytes } else { 2 * numbers })
+        self.checked(mark, what, count, if self.is_binary() { bytes } else { 2 * numbers })
     }
 
     /// A count written as text in every file.
@@ -253,9 +257,9 @@ impl<'a> Cursor<'a> {
         what: &'static str,
         bytes: usize,
     ) -> Result<usize, GmshError> {
-        let place = self.place();
+        let mark = self.at;
         let count = self.parsed("a count")?;
-        self.checked(place, what, count, bytes)
+        self.checked(mark, what, count, bytes)
     }
 
     /// A count in an `int`.
@@ -264,16 +268,16 @@ impl<'a> Cursor<'a> {
         what: &'static str,
         bytes: usize,
     ) -> Result<usize, GmshError> {
-        let place = self.place();
+        let mark = self.at;
         let count = self.int("a count")?;
-        let count = u64::try_from(count)
-            .map_err(|_| self.syntax(place, "a count", &format!("{count}")))?;
-        self.checked(place, what, count, bytes)
+        let count =
+            u64::try_from(count).map_err(|_| self.syntax(mark, "a count", &format!("{count}")))?;
+        self.checked(mark, what, count, bytes)
     }
 
     fn checked(
         &self,
-        place: Place,
+        mark: usize,
         what: &'static str,
         count: u64,
         bytes: usize,
@@ -282,13 +286,13 @@ impl<'a> Cursor<'a> {
         let most = (self.left() + 1) / bytes.max(1);
         match usize::try_from(count) {
             Ok(n) if n <= most => Ok(n),
-            _ => Err(GmshError::Count { place, what, count, left: self.left() }),
+            _ => Err(GmshError::Count { place: self.place(mark), what, count, left: self.left() }),
         }
     }
 
     /// One line of `$PhysicalNames`: dimension, number, name in quotes.
     pub(super) fn physical_name(&mut self) -> Result<(u8, i64, String), GmshError> {
-        let place = self.place();
+        let mark = self.at;
         let dim: u8 = self.parsed("a physical name's dimension, 0 to 3")?;
         let number: i64 = self.parsed("a physical group's number")?;
         let rest = &self.bytes[self.at..];
@@ -303,7 +307,7 @@ impl<'a> Cursor<'a> {
             _ => {
                 let found = format!("`{dim} {number} {}`", shorten(text.trim().as_bytes()));
                 let expected = "a dimension from 0 to 3, a number and a UTF-8 name in quotes";
-                Err(self.syntax(place, expected, &found))
+                Err(self.syntax(mark, expected, &found))
             }
         }
     }

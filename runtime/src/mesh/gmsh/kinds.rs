@@ -133,7 +133,11 @@ fn inside(cell: Cell, order: i64, offset: i64) -> Vec<Point> {
     let mut points = Vec::new();
     let (mut p, mut at) = (order, offset);
     // From one layer of nodes to the next inside, this much of the order is used up.
-    let step = if cell.is_tensor() { 2 } else { cell.dim() as i64 + 1 };
+    let step = match cell {
+        Cell::Interval => order + 1,
+        Cell::Quadrilateral | Cell::Hexahedron => 2,
+        Cell::Triangle | Cell::Tetrahedron => cell.dim() as i64 + 1,
+    };
     while p >= 0 {
         layer(cell, p, at, &mut points);
         p -= step;
@@ -162,9 +166,7 @@ fn layer(cell: Cell, p: i64, at: i64, points: &mut Vec<Point>) {
     let between = |a: usize, b: usize| [0, 1, 2].map(|c| (vertices[b][c] - vertices[a][c]) / p);
     for &[a, b] in edges {
         let step = between(a, b);
-        points.extend(
-            (1..p).map(|k| shift([0, 1, 2].map(|c| vertices[a][c] + k * step[c]))),
-        );
+        points.extend((1..p).map(|k| shift([0, 1, 2].map(|c| vertices[a][c] + k * step[c]))));
     }
     let mut face = |shape: Cell, corners: [usize; 3], order: i64| {
         let (s, t) = (between(corners[0], corners[1]), between(corners[0], corners[2]));

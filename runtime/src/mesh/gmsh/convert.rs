@@ -1,0 +1,232 @@
+//! From what a Gmsh file says to a mesh: which cells, whose nodes, under which names.
+
+use super::kinds::{Kind, lattice};
+use super::{Block, Contents, GmshError};
+use crate::mesh::assemble::{self, Shape, Sign};
+use crate::mesh::orient::{IDENTITY, Renumbering};
+use crate::mesh::{Arrange, Cell, Mesh, Parts};
+use kernels_gen::element::{Lagrange, interpolation};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
+    let (cell, order) = cells_of(&contents)?;
+    let shape = Shape::new(cell, order)?;
+    let numbers = Numbers::new(&contents.node_numbers);
+    let mut parts = Parts { points: contents.points.clone(), ..Parts::default() };
+    let mut seen = Repeats::new(contents.repeats);
+    let map = node_map(&shape);
+    for block in blocks_of(&contents, cell.dim()) {
+        let tags = tags(&contents, block);
+        let first = parts.nodes.len();
+        let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
+        for (&number, nodes) in block.numbers.iter().zip(block.nodes.chunks_exact(shape.nodes)) {
+            let start = parts.nodes.len();
+            for &from in &map {
+                parts.nodes.push(numbers.index(number, nodes[from])?);
+            }
+            let here = parts.labels.len() as u32;
+            match seen.before(&parts.nodes[start..], here) {
+                Some(known) => {
+                    parts.nodes.truncate(start);
+                    members.push(known);
+                }
+                None => {
+                    parts.labels.push(number);
+                    members.push(here);
+                }
+            }
+        }
+        for tag in tags {
+            parts.cells.entry(tag).or_default().extend(&members);
+        }
+        if cell.dim() == 2 {
+            turn_over(&shape, &parts.points, &mut parts.nodes[first..]);
+        }
+    }
+    for block in blocks_of(&contents, cell.dim() - 1) {
+        let facets = facets(block, &numbers)?;
+        for tag in tags(&contents, block) {
+            parts.facets.entry(tag).or_default().extend(&facets);
+        }
+    }
+    if cell.dim() == 2 {
+        flatten(&mut parts);
+    }
+    if order > 2 {
+        move_nodes(&shape, &mut parts)?;
+    }
+    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive)?)
+}
+
+fn blocks_of(contents: &Contents, dim: usize) -> impl Iterator<Item = &Block> {
+    contents.blocks.iter().filter(move |block| block.kind.dim() == dim && !block.numbers.is_empty())
+}
+
+/// The one kind of cell of the highest dimension.
+fn cells_of(contents: &Contents) -> Result<(Cell, usize), GmshError> {
+    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
+        *counts.entry(block.kind).or_default() += block.numbers.len();
+    }
+    let list = |counts: &BTreeMap<Kind, usize>| {
+        let all: Vec<String> =
+            counts.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+        if all.is_empty() { "no elements".to_owned() } else { all.join(", ") }
+    };
+    let dim = counts.keys().map(|kind| kind.dim()).max().unwrap_or(0);
+    if dim < 2 {
+        return Err(GmshError::NoCells(list(&counts)));
+    }
+    counts.retain(|kind, _| kind.dim() == dim);
+    match counts.keys().next() {
+        Some(&Kind::Cell(cell, order)) if counts.len() == 1 => Ok((cell, order)),
+        _ => Err(GmshError::Mixed(list(&counts))),
+    }
+}
+
+/// From node numbers to places in the list of points.
+enum Numbers {
+    /// Numbers without large gaps.
+    Dense(Vec<u32>),
+    Sparse(HashMap<u64, u32>),
+}
+
+impl Numbers {
+    fn new(numbers: &[u64]) -> Numbers {
+        let largest = numbers.iter().copied().max().unwrap_or(0);
+        if largest <= 4 * numbers.len() as u64 + 1024 {
+            let mut places = vec![u32::MAX; largest as usize + 1];
+            for (place, &number) in numbers.iter().enumerate() {
+                places[number as usize] = place as u32;
+            }
+            Numbers::Dense(places)
+        } else {
+            Numbers::Sparse(numbers.iter().enumerate().map(|(p, &n)| (n, p as u32)).collect())
+        }
+    }
+
+    fn index(&self, element: u64, node: u64) -> Result<u32, GmshError> {
+        let place = match self {
+            Numbers::Dense(places) => {
+                usize::try_from(node).ok().and_then(|n| places.get(n).copied())
+            }
+            Numbers::Sparse(places) => places.get(&node).copied(),
+        };
+        place.filter(|&p| p != u32::MAX).ok_or(GmshError::UnknownNode { element, node })
+    }
+}
+
+/// Cells that format 2 writes once for each of their groups.
+struct Repeats(Option<HashMap<Vec<u32>, u32>>);
+
+impl Repeats {
+    fn new(possible: bool) -> Repeats {
+        Repeats(possible.then(HashMap::new))
+    }
+
+    /// The number under which a cell with the same nodes came before; else it is remembered.
+    fn before(&mut self, nodes: &[u32], number: u32) -> Option<u32> {
+        let known = self.0.as_mut()?;
+        let mut key = nodes.to_vec();
+        key.sort_unstable();
+        match known.entry(key) {
+            std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(number);
+                None
+            }
+        }
+    }
+}
+
+/// The tags of a block: the names of its physical groups, or their numbers.
+fn tags(contents: &Contents, block: &Block) -> BTreeSet<String> {
+    let dim = block.kind.dim() as u8;
+    let entity = contents.entities.get(&(dim, block.entity));
+    let groups = block.groups.iter().chain(entity.into_iter().flatten());
+    groups
+        .map(|&group| {
+            contents.names.get(&(dim, group)).cloned().unwrap_or_else(|| group.to_string())
+        })
+        .collect()
+}
+
+/// For each of our nodes the place in Gmsh's order of the node at the same lattice point.
+fn node_map(shape: &Shape) -> Vec<usize> {
+    let theirs = lattice(shape.cell, shape.element.degree());
+    let place: HashMap<[usize; 3], usize> =
+        theirs.into_iter().enumerate().map(|(place, at)| (at, place)).collect();
+    shape.element.nodes().iter().map(|node| place[&node.lattice]).collect()
+}
+
+fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, GmshError> {
+    let mut facets = Vec::with_capacity(block.numbers.len());
+    for (&number, nodes) in block.numbers.iter().zip(block.nodes.chunks_exact(block.kind.nodes())) {
+        let mut facet = [u32::MAX; 4];
+        for (slot, &node) in facet.iter_mut().zip(&nodes[..block.kind.vertices()]) {
+            *slot = numbers.index(number, node)?;
+        }
+        facets.push(facet);
+    }
+    Ok(facets)
+}
+
+/// A surface that looks down has all its cells numbered the other way round: turn them over.
+fn turn_over(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) {
+    let area = |cell: &[u32]| {
+        let at = |v: usize| points[cell[shape.vertex_nodes[v]] as usize];
+        let (o, x, y) = (at(0), at(1), at(2));
+        (x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0])
+    };
+    let cells = nodes.len() / shape.nodes;
+    let down = nodes.chunks_exact(shape.nodes).filter(|cell| area(cell) < 0.0).count();
+    if 2 * down <= cells {
+        return;
+    }
+    // Exchanges the axes of a quadrilateral and two vertices of a triangle.
+    let mut turned: Renumbering = IDENTITY;
+    turned.swap(1, 2);
+    assemble::renumber(shape, nodes, |_, _| turned);
+}
+
+/// Puts a plane mesh z = constant, to rounding, into the plane z = 0.
+fn flatten(parts: &mut Parts) {
+    let mut lower = [f64::INFINITY; 3];
+    let mut upper = [f64::NEG_INFINITY; 3];
+    for &node in &parts.nodes {
+        for c in 0..3 {
+            lower[c] = lower[c].min(parts.points[node as usize][c]);
+            upper[c] = upper[c].max(parts.points[node as usize][c]);
+        }
+    }
+    let extent = (upper[0] - lower[0]).max(upper[1] - lower[1]);
+    if upper[2] - lower[2] <= 1e-12 * extent {
+        for point in &mut parts.points {
+            point[2] = 0.0;
+        }
+    }
+}
+
+/// Moves the nodes from equispaced points of each cell to our points on the same polynomial.
+fn move_nodes(shape: &Shape, parts: &mut Parts) -> Result<(), GmshError> {
+    let degree = shape.element.degree();
+    let Ok(theirs) = Lagrange::equispaced(shape.cell, degree) else { return Ok(()) };
+    let matrix = interpolation(theirs, &shape.coordinates);
+    let mut moved = parts.points.clone();
+    for nodes in parts.nodes.chunks_exact(shape.nodes) {
+        for (node, row) in nodes.iter().zip(matrix.chunks_exact(shape.nodes)) {
+            let mut point = [0.0; 3];
+            for (weight, &from) in row.iter().zip(nodes) {
+                for c in 0..3 {
+                    point[c] += weight * parts.points[from as usize][c];
+                }
+            }
+            moved[*node as usize] = point;
+        }
+        for &v in &shape.vertex_nodes {
+            moved[nodes[v] as usize] = parts.points[nodes[v] as usize];
+        }
+    }
+    parts.points = moved;
+    Ok(())
+}

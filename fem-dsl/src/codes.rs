@@ -111,6 +111,8 @@ codes! {
     DuplicateDeclaration = "E0308",
     /// A number of components that is out of range.
     BadComponentCount = "E0309",
+    /// A form that expands to too much arithmetic.
+    TooLarge = "E0310",
 
     /// A problem that solves a form which is not there.
     UnknownForm = "E0401",

@@ -3,6 +3,7 @@
 pub mod arena;
 pub mod arithmetic;
 pub mod ast;
+pub mod check;
 pub mod codes;
 pub mod diagnostic;
 pub mod differentiate;
@@ -12,4 +13,5 @@ pub mod parse;
 pub mod point;
 pub mod problem;
 pub mod source;
+pub mod verify;
 pub mod words;

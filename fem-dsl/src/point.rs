@@ -23,7 +23,9 @@ pub(crate) mod scalars;
 
 pub use count::{OperationCount, operation_count};
 pub use lower::point;
+pub(crate) use optimise::finished;
 pub use optimise::reachable;
+pub(crate) use scalarise::scalarise;
 
 use crate::arena::{Id, IndexVec};
 use crate::id_type;

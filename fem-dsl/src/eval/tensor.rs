@@ -1,23 +1,27 @@
 //! A form's tensor expressions at one point, component by component.
 
-use crate::arena::IndexVec;
 use crate::arithmetic;
 use crate::form::{Expr, ExprId, Exprs, MatrixFunction, Terminal};
+use std::collections::BTreeMap;
 
-/// The components of every expression, row-major.
-pub type Values = IndexVec<ExprId, Vec<f64>>;
+/// The components of expressions, row-major.
+pub type Values = BTreeMap<ExprId, Vec<f64>>;
 
-/// The value of every expression at one point; `terminal` gives the components of a terminal.
-/// A truth value counts as 1 or 0.
-pub fn tensors(exprs: &Exprs, mut terminal: impl FnMut(Terminal) -> Vec<f64>) -> Values {
+/// The values of the expressions on which `roots` rest, at one point; `terminal` gives the
+/// components of a terminal. A truth value counts as 1 or 0.
+pub fn tensors(
+    exprs: &Exprs,
+    roots: &[ExprId],
+    mut terminal: impl FnMut(Terminal) -> Vec<f64>,
+) -> Values {
     let mut values = Values::new();
-    for (id, expr) in exprs.nodes().iter_enumerated() {
-        let value = match *expr {
+    for id in exprs.reachable_in_order(roots) {
+        let value = match *exprs.expr(id) {
             Expr::Terminal(which) => terminal(which),
-            _ => operation(exprs, &values, expr),
+            ref expr => operation(exprs, &values, expr),
         };
         debug_assert_eq!(value.len(), exprs.shape(id).components(), "{id} in its shape");
-        values.push(value);
+        values.insert(id, value);
     }
     values
 }
@@ -27,7 +31,7 @@ fn truth(value: bool) -> Vec<f64> {
 }
 
 fn operation(exprs: &Exprs, values: &Values, expr: &Expr) -> Vec<f64> {
-    let v = |a: ExprId| values[a].as_slice();
+    let v = |a: ExprId| values[&a].as_slice();
     let map = |a: ExprId, f: &dyn Fn(f64) -> f64| v(a).iter().map(|&a| f(a)).collect();
     let zip = |a: ExprId, b: ExprId, f: &dyn Fn(f64, f64) -> f64| {
         v(a).iter().zip(v(b)).map(|(&a, &b)| f(a, b)).collect()

@@ -27,7 +27,7 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     let roots: Vec<ExprId> =
         rows.flat_map(|row| row.f0.into_iter().chain(row.f1)).chain(integral.energy).collect();
     let mut scalars = Scalars::default();
-    let nodes = scalarise::scalarise(&mut scalars, form, &roots);
+    let nodes = scalarise(&mut scalars, form, &roots);
     let residual = slots(&scalars, form, &nodes, &integral.rows);
     let action = slots(&scalars, form, &nodes, &integral.action);
     let roots: Vec<NodeId> = action.iter().map(|(_, node)| *node).collect();

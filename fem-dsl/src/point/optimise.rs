@@ -26,6 +26,14 @@ pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> BTreeMa
     uses
 }
 
+/// A graph of what `roots` rest on, as it is to be computed, and where the roots are in it.
+pub(crate) fn finished(scalars: &Scalars, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
+    let mut graph = Graph::new();
+    let moved = finish(scalars, roots, &mut graph);
+    let roots = roots.iter().map(|root| moved[root]).collect();
+    (graph, roots)
+}
+
 /// Copies what `roots` rest on into `target`, where several quotients by one denominator share its
 /// reciprocal and whole powers become products. Says where each node went.
 pub(super) fn finish(

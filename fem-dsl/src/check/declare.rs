@@ -1,0 +1,83 @@
+//! Fields and auxiliary data: shapes and spaces.
+
+use super::names::Names;
+use crate::ast::{DegreeSpec, Family, PlaceKind, ShapeKind, ShapeSpec, SpaceSpec};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::Form;
+use crate::point::{Aux, Degree, Field, Location, Shape, Space};
+
+/// The most components a vector may have.
+pub(super) const MOST_COMPONENTS: usize = 64;
+
+/// Declares the fields and the auxiliary data. What is broken gets a stand-in, so that places
+/// stay those of the declarations; there is an error, so that it is never used.
+pub(super) fn fields_and_aux(
+    form: &mut Form,
+    names: &Names<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for item in &names.fields {
+        let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
+        let space = item.space.and_then(|spec| space(spec, diagnostics));
+        form.fields.push(Field {
+            name: item.name.name.clone(),
+            shape: shape.unwrap_or(Shape::Scalar),
+            space: space.unwrap_or(Space::H1(Degree::Relative(0))),
+        });
+    }
+    let first = form.fields.first().map_or(Space::H1(Degree::Relative(0)), |field| field.space);
+    for item in &names.aux {
+        let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
+        let location = match item.place.map(|place| place.kind) {
+            Some(PlaceKind::Cells) => Location::Cells,
+            Some(PlaceKind::Points) => Location::Points,
+            Some(PlaceKind::Nodes(Some(spec))) => {
+                Location::Nodes(space(spec, diagnostics).unwrap_or(first))
+            }
+            Some(PlaceKind::Nodes(None)) | None => Location::Nodes(first),
+        };
+        let shape = shape.unwrap_or(Shape::Scalar);
+        form.aux.push(Aux { name: item.name.name.clone(), shape, location });
+    }
+}
+
+/// The shape that was written.
+pub(super) fn shape(
+    spec: ShapeSpec,
+    dim: usize,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Shape> {
+    match spec.kind {
+        ShapeKind::Scalar => Some(Shape::Scalar),
+        ShapeKind::Vector(None) => Some(Shape::Vector(dim)),
+        ShapeKind::Tensor => Some(Shape::Matrix(dim, dim)),
+        ShapeKind::Vector(Some(n)) if (1..=MOST_COMPONENTS).contains(&n) => Some(Shape::Vector(n)),
+        ShapeKind::Vector(Some(n)) => {
+            let message = format!("a vector has 1 to {MOST_COMPONENTS} components, not {n}");
+            let diagnostic = Diagnostic::new(Code::BadComponentCount, message);
+            diagnostics.push(diagnostic.label(spec.span, "out of range"));
+            None
+        }
+    }
+}
+
+fn space(spec: SpaceSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Space> {
+    let degree = match spec.degree {
+        None => Degree::Relative(0),
+        Some(DegreeSpec::Relative(offset)) => Degree::Relative(offset),
+        Some(DegreeSpec::Fixed(degree)) => Degree::Fixed(degree),
+    };
+    match (spec.family, degree) {
+        (Family::H1, Degree::Fixed(0)) => {
+            diagnostics.push(
+                Diagnostic::new(Code::BadDegree, "a continuous space has degree 1 or more")
+                    .label(spec.span, "degree 0")
+                    .help("constants in each cell are `L2(0)`, or `aux … on cells` for data"),
+            );
+            None
+        }
+        (Family::H1, degree) => Some(Space::H1(degree)),
+        (Family::L2, degree) => Some(Space::L2(degree)),
+    }
+}

@@ -1,0 +1,151 @@
+//! Parameters and `let`s, each after those that it rests on.
+
+use super::declare;
+use super::expression::Checker;
+use super::names::Place;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::eval::tensors;
+use crate::form::{Expr, ExprId, Form, Shape, Terminal, Type};
+use crate::point::Param;
+use std::collections::BTreeMap;
+
+/// Declares the parameters with the values of their defaults.
+pub(super) fn params(checker: &mut Checker<'_>) {
+    let names = checker.names;
+    let zero = checker.form.exprs.constant(0.0);
+    for item in &names.params {
+        // A stand-in until its turn comes, so that places stay those of the declarations.
+        let name = item.name.name.clone();
+        checker.form.params.push(Param {
+            name,
+            shape: crate::point::Shape::Scalar,
+            value: vec![0.0],
+        });
+        checker.form.defaults.push(zero);
+    }
+    checker.broken_params = (0..names.params.len()).collect();
+    for &i in &names.param_order {
+        if let Some((param, default)) = param(checker, i) {
+            checker.form.params[i] = param;
+            checker.form.defaults[i] = default;
+            checker.broken_params.remove(&i);
+        }
+    }
+}
+
+fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
+    let item = checker.names.params[i];
+    let mut diagnostics = Vec::new();
+    let declared = match item.shape {
+        Some(spec) => declare::shape(spec, checker.form.dim, &mut diagnostics).map(Shape::from),
+        None => None,
+    };
+    for diagnostic in diagnostics {
+        checker.report(diagnostic);
+    }
+    let place = Place { region: None, parameters: &[], param: true };
+    let default = checker.expression(item.value, place)?;
+    let span = checker.span(item.value);
+    let found = checker.form.exprs.ty(default);
+    let Type::Tensor(shape) = found else {
+        let message = "a parameter is a number, vector or matrix, not a condition";
+        checker.report(Diagnostic::new(Code::NotACondition, message).label(span, ""));
+        return None;
+    };
+    if let (Some(spec), Some(declared)) = (item.shape, declared)
+        && declared != shape
+    {
+        let message =
+            format!("`{}` is declared as {declared}, but this is {shape}", item.name.name);
+        let mut diagnostic = Diagnostic::new(Code::WrongShape, message)
+            .label(span, format!("this is {shape}"))
+            .secondary(spec.span, format!("here this is {declared}"));
+        if shape.rank() == 1 && declared.rank() == 1 {
+            diagnostic = diagnostic.help(format!(
+                "`vector` has as many components as there are dimensions; `vector({})` always {}",
+                shape.extent(0),
+                shape.extent(0)
+            ));
+        }
+        checker.report(diagnostic);
+        return None;
+    }
+    if item.shape.is_some() && declared.is_none() {
+        return None;
+    }
+    let point_shape = shape.to_point()?;
+    let value = parameter_value(&checker.form, default);
+    if value.iter().any(|value| !value.is_finite()) {
+        let message = format!("the default of `{}` is not a finite number", item.name.name);
+        let shown: Vec<String> = value.iter().map(f64::to_string).collect();
+        checker.report(
+            Diagnostic::new(Code::NotFinite, message)
+                .label(span, format!("this is {}", shown.join(", "))),
+        );
+        return None;
+    }
+    Some((Param { name: item.name.name.clone(), shape: point_shape, value }, default))
+}
+
+/// The value of an expression in constants and parameters, with the form's parameter values.
+fn parameter_value(form: &Form, expr: ExprId) -> Vec<f64> {
+    let mut values: BTreeMap<ExprId, Vec<f64>> =
+        tensors(&form.exprs, &[expr], |terminal| match terminal {
+            Terminal::Param(i) => form.params[i].value.clone(),
+            other => vec![f64::NAN; form.shape_of(other).map_or(1, Shape::components)],
+        });
+    values.remove(&expr).unwrap_or_default()
+}
+
+impl Form {
+    /// The values of all parameters when some are overridden: a default that rests on an
+    /// overridden parameter follows it.
+    pub fn param_values(&self, overrides: &BTreeMap<usize, Vec<f64>>) -> Vec<Vec<f64>> {
+        let mut form = self.clone();
+        let uses = |i: usize| {
+            let roots = [self.defaults[i]];
+            self.exprs.reachable_in_order(&roots).into_iter().filter_map(|id| {
+                match self.exprs.expr(id) {
+                    Expr::Terminal(Terminal::Param(used)) => Some(*used),
+                    _ => None,
+                }
+            })
+        };
+        // Each pass settles at least one more parameter, as there are no cycles.
+        let mut settled = vec![false; self.params.len()];
+        while let Some(i) = (0..settled.len()).find(|&i| {
+            !settled[i] && (overrides.contains_key(&i) || uses(i).all(|used| settled[used]))
+        }) {
+            form.params[i].value = match overrides.get(&i) {
+                Some(value) => value.clone(),
+                None => parameter_value(&form, self.defaults[i]),
+            };
+            settled[i] = true;
+        }
+        form.params.into_iter().map(|param| param.value).collect()
+    }
+}
+
+/// Evaluates all `let`s, used or not.
+pub(super) fn lets(checker: &mut Checker<'_>) {
+    let names = checker.names;
+    for &i in &names.definition_order {
+        let definition = names.definitions[i];
+        if definition.parameters.is_some() {
+            continue;
+        }
+        let value = checker.expression(definition.body, Place::region(definition.region));
+        checker.lets.insert(i, value);
+        if let Some(value) = value {
+            let plain = matches!(
+                checker.form.exprs.expr(value),
+                Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_) | Expr::Terminal(_)
+            );
+            if !plain {
+                let name = definition.name.name.clone();
+                checker.form.names.entry(value).or_insert(name);
+            }
+        }
+    }
+}

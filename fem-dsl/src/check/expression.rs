@@ -1,0 +1,430 @@
+//! Expressions: from the syntax tree to typed tensor expressions.
+//!
+//! Operands come first in the tree's arena, so an expression is one loop over its nodes in order;
+//! the body of a called `fn` is another such loop, kept on an explicit stack. A node that is
+//! broken, or rests on one, has no value and causes no message of its own.
+
+use super::names::{Meaning, Names, Place, subtree};
+use super::{functions, shapes};
+use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::{BuildError, ExprId, Form, Shape, Terminal, Type};
+use crate::point::Comparison;
+use crate::source::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The value of a node; none where it is broken.
+pub(super) type Value = Option<ExprId>;
+
+/// The most work, in scalar operations, that the expansion of one form may take.
+const MOST_WORK: usize = 2_000_000;
+
+/// Checks the expressions of one form in one dimension.
+pub(super) struct Checker<'a> {
+    pub(super) file: &'a ast::File,
+    pub(super) names: &'a Names<'a>,
+    pub(super) form: Form,
+    /// The values of `let`s, by definition.
+    pub(super) lets: BTreeMap<usize, Value>,
+    /// Parameters without a usable declaration.
+    pub(super) broken_params: BTreeSet<usize>,
+    calls: BTreeMap<(usize, Vec<ExprId>), Value>,
+    diagnostics: Vec<Diagnostic>,
+    work: usize,
+}
+
+/// One expression on its way: the tree that is checked, or the body of a called function.
+struct Frame<'a> {
+    order: Vec<ast::ExprId>,
+    next: usize,
+    values: BTreeMap<ast::ExprId, Value>,
+    parameters: &'a [ast::Ident],
+    arguments: Vec<Value>,
+    /// The function and the place of the call.
+    call: Option<(usize, Span)>,
+}
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(
+        file: &'a ast::File,
+        names: &'a Names<'a>,
+        form: Form,
+        diagnostics: Vec<Diagnostic>,
+    ) -> Self {
+        Self {
+            file,
+            names,
+            form,
+            lets: BTreeMap::new(),
+            broken_params: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            diagnostics,
+            work: 0,
+        }
+    }
+
+    pub(super) fn finish(self) -> (Form, Vec<Diagnostic>) {
+        (self.form, self.diagnostics)
+    }
+
+    /// Reports, unless the same was said of the same place: a function's body is checked at every
+    /// call.
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        let place = |diagnostic: &Diagnostic| {
+            (diagnostic.code, diagnostic.primary().map(|label| label.span))
+        };
+        if self.diagnostics.iter().all(|other| place(other) != place(&diagnostic)) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Reports an error made by more than what was written at one place.
+    pub(super) fn report_build(&mut self, error: &BuildError, span: Span) {
+        let diagnostic = shapes::diagnose(&self.form, error, span, &[]);
+        self.report(diagnostic);
+    }
+
+    pub(super) fn span(&self, id: ast::ExprId) -> Span {
+        self.file.exprs[id].span
+    }
+
+    /// The value of an expression.
+    pub(super) fn expression(&mut self, root: ast::ExprId, place: Place<'a>) -> Value {
+        let mut frames = vec![self.frame(root, place.parameters, Vec::new(), None)];
+        loop {
+            let frame = frames.last_mut()?;
+            let Some(&id) = frame.order.get(frame.next) else {
+                let value = frame.order.last().and_then(|last| frame.values[last]);
+                let frame = frames.pop()?;
+                let Some(caller) = frames.last_mut() else { return value };
+                if let Some((definition, _)) = frame.call {
+                    let arguments = frame.arguments.iter().copied().collect::<Option<Vec<_>>>();
+                    if let Some(arguments) = arguments {
+                        self.calls.insert((definition, arguments), value);
+                    }
+                }
+                let call = caller.order[caller.next];
+                caller.values.insert(call, value);
+                caller.next += 1;
+                continue;
+            };
+            if self.work > MOST_WORK {
+                let span = frames[0].order.last().map(|&root| self.span(root));
+                self.too_much(span);
+                return None;
+            }
+            self.work += 1;
+            match self.node(id, &frames) {
+                Step::Value(value) => {
+                    let frame = frames.last_mut()?;
+                    frame.values.insert(id, value);
+                    frame.next += 1;
+                }
+                Step::Call(definition, arguments) => {
+                    let Some(parameters) = self.names.definitions[definition].parameters else {
+                        return None;
+                    };
+                    let call = Some((definition, self.span(id)));
+                    let body = self.names.definitions[definition].body;
+                    frames.push(self.frame(body, parameters, arguments, call));
+                }
+            }
+        }
+    }
+
+    fn frame(
+        &self,
+        root: ast::ExprId,
+        parameters: &'a [ast::Ident],
+        arguments: Vec<Value>,
+        call: Option<(usize, Span)>,
+    ) -> Frame<'a> {
+        let order = subtree(self.file, root);
+        Frame { order, next: 0, values: BTreeMap::new(), parameters, arguments, call }
+    }
+
+    fn too_much(&mut self, span: Option<Span>) {
+        let message = "this form is too large: its functions expand to too much arithmetic";
+        let mut diagnostic = Diagnostic::new(Code::TooLarge, message)
+            .help("name parts that are used often with `let`, or use smaller matrices");
+        if let Some(span) = span {
+            diagnostic = diagnostic.label(span, "while this was expanded");
+        }
+        if self.diagnostics.iter().all(|other| other.code != Code::TooLarge) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn node(&mut self, id: ast::ExprId, frames: &[Frame<'a>]) -> Step {
+        let Some(frame) = frames.last() else { return Step::Value(None) };
+        if self.names.broken.contains(&id) {
+            return Step::Value(None);
+        }
+        let of = |id: &ast::ExprId| frame.values.get(id).copied().flatten();
+        let expr = &self.file.exprs[id];
+        let value = match &expr.kind {
+            ExprKind::Error => None,
+            ExprKind::Number(value) => Some(self.form.exprs.constant(*value)),
+            ExprKind::Name(name) => self.name(name, frame),
+            ExprKind::Array(items) => self.array(expr, items, frame, frames),
+            ExprKind::Call { function, arguments } => {
+                return self.call(id, &function.name, arguments, frames);
+            }
+            ExprKind::Index { base, indices } => self.index(*base, indices, frame, frames),
+            ExprKind::Unary { op, op_span, operand } => of(operand).and_then(|a| {
+                let built = match op {
+                    UnaryOp::Neg => self.form.exprs.neg(a),
+                    UnaryOp::Not => self.form.exprs.not(a),
+                };
+                self.built(built, *op_span, &[(*operand, a)], frames)
+            }),
+            ExprKind::Binary { op, op_span, left, right } => {
+                of(left).zip(of(right)).and_then(|(a, b)| {
+                    let built = self.binary(*op, a, b);
+                    self.built(built, *op_span, &[(*left, a), (*right, b)], frames)
+                })
+            }
+            ExprKind::If { condition, then, otherwise } => {
+                of(condition).zip(of(then)).zip(of(otherwise)).and_then(|((c, a), b)| {
+                    let built = self.form.exprs.select(c, a, b);
+                    let operands = if self.form.exprs.ty(c) == Type::Truth {
+                        [(*then, a), (*otherwise, b)].to_vec()
+                    } else {
+                        vec![(*condition, c)]
+                    };
+                    self.built(built, expr.span, &operands, frames)
+                })
+            }
+        };
+        Step::Value(value)
+    }
+
+    /// Takes what the builder made, or says why it did not.
+    fn built(
+        &mut self,
+        built: Result<ExprId, BuildError>,
+        span: Span,
+        operands: &[(ast::ExprId, ExprId)],
+        frames: &[Frame<'a>],
+    ) -> Value {
+        match built {
+            Ok(value) => {
+                let largest = |id: ExprId| self.form.exprs.shape(id).components();
+                let operands = operands.iter().map(|&(_, id)| largest(id)).max().unwrap_or(1);
+                self.work += largest(value).max(operands);
+                Some(value)
+            }
+            Err(error) => {
+                let places: Vec<(Span, Type)> = operands
+                    .iter()
+                    .map(|&(place, id)| (self.span(place), self.form.exprs.ty(id)))
+                    .collect();
+                let diagnostic = shapes::diagnose(&self.form, &error, span, &places);
+                self.report_in(diagnostic, frames);
+                None
+            }
+        }
+    }
+
+    /// Reports with the place of the call whose body this is.
+    fn report_in(&mut self, mut diagnostic: Diagnostic, frames: &[Frame<'a>]) {
+        if let Some((definition, span)) = frames.iter().find_map(|frame| frame.call) {
+            let name = &self.names.definitions[definition].name.name;
+            diagnostic = diagnostic.secondary(span, format!("in this call of `{name}`"));
+        }
+        self.report(diagnostic);
+    }
+
+    fn name(&mut self, name: &str, frame: &Frame<'a>) -> Value {
+        if let Some(i) = frame.parameters.iter().position(|parameter| parameter.name == name) {
+            return frame.arguments.get(i).copied().flatten();
+        }
+        let dim = self.form.dim;
+        let terminal = match name {
+            "x" => Terminal::Coordinates,
+            "t" => Terminal::Time,
+            "h" => Terminal::Diameter,
+            "n" => Terminal::Normal,
+            "k" => Terminal::Degree,
+            #[expect(clippy::cast_precision_loss, reason = "2 or 3")]
+            "dim" => return Some(self.form.exprs.constant(dim as f64)),
+            "pi" => return Some(self.form.exprs.constant(std::f64::consts::PI)),
+            "I" => return Some(self.form.exprs.identity(dim)),
+            _ => match self.names.entries.get(name)?.meaning {
+                Meaning::Field(i) => {
+                    self.names.fields[i].shape?;
+                    Terminal::Field(i)
+                }
+                Meaning::Aux(i) => {
+                    self.names.aux[i].shape?;
+                    Terminal::Aux(i)
+                }
+                Meaning::Param(i) if self.broken_params.contains(&i) => return None,
+                Meaning::Param(i) => Terminal::Param(i),
+                Meaning::Definition(i) => return self.lets.get(&i).copied().flatten(),
+                Meaning::Test(i) => Terminal::Test(self.field(&self.names.tests.get(i)?.1.name)?),
+            },
+        };
+        let shape = self.form.shape_of(terminal)?;
+        Some(self.form.exprs.terminal(terminal, shape))
+    }
+
+    /// The field with this name.
+    pub(super) fn field(&self, name: &str) -> Option<usize> {
+        match self.names.entries.get(name)?.meaning {
+            Meaning::Field(i) => Some(i),
+            _ => None,
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<ExprId, BuildError> {
+        let exprs = &mut self.form.exprs;
+        match op {
+            BinaryOp::Add => exprs.add(a, b),
+            BinaryOp::Sub => exprs.sub(a, b),
+            BinaryOp::Mul => exprs.mul(a, b),
+            BinaryOp::Div => exprs.div(a, b),
+            BinaryOp::Pow => exprs.pow(a, b),
+            BinaryOp::Lt => exprs.compare(Comparison::Lt, a, b),
+            BinaryOp::Le => exprs.compare(Comparison::Le, a, b),
+            BinaryOp::Gt => exprs.compare(Comparison::Gt, a, b),
+            BinaryOp::Ge => exprs.compare(Comparison::Ge, a, b),
+            BinaryOp::Eq => exprs.compare(Comparison::Eq, a, b),
+            BinaryOp::Ne => exprs.compare(Comparison::Ne, a, b),
+            BinaryOp::And => exprs.and(a, b),
+            BinaryOp::Or => exprs.or(a, b),
+        }
+    }
+
+    fn call(
+        &mut self,
+        id: ast::ExprId,
+        name: &str,
+        arguments: &[ast::ExprId],
+        frames: &[Frame<'a>],
+    ) -> Step {
+        let Some(frame) = frames.last() else { return Step::Value(None) };
+        let values: Vec<Value> =
+            arguments.iter().map(|id| frame.values.get(id).copied().flatten()).collect();
+        let Some(known) = values.iter().copied().collect::<Option<Vec<ExprId>>>() else {
+            return Step::Value(None);
+        };
+        if let Some(Meaning::Definition(i)) = self.names.entries.get(name).map(|e| e.meaning)
+            && functions::argument_count(name).is_none()
+        {
+            // A function in a cycle, or one that rests on a cycle, has no value.
+            if !self.names.definition_order.contains(&i) {
+                return Step::Value(None);
+            }
+            return match self.calls.get(&(i, known)) {
+                Some(&value) => Step::Value(value),
+                None => Step::Call(i, values),
+            };
+        }
+        if matches!(name, "grad" | "div" | "curl") {
+            // The chain rule walks over all that the argument rests on, once a direction.
+            self.work += self.form.dim * self.form.exprs.reachable_in_order(&known).len();
+        }
+        let operands: Vec<_> = arguments.iter().copied().zip(known.iter().copied()).collect();
+        let value = functions::apply(&mut self.form, name, &known)
+            .and_then(|built| self.built(built, self.span(id), &operands, frames));
+        Step::Value(value)
+    }
+
+    /// `[a, b, c]` is a vector, `[[a, b], [c, d]]` a matrix.
+    fn array(
+        &mut self,
+        expr: &ast::Expr,
+        items: &[ast::ExprId],
+        frame: &Frame<'a>,
+        frames: &[Frame<'a>],
+    ) -> Value {
+        let of = |id: &ast::ExprId| frame.values.get(id).copied().flatten();
+        let values = items.iter().map(of).collect::<Option<Vec<ExprId>>>()?;
+        let ragged = |message: &str| Diagnostic::new(Code::RaggedArray, message.to_owned());
+        let Some(&first) = values.first() else {
+            self.report_in(ragged("an array has at least one item").label(expr.span, ""), frames);
+            return None;
+        };
+        let expected = self.form.exprs.ty(first);
+        let odd = values.iter().position(|&value| self.form.exprs.ty(value) != expected);
+        if let Some(odd) = odd {
+            let found = self.form.exprs.ty(values[odd]);
+            let diagnostic = ragged("the items of an array have one shape")
+                .label(self.span(items[odd]), format!("this is {found}"))
+                .secondary(self.span(items[0]), format!("this is {expected}"));
+            self.report_in(diagnostic, frames);
+            return None;
+        }
+        let inner = match expected {
+            Type::Tensor(shape) if shape.rank() <= 1 => shape,
+            found => {
+                let message = format!("an array holds numbers, or rows of numbers, not {found}");
+                let diagnostic = ragged(&message).label(self.span(items[0]), "");
+                self.report_in(diagnostic, frames);
+                return None;
+            }
+        };
+        let shape = if inner.is_scalar() {
+            Shape::vector(items.len())
+        } else {
+            Shape::matrix(items.len(), inner.extent(0))
+        };
+        let components: Vec<ExprId> =
+            values.iter().flat_map(|&value| self.form.exprs.components(value)).collect();
+        self.work += components.len();
+        if shape.extents().iter().any(|&n| n > super::declare::MOST_COMPONENTS) {
+            let most = super::declare::MOST_COMPONENTS;
+            let message = format!("a vector or a row has at most {most} components");
+            let diagnostic = Diagnostic::new(Code::BadComponentCount, message)
+                .label(expr.span, format!("this is {shape}"));
+            self.report_in(diagnostic, frames);
+            return None;
+        }
+        let built = self.form.exprs.literal(shape, components);
+        self.built(built, expr.span, &[], frames)
+    }
+
+    fn index(
+        &mut self,
+        base: ast::ExprId,
+        indices: &[ast::ExprId],
+        frame: &Frame<'a>,
+        frames: &[Frame<'a>],
+    ) -> Value {
+        let of = |id: &ast::ExprId| frame.values.get(id).copied().flatten();
+        let mut places = Vec::with_capacity(indices.len());
+        for index in indices {
+            let value = of(index)?;
+            let whole = self.form.exprs.value(value).filter(|number| {
+                number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(number)
+            });
+            let Some(number) = whole else {
+                let diagnostic = Diagnostic::new(Code::BadIndex, "an index is a whole number")
+                    .label(self.span(*index), "this is not a constant whole number from 0 up")
+                    .help("indices are known when the form is compiled, and count from 0");
+                self.report_in(diagnostic, frames);
+                return None;
+            };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole and in range"
+            )]
+            places.push(number as usize);
+        }
+        let value = of(&base)?;
+        let built = self.form.exprs.index(value, &places);
+        let span = indices.iter().map(|&index| self.span(index)).reduce(Span::to);
+        self.built(built, span.unwrap_or_else(|| self.span(base)), &[(base, value)], frames)
+    }
+}
+
+/// What a node asks for.
+enum Step {
+    /// It is done.
+    Value(Value),
+    /// The body of a function with these arguments.
+    Call(usize, Vec<Value>),
+}

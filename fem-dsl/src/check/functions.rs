@@ -1,0 +1,160 @@
+//! The functions of the language, applied to checked arguments.
+
+use crate::differentiate::gradient;
+use crate::form::{BuildError, ExprId, Form, MatrixFunction, Shape, Type};
+use crate::point::{Binary, Unary};
+
+type Built = Result<ExprId, BuildError>;
+
+#[derive(Clone, Copy)]
+enum Function {
+    Dot,
+    Inner,
+    Norm,
+    Outer,
+    Cross,
+    Gradient,
+    Divergence,
+    Curl,
+    Matrix(MatrixFunction),
+    Unary(Unary),
+    Binary(Binary),
+}
+
+fn function(name: &str) -> Option<Function> {
+    Some(match name {
+        "dot" => Function::Dot,
+        "inner" => Function::Inner,
+        "norm" => Function::Norm,
+        "outer" => Function::Outer,
+        "cross" => Function::Cross,
+        "tr" => Function::Matrix(MatrixFunction::Trace),
+        "det" => Function::Matrix(MatrixFunction::Determinant),
+        "inv" => Function::Matrix(MatrixFunction::Inverse),
+        "cof" => Function::Matrix(MatrixFunction::Cofactor),
+        "sym" => Function::Matrix(MatrixFunction::Sym),
+        "skew" => Function::Matrix(MatrixFunction::Skew),
+        "dev" => Function::Matrix(MatrixFunction::Dev),
+        "transpose" => Function::Matrix(MatrixFunction::Transpose),
+        "grad" => Function::Gradient,
+        "div" => Function::Divergence,
+        "curl" => Function::Curl,
+        "sqrt" => Function::Unary(Unary::Sqrt),
+        "exp" => Function::Unary(Unary::Exp),
+        "log" => Function::Unary(Unary::Log),
+        "sin" => Function::Unary(Unary::Sin),
+        "cos" => Function::Unary(Unary::Cos),
+        "tan" => Function::Unary(Unary::Tan),
+        "asin" => Function::Unary(Unary::Asin),
+        "acos" => Function::Unary(Unary::Acos),
+        "atan" => Function::Unary(Unary::Atan),
+        "atan2" => Function::Binary(Binary::Atan2),
+        "sinh" => Function::Unary(Unary::Sinh),
+        "cosh" => Function::Unary(Unary::Cosh),
+        "tanh" => Function::Unary(Unary::Tanh),
+        "abs" => Function::Unary(Unary::Abs),
+        "sign" => Function::Unary(Unary::Sign),
+        "min" => Function::Binary(Binary::Min),
+        "max" => Function::Binary(Binary::Max),
+        _ => return None,
+    })
+}
+
+/// How many arguments a function of the language takes; none where there is no such function.
+pub(super) fn argument_count(name: &str) -> Option<usize> {
+    Some(match function(name)? {
+        Function::Dot
+        | Function::Inner
+        | Function::Outer
+        | Function::Cross
+        | Function::Binary(_) => 2,
+        Function::Norm
+        | Function::Gradient
+        | Function::Divergence
+        | Function::Curl
+        | Function::Matrix(_)
+        | Function::Unary(_) => 1,
+    })
+}
+
+/// Applies a function of the language; none where there is no such function or the number of
+/// arguments is wrong, which name resolution has reported.
+pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option<Built> {
+    let exprs = &mut form.exprs;
+    Some(match (function(name)?, arguments) {
+        (Function::Dot, &[a, b]) => exprs.dot(a, b),
+        (Function::Inner, &[a, b]) => exprs.inner(a, b),
+        (Function::Outer, &[a, b]) => exprs.outer(a, b),
+        (Function::Cross, &[a, b]) => exprs.cross(a, b),
+        (Function::Binary(function), &[a, b]) => exprs.binary(function, a, b),
+        (Function::Norm, &[a]) => exprs.norm(a),
+        (Function::Matrix(function), &[a]) => exprs.matrix(function, a),
+        (Function::Unary(function), &[a]) => exprs.unary(function, a),
+        (Function::Gradient, &[a]) => {
+            differentiable(form, "grad", a).and_then(|()| gradient(form, a))
+        }
+        (Function::Divergence, &[a]) => divergence(form, a),
+        (Function::Curl, &[a]) => curl(form, a),
+        _ => return None,
+    })
+}
+
+fn differentiable(form: &Form, operation: &'static str, a: ExprId) -> Result<(), BuildError> {
+    match form.exprs.ty(a) {
+        Type::Tensor(_) => Ok(()),
+        found => {
+            Err(BuildError::Operand { operation, expected: "a number, vector or matrix", found })
+        }
+    }
+}
+
+/// Σ_j ∂_j of the last index.
+fn divergence(form: &mut Form, a: ExprId) -> Built {
+    let (dim, found) = (form.dim, form.exprs.ty(a));
+    let shape = form.exprs.shape(a);
+    let rank = shape.rank();
+    if found == Type::Truth || !(1..=2).contains(&rank) || shape.extent(rank - 1) != dim {
+        let expected = if dim == 2 {
+            "a vector of 2 or a matrix of 2 columns"
+        } else {
+            "a vector of 3 or a matrix of 3 columns"
+        };
+        return Err(BuildError::Operand { operation: "div", expected, found });
+    }
+    let gradient = gradient(form, a)?;
+    let exprs = &mut form.exprs;
+    if rank == 1 {
+        return exprs.matrix(MatrixFunction::Trace, gradient);
+    }
+    let rows = shape.extent(0);
+    let mut components = Vec::with_capacity(rows);
+    for i in 0..rows {
+        let mut sum = exprs.constant(0.0);
+        for j in 0..dim {
+            let term = exprs.index(gradient, &[i, j, j])?;
+            sum = exprs.add(sum, term)?;
+        }
+        components.push(sum);
+    }
+    exprs.literal(Shape::vector(rows), components)
+}
+
+fn curl(form: &mut Form, a: ExprId) -> Built {
+    let (dim, found) = (form.dim, form.exprs.ty(a));
+    if found != Type::Tensor(Shape::vector(dim)) {
+        let expected = if dim == 2 { "a vector of 2" } else { "a vector of 3" };
+        return Err(BuildError::Operand { operation: "curl", expected, found });
+    }
+    let gradient = gradient(form, a)?;
+    let exprs = &mut form.exprs;
+    // ∂a_i/∂x_j − ∂a_j/∂x_i
+    let mut rotation = |i: usize, j: usize| {
+        let (left, right) = (exprs.index(gradient, &[i, j])?, exprs.index(gradient, &[j, i])?);
+        exprs.sub(left, right)
+    };
+    if dim == 2 {
+        return rotation(1, 0);
+    }
+    let components = vec![rotation(2, 1)?, rotation(0, 2)?, rotation(1, 0)?];
+    exprs.literal(Shape::vector(3), components)
+}

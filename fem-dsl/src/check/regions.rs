@@ -1,0 +1,452 @@
+//! Rows, weak forms and energies of each region: all end as f0 and f1.
+
+use super::expression::Checker;
+use super::names::Place;
+use crate::ast::{self, FormItem, FormItemKind};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::differentiate::adjoint;
+use crate::form::{Expr, ExprId, Integral, Row, Shape, Terminal, Type};
+use crate::point::Region;
+use crate::source::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes the integrals of a form.
+pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
+    if checker.form.fields.is_empty() && !has_broken(&form.items) {
+        let message = format!("the form `{}` has no field", form.name.name);
+        checker.report(
+            Diagnostic::new(Code::NoField, message)
+                .label(form.name.span, "there is nothing to solve for")
+                .help("declare the unknown: `field u: scalar;`"),
+        );
+    }
+    let mut written = Written::default();
+    region(checker, &form.items, (Region::Cells, None), &mut written);
+    let mut block = 0;
+    for item in &form.items {
+        if let FormItemKind::Boundary { tags, items } = &item.kind {
+            let mut names: Vec<String> = Vec::new();
+            for tag in tags {
+                if !names.contains(&tag.text) {
+                    names.push(tag.text.clone());
+                }
+            }
+            region(checker, items, (Region::Facets(names), Some(block)), &mut written);
+            block += 1;
+        }
+    }
+    if !has_broken(&form.items) && !written.broken {
+        missing(checker, form, &written.fields);
+    }
+}
+
+/// What the regions so far have written.
+#[derive(Default)]
+struct Written {
+    /// Fields that have a row.
+    fields: BTreeSet<usize>,
+    /// Whether something is broken, so that a row may only seem to be missing.
+    broken: bool,
+}
+
+fn has_broken(items: &[FormItem]) -> bool {
+    items.iter().any(|item| match &item.kind {
+        FormItemKind::Broken => true,
+        FormItemKind::Boundary { items, .. } => {
+            items.iter().any(|item| matches!(item.kind, FormItemKind::Broken))
+        }
+        _ => false,
+    })
+}
+
+fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &BTreeSet<usize>) {
+    for (i, field) in checker.names.fields.iter().enumerate() {
+        if !written.contains(&i) {
+            let name = &field.name.name;
+            let message = format!("the field `{name}` has no row in `{}`", form.name.name);
+            checker.report(
+                Diagnostic::new(Code::MissingRow, message)
+                    .label(field.name.span, "nothing determines this field")
+                    .help(format!("write `f0[{name}] = …;` or `f1[{name}] = …;`")),
+            );
+        }
+    }
+}
+
+/// The three ways of writing a region's physics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Pointwise,
+    Weak,
+    Energy,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pointwise => "pointwise rows (`f0`, `f1`)",
+            Self::Weak => "a weak form (`residual`)",
+            Self::Energy => "an energy (`energy`)",
+        }
+    }
+}
+
+fn region(
+    checker: &mut Checker<'_>,
+    items: &[FormItem],
+    (region, block): (Region, Option<usize>),
+    written: &mut Written,
+) {
+    let mut first: Option<(Way, Span)> = None;
+    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
+    let mut spans: BTreeMap<(usize, ast::Row), Span> = BTreeMap::new();
+    let mut whole: Option<(Way, Span)> = None;
+    let mut energy = None;
+    for item in items {
+        let way = match item.kind {
+            FormItemKind::Row { .. } => Way::Pointwise,
+            FormItemKind::Residual { .. } => Way::Weak,
+            FormItemKind::Energy { .. } => Way::Energy,
+            _ => continue,
+        };
+        match first {
+            Some((other, span)) if other != way => {
+                written.broken = true;
+                let message = format!("{} beside {} in one region", way.name(), other.name());
+                checker.report(
+                    Diagnostic::new(Code::MixedWays, message)
+                        .label(item.span, "this is one way of writing the physics")
+                        .secondary(span, "this is another")
+                        .help("use one of the three ways in each region"),
+                );
+                continue;
+            }
+            Some(_) => {}
+            None => first = Some((way, item.span)),
+        }
+        match &item.kind {
+            FormItemKind::Row { row, row_span, field, value } => {
+                let value_span = checker.span(*value);
+                let value = checker.expression(*value, Place::region(block));
+                let Some(i) = checker.field(&field.name) else {
+                    written.broken = true;
+                    continue;
+                };
+                written.fields.insert(i);
+                let span = row_span.to(field.span);
+                if let Some(before) = spans.insert((i, *row), span) {
+                    let message = format!("{}[{}] is given twice", row_name(*row), field.name);
+                    checker.report(
+                        Diagnostic::new(Code::DuplicateRow, message)
+                            .label(span, "given again here")
+                            .secondary(before, "first given here")
+                            .help("add the two"),
+                    );
+                    continue;
+                }
+                let Some(value) = value else { continue };
+                if row_fits(checker, (i, *row), value, (span, value_span)) {
+                    let entry = rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
+                    match row {
+                        ast::Row::F0 => entry.f0 = Some(value),
+                        ast::Row::F1 => entry.f1 = Some(value),
+                    }
+                }
+            }
+            FormItemKind::Residual { value } | FormItemKind::Energy { value } => {
+                if let Some((_, before)) = whole.replace((way, item.span)) {
+                    let word = if way == Way::Weak { "residual" } else { "energy" };
+                    checker.report(
+                        Diagnostic::new(Code::DuplicateRow, format!("`{word}` is given twice"))
+                            .label(item.span, "given again here")
+                            .secondary(before, "first given here")
+                            .help("add the two"),
+                    );
+                    continue;
+                }
+                let span = checker.span(*value);
+                let value = checker.expression(*value, Place::region(block));
+                let Some(value) = value.filter(|&value| is_scalar(checker, way, value, span))
+                else {
+                    written.broken = true;
+                    continue;
+                };
+                let Some(made) = derived(checker, way, value, span) else {
+                    written.broken = true;
+                    continue;
+                };
+                written.fields.extend(made.iter().map(|row| row.field));
+                rows.extend(made.into_iter().map(|row| (row.field, row)));
+                energy = (way == Way::Energy).then_some(value);
+            }
+            _ => {}
+        }
+    }
+    if rows.is_empty() && energy.is_none() {
+        return;
+    }
+    let exprs = &checker.form.exprs;
+    let nonzero = |value: Option<ExprId>| value.filter(|&value| !exprs.is_zero(value));
+    let rows = rows
+        .into_values()
+        .map(|row| Row { f0: nonzero(row.f0), f1: nonzero(row.f1), ..row })
+        .filter(|row| row.f0.is_some() || row.f1.is_some())
+        .collect();
+    checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
+}
+
+fn row_name(row: ast::Row) -> &'static str {
+    match row {
+        ast::Row::F0 => "f0",
+        ast::Row::F1 => "f1",
+    }
+}
+
+/// Whether a row's value has the shape of what it is tested against, and no test function in it.
+fn row_fits(
+    checker: &mut Checker<'_>,
+    (field, row): (usize, ast::Row),
+    value: ExprId,
+    (row_span, span): (Span, Span),
+) -> bool {
+    if checker.names.fields[field].shape.is_none() {
+        return false;
+    }
+    let terminal = match row {
+        ast::Row::F0 => Terminal::Field(field),
+        ast::Row::F1 => Terminal::FieldGradient(field),
+    };
+    let Some(expected) = checker.form.shape_of(terminal) else { return false };
+    let found = checker.form.exprs.ty(value);
+    if found != Type::Tensor(expected) {
+        let name = &checker.names.fields[field].name.name;
+        let of = match row {
+            ast::Row::F0 => name.clone(),
+            ast::Row::F1 => format!("grad({name})"),
+        };
+        let message = format!(
+            "{}[{name}] must have the shape of {of}, {expected}, but this is {found}",
+            row_name(row)
+        );
+        checker.report(
+            Diagnostic::new(Code::WrongShape, message)
+                .label(span, format!("this is {found}"))
+                .secondary(row_span, format!("{expected} is expected"))
+                .help_if(row_help(row, expected, found)),
+        );
+        return false;
+    }
+    no_tests(checker, row_name(row), value, span)
+}
+
+fn row_help(row: ast::Row, expected: Shape, found: Type) -> Option<&'static str> {
+    let Type::Tensor(found) = found else { return None };
+    match (row, expected.rank(), found.rank()) {
+        (ast::Row::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
+        (ast::Row::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
+        (ast::Row::F0, a, b) if b == a + 1 => {
+            Some("what is tested against the gradient belongs into `f1`")
+        }
+        _ => None,
+    }
+}
+
+fn is_scalar(checker: &mut Checker<'_>, way: Way, value: ExprId, span: Span) -> bool {
+    let found = checker.form.exprs.ty(value);
+    if found == Type::Tensor(Shape::SCALAR) {
+        return true;
+    }
+    let word = if way == Way::Weak { "a residual" } else { "an energy" };
+    checker.report(
+        Diagnostic::new(Code::WrongShape, format!("{word} is a scalar, but this is {found}"))
+            .label(span, format!("this is {found}"))
+            .help("`dot` and `inner` contract to a scalar"),
+    );
+    false
+}
+
+fn no_tests(checker: &mut Checker<'_>, place: &str, value: ExprId, span: Span) -> bool {
+    let test = terminals(checker, value).find_map(|terminal| match terminal {
+        Terminal::Test(i) | Terminal::TestGradient(i) => Some(i),
+        _ => None,
+    });
+    let Some(field) = test else { return true };
+    let field = &checker.form.fields[field].name;
+    let name = checker
+        .names
+        .tests
+        .iter()
+        .find(|(_, of)| of.name == *field)
+        .map_or("v", |(name, _)| name.name.as_str());
+    let message = format!("`{place}` cannot contain the test function `{name}`");
+    checker.report(
+        Diagnostic::new(Code::NotAvailableHere, message)
+            .label(span, format!("`{name}` is in this"))
+            .help("test functions are for `residual = …;`"),
+    );
+    false
+}
+
+fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Terminal> {
+    let exprs = &checker.form.exprs;
+    exprs.reachable_in_order(&[value]).into_iter().filter_map(|id| match exprs.expr(id) {
+        Expr::Terminal(terminal) => Some(*terminal),
+        _ => None,
+    })
+}
+
+/// f0 and f1 of a weak form or an energy.
+fn derived(checker: &mut Checker<'_>, way: Way, value: ExprId, span: Span) -> Option<Vec<Row>> {
+    if way == Way::Energy && !no_tests(checker, "energy", value, span) {
+        return None;
+    }
+    if way == Way::Weak && !linear_in_tests(checker, value) {
+        checker.report(
+            Diagnostic::new(Code::NotLinear, "a residual is linear in its test functions")
+                .label(span, "this is not linear in them")
+                .help("every term has exactly one test function, or its gradient, as a factor"),
+        );
+        return None;
+    }
+    let wanted = |terminal: Terminal| match way {
+        Way::Weak => matches!(terminal, Terminal::Test(_) | Terminal::TestGradient(_)),
+        _ => matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_)),
+    };
+    let parts = match adjoint(&mut checker.form.exprs, value, wanted) {
+        Ok(parts) => parts,
+        Err(error) => {
+            checker.report_build(&error, span);
+            return None;
+        }
+    };
+    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
+    for (terminal, part) in parts {
+        let (Terminal::Field(field)
+        | Terminal::Test(field)
+        | Terminal::FieldGradient(field)
+        | Terminal::TestGradient(field)) = terminal
+        else {
+            continue;
+        };
+        let row = rows.entry(field).or_insert(Row { field, f0: None, f1: None });
+        match terminal {
+            Terminal::Field(_) | Terminal::Test(_) => row.f0 = Some(part),
+            _ => row.f1 = Some(part),
+        }
+    }
+    Some(rows.into_values().collect())
+}
+
+/// How an expression depends on the test functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dependence {
+    /// It is zero, which is any of the others too.
+    Zero,
+    None,
+    Linear,
+    Other,
+}
+
+impl Dependence {
+    /// Of a sum.
+    fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Zero, one) | (one, Self::Zero) => one,
+            (a, b) if a == b => a,
+            _ => Self::Other,
+        }
+    }
+
+    /// Of a product.
+    fn times(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Zero, _) | (_, Self::Zero) => Self::Zero,
+            (Self::None, one) | (one, Self::None) => one,
+            _ => Self::Other,
+        }
+    }
+
+    /// Of anything else.
+    fn through(self) -> Self {
+        if matches!(self, Self::Zero | Self::None) { Self::None } else { Self::Other }
+    }
+}
+
+fn linear_in_tests(checker: &Checker<'_>, value: ExprId) -> bool {
+    use crate::form::MatrixFunction as M;
+    let exprs = &checker.form.exprs;
+    let mut dependence: BTreeMap<ExprId, Dependence> = BTreeMap::new();
+    for id in exprs.reachable_in_order(&[value]) {
+        let of = |a: &ExprId| dependence[a];
+        let expr = exprs.expr(id);
+        let result = match expr {
+            _ if exprs.is_zero(id) => Dependence::Zero,
+            Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_) => Dependence::None,
+            Expr::Terminal(Terminal::Test(_) | Terminal::TestGradient(_)) => Dependence::Linear,
+            Expr::Terminal(_) => Dependence::None,
+            Expr::Literal(_, components) => {
+                components.iter().map(of).fold(Dependence::Zero, Dependence::plus)
+            }
+            Expr::Component(a, _)
+            | Expr::Neg(a)
+            | Expr::Matrix(M::Trace | M::Sym | M::Skew | M::Dev | M::Transpose, a) => of(a),
+            Expr::Add(a, b) | Expr::Sub(a, b) => of(a).plus(of(b)),
+            Expr::Mul(a, b)
+            | Expr::Dot(a, b)
+            | Expr::Inner(a, b)
+            | Expr::Outer(a, b)
+            | Expr::Cross(a, b)
+            | Expr::TensorCross(a, b) => of(a).times(of(b)),
+            Expr::Div(a, s) if of(s) == Dependence::None => of(a),
+            Expr::Select(c, a, b) if of(c) == Dependence::None => of(a).plus(of(b)),
+            Expr::Matrix(M::Cofactor, a) if exprs.shape(*a).square() == Some(2) => of(a),
+            Expr::Div(..)
+            | Expr::Select(..)
+            | Expr::Matrix(..)
+            | Expr::Norm(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Powi(..)
+            | Expr::Compare(..)
+            | Expr::And(..)
+            | Expr::Or(..)
+            | Expr::Not(_) => expr.operands().iter().map(of).fold(Dependence::None, |all, one| {
+                if one.through() == Dependence::None { all } else { Dependence::Other }
+            }),
+        };
+        dependence.insert(id, result);
+    }
+    matches!(dependence[&value], Dependence::Linear | Dependence::Zero)
+}
+
+/// What the kernels of this version do not build yet.
+pub(super) fn later(form: &ast::Form) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut fields = 0;
+    for item in &form.items {
+        match &item.kind {
+            FormItemKind::Boundary { .. } => diagnostics.push(
+                Diagnostic::new(Code::LaterBoundary, "integrals over the boundary come later")
+                    .label(item.span, "this block is understood, but no kernel is built for it"),
+            ),
+            FormItemKind::Field { name, space, .. } => {
+                fields += 1;
+                if fields == 2 {
+                    diagnostics.push(
+                        Diagnostic::new(Code::LaterSeveralFields, "several fields come later")
+                            .label(name.span, "the second field of the form"),
+                    );
+                }
+                if let Some(space) = space.filter(|space| space.family == ast::Family::L2) {
+                    diagnostics.push(
+                        Diagnostic::new(Code::LaterSpace, "discontinuous spaces come later")
+                            .label(space.span, "no kernel is built for this space"),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    diagnostics
+}

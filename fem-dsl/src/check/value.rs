@@ -1,0 +1,160 @@
+//! The expressions of problem blocks and of the command line: in coordinates, time, the cell
+//! diameter, the degree and the form's parameters, or plain numbers.
+
+use super::expression::Checker;
+use super::names::{self, Entry, Meaning, Names, Place};
+use crate::ast;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::differentiate::gradient;
+use crate::eval::tensors;
+use crate::form::{ExprId, Exprs, Form, Shape, Terminal, Type};
+use crate::point::scalars::Scalars;
+use crate::point::{self, scalarise};
+use crate::problem::Expression;
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+/// Which names an expression may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    /// Coordinates, time and so on, and parameters.
+    Functions,
+    /// `pi`, `dim`, `I` and parameters.
+    Numbers,
+}
+
+/// Checks an expression in x, t, h, k and the parameters of `form`: boundary values, known
+/// solutions, auxiliary data. The gradient is left empty where
+/// there is none.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn expression(
+    file: &ast::File,
+    root: ast::ExprId,
+    form: &Form,
+) -> Result<Expression, Vec<Diagnostic>> {
+    let (mut form, value) = checked(file, root, form, Allowed::Functions)?;
+    let gradient = gradient(&mut form, value).ok();
+    let roots: Vec<ExprId> = std::iter::once(value).chain(gradient).collect();
+    let mut scalars = Scalars::default();
+    let nodes = scalarise(&mut scalars, &form, &roots);
+    let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
+    let roots: Vec<point::NodeId> = roots.iter().flat_map(|root| nodes[root].clone()).collect();
+    let (graph, mut moved) = point::finished(&scalars, &roots);
+    let gradient = moved.split_off(shape.components());
+    Ok(Expression { shape, graph, value: moved, gradient })
+}
+
+/// The number, vector or matrix that an expression in numbers and parameters is: settings, and
+/// values of parameters, of which `params` holds those that are known. Row-major.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn number(
+    file: &ast::File,
+    root: ast::ExprId,
+    form: &Form,
+    params: &[Vec<f64>],
+) -> Result<(point::Shape, Vec<f64>), Vec<Diagnostic>> {
+    let (form, value) = checked(file, root, form, Allowed::Numbers)?;
+    let values = tensors(&form.exprs, &[value], |terminal| match terminal {
+        Terminal::Param(i) => match params.get(i) {
+            Some(value) => value.clone(),
+            None => form.params[i].value.clone(),
+        },
+        other => vec![f64::NAN; form.shape_of(other).map_or(1, Shape::components)],
+    });
+    let result = values[&value].clone();
+    if result.iter().any(|number| !number.is_finite()) {
+        let shown: Vec<String> = result.iter().map(f64::to_string).collect();
+        let diagnostic = Diagnostic::new(Code::NotFinite, "this is not a finite number")
+            .label(file.exprs[root].span, format!("its value is {}", shown.join(", ")));
+        return Err(vec![diagnostic]);
+    }
+    Ok((form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar), result))
+}
+
+/// A form without fields and parameters, for expressions that belong to none.
+pub fn no_form(dim: usize) -> Form {
+    Form {
+        name: String::new(),
+        doc: String::new(),
+        source: String::new(),
+        dim,
+        fields: Vec::new(),
+        aux: Vec::new(),
+        params: Vec::new(),
+        defaults: Vec::new(),
+        exprs: Exprs::new(),
+        names: BTreeMap::new(),
+        integrals: Vec::new(),
+    }
+}
+
+fn checked(
+    file: &ast::File,
+    root: ast::ExprId,
+    form: &Form,
+    allowed: Allowed,
+) -> Result<(Form, ExprId), Vec<Diagnostic>> {
+    let mut names = Names::default();
+    for (i, param) in form.params.iter().enumerate() {
+        let entry = Entry { meaning: Meaning::Param(i), region: None, span: Span::default() };
+        names.entries.insert(&param.name, entry);
+    }
+    let place = Place { region: None, parameters: &[], param: allowed == Allowed::Numbers };
+    let (names, diagnostics) = names::resolve_expression(file, root, names, place);
+    let diagnostics = diagnostics.into_iter().map(|found| known_to_form(found, file, form));
+    let scratch = Form {
+        fields: form.fields.clone(),
+        aux: form.aux.clone(),
+        params: form.params.clone(),
+        ..no_form(form.dim)
+    };
+    let mut checker = Checker::new(file, &names, scratch, diagnostics.collect());
+    let value = checker.expression(root, place);
+    let (form, mut diagnostics) = checker.finish();
+    let span = file.exprs[root].span;
+    match value.map(|value| (value, form.exprs.ty(value))) {
+        Some((value, Type::Tensor(shape))) if diagnostics.is_empty() => {
+            if shape.to_point().is_some() {
+                return Ok((form, value));
+            }
+            let message = format!("{shape} cannot stand here");
+            diagnostics.push(Diagnostic::new(Code::WrongShape, message).label(span, ""));
+        }
+        Some((_, Type::Truth)) => {
+            let message = "this is a condition, but a value is expected";
+            diagnostics.push(Diagnostic::new(Code::NotACondition, message).label(span, ""));
+        }
+        // Broken syntax has been reported by the parser.
+        _ => {}
+    }
+    Err(diagnostics)
+}
+
+/// Says what an unknown name is in the form.
+fn known_to_form(diagnostic: Diagnostic, file: &ast::File, form: &Form) -> Diagnostic {
+    let Some(place) = diagnostic.primary().map(|label| label.span) else { return diagnostic };
+    let name = file.exprs.iter().find_map(|expr| match &expr.kind {
+        ast::ExprKind::Name(name) if expr.span == place => Some(name),
+        _ => None,
+    });
+    let Some(name) = name.filter(|_| diagnostic.code == Code::UnknownName) else {
+        return diagnostic;
+    };
+    let what = if form.fields.iter().any(|field| field.name == *name) {
+        "a field, which is not known before the problem is solved"
+    } else if form.aux.iter().any(|aux| aux.name == *name) {
+        "auxiliary data, which only the form itself sees"
+    } else {
+        return diagnostic.note("here are known: x, t, h, k, dim, pi, I and the form's parameters");
+    };
+    Diagnostic::new(Code::NotAvailableHere, format!("`{name}` is {what}"))
+        .label(place, "not known here")
+        .help("use x, t, h, k, dim, pi, I and the form's parameters")
+}

@@ -1,0 +1,117 @@
+//! The invariants of a [`PointForm`].
+
+use super::{VerifyError, ensure};
+use crate::arena::IndexVec;
+use crate::point::{
+    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Shape, Slot,
+};
+use std::collections::BTreeMap;
+
+/// Verifies a form at one point.
+///
+/// # Errors
+///
+/// The first invariant that does not hold.
+pub fn verify_point(form: &PointForm) -> Result<(), VerifyError> {
+    ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
+    form.integrals.iter().try_for_each(|integral| of_integral(form, integral))
+}
+
+fn of_integral(form: &PointForm, integral: &Integral) -> Result<(), VerifyError> {
+    nodes(form, integral)?;
+    let depends = integral.depends_on_direction();
+    let lists = [("residual", &integral.residual, false), ("action", &integral.action, true)];
+    for (name, list, directions) in lists {
+        let sorted = list.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        ensure(sorted, || format!("the {name} is sorted by slot"))?;
+        for &(slot, node) in list {
+            ensure(exists(form, slot), || format!("{slot:?} in the {name}"))?;
+            ensure(!is_zero(integral, node), || format!("zero at {slot:?} of the {name}"))?;
+            ensure(depends[node] == directions, || format!("δu at {slot:?} of the {name}"))?;
+        }
+    }
+    let keys: Vec<(Slot, Slot)> = integral.jacobian.iter().map(|c| (c.test, c.trial)).collect();
+    ensure(keys.windows(2).all(|pair| pair[0] < pair[1]), || "the Jacobian is sorted".to_owned())?;
+    for Coefficient { test, trial, value } in &integral.jacobian {
+        let fits = exists(form, *test) && exists(form, *trial) && !is_zero(integral, *value);
+        ensure(fits && !depends[*value], || format!("Jacobian entry {test:?}, {trial:?}"))?;
+    }
+    if let Some(energy) = integral.energy {
+        ensure(!depends[energy], || "δu in the energy".to_owned())?;
+    }
+    flags(integral)?;
+    for (&node, name) in &integral.names {
+        let computed = integral
+            .graph
+            .nodes()
+            .get(node)
+            .is_some_and(|node| !matches!(node, Node::Constant(_) | Node::Input(_)));
+        ensure(computed, || format!("the name {name}"))?;
+    }
+    Ok(())
+}
+
+fn is_zero(integral: &Integral, node: NodeId) -> bool {
+    matches!(integral.graph.nodes()[node], Node::Constant(number) if number.get() == 0.0)
+}
+
+fn flags(integral: &Integral) -> Result<(), VerifyError> {
+    let state = integral.depends_on(|input| matches!(input, Input::State(_)));
+    let linear = integral.jacobian.iter().all(|entry| !state[entry.value]);
+    ensure(linear == integral.linear, || "the flag `linear`".to_owned())?;
+    let entries: BTreeMap<(Slot, Slot), NodeId> =
+        integral.jacobian.iter().map(|c| ((c.test, c.trial), c.value)).collect();
+    let symmetric = entries.iter().all(|(&(a, b), value)| entries.get(&(b, a)) == Some(value));
+    ensure(symmetric == integral.symmetric, || "the flag `symmetric`".to_owned())
+}
+
+fn nodes(form: &PointForm, integral: &Integral) -> Result<(), VerifyError> {
+    let mut truth: IndexVec<NodeId, bool> = IndexVec::new();
+    for (id, node) in integral.graph.nodes().iter_enumerated() {
+        ensure(node.operands().all(|operand| operand < id), || format!("{id} before its operand"))?;
+        let numbers = |all: &[NodeId]| all.iter().all(|&a| !truth[a]);
+        let truths = |all: &[NodeId]| all.iter().all(|&a| truth[a]);
+        let (is_truth, fits) = match *node {
+            Node::Constant(number) => (false, number.get().is_finite()),
+            Node::Input(input) => (false, available(form, integral, input)),
+            Node::Unary(_, a) | Node::Powi(a, _) => (false, numbers(&[a])),
+            Node::Binary(_, a, b) => (false, numbers(&[a, b])),
+            Node::Compare(_, a, b) => (true, numbers(&[a, b])),
+            Node::And(a, b) | Node::Or(a, b) => (true, truths(&[a, b])),
+            Node::Not(a) => (true, truths(&[a])),
+            Node::Select(c, a, b) => (false, truths(&[c]) && numbers(&[a, b])),
+        };
+        ensure(fits, || format!("{id} = {node:?}"))?;
+        truth.push(is_truth);
+    }
+    Ok(())
+}
+
+fn inside(dim: usize, shape: Shape, slot: Slot) -> bool {
+    let part = match slot.part {
+        Part::Value => true,
+        Part::Derivative(j) => j < dim,
+    };
+    part && slot.component < shape.components()
+}
+
+fn exists(form: &PointForm, slot: Slot) -> bool {
+    form.fields.get(slot.field).is_some_and(|field| inside(form.dim, field.shape, slot))
+}
+
+fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
+    match input {
+        Input::State(slot) | Input::Direction(slot) => exists(form, slot),
+        Input::Aux(slot) => form.aux.get(slot.field).is_some_and(|aux| {
+            let derivative = matches!(slot.part, Part::Derivative(_));
+            inside(form.dim, aux.shape, slot)
+                && (!derivative || matches!(aux.location, Location::Nodes(_)))
+        }),
+        Input::Param(i, component) => {
+            form.params.get(i).is_some_and(|param| component < param.shape.components())
+        }
+        Input::Coordinate(j) => j < form.dim,
+        Input::Normal(j) => j < form.dim && integral.region != Region::Cells,
+        Input::Time | Input::Diameter | Input::Degree => true,
+    }
+}

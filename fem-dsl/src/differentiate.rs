@@ -20,6 +20,7 @@ pub use tangent::tangent;
 
 use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal};
 use crate::point::Location;
+use crate::verify::{Phase, expect_form};
 
 /// Adds the derivative of every integral's rows in the direction δu.
 pub fn differentiate(form: &Form) -> Form {
@@ -51,6 +52,7 @@ pub fn differentiate(form: &Form) -> Form {
     }
     form.exprs = exprs;
     form.integrals = integrals;
+    expect_form(&form, Phase::Differentiated);
     form
 }
 

@@ -122,9 +122,7 @@ impl<'a> Checker<'a> {
                     frame.next += 1;
                 }
                 Step::Call(definition, arguments) => {
-                    let Some(parameters) = self.names.definitions[definition].parameters else {
-                        return None;
-                    };
+                    let parameters = self.names.definitions[definition].parameters?;
                     let call = Some((definition, self.span(id)));
                     let body = self.names.definitions[definition].body;
                     frames.push(self.frame(body, parameters, arguments, call));

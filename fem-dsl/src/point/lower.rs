@@ -6,11 +6,13 @@ use super::{
     Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, optimise, scalarise,
 };
 use crate::form::{self, ExprId, Form, Row, Shape};
+use crate::verify::{Phase, expect_form, expect_point};
 use std::collections::BTreeMap;
 
 /// Turns a differentiated form into scalars.
 pub fn point(form: &Form) -> PointForm {
-    PointForm {
+    expect_form(form, Phase::Differentiated);
+    let point = PointForm {
         name: form.name.clone(),
         doc: form.doc.clone(),
         source: form.source.clone(),
@@ -19,7 +21,9 @@ pub fn point(form: &Form) -> PointForm {
         aux: form.aux.clone(),
         params: form.params.clone(),
         integrals: form.integrals.iter().map(|integral| of_integral(form, integral)).collect(),
-    }
+    };
+    expect_point(&point);
+    point
 }
 
 fn of_integral(form: &Form, integral: &form::Integral) -> Integral {

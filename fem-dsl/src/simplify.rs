@@ -1,0 +1,148 @@
+//! `simplify`: [`Form`] → [`Form`], the same values with fewer tensor operations.
+//!
+//! What nothing rests on is dropped, everything else goes through the folding builder once more,
+//! and rules that need to know how often an expression is used are applied:
+//!
+//! ```text
+//! s a ± s b = s (a ± b)      s a ± t a = (s ± t) a      a/s ± b/s = (a ± b)/s
+//! ```
+//!
+//! where the products are used nowhere else. Reassociation changes results by rounding only; where
+//! a formula is finite never changes.
+
+use crate::form::{BuildError, Expr, ExprId, Exprs, Form, Integral, Row};
+use crate::verify::{Phase, expect_form};
+use std::collections::BTreeMap;
+
+/// Simplifies a form.
+pub fn simplify(form: &Form) -> Form {
+    let roots = form.roots();
+    let order = form.exprs.reachable_in_order(&roots);
+    let mut uses: BTreeMap<ExprId, usize> = BTreeMap::new();
+    let operands = order.iter().flat_map(|&id| form.exprs.expr(id).operands());
+    for id in operands.chain(roots) {
+        *uses.entry(id).or_insert(0) += 1;
+    }
+    let mut rebuild = Rebuild { old: &form.exprs, new: Exprs::new(), moved: BTreeMap::new(), uses };
+    for id in order {
+        let new = rebuild
+            .expression(id)
+            .expect("an expression that was built should be built again from equal operands");
+        rebuild.moved.insert(id, new);
+    }
+    let Rebuild { new, moved, .. } = rebuild;
+    let value = |old: Option<ExprId>| old.map(|old| moved[&old]).filter(|&id| !new.is_zero(id));
+    let rows = |rows: &[Row]| -> Vec<Row> {
+        rows.iter()
+            .map(|row| Row { field: row.field, f0: value(row.f0), f1: value(row.f1) })
+            .filter(|row| row.f0.is_some() || row.f1.is_some())
+            .collect()
+    };
+    let integrals = form.integrals.iter().map(|integral| Integral {
+        region: integral.region.clone(),
+        rows: rows(&integral.rows),
+        action: rows(&integral.action),
+        energy: integral.energy.map(|energy| moved[&energy]),
+    });
+    let integrals = integrals.collect();
+    let plain = |id: &ExprId| {
+        matches!(
+            new.expr(*id),
+            Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_) | Expr::Terminal(_)
+        )
+    };
+    let names = form.names.iter().filter_map(|(id, name)| Some((*moved.get(id)?, name.clone())));
+    let names = names.filter(|(id, _)| !plain(id)).collect();
+    let defaults = form.defaults.iter().map(|default| moved[default]).collect();
+    let simplified = Form {
+        name: form.name.clone(),
+        doc: form.doc.clone(),
+        source: form.source.clone(),
+        dim: form.dim,
+        fields: form.fields.clone(),
+        aux: form.aux.clone(),
+        params: form.params.clone(),
+        defaults,
+        exprs: new,
+        names,
+        integrals,
+    };
+    expect_form(&simplified, Phase::Differentiated);
+    simplified
+}
+
+struct Rebuild<'a> {
+    old: &'a Exprs,
+    new: Exprs,
+    moved: BTreeMap<ExprId, ExprId>,
+    uses: BTreeMap<ExprId, usize>,
+}
+
+impl Rebuild<'_> {
+    fn expression(&mut self, id: ExprId) -> Result<ExprId, BuildError> {
+        let old = self.old;
+        let to = |a: ExprId| self.moved[&a];
+        match *old.expr(id) {
+            Expr::Constant(number) => Ok(self.new.constant(number.get())),
+            Expr::Zero(shape) => Ok(self.new.zero(shape)),
+            Expr::Identity(n) => Ok(self.new.identity(n)),
+            Expr::Terminal(terminal) => Ok(self.new.terminal(terminal, old.shape(id))),
+            Expr::Literal(shape, ref components) => {
+                let components = components.iter().map(|&a| to(a)).collect();
+                self.new.literal(shape, components)
+            }
+            Expr::Component(a, flat) => Ok(self.new.component(to(a), flat)),
+            Expr::Neg(a) => self.new.neg(to(a)),
+            Expr::Add(a, b) => self.sum(a, b, Exprs::add),
+            Expr::Sub(a, b) => self.sum(a, b, Exprs::sub),
+            Expr::Mul(s, a) => self.new.mul(to(s), to(a)),
+            Expr::Div(a, s) => self.new.div(to(a), to(s)),
+            Expr::Dot(a, b) => self.new.dot(to(a), to(b)),
+            Expr::Inner(a, b) => self.new.inner(to(a), to(b)),
+            Expr::Norm(a) => self.new.norm(to(a)),
+            Expr::Outer(a, b) => self.new.outer(to(a), to(b)),
+            Expr::Cross(a, b) => self.new.cross(to(a), to(b)),
+            Expr::TensorCross(a, b) => self.new.tensor_cross(to(a), to(b)),
+            Expr::Matrix(function, a) => self.new.matrix(function, to(a)),
+            Expr::Unary(function, a) => self.new.unary(function, to(a)),
+            Expr::Binary(function, a, b) => self.new.binary(function, to(a), to(b)),
+            Expr::Powi(a, n) => {
+                let exponent = self.new.constant(f64::from(n));
+                self.new.pow(to(a), exponent)
+            }
+            Expr::Compare(comparison, a, b) => self.new.compare(comparison, to(a), to(b)),
+            Expr::And(a, b) => self.new.and(to(a), to(b)),
+            Expr::Or(a, b) => self.new.or(to(a), to(b)),
+            Expr::Not(a) => self.new.not(to(a)),
+            Expr::Select(c, a, b) => self.new.select(to(c), to(a), to(b)),
+        }
+    }
+
+    /// a ± b, with a common factor or denominator taken out where that saves an operation.
+    fn sum(
+        &mut self,
+        a: ExprId,
+        b: ExprId,
+        combine: impl Fn(&mut Exprs, ExprId, ExprId) -> Result<ExprId, BuildError>,
+    ) -> Result<ExprId, BuildError> {
+        let (x, y) = (self.moved[&a], self.moved[&b]);
+        if self.uses[&a] == 1 && self.uses[&b] == 1 {
+            match (self.new.expr(x), self.new.expr(y)) {
+                (&Expr::Mul(s, left), &Expr::Mul(t, right)) if s == t => {
+                    let inside = combine(&mut self.new, left, right)?;
+                    return self.new.mul(s, inside);
+                }
+                (&Expr::Mul(s, left), &Expr::Mul(t, right)) if left == right => {
+                    let factor = combine(&mut self.new, s, t)?;
+                    return self.new.mul(factor, left);
+                }
+                (&Expr::Div(left, s), &Expr::Div(right, t)) if s == t => {
+                    let inside = combine(&mut self.new, left, right)?;
+                    return self.new.div(inside, s);
+                }
+                _ => {}
+            }
+        }
+        combine(&mut self.new, x, y)
+    }
+}

@@ -1,0 +1,154 @@
+//! Forms and random points for the tests of the stages.
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use fem_dsl::check;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::eval::{Values, tensors};
+use fem_dsl::form::{ExprId, Form, Terminal};
+use fem_dsl::parse::parse;
+use fem_dsl::point::{Input, Part, Slot};
+use fem_dsl::source::Source;
+use std::collections::BTreeMap;
+
+/// The corpus: texts with one form or more each.
+pub(crate) const CORPUS: &str = include_str!("corpus.wf");
+
+/// The forms of a text, checked; every one has to hold.
+pub(crate) fn check(text: &str, dim: usize) -> Vec<Form> {
+    let source = Source::new("test.wf", text);
+    let (file, errors) = parse(&source);
+    assert!(errors.is_empty(), "{errors:#?}");
+    let checked = file.forms.iter().map(|form| {
+        let (checked, diagnostics) = check::check(&source, &file, form, dim);
+        checked.unwrap_or_else(|| panic!("{}: {diagnostics:#?}", form.name.name))
+    });
+    checked.collect()
+}
+
+/// The diagnostics of a text's forms, with those of the parser.
+pub(crate) fn diagnostics(text: &str, dim: usize) -> Vec<Diagnostic> {
+    let source = Source::new("test.wf", text);
+    let (file, mut all) = parse(&source);
+    for form in &file.forms {
+        all.extend(check::check(&source, &file, form, dim).1);
+    }
+    all
+}
+
+/// All forms of the corpus in the dimensions for which they hold, and random ones.
+pub(crate) fn forms() -> Vec<(String, Form)> {
+    let source = Source::new("corpus.wf", CORPUS);
+    let (file, errors) = parse(&source);
+    assert!(errors.is_empty(), "{errors:#?}");
+    let mut forms = Vec::new();
+    for form in &file.forms {
+        let dimensions = check::check_dimensions(&source, &file, form);
+        let before = forms.len();
+        for checked in dimensions.forms() {
+            forms.push((format!("{} in {}D", checked.name, checked.dim), checked.clone()));
+        }
+        assert!(forms.len() > before, "{}: {:#?}", form.name.name, dimensions.diagnostics());
+    }
+    forms
+}
+
+/// Values of all terminals at one point, the same however often they are asked for.
+pub(crate) struct Sample {
+    values: BTreeMap<Terminal, Vec<f64>>,
+}
+
+/// A number in [0, 1) from a seed (a step of SplitMix64).
+fn random(state: &mut u64) -> f64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+impl Sample {
+    /// Moderate values: fields, aux and gradients in ±0.6, so that I + ∇u is far from singular.
+    pub(crate) fn new(form: &Form, seed: u64) -> Self {
+        let mut state = seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x5DEE_CE66;
+        let mut values = BTreeMap::new();
+        let mut fill = |terminal: Terminal, scale: f64| {
+            let n = form.shape_of(terminal).map_or(0, fem_dsl::form::Shape::components);
+            let random = (0..n).map(|_| scale * (2.0 * random(&mut state) - 1.0)).collect();
+            values.insert(terminal, random);
+        };
+        for i in 0..form.fields.len() {
+            fill(Terminal::Field(i), 0.6);
+            fill(Terminal::FieldGradient(i), 0.3);
+            fill(Terminal::Direction(i), 0.6);
+            fill(Terminal::DirectionGradient(i), 0.6);
+        }
+        for i in 0..form.aux.len() {
+            fill(Terminal::Aux(i), 0.6);
+            fill(Terminal::AuxGradient(i), 0.6);
+        }
+        fill(Terminal::Coordinates, 0.9);
+        fill(Terminal::Normal, 1.0);
+        for (i, param) in form.params.iter().enumerate() {
+            values.insert(Terminal::Param(i), param.value.clone());
+        }
+        values.insert(Terminal::Time, vec![0.4]);
+        values.insert(Terminal::Diameter, vec![0.125]);
+        values.insert(Terminal::Degree, vec![3.0]);
+        Self { values }
+    }
+
+    /// The sample with u + ε δu.
+    pub(crate) fn moved(&self, form: &Form, epsilon: f64) -> Self {
+        let mut values = self.values.clone();
+        for i in 0..form.fields.len() {
+            for (to, from) in [
+                (Terminal::Field(i), Terminal::Direction(i)),
+                (Terminal::FieldGradient(i), Terminal::DirectionGradient(i)),
+            ] {
+                let step = &self.values[&from];
+                if let Some(values) = values.get_mut(&to) {
+                    values.iter_mut().zip(step).for_each(|(u, du)| *u += epsilon * du);
+                }
+            }
+        }
+        Self { values }
+    }
+
+    /// The components of a terminal.
+    pub(crate) fn terminal(&self, terminal: Terminal) -> Vec<f64> {
+        self.values[&terminal].clone()
+    }
+
+    /// What a scalar graph is given.
+    pub(crate) fn input(&self, form: &Form, input: Input) -> f64 {
+        let slot = |slot: Slot, value: Terminal, gradient: Terminal| match slot.part {
+            Part::Value => self.values[&value][slot.component],
+            Part::Derivative(j) => self.values[&gradient][slot.component * form.dim + j],
+        };
+        match input {
+            Input::State(s) => slot(s, Terminal::Field(s.field), Terminal::FieldGradient(s.field)),
+            Input::Direction(s) => {
+                slot(s, Terminal::Direction(s.field), Terminal::DirectionGradient(s.field))
+            }
+            Input::Aux(s) => slot(s, Terminal::Aux(s.field), Terminal::AuxGradient(s.field)),
+            Input::Param(i, component) => self.values[&Terminal::Param(i)][component],
+            Input::Coordinate(j) => self.values[&Terminal::Coordinates][j],
+            Input::Normal(j) => self.values[&Terminal::Normal][j],
+            Input::Time => self.values[&Terminal::Time][0],
+            Input::Diameter => self.values[&Terminal::Diameter][0],
+            Input::Degree => self.values[&Terminal::Degree][0],
+        }
+    }
+}
+
+/// The tensors on which `roots` rest at a sample.
+pub(crate) fn values(form: &Form, roots: &[ExprId], sample: &Sample) -> Values {
+    tensors(&form.exprs, roots, |terminal| sample.terminal(terminal))
+}
+
+/// Equal but for rounding. The forms of the corpus cancel little, so that one magnitude does.
+pub(crate) fn close(a: f64, b: f64, what: &str) {
+    let scale = a.abs().max(b.abs()).max(1.0);
+    assert!(a.is_finite() && b.is_finite(), "{what}: {a} and {b}");
+    assert!((a - b).abs() <= 4096.0 * f64::EPSILON * scale, "{what}: {a} and {b}");
+}

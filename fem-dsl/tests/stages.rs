@@ -1,0 +1,184 @@
+//! Every stage against the one before it: a form's tensors, their derivative, and the scalars.
+
+mod common;
+
+use common::{Sample, close, forms, values};
+use fem_dsl::eval::eval;
+use fem_dsl::form::{ExprId, Form, Row, Terminal};
+use fem_dsl::point::{Input, Part, PointForm, Region, Slot, point};
+use fem_dsl::{differentiate::differentiate, simplify::simplify};
+use std::collections::BTreeMap;
+
+/// The entries of rows by slot, from the tensors of the form.
+fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
+    let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
+    let tensors = values(form, &roots, sample);
+    let mut entries = BTreeMap::new();
+    for row in rows {
+        let field = row.field;
+        for (component, value) in row.f0.iter().flat_map(|f0| tensors[f0].iter()).enumerate() {
+            entries.insert(Slot { field, component, part: Part::Value }, *value);
+        }
+        for (flat, value) in row.f1.iter().flat_map(|f1| tensors[f1].iter()).enumerate() {
+            let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
+            entries.insert(Slot { field, component, part }, *value);
+        }
+    }
+    entries
+}
+
+fn agree(name: &str, left: &BTreeMap<Slot, f64>, right: &BTreeMap<Slot, f64>) {
+    for slot in left.keys().chain(right.keys()) {
+        let of = |side: &BTreeMap<Slot, f64>| side.get(slot).copied().unwrap_or(0.0);
+        close(of(left), of(right), &format!("{name} at {slot:?}"));
+    }
+}
+
+fn check_point_form(name: &str, form: &Form, point: &PointForm, sample: &Sample) {
+    for (integral, scalar) in form.integrals.iter().zip(&point.integrals) {
+        let values = eval(&scalar.graph, |input| sample.input(form, input));
+        let list = |list: &[(Slot, fem_dsl::point::NodeId)]| -> BTreeMap<Slot, f64> {
+            list.iter().map(|&(slot, node)| (slot, values[node])).collect()
+        };
+        agree(name, &entries(form, &integral.rows, sample), &list(&scalar.residual));
+        let action = list(&scalar.action);
+        agree(name, &entries(form, &integral.action, sample), &action);
+        // s[test] = Σ G[test][trial] δ[trial]
+        let mut product: BTreeMap<Slot, f64> = BTreeMap::new();
+        for entry in &scalar.jacobian {
+            let delta = sample.input(form, Input::Direction(entry.trial));
+            *product.entry(entry.test).or_insert(0.0) += values[entry.value] * delta;
+        }
+        agree(name, &action, &product);
+        if let (Some(energy), Some(node)) = (integral.energy, scalar.energy) {
+            let tensors = common::values(form, &[energy], sample);
+            close(tensors[&energy][0], values[node], &format!("energy of {name}"));
+        }
+    }
+}
+
+#[test]
+fn scalars_agree_with_tensors() {
+    for (name, form) in forms() {
+        let differentiated = differentiate(&form);
+        let simplified = simplify(&differentiated);
+        let point = point(&simplified);
+        for seed in 0..8 {
+            let sample = Sample::new(&form, seed);
+            for (a, b) in differentiated.integrals.iter().zip(&simplified.integrals) {
+                for (a, b) in [(&a.rows, &b.rows), (&a.action, &b.action)] {
+                    agree(
+                        &name,
+                        &entries(&differentiated, a, &sample),
+                        &entries(&simplified, b, &sample),
+                    );
+                }
+            }
+            check_point_form(&name, &simplified, &point, &sample);
+        }
+    }
+}
+
+/// |f(u + ε δu) − f(u) − ε δf| falls like ε², at points away from kinks.
+#[test]
+fn derivatives_pass_taylors_test() {
+    for (name, form) in forms() {
+        let form = differentiate(&form);
+        for seed in 0..4 {
+            let sample = Sample::new(&form, seed);
+            for integral in &form.integrals {
+                let base = entries(&form, &integral.rows, &sample);
+                let action = entries(&form, &integral.action, &sample);
+                for slot in base.keys() {
+                    let slope = action.get(slot).copied().unwrap_or(0.0);
+                    let remainder = |epsilon: f64| {
+                        let moved = entries(&form, &integral.rows, &sample.moved(&form, epsilon));
+                        (moved[slot] - base[slot] - epsilon * slope).abs()
+                    };
+                    let (coarse, fine) = (remainder(1.0 / 512.0), remainder(1.0 / 1024.0));
+                    let noise = 1024.0 * f64::EPSILON * (base[slot].abs() + slope.abs() + 1.0);
+                    assert!(
+                        fine <= 0.35 * coarse + noise,
+                        "{name} {slot:?} seed {seed}: {coarse} then {fine}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// f0 and f1 of an energy are its derivatives.
+#[test]
+fn rows_of_an_energy_are_its_derivative() {
+    let mut seen = 0;
+    for (name, form) in forms() {
+        for integral in form.integrals.iter().filter(|integral| integral.energy.is_some()) {
+            seen += 1;
+            let energy = integral.energy.expect("it was filtered for an energy");
+            for seed in 0..4 {
+                let sample = Sample::new(&form, seed);
+                let at = |epsilon: f64| {
+                    values(&form, &[energy], &sample.moved(&form, epsilon))[&energy][0]
+                };
+                let rows = entries(&form, &integral.rows, &sample);
+                let slope: f64 = rows
+                    .iter()
+                    .map(|(&slot, value)| value * sample.input(&form, Input::Direction(slot)))
+                    .sum();
+                let remainder = |epsilon: f64| (at(epsilon) - at(0.0) - epsilon * slope).abs();
+                let (coarse, fine) = (remainder(1.0 / 512.0), remainder(1.0 / 1024.0));
+                let noise = 1024.0 * f64::EPSILON * (at(0.0).abs() + slope.abs() + 1.0);
+                assert!(fine <= 0.35 * coarse + noise, "{name}: {coarse} then {fine}");
+            }
+        }
+    }
+    assert!(seen >= 4, "the corpus should hold energies in both dimensions");
+}
+
+/// The three ways of writing one physics give one PointForm.
+#[test]
+fn three_ways_give_one_point_form() {
+    let text = "
+        form a { field u: scalar; f0[u] = u^3; f1[u] = grad(u); }
+        form b { field u: scalar; test v for u; residual = dot(grad(u), grad(v)) + u^3 * v; }
+        form c { field u: scalar; energy = dot(grad(u), grad(u)) / 2 + u^4 / 4; }";
+    for dim in [2, 3] {
+        let points: Vec<PointForm> = common::check(text, dim)
+            .iter()
+            .map(|form| point(&simplify(&differentiate(form))))
+            .collect();
+        let sample_form = &common::check(text, dim)[0];
+        for other in &points[1..] {
+            let (a, b) = (&points[0].integrals[0], &other.integrals[0]);
+            assert_eq!(a.region, Region::Cells);
+            assert_eq!((a.linear, a.symmetric), (b.linear, b.symmetric));
+            assert_eq!(
+                fem_dsl::point::operation_count(&a.graph, &roots(&a.action)),
+                fem_dsl::point::operation_count(&b.graph, &roots(&b.action))
+            );
+            let sample = Sample::new(sample_form, 1);
+            let value = |integral: &fem_dsl::point::Integral| -> Vec<(Slot, f64)> {
+                let values = eval(&integral.graph, |input| sample.input(sample_form, input));
+                integral.action.iter().map(|&(slot, node)| (slot, values[node])).collect()
+            };
+            for ((slot, x), (other, y)) in value(a).into_iter().zip(value(b)) {
+                assert_eq!(slot, other);
+                close(x, y, "one of three ways");
+            }
+        }
+    }
+}
+
+fn roots(list: &[(Slot, fem_dsl::point::NodeId)]) -> Vec<fem_dsl::point::NodeId> {
+    list.iter().map(|(_, node)| *node).collect()
+}
+
+#[test]
+fn terminals_have_shapes() {
+    for (_, form) in forms() {
+        for i in 0..form.fields.len() {
+            assert!(form.shape_of(Terminal::FieldGradient(i)).is_some());
+        }
+        assert_eq!(form.shape_of(Terminal::Field(form.fields.len())), None);
+    }
+}

@@ -14,5 +14,6 @@ pub mod point;
 pub mod problem;
 pub mod simplify;
 pub mod source;
+pub mod testing;
 pub mod verify;
 pub mod words;

@@ -15,9 +15,11 @@
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
 mod count;
+mod factor;
 mod jacobian;
 mod lower;
 mod optimise;
+mod polynomial;
 mod scalarise;
 pub(crate) mod scalars;
 

@@ -134,19 +134,18 @@ fn region(
                     continue;
                 };
                 written.fields.insert(i);
-                let span = row_span.to(field.span);
-                if let Some(before) = spans.insert((i, *row), span) {
+                if let Some(before) = spans.insert((i, *row), item.span) {
                     let message = format!("{}[{}] is given twice", row_name(*row), field.name);
                     checker.report(
                         Diagnostic::new(Code::DuplicateRow, message)
-                            .label(span, "given again here")
+                            .label(item.span, "given again here")
                             .secondary(before, "first given here")
                             .help("add the two"),
                     );
                     continue;
                 }
                 let Some(value) = value else { continue };
-                if row_fits(checker, (i, *row), value, (span, value_span)) {
+                if row_fits(checker, (i, *row), value, (*row_span, value_span)) {
                     let entry = rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
                     match row {
                         ast::Row::F0 => entry.f0 = Some(value),

@@ -137,6 +137,9 @@ pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
     if is_zero(exprs, s) || is_zero(exprs, a) {
         return zero(exprs, shape);
     }
+    if s == a && matches!(exprs.expr(s), Expr::Norm(_)) {
+        return powi(exprs, s, 2);
+    }
     match (value(exprs, s), value(exprs, a)) {
         (Some(x), Some(y)) => {
             if let Some(product) = folded(exprs, x * y) {
@@ -244,6 +247,13 @@ pub(super) fn powi(exprs: &mut Exprs, a: ExprId, n: i32) -> ExprId {
         && let Some(power) = folded(exprs, arithmetic::powi(base, n))
     {
         return power;
+    }
+    if let Expr::Norm(b) = *exprs.expr(a)
+        && n > 0
+        && n % 2 == 0
+    {
+        let square = inner(exprs, b, b);
+        return powi(exprs, square, n / 2);
     }
     if let Expr::Neg(b) = *exprs.expr(a) {
         let power = powi(exprs, b, n);

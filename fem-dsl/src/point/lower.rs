@@ -1,13 +1,15 @@
 //! The function `point`: [`Form`] → [`PointForm`].
 
-use super::jacobian::{self, Linear};
+use super::factor::{Factored, factor};
+use super::polynomial::Expansion;
 use super::scalars::Scalars;
 use super::{
-    Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, optimise, scalarise,
+    Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, jacobian,
+    optimise, scalarise,
 };
 use crate::form::{self, ExprId, Form, Row, Shape};
 use crate::verify::{Phase, expect_form, expect_point};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns a differentiated form into scalars.
 pub fn point(form: &Form) -> PointForm {
@@ -34,31 +36,29 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     let nodes = scalarise(&mut scalars, form, &roots);
     let residual = slots(&scalars, form, &nodes, &integral.rows);
     let action = slots(&scalars, form, &nodes, &integral.action);
-    let roots: Vec<NodeId> = action.iter().map(|(_, node)| *node).collect();
-    let linear = jacobian::coefficients(&mut scalars, &roots);
-    let jacobian: Vec<Coefficient> = action
-        .iter()
-        .zip(linear)
-        .flat_map(|(&(test, _), linear): (_, Linear)| {
-            linear.into_iter().map(move |(trial, value)| Coefficient { test, trial, value })
-        })
-        .collect();
+    let jacobian = jacobian(&mut scalars, &action, integral.energy.is_some());
     let energy = integral.energy.map(|energy| nodes[&energy][0]);
 
-    let mut builder = Views { scalars: &scalars, graph: Graph::new(), names: BTreeMap::new() };
     let called = names(form, &nodes);
-    let residual = builder.slots(&residual, &called);
-    let action = builder.slots(&action, &called);
+    let mut views = Views { form, scalars: &scalars, graph: Graph::new(), called, names: vec![] };
+    let residual = views.slots(&residual);
+    let action = views.slots(&action);
     let values: Vec<NodeId> = jacobian.iter().map(|coefficient| coefficient.value).collect();
-    let values = builder.view(&values, &called);
+    let values = views.view(&values);
+    let energy = energy.map(|energy| views.view(&[energy])[0]);
+    let Views { graph, names, .. } = views;
+
+    let of_slots = residual.iter().chain(&action).map(|(_, node)| *node);
+    let roots: Vec<NodeId> = of_slots.chain(values.iter().copied()).chain(energy).collect();
+    let (graph, moved) = optimise::compact(&graph, &roots);
+    let to = |entries: Vec<(Slot, NodeId)>| {
+        entries.into_iter().map(|(slot, node)| (slot, moved[&node])).collect()
+    };
     let jacobian: Vec<Coefficient> = jacobian
         .into_iter()
         .zip(values)
-        .map(|(coefficient, value)| Coefficient { value, ..coefficient })
+        .map(|(coefficient, value)| Coefficient { value: moved[&value], ..coefficient })
         .collect();
-    let energy = energy.map(|energy| builder.view(&[energy], &called)[0]);
-    let Views { graph, names, .. } = builder;
-
     let values: Vec<NodeId> = jacobian.iter().map(|coefficient| coefficient.value).collect();
     let linear = optimise::reachable(&graph, &values)
         .into_iter()
@@ -66,14 +66,45 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     Integral {
         region: integral.region.clone(),
         symmetric: symmetric(&jacobian),
-        graph,
-        residual,
-        action,
+        residual: to(residual),
+        action: to(action),
         jacobian,
         linear,
-        energy,
-        names,
+        energy: energy.map(|energy| moved[&energy]),
+        names: final_names(&graph, &moved, names),
+        graph,
     }
+}
+
+/// The coefficients of the action. Those of a pair of slots become the same node where they are
+/// the same polynomial, and always where there is an energy, whose second derivative is symmetric.
+fn jacobian(
+    scalars: &mut Scalars,
+    action: &[(Slot, NodeId)],
+    has_energy: bool,
+) -> Vec<Coefficient> {
+    let roots: Vec<NodeId> = action.iter().map(|(_, node)| *node).collect();
+    let rows = jacobian::coefficients(scalars, &roots);
+    let mut entries: BTreeMap<(Slot, Slot), NodeId> = BTreeMap::new();
+    for (&(test, _), row) in action.iter().zip(rows) {
+        entries.extend(row.into_iter().map(|(trial, value)| ((test, trial), value)));
+    }
+    if has_energy {
+        let known: BTreeSet<(Slot, Slot)> = entries.keys().copied().collect();
+        entries.retain(|&(test, trial), _| known.contains(&(trial, test)));
+    }
+    let mut expansion = Expansion::new(scalars);
+    let pairs: Vec<((Slot, Slot), NodeId)> =
+        entries.iter().filter(|((a, b), _)| a < b).map(|(&key, &value)| (key, value)).collect();
+    for ((test, trial), value) in pairs {
+        if let Some(other) = entries.get_mut(&(trial, test))
+            && (has_energy || expansion.equal(value, *other))
+        {
+            *other = value;
+        }
+    }
+    let coefficients = entries.into_iter();
+    coefficients.map(|((test, trial), value)| Coefficient { test, trial, value }).collect()
 }
 
 /// The entries of f0 and f1 by test slot, without zeros.
@@ -121,32 +152,53 @@ fn component_name(name: &str, shape: Shape, mut flat: usize) -> String {
     format!("{name}{indices}")
 }
 
+/// The names of the nodes that are computed in the end; the first name of a node holds, and each
+/// name is given once.
+fn final_names(
+    graph: &Graph,
+    moved: &BTreeMap<NodeId, NodeId>,
+    names: Vec<(NodeId, String)>,
+) -> BTreeMap<NodeId, String> {
+    let mut given = BTreeSet::new();
+    let mut result = BTreeMap::new();
+    for (node, name) in names {
+        let Some(&node) = moved.get(&node) else { continue };
+        let plain = matches!(graph.nodes()[node], Node::Constant(_) | Node::Input(_));
+        if !plain && !result.contains_key(&node) && given.insert(name.clone()) {
+            result.insert(node, name);
+        }
+    }
+    result
+}
+
 /// Collects the views of one integral in one graph.
 struct Views<'a> {
+    form: &'a Form,
     scalars: &'a Scalars,
     graph: Graph,
-    names: BTreeMap<NodeId, String>,
+    called: BTreeMap<NodeId, String>,
+    names: Vec<(NodeId, String)>,
 }
 
 impl Views<'_> {
-    fn view(&mut self, roots: &[NodeId], called: &BTreeMap<NodeId, String>) -> Vec<NodeId> {
-        let moved = optimise::finish(self.scalars, roots, &mut self.graph);
-        for (from, &to) in &moved {
-            let plain = matches!(self.graph.nodes()[to], Node::Constant(_) | Node::Input(_));
-            if let (Some(name), false) = (called.get(from), plain) {
-                self.names.entry(to).or_insert_with(|| name.clone());
+    /// Adds a view, made as cheap as it can be by itself.
+    fn view(&mut self, roots: &[NodeId]) -> Vec<NodeId> {
+        let Factored { scalars, moved: factored } = factor(self.scalars, roots);
+        let inner: Vec<NodeId> = roots.iter().map(|root| factored[root]).collect();
+        let per_cell = |aux: usize| self.form.aux[aux].location == Location::Cells;
+        let level = |input| optimise::level(input, per_cell);
+        let moved = optimise::arrange(&scalars, &inner, level, &mut self.graph);
+        for (from, name) in &self.called {
+            if let Some(&to) = factored.get(from).and_then(|inner| moved.get(inner)) {
+                self.names.push((to, name.clone()));
             }
         }
-        roots.iter().map(|root| moved[root]).collect()
+        inner.iter().map(|root| moved[root]).collect()
     }
 
-    fn slots(
-        &mut self,
-        entries: &[(Slot, NodeId)],
-        called: &BTreeMap<NodeId, String>,
-    ) -> Vec<(Slot, NodeId)> {
+    fn slots(&mut self, entries: &[(Slot, NodeId)]) -> Vec<(Slot, NodeId)> {
         let roots: Vec<NodeId> = entries.iter().map(|(_, node)| *node).collect();
-        let nodes = self.view(&roots, called);
+        let nodes = self.view(&roots);
         entries.iter().zip(nodes).map(|(&(slot, _), node)| (slot, node)).collect()
     }
 }

@@ -8,6 +8,7 @@ use fem_dsl::form::{ExprId, Form, Terminal};
 use fem_dsl::parse::parse;
 use fem_dsl::point::{Input, Part, Slot};
 use fem_dsl::source::Source;
+use fem_dsl::testing::{FieldShape, Options, random_form};
 use std::collections::BTreeMap;
 
 /// The corpus: texts with one form or more each.
@@ -35,8 +36,15 @@ pub(crate) fn diagnostics(text: &str, dim: usize) -> Vec<Diagnostic> {
     all
 }
 
-/// All forms of the corpus in the dimensions for which they hold, and random ones.
+/// All forms of the corpus in the dimensions for which they hold, and random ones, with a name.
 pub(crate) fn forms() -> Vec<(String, Form)> {
+    let corpus = corpus().into_iter();
+    let named = corpus.map(|form| (format!("{} in {}D", form.name, form.dim), form));
+    named.chain(random_forms()).collect()
+}
+
+/// All forms of the corpus in the dimensions for which they hold.
+pub(crate) fn corpus() -> Vec<Form> {
     let source = Source::new("corpus.wf", CORPUS);
     let (file, errors) = parse(&source);
     assert!(errors.is_empty(), "{errors:#?}");
@@ -45,11 +53,34 @@ pub(crate) fn forms() -> Vec<(String, Form)> {
         let dimensions = check::check_dimensions(&source, &file, form);
         let before = forms.len();
         for checked in dimensions.forms() {
-            forms.push((format!("{} in {}D", checked.name, checked.dim), checked.clone()));
+            forms.push(checked.clone());
         }
         assert!(forms.len() > before, "{}: {:#?}", form.name.name, dimensions.diagnostics());
     }
     forms
+}
+
+/// Random forms of every shape in both dimensions.
+fn random_forms() -> impl Iterator<Item = (String, Form)> {
+    let shapes =
+        [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
+    let cases = shapes.into_iter().flat_map(|shape| [2, 3].map(|dim| (shape, dim)));
+    cases.flat_map(|(shape, dim)| {
+        (0..24).map(move |seed| {
+            let (linear, kinks) = (seed % 4 == 0, seed % 4 == 1);
+            let options = Options {
+                dim,
+                shape,
+                linear,
+                kinks,
+                depth: 2 + seed as usize % 2,
+                ..Options::default()
+            };
+            let text = random_form(seed, &options);
+            let form = check(&text, dim).remove(0);
+            (text, form)
+        })
+    })
 }
 
 /// Values of all terminals at one point, the same however often they are asked for.

@@ -1,0 +1,216 @@
+//! Sums with common factors: p a + p b = p (a + b), over whole sums at once.
+//!
+//! A sum is flattened through the sums that are used nowhere else; equal terms are counted; then
+//! the factor that most terms share is taken out, again and again. What is inside the brackets is
+//! a sum of its own, so that the next round goes deeper. A round that saves nothing is undone.
+
+use super::count::operation_count;
+use super::optimise::{reachable, uses};
+use super::scalars::Scalars;
+use super::{Binary, Node, NodeId, Unary};
+use std::collections::BTreeMap;
+
+/// The same values with fewer operations, and where the roots went.
+pub(super) struct Factored {
+    pub(super) scalars: Scalars,
+    pub(super) moved: BTreeMap<NodeId, NodeId>,
+}
+
+/// Rounds of factoring; each goes one pair of brackets deeper.
+const ROUNDS: usize = 6;
+
+/// Takes common factors out of the sums on which `roots` rest.
+pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> Factored {
+    let identity = reachable(&scalars.graph, roots).into_iter().map(|id| (id, id)).collect();
+    let mut best = Factored { scalars: scalars.clone(), moved: identity };
+    let mut roots = roots.to_vec();
+    let mut weight = operation_count(&best.scalars.graph, &roots).weight();
+    for _ in 0..ROUNDS {
+        let (next, moved) = round(&best.scalars, &roots);
+        let next_roots: Vec<NodeId> = roots.iter().map(|root| moved[root]).collect();
+        let next_weight = operation_count(&next.graph, &next_roots).weight();
+        if next_weight >= weight {
+            break;
+        }
+        best.moved =
+            best.moved.iter().filter_map(|(&from, to)| Some((from, *moved.get(to)?))).collect();
+        best.scalars = next;
+        (roots, weight) = (next_roots, next_weight);
+    }
+    best
+}
+
+fn round(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<NodeId, NodeId>) {
+    let order = reachable(&old.graph, roots);
+    let uses = uses(&old.graph, &order, roots);
+    let mut new = Scalars::default();
+    let mut moved = BTreeMap::new();
+    for &id in &order {
+        let value = match old.node(id) {
+            Node::Binary(Binary::Add | Binary::Sub, ..) => {
+                let terms = terms(old, &uses, &moved, id);
+                sum(&mut new, terms)
+            }
+            node => new.rebuild(node, |operand| moved[&operand]),
+        };
+        moved.insert(id, value);
+    }
+    (new, moved)
+}
+
+/// A constant times a product.
+#[derive(Clone, Debug, PartialEq)]
+struct Term {
+    coefficient: f64,
+    factors: Vec<NodeId>,
+}
+
+/// The terms of the sum `id`, in order, their factors in the new graph.
+fn terms(
+    old: &Scalars,
+    uses: &BTreeMap<NodeId, usize>,
+    moved: &BTreeMap<NodeId, NodeId>,
+    id: NodeId,
+) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
+    let mut open = vec![(1.0, id, true)];
+    while let Some((coefficient, id, open_sum)) = open.pop() {
+        match old.node(id) {
+            Node::Binary(op @ (Binary::Add | Binary::Sub), a, b) if open_sum => {
+                let sign = if op == Binary::Add { coefficient } else { -coefficient };
+                open.push((sign, b, uses[&b] == 1));
+                open.push((coefficient, a, uses[&a] == 1));
+            }
+            Node::Unary(Unary::Neg, a) => open.push((-coefficient, a, open_sum && uses[&a] == 1)),
+            Node::Binary(Binary::Mul, c, a) if old.value(c).is_some() => {
+                let c = old.value(c).unwrap_or(1.0);
+                let inside = open_sum && uses[&a] == 1;
+                // An overflow of constants stays as it was written.
+                if (coefficient * c).is_finite() && coefficient * c != 0.0 {
+                    open.push((coefficient * c, a, inside));
+                } else {
+                    terms.push(Term { coefficient, factors: vec![moved[&id]] });
+                }
+            }
+            _ => {
+                let mut factors = factors(old, uses, id, open_sum);
+                factors.iter_mut().for_each(|factor| *factor = moved[factor]);
+                factors.sort_unstable();
+                terms.push(Term { coefficient, factors });
+            }
+        }
+    }
+    terms
+}
+
+/// The factors of a product that is used nowhere else.
+fn factors(old: &Scalars, uses: &BTreeMap<NodeId, usize>, id: NodeId, own: bool) -> Vec<NodeId> {
+    let mut factors = Vec::new();
+    let mut open = vec![(id, own)];
+    while let Some((id, own)) = open.pop() {
+        match old.node(id) {
+            Node::Binary(Binary::Mul, a, b) if own => {
+                open.extend([(a, uses[&a] == 1), (b, uses[&b] == 1)]);
+            }
+            _ => factors.push(id),
+        }
+    }
+    factors
+}
+
+/// Σ terms with common factors taken out.
+fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
+    let mut rest: Vec<Term> = Vec::with_capacity(terms.len());
+    for term in terms {
+        match rest.iter_mut().find(|other| other.factors == term.factors) {
+            Some(other) if (other.coefficient + term.coefficient).is_finite() => {
+                other.coefficient += term.coefficient;
+            }
+            _ => rest.push(term),
+        }
+    }
+    rest.retain(|term| term.coefficient != 0.0);
+    while let Some(common) = most_common(new, &rest) {
+        let has = |term: &Term| match common {
+            Common::Factor(factor) => term.factors.contains(&factor),
+            Common::Constant(c) => constant(new, term) == Some(c),
+        };
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            rest.iter().cloned().enumerate().partition(|(_, term)| has(term));
+        let place = inside[0].0;
+        let inside = inside.into_iter().map(|(_, mut term)| {
+            match common {
+                Common::Factor(factor) => {
+                    if let Some(at) = term.factors.iter().position(|&other| other == factor) {
+                        term.factors.remove(at);
+                    }
+                }
+                Common::Constant(_) => term.coefficient = term.coefficient.signum(),
+            }
+            term
+        });
+        let bracket = plain_sum(new, inside.collect());
+        let group = match common {
+            Common::Factor(factor) => {
+                Term { coefficient: 1.0, factors: vec![new.mul(factor, bracket)] }
+            }
+            Common::Constant(c) => Term { coefficient: c, factors: vec![bracket] },
+        };
+        let at = outside.iter().take_while(|(index, _)| *index < place).count();
+        rest = outside.into_iter().map(|(_, term)| term).collect();
+        rest.insert(at, group);
+    }
+    plain_sum(new, rest)
+}
+
+#[derive(Clone, Copy)]
+enum Common {
+    Factor(NodeId),
+    Constant(f64),
+}
+
+/// The magnitude of a coefficient that costs a multiplication.
+fn constant(new: &Scalars, term: &Term) -> Option<f64> {
+    let number = term.factors.iter().all(|&factor| new.value(factor).is_some());
+    let c = term.coefficient.abs();
+    (c != 1.0 && !number).then_some(c)
+}
+
+/// What most of the terms share, if two do; a factor before a constant.
+fn most_common(new: &Scalars, terms: &[Term]) -> Option<Common> {
+    let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
+    for term in terms {
+        let mut before = None;
+        for &factor in &term.factors {
+            if before != Some(factor) && new.value(factor).is_none() {
+                *counts.entry(factor).or_insert(0) += 1;
+            }
+            before = Some(factor);
+        }
+    }
+    let mut best: Option<(NodeId, usize)> = None;
+    for (factor, count) in counts {
+        if count > best.map_or(1, |(_, most)| most) {
+            best = Some((factor, count));
+        }
+    }
+    if let Some((factor, _)) = best {
+        return Some(Common::Factor(factor));
+    }
+    let magnitudes: Vec<f64> = terms.iter().filter_map(|term| constant(new, term)).collect();
+    let twice = |c: &&f64| magnitudes.iter().filter(|other| other == c).count() > 1;
+    magnitudes.iter().find(twice).map(|&c| Common::Constant(c))
+}
+
+fn plain_sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
+    let mut sum = new.constant(0.0);
+    for term in terms {
+        let mut factors = term.factors.into_iter();
+        let first = factors.next().unwrap_or_else(|| new.constant(1.0));
+        let product = factors.fold(first, |product, factor| new.mul(product, factor));
+        let coefficient = new.constant(term.coefficient);
+        let product = new.mul(coefficient, product);
+        sum = new.add(sum, product);
+    }
+    sum
+}

@@ -1,0 +1,128 @@
+//! What the pointwise arithmetic of known forms costs, and what is known of its structure.
+
+mod common;
+
+use fem_dsl::arena::Id;
+use fem_dsl::differentiate::differentiate;
+use fem_dsl::point::{
+    Integral, NodeId, OperationCount, PointForm, Slot, operation_count, point, reachable,
+};
+use fem_dsl::simplify::simplify;
+
+fn pipeline(name: &str, dim: usize) -> PointForm {
+    let forms = common::corpus();
+    let form = forms
+        .into_iter()
+        .find(|form| form.name == name && form.dim == dim)
+        .unwrap_or_else(|| panic!("{name} in {dim}D"));
+    point(&simplify(&differentiate(&form)))
+}
+
+fn roots(list: &[(Slot, NodeId)]) -> Vec<NodeId> {
+    list.iter().map(|(_, node)| *node).collect()
+}
+
+fn action(integral: &Integral) -> OperationCount {
+    operation_count(&integral.graph, &roots(&integral.action))
+}
+
+/// What is left of the action when everything that does not depend on δu is kept.
+fn kept(integral: &Integral) -> usize {
+    let depends = integral.depends_on_direction();
+    let order = reachable(&integral.graph, &roots(&integral.action));
+    let own = order.into_iter().filter(|&id| depends[id]);
+    own.filter(|&id| integral.graph.nodes()[id].operands().next().is_some()).count()
+}
+
+#[test]
+fn operation_counts() {
+    let mut table = String::new();
+    for (name, dim) in [
+        ("mass", 3),
+        ("laplace", 3),
+        ("poisson", 3),
+        ("elasticity", 2),
+        ("elasticity", 3),
+        ("elasticity_energy", 3),
+        ("minimal_surface", 2),
+        ("minimal_surface", 3),
+        ("p_laplace", 3),
+        ("neo_hookean_pointwise", 3),
+        ("neo_hookean", 3),
+        ("mooney", 3),
+        ("navier_stokes", 3),
+        ("reaction", 2),
+    ] {
+        let form = pipeline(name, dim);
+        let integral = &form.integrals[0];
+        let residual = operation_count(&integral.graph, &roots(&integral.residual));
+        let values: Vec<NodeId> = integral.jacobian.iter().map(|entry| entry.value).collect();
+        let jacobian = operation_count(&integral.graph, &values);
+        table +=
+            &format!("{name} {dim}D\n  residual  {residual}\n  action    {}\n", action(integral));
+        table += &format!("  kept      {} operations on δu\n", kept(integral));
+        table += &format!(
+            "  jacobian  {jacobian}; {} entries, symmetric {}, linear {}\n",
+            integral.jacobian.len(),
+            integral.symmetric,
+            integral.linear
+        );
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn energies_have_symmetric_jacobians() {
+    for name in ["elasticity_energy", "neo_hookean", "mooney", "rotation"] {
+        for dim in [2, 3] {
+            assert!(pipeline(name, dim).integrals[0].symmetric, "{name} in {dim}D");
+        }
+    }
+    for name in ["elasticity", "minimal_surface", "p_laplace", "stokes", "neo_hookean_pointwise"] {
+        assert!(pipeline(name, 3).integrals[0].symmetric, "{name}");
+    }
+    assert!(!pipeline("navier_stokes", 3).integrals[0].symmetric);
+}
+
+#[test]
+fn linear_forms_are_known() {
+    for name in ["poisson", "elasticity", "stokes", "mass", "elasticity_energy"] {
+        assert!(pipeline(name, 2).integrals.iter().all(|integral| integral.linear), "{name}");
+    }
+    for name in ["minimal_surface", "neo_hookean", "navier_stokes", "reaction"] {
+        assert!(!pipeline(name, 2).integrals[0].linear, "{name}");
+    }
+}
+
+#[test]
+fn zeros_are_structural() {
+    // λ tr(ε) I + 2 μ ε couples ∂u_i/∂x_j with itself, with ∂u_j/∂x_i, and diagonals with all.
+    assert_eq!(pipeline("elasticity", 3).integrals[0].jacobian.len(), 9 + 6 + 6);
+    assert_eq!(pipeline("laplace", 3).integrals[0].jacobian.len(), 3);
+    assert_eq!(pipeline("stokes", 2).integrals[0].jacobian.len(), 4 + 2 + 2);
+}
+
+#[test]
+fn names_of_the_user_reach_the_graph() {
+    let form = pipeline("poisson", 3);
+    let names: Vec<&str> = form.integrals[0].names.values().map(String::as_str).collect();
+    assert_eq!(names, ["kappa"]);
+    let form = pipeline("neo_hookean", 2);
+    let names: Vec<&str> = form.integrals[0].names.values().map(String::as_str).collect();
+    assert!(names.contains(&"J") && names.contains(&"F_0_0"), "{names:?}");
+}
+
+#[test]
+fn everything_in_a_graph_is_used() {
+    for form in common::corpus() {
+        for integral in &point(&simplify(&differentiate(&form))).integrals {
+            let mut all = roots(&integral.residual);
+            all.extend(roots(&integral.action));
+            all.extend(integral.jacobian.iter().map(|entry| entry.value));
+            all.extend(integral.energy);
+            let used = reachable(&integral.graph, &all);
+            assert_eq!(used.len(), integral.graph.nodes().len(), "{}", form.name);
+            assert!(used.iter().enumerate().all(|(i, id)| id.index() == i));
+        }
+    }
+}

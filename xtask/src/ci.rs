@@ -66,7 +66,8 @@ fn clippy() -> Result<(), String> {
 }
 
 fn documentation() -> Result<(), String> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--all-features"]);
+    let flags = ["doc", "--workspace", "--no-deps", "--all-features", "--document-private-items"];
+    let mut doc = cargo(&flags);
     execute(doc.env("RUSTDOCFLAGS", "-Dwarnings"))
 }
 

@@ -82,7 +82,7 @@ impl Library {
 
     /// The kernel that the library exports under `name`.
     ///
-    /// The pointer must not be called after the library has been dropped; [`Module`] and [`Launch`] see to that.
+    /// The pointer must not be called after the library has been dropped; [`super::Module`] and [`super::Launch`] see to that.
     ///
     /// # Errors
     ///

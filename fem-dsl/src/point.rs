@@ -387,9 +387,9 @@ pub struct Integral {
     pub residual: Vec<(Slot, NodeId)>,
     /// s[test] of the Jacobian's action, sorted by slot.
     pub action: Vec<(Slot, NodeId)>,
-    /// G[test][trial], sorted by (test, trial).
+    /// `G[test][trial]`, sorted by (test, trial).
     pub jacobian: Vec<Coefficient>,
-    /// Whether G[a][b] and G[b][a] are the same nodes for all slots.
+    /// Whether `G[a][b]` and `G[b][a]` are the same nodes for all slots.
     pub symmetric: bool,
     /// Whether the residual is affine in u: G is free of [`Input::State`].
     pub linear: bool,

@@ -58,7 +58,7 @@ pub enum Preconditioner<'a> {
     Identity,
     /// The inverse of A's diagonal, as entries.
     Jacobi(&'a Vector),
-    /// Any operator; symmetric and positive definite for [`cg`].
+    /// Any operator; symmetric and positive definite for [`cg()`].
     Operator(&'a dyn LinearOperator),
 }
 
@@ -298,6 +298,6 @@ pub trait NonlinearSystem {
     /// The diagonal of J(u); 1 for constrained unknowns.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Whether J is symmetric, so that [`cg`] may be tried.
+    /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;
 }

@@ -68,7 +68,7 @@ fn clippy() -> Result<(), String> {
 fn documentation() -> Result<(), String> {
     let flags = ["doc", "--workspace", "--no-deps", "--all-features", "--document-private-items"];
     let mut doc = cargo(&flags);
-    execute(doc.env("RUSTDOCFLAGS", "-Dwarnings"))
+    execute(doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links"))
 }
 
 /// What a newcomer does first.

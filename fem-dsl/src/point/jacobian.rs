@@ -1,4 +1,4 @@
-//! The coefficients of an action: G[test][trial] of s[test] = Σ_trial G[test][trial] · δtrial.
+//! The coefficients of an action: `G[test][trial]` of `s[test] = Σ_trial G[test][trial] · δtrial`.
 //!
 //! The action is linear in δ, so each of its nodes is a sum of coefficients times direction slots;
 //! these sums are carried forward through the graph.

@@ -203,7 +203,7 @@ impl Views<'_> {
     }
 }
 
-/// Whether G[a][b] and G[b][a] are the same nodes.
+/// Whether `G[a][b]` and `G[b][a]` are the same nodes.
 fn symmetric(jacobian: &[Coefficient]) -> bool {
     let entries: BTreeMap<(Slot, Slot), NodeId> =
         jacobian.iter().map(|c| ((c.test, c.trial), c.value)).collect();

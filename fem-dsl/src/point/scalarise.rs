@@ -133,7 +133,7 @@ fn product(s: &mut Scalars, a: &[NodeId], b: &[NodeId], n: usize) -> Vec<NodeId>
     entries
 }
 
-/// a[k] b[l] − a[l] b[k] for the rows k, l of two arrays of rows of length `width`, at the
+/// `a[k] b[l] − a[l] b[k]` for the rows k, l of two arrays of rows of length `width`, at the
 /// columns m of a's and n of b's first product.
 fn minor(
     s: &mut Scalars,

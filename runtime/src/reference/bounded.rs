@@ -226,7 +226,7 @@ pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &s
 }
 
 /// `assert_close!(got, want, epsilon)` asserts that the number `got`, computed in a precision with
-/// the unit `epsilon`, agrees with the [`Bounded`](crate::reference::Bounded) `want`: the one
+/// the unit `epsilon`, agrees with the [`Bounded`] `want`: the one
 /// tolerance, 64 · epsilon · Σ|terms|. A format string with its arguments may follow.
 #[macro_export]
 macro_rules! assert_close {

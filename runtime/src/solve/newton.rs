@@ -65,12 +65,12 @@ impl Forcing {
 /// The linear solver of each step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
-    /// [`cg`] where J is symmetric, [`gmres`] from the first direction of negative curvature on.
+    /// [`cg()`] where J is symmetric, [`gmres()`] from the first direction of negative curvature on.
     #[default]
     Automatic,
-    /// Always [`cg`].
+    /// Always [`cg()`].
     Cg,
-    /// Always [`gmres`].
+    /// Always [`gmres()`].
     Gmres,
 }
 

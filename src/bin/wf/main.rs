@@ -4,6 +4,11 @@
 //! text or, with `--json`, as one JSON object a line on standard output with nothing beside it. The program ends
 //! with 0, with 1 for bad input, and with 2 for bad usage.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments on arguments are help, with `x[0]`"
+)]
+
 mod arguments;
 mod bench;
 mod check;

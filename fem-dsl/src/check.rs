@@ -15,6 +15,7 @@ mod definitions;
 mod expression;
 mod functions;
 mod names;
+pub mod problem;
 mod regions;
 mod shapes;
 pub mod value;

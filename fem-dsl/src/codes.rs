@@ -136,6 +136,8 @@ codes! {
     NoKnownSolution = "E0410",
     /// A problem that is not in the file.
     UnknownProblem = "E0411",
+    /// A field that nothing fixes.
+    Unfixed = "E0412",
 
     /// Regions of the boundary come later.
     LaterBoundary = "E0901",

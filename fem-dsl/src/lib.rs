@@ -12,6 +12,7 @@ pub mod form;
 pub mod parse;
 pub mod point;
 pub mod problem;
+pub mod program;
 pub mod simplify;
 pub mod source;
 pub mod testing;

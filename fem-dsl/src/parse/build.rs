@@ -12,7 +12,7 @@ use crate::ast::{
     ProblemItemKind, Row, Span, Text,
 };
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, nearest};
 use crate::words;
 use pest::Parser;
 use pest::iterators::Pair;
@@ -250,7 +250,9 @@ impl Builder<'_> {
         else {
             return self.broken_row(&first, at).unwrap_or(FormItemKind::Broken);
         };
-        match first.as_str() {
+        // A misspelt item declares what it was meant to declare.
+        let meant = nearest(&first, words::FORM_ITEMS.iter().copied());
+        match if rule == Rule::form_item { meant.unwrap_or("") } else { first.as_str() } {
             "field" => FormItemKind::Field { name, shape: None, space: None },
             "aux" => FormItemKind::Aux { name, shape: None, place: None },
             "param" => FormItemKind::Param { name, shape: None, value: self.error(at) },

@@ -262,10 +262,21 @@ impl Expressions {
                 && own == COMPARISON
             {
                 self.chained(first, first_span, op, span);
+                self.reduce(frame);
+                self.spoil(frame);
+                continue;
             }
             self.reduce(frame);
         }
         frame.operators.push(Operator::Infix(op, span));
+    }
+
+    /// Replaces the topmost operand, which has been reported, by an error.
+    fn spoil(&mut self, frame: &mut Frame) {
+        if let Some((_, span)) = frame.operands.pop() {
+            let id = self.push(ExprKind::Error, span);
+            frame.operands.push((id, span));
+        }
     }
 
     fn chained(&mut self, first: BinaryOp, first_span: Span, op: BinaryOp, span: Span) {

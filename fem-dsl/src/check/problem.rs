@@ -1,0 +1,363 @@
+//! `problem` blocks: [`ast::Problem`] → [`Problem`](crate::problem::Problem), for one space
+//! dimension.
+//!
+//! A problem's statements come from its block and from the command line, whose pieces are parsed
+//! by the same grammar and replace what they name. Each statement is checked against the form in
+//! the mesh's dimension; all errors come out of one run.
+
+mod arguments;
+mod conditions;
+mod mesh;
+mod overrides;
+mod solver;
+
+pub(crate) use mesh::{MeshChoice, mesh};
+pub use overrides::Overrides;
+pub(crate) use overrides::{Piece, field_piece};
+
+use super::value;
+use crate::ast::{self, ExprId, Ident, ProblemItemKind};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::{self, Form};
+use crate::point::Shape;
+use crate::problem::{Dirichlet, Expression, Solver};
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+/// The largest degree that can be asked for.
+const MAX_DEGREE: f64 = 32.0;
+
+/// The largest quadrature degree that can be asked for.
+const MAX_QUADRATURE: f64 = 200.0;
+
+/// A statement of a problem, and the text that it stands in.
+#[derive(Clone, Copy)]
+pub(crate) struct Statement<'a> {
+    pub(crate) piece: &'a Piece,
+    pub(crate) kind: &'a ProblemItemKind,
+    pub(crate) span: Span,
+}
+
+impl<'a> Statement<'a> {
+    /// The statements of a block, without those that `pieces` replace, and those of `pieces`.
+    pub(crate) fn all(
+        block: &'a Piece,
+        problem: &'a ast::Problem,
+        pieces: &'a [Piece],
+    ) -> Vec<Self> {
+        let given: Vec<Self> = pieces.iter().filter_map(Self::of_piece).collect();
+        let kept = problem.items.iter().map(|item| Self {
+            piece: block,
+            kind: &item.kind,
+            span: item.span,
+        });
+        let mut statements: Vec<Self> = kept
+            .filter(|kept| !given.iter().any(|given| replaces(given.kind, kept.kind)))
+            .collect();
+        statements.extend(given);
+        statements
+    }
+
+    /// The one statement of a piece of the command line.
+    pub(crate) fn of_piece(piece: &'a Piece) -> Option<Self> {
+        let item = piece.file.problems.first()?.items.first()?;
+        Some(Self { piece, kind: &item.kind, span: item.span })
+    }
+}
+
+/// What a statement says something about, for statements that stand once.
+fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
+    Some(match kind {
+        ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_) => ("mesh", ""),
+        ProblemItemKind::Setting { name, .. } => ("setting", &name.name),
+        ProblemItemKind::Param { name, .. } => ("param", &name.name),
+        ProblemItemKind::Aux { name, .. } => ("aux", &name.name),
+        ProblemItemKind::Exact { field, .. } => ("exact", &field.name),
+        ProblemItemKind::Solver(_) => ("solver", ""),
+        ProblemItemKind::Mean { .. }
+        | ProblemItemKind::Manufactured { .. }
+        | ProblemItemKind::Adapt { .. }
+        | ProblemItemKind::Dirichlet { .. }
+        | ProblemItemKind::Broken => return None,
+    })
+}
+
+fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
+    subject(new).is_some_and(|subject_of_new| subject(old) == Some(subject_of_new))
+}
+
+/// A problem without its form and mesh.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Content {
+    pub(crate) degree: Option<usize>,
+    pub(crate) quadrature: Option<usize>,
+    pub(crate) time: f64,
+    pub(crate) params: Vec<(usize, Vec<f64>)>,
+    pub(crate) aux: Vec<(usize, Expression)>,
+    pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) exact: Vec<(usize, Expression)>,
+    pub(crate) solver: Option<Solver>,
+    /// Whether some statement was unreadable.
+    pub(crate) broken: bool,
+}
+
+/// Checks the statements of a problem, the mesh aside, against its form.
+pub(crate) fn content(
+    statements: &[Statement<'_>],
+    form: &Form,
+    mesh: Option<&MeshChoice>,
+) -> (Content, Vec<Diagnostic>) {
+    let mut checker = Checker {
+        form,
+        content: Content::default(),
+        given: BTreeMap::new(),
+        params: form.param_values(&BTreeMap::new()),
+        diagnostics: Vec::new(),
+    };
+    checker.repeated(statements);
+    // Conditions may refer to solutions, and everything to parameters, in any order.
+    for &statement in statements {
+        checker.setting(statement);
+    }
+    for &statement in statements {
+        checker.known(statement);
+    }
+    for &statement in statements {
+        conditions::check(&mut checker, statement, mesh);
+    }
+    checker.settle_params();
+    (checker.content, checker.diagnostics)
+}
+
+/// The state of checking one problem.
+struct Checker<'a> {
+    form: &'a Form,
+    content: Content,
+    /// Parameters that the problem sets.
+    given: BTreeMap<usize, Vec<f64>>,
+    /// The values of all parameters so far.
+    params: Vec<Vec<f64>>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn report(&mut self, piece: &Piece, diagnostic: Diagnostic) {
+        self.diagnostics.push(piece.place(diagnostic));
+    }
+
+    /// Statements that stand once but are there twice.
+    fn repeated(&mut self, statements: &[Statement<'_>]) {
+        let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
+        for statement in statements {
+            let Some(subject) = subject(statement.kind) else { continue };
+            let Some(&first) = seen.get(&subject) else {
+                seen.insert(subject, statement.span);
+                continue;
+            };
+            let (kind, name) = subject;
+            let what = match kind {
+                "setting" => format!("`{name}`"),
+                _ if name.is_empty() => format!("`{kind}`"),
+                _ => format!("`{kind} {name}`"),
+            };
+            let diagnostic = Diagnostic::new(Code::DuplicateItem, format!("{what} is given twice"))
+                .label(statement.span, "given again")
+                .secondary(first, "given first")
+                .help("remove one of them");
+            self.report(statement.piece, diagnostic);
+        }
+    }
+
+    fn setting(&mut self, statement: Statement<'_>) {
+        let piece = statement.piece;
+        match statement.kind {
+            ProblemItemKind::Broken => self.content.broken = true,
+            ProblemItemKind::Setting { name, value } => match name.name.as_str() {
+                "degree" => {
+                    self.content.degree = self.whole(piece, *value, "degree", 1.0, MAX_DEGREE)
+                }
+                "quadrature" => {
+                    self.content.quadrature =
+                        self.whole(piece, *value, "quadrature", 0.0, MAX_QUADRATURE);
+                }
+                _ => {
+                    if let Some(time) = self.scalar(piece, *value, "t") {
+                        self.content.time = time;
+                    }
+                }
+            },
+            ProblemItemKind::Param { name, value } => self.param(piece, name, *value),
+            ProblemItemKind::Solver(named) => {
+                let (solver, diagnostics) = solver::check(piece, named);
+                self.content.solver = solver;
+                self.diagnostics.extend(diagnostics);
+            }
+            _ => self.later(statement),
+        }
+    }
+
+    /// What this version reads but does not build.
+    fn later(&mut self, statement: Statement<'_>) {
+        let (code, message) = match statement.kind {
+            ProblemItemKind::Manufactured { .. } => {
+                (Code::LaterManufactured, "manufactured solutions come later")
+            }
+            ProblemItemKind::Mean { .. } => (Code::LaterMean, "conditions on the mean come later"),
+            ProblemItemKind::Adapt { .. } => (Code::LaterAdapt, "adaptive meshes come later"),
+            _ => return,
+        };
+        let diagnostic = Diagnostic::new(code, message)
+            .label(statement.span, "this is understood, but not built yet");
+        self.report(statement.piece, diagnostic);
+    }
+
+    /// A number that is one.
+    fn scalar(&mut self, piece: &Piece, value: ExprId, what: &str) -> Option<f64> {
+        let (shape, values) = self.number(piece, value)?;
+        if shape == Shape::Scalar {
+            return values.first().copied();
+        }
+        let span = piece.file.exprs[value].span;
+        let message = format!("`{what}` is a number, but this is {}", form::Shape::from(shape));
+        self.report(piece, Diagnostic::new(Code::BadValue, message).label(span, "not a number"));
+        None
+    }
+
+    fn whole(
+        &mut self,
+        piece: &Piece,
+        value: ExprId,
+        what: &str,
+        least: f64,
+        most: f64,
+    ) -> Option<usize> {
+        let number = self.scalar(piece, value, what)?;
+        if number.fract() == 0.0 && (least..=most).contains(&number) {
+            return Some(number as usize);
+        }
+        let span = piece.file.exprs[value].span;
+        let message = format!("`{what}` is a whole number from {least} to {most}");
+        self.report(
+            piece,
+            Diagnostic::new(Code::BadValue, message).label(span, format!("this is {number}")),
+        );
+        None
+    }
+
+    fn number(&mut self, piece: &Piece, value: ExprId) -> Option<(Shape, Vec<f64>)> {
+        match value::number(&piece.file, value, self.form, &self.params) {
+            Ok(number) => Some(number),
+            Err(diagnostics) => {
+                self.diagnostics.extend(diagnostics.into_iter().map(|found| piece.place(found)));
+                None
+            }
+        }
+    }
+
+    /// A function of the coordinates with the shape that `what` has.
+    fn expression(
+        &mut self,
+        piece: &Piece,
+        value: ExprId,
+        expected: Shape,
+        what: &str,
+    ) -> Option<Expression> {
+        let expression = match value::expression(&piece.file, value, self.form) {
+            Ok(expression) => expression,
+            Err(diagnostics) => {
+                self.diagnostics.extend(diagnostics.into_iter().map(|found| piece.place(found)));
+                return None;
+            }
+        };
+        if expression.shape == expected {
+            return Some(expression);
+        }
+        let (found, expected) = (form::Shape::from(expression.shape), form::Shape::from(expected));
+        let diagnostic =
+            Diagnostic::new(Code::WrongShape, format!("{what} is {expected}, but this is {found}"))
+                .label(piece.file.exprs[value].span, format!("this is {found}"));
+        self.report(piece, diagnostic);
+        None
+    }
+
+    /// The place of `name` among `names`; says so where it is not there.
+    fn find<'n>(
+        &mut self,
+        piece: &Piece,
+        name: &Ident,
+        what: &str,
+        names: impl Iterator<Item = &'n str> + Clone,
+    ) -> Option<usize> {
+        let found = names.clone().position(|known| known == name.name);
+        if found.is_none() {
+            let message = format!("the form `{}` has no {what} `{}`", self.form.name, name.name);
+            let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+            let note = if list.is_empty() {
+                format!("it has no {what} at all")
+            } else {
+                format!("it has {}", list.join(", "))
+            };
+            let diagnostic = Diagnostic::new(Code::NotInForm, message)
+                .label(name.span, "not in the form")
+                .note(note)
+                .suggest(&name.name, names);
+            self.report(piece, diagnostic);
+        }
+        found
+    }
+
+    fn field(&mut self, piece: &Piece, name: &Ident) -> Option<usize> {
+        let form = self.form;
+        self.find(piece, name, "field", form.fields.iter().map(|field| field.name.as_str()))
+    }
+
+    fn param(&mut self, piece: &Piece, name: &Ident, value: ExprId) {
+        let form = self.form;
+        let names = form.params.iter().map(|param| param.name.as_str());
+        let index = self.find(piece, name, "parameter", names);
+        let number = self.number(piece, value);
+        let (Some(index), Some((shape, values))) = (index, number) else { return };
+        let expected = form.params[index].shape;
+        if shape != expected {
+            let (found, expected) = (form::Shape::from(shape), form::Shape::from(expected));
+            let message =
+                format!("the parameter `{}` is {expected}, but this is {found}", name.name);
+            let diagnostic = Diagnostic::new(Code::WrongShape, message)
+                .label(piece.file.exprs[value].span, format!("this is {found}"));
+            return self.report(piece, diagnostic);
+        }
+        self.given.insert(index, values);
+        self.params = form.param_values(&self.given);
+    }
+
+    /// Auxiliary data and known solutions.
+    fn known(&mut self, statement: Statement<'_>) {
+        let (piece, form) = (statement.piece, self.form);
+        match statement.kind {
+            ProblemItemKind::Aux { name, value } => {
+                let names = form.aux.iter().map(|aux| aux.name.as_str());
+                let Some(index) = self.find(piece, name, "auxiliary data", names) else { return };
+                let what = format!("`{}`", name.name);
+                let value = self.expression(piece, *value, form.aux[index].shape, &what);
+                self.content.aux.extend(value.map(|value| (index, value)));
+            }
+            ProblemItemKind::Exact { field, value } => {
+                let Some(index) = self.field(piece, field) else { return };
+                let what = format!("`{}`", field.name);
+                let value = self.expression(piece, *value, form.fields[index].shape, &what);
+                self.content.exact.extend(value.map(|value| (index, value)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The parameters whose value is not the form's default, those that follow from others too.
+    fn settle_params(&mut self) {
+        let changed = self.params.iter().zip(&self.form.params).enumerate();
+        self.content.params = changed
+            .filter(|(_, (value, param))| **value != param.value)
+            .map(|(index, (value, _))| (index, value.clone()))
+            .collect();
+    }
+}

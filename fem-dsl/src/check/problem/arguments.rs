@@ -1,0 +1,149 @@
+//! Named arguments of generators and solvers: which there are, of which kind, in which range.
+
+use super::Piece;
+use crate::arena::IndexVec;
+use crate::ast::{self, Expr, ExprId, ExprKind, Ident};
+use crate::check::value;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::point::Shape;
+use crate::problem::Argument;
+use std::collections::BTreeMap;
+
+/// The kind of an argument.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// A whole number in a range.
+    Whole(u32, u32),
+    /// A number.
+    Number,
+    /// A number above 0.
+    Positive,
+    /// A number from 0 on.
+    NotNegative,
+    /// A whole number from 1 on, or one for each direction.
+    Counts,
+    /// One number for each direction.
+    Point,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+impl Kind {
+    fn describe(self, dim: usize) -> String {
+        match self {
+            Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Number => "a number".to_owned(),
+            Self::Positive => "a number above 0".to_owned(),
+            Self::NotNegative => "a number from 0 on".to_owned(),
+            Self::Counts => format!("a whole number from 1 on, or {dim} of them in brackets"),
+            Self::Point => format!("{dim} numbers in brackets"),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+                words.join(" or ")
+            }
+        }
+    }
+
+    fn takes(self, argument: &Argument, dim: usize) -> bool {
+        let whole = |x: f64, least: u32, most: u32| {
+            x.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(&x)
+        };
+        match (self, argument) {
+            (Self::Whole(least, most), Argument::Number(x)) => whole(*x, least, most),
+            (Self::Number, Argument::Number(_)) => true,
+            (Self::Positive, Argument::Number(x)) => *x > 0.0,
+            (Self::NotNegative, Argument::Number(x)) => *x >= 0.0,
+            (Self::Counts, Argument::Number(x)) => whole(*x, 1, u32::MAX),
+            (Self::Counts, Argument::Numbers(all)) => {
+                all.len() == dim && all.iter().all(|x| whole(*x, 1, u32::MAX))
+            }
+            (Self::Point, Argument::Numbers(all)) => all.len() == dim,
+            (Self::Word(words), Argument::Word(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+}
+
+/// The arguments that something takes.
+pub(super) type Table = &'static [(&'static str, Kind)];
+
+/// Reads one argument of a table in `dim` dimensions.
+pub(super) fn read(
+    piece: &Piece,
+    argument: &ast::Argument,
+    kind: Kind,
+    dim: usize,
+) -> Result<Argument, Vec<Diagnostic>> {
+    let expr = &piece.file.exprs[argument.value];
+    if expr.kind == ExprKind::Error {
+        return Err(Vec::new());
+    }
+    let wrong = |found: String| {
+        let expected = kind.describe(dim);
+        let message = format!("`{}` should be {expected}", argument.name.name);
+        Diagnostic::new(Code::BadValue, message).label(expr.span, found)
+    };
+    if let Kind::Word(words) = kind {
+        let ExprKind::Name(word) = &expr.kind else {
+            return Err(vec![piece.place(wrong("not one of these words".to_owned()))]);
+        };
+        if !words.contains(&word.as_str()) {
+            let diagnostic = wrong("not one of these words".to_owned());
+            return Err(vec![piece.place(diagnostic.suggest(word, words.iter().copied()))]);
+        }
+        return Ok(Argument::Word(word.clone()));
+    }
+    let number = value::number(&piece.file, argument.value, &value::no_form(dim), &[]);
+    let (shape, values) = number
+        .map_err(|found| found.into_iter().map(|found| piece.place(found)).collect::<Vec<_>>())?;
+    let (shown, value) = match shape {
+        Shape::Scalar => (format!("this is {}", values[0]), Argument::Number(values[0])),
+        Shape::Vector(_) => (format!("this is {values:?}"), Argument::Numbers(values)),
+        Shape::Matrix(..) => return Err(vec![piece.place(wrong("this is a matrix".to_owned()))]),
+    };
+    if kind.takes(&value, dim) { Ok(value) } else { Err(vec![piece.place(wrong(shown))]) }
+}
+
+/// Finds each argument in the table; unknown and repeated ones are reported.
+pub(super) fn known<'a>(
+    piece: &Piece,
+    owner: &Ident,
+    arguments: &'a [ast::Argument],
+    table: Table,
+) -> (Vec<(&'a ast::Argument, Kind)>, Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut seen = BTreeMap::new();
+    for argument in arguments {
+        let name = argument.name.name.as_str();
+        let Some(&(_, kind)) = table.iter().find(|(known, _)| *known == name) else {
+            let list: Vec<String> = table.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let message = format!("`{}` has no argument `{name}`", owner.name);
+            let diagnostic = Diagnostic::new(Code::BadArgument, message)
+                .label(argument.name.span, "no such argument")
+                .note(format!("it takes {}", list.join(", ")))
+                .suggest(name, table.iter().map(|(name, _)| *name));
+            diagnostics.push(piece.place(diagnostic));
+            continue;
+        };
+        if let Some(first) = seen.insert(name, argument.name.span) {
+            let diagnostic =
+                Diagnostic::new(Code::BadArgument, format!("the argument `{name}` is given twice"))
+                    .label(argument.name.span, "given again")
+                    .secondary(first, "given first");
+            diagnostics.push(piece.place(diagnostic));
+            continue;
+        }
+        found.push((argument, kind));
+    }
+    (found, diagnostics)
+}
+
+/// The word that an argument is, where it is one.
+pub(super) fn word(exprs: &IndexVec<ExprId, Expr>, value: ExprId) -> Option<&str> {
+    match &exprs[value].kind {
+        ExprKind::Name(word) => Some(word),
+        _ => None,
+    }
+}

@@ -1,0 +1,127 @@
+//! Essential conditions: `dirichlet u[i] = EXPR on "tag";`.
+
+use super::{Checker, MeshChoice, Piece, Statement};
+use crate::ast::{ExprId, ExprKind, Ident, Place, ProblemItemKind, Text};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form;
+use crate::point::Shape;
+use crate::problem::{Dirichlet, Expression};
+
+pub(super) fn check(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    mesh: Option<&MeshChoice>,
+) {
+    let ProblemItemKind::Dirichlet { field, component, value, place } = statement.kind else {
+        return;
+    };
+    let piece = statement.piece;
+    let tags = match place {
+        Some(Place::Tags(tags)) => {
+            known_tags(checker, piece, tags, mesh);
+            Some(tags.iter().map(|tag| tag.text.clone()).collect())
+        }
+        Some(Place::All(_)) | None => None,
+    };
+    let Some(index) = checker.field(piece, field) else { return };
+    let shape = checker.form.fields[index].shape;
+    let component = match component {
+        None => None,
+        Some(at) => match component_index(checker, piece, field, *at, shape) {
+            Some(component) => Some(component),
+            None => return,
+        },
+    };
+    let expected = if component.is_some() { Shape::Scalar } else { shape };
+    let value = match value {
+        Some(value) => {
+            let what = match component {
+                Some(component) => format!("`{}[{component}]`", field.name),
+                None => format!("`{}`", field.name),
+            };
+            checker.expression(piece, *value, expected, &what)
+        }
+        None => exact(checker, statement, field, index, component),
+    };
+    let Some(value) = value else { return };
+    checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
+}
+
+/// Says which tags a generator's mesh does not have.
+fn known_tags(checker: &mut Checker<'_>, piece: &Piece, tags: &[Text], mesh: Option<&MeshChoice>) {
+    let Some(known) = mesh.and_then(|mesh| mesh.tags) else { return };
+    for tag in tags.iter().filter(|tag| !known.contains(&tag.text.as_str())) {
+        let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
+        let message = format!("the mesh has no boundary \"{}\"", tag.text);
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(tag.span, "no such tag")
+            .note(format!("its tags are {}", list.join(", ")))
+            .suggest(&tag.text, known.iter().copied());
+        checker.report(piece, diagnostic);
+    }
+}
+
+fn component_index(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    field: &Ident,
+    at: ExprId,
+    shape: Shape,
+) -> Option<usize> {
+    let expr = &piece.file.exprs[at];
+    let (label, note) = match (&expr.kind, shape) {
+        (ExprKind::Error, _) => return None,
+        (ExprKind::Number(number), Shape::Vector(n)) => {
+            if number.fract() == 0.0 && *number < n as f64 {
+                return Some(*number as usize);
+            }
+            ("out of range", format!("its components are 0 to {}", n - 1))
+        }
+        (_, Shape::Vector(n)) => {
+            ("not a whole number", format!("its components are 0 to {}", n - 1))
+        }
+        (_, Shape::Scalar | Shape::Matrix(..)) => (
+            "only vectors have components here",
+            format!("`{}` is {}", field.name, form::Shape::from(shape)),
+        ),
+    };
+    let diagnostic =
+        Diagnostic::new(Code::BadIndex, format!("`{}` has no such component", field.name))
+            .label(expr.span, label)
+            .note(note);
+    checker.report(piece, diagnostic);
+    None
+}
+
+/// The value of the known solution.
+fn exact(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    field: &Ident,
+    index: usize,
+    component: Option<usize>,
+) -> Option<Expression> {
+    let known = checker.content.exact.iter().find(|(of, _)| *of == index);
+    let Some((_, solution)) = known else {
+        if checker.content.broken {
+            // The known solution may be what could not be read.
+            return None;
+        }
+        let message = format!("this condition on `{}` has no value", field.name);
+        let diagnostic = Diagnostic::new(Code::NoKnownSolution, message)
+            .label(statement.span, "neither `= VALUE` nor a known solution to take it from")
+            .help(format!("write `dirichlet {0} = 0;`, or add `exact {0} = …;`", field.name));
+        checker.report(statement.piece, diagnostic);
+        return None;
+    };
+    let Some(component) = component else { return Some(solution.clone()) };
+    let dim = checker.form.dim;
+    let gradient = solution.gradient.get(component * dim..(component + 1) * dim);
+    Some(Expression {
+        shape: Shape::Scalar,
+        graph: solution.graph.clone(),
+        value: solution.value.get(component).copied().into_iter().collect(),
+        gradient: gradient.map(<[_]>::to_vec).unwrap_or_default(),
+    })
+}

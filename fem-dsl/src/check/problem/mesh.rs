@@ -1,0 +1,183 @@
+//! The mesh of a problem: a file, or a generator with its arguments.
+
+use super::arguments::{self, Kind, Table};
+use super::{Piece, Statement};
+use crate::ast::{self, ProblemItemKind};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::problem::{Argument, MeshSource};
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+const CELL: Kind = Kind::Word(&["quad", "tri", "hex", "tet"]);
+const DIM: Kind = Kind::Whole(2, 3);
+const REFINE: Kind = Kind::Whole(0, 14);
+const ORDER: Kind = Kind::Whole(1, 12);
+
+struct Generator {
+    name: &'static str,
+    arguments: Table,
+    /// Arguments that have to be given.
+    required: &'static [&'static str],
+    dim: usize,
+    tags: fn(usize) -> &'static [&'static str],
+}
+
+const GENERATORS: &[Generator] = &[
+    Generator {
+        name: "box",
+        arguments: &[
+            ("dim", DIM),
+            ("cells", Kind::Counts),
+            ("from", Kind::Point),
+            ("to", Kind::Point),
+            ("cell", CELL),
+            ("deform", Kind::Number),
+        ],
+        required: &["cells"],
+        dim: 3,
+        tags: |dim| &["x0", "x1", "y0", "y1", "z0", "z1"][..2 * dim],
+    },
+    Generator {
+        name: "ball",
+        arguments: &[("dim", DIM), ("refine", REFINE), ("order", ORDER), ("cell", CELL)],
+        required: &[],
+        dim: 3,
+        tags: |_| &["surface"],
+    },
+    Generator {
+        name: "shell",
+        arguments: &[
+            ("dim", DIM),
+            ("inner", Kind::Positive),
+            ("outer", Kind::Positive),
+            ("refine", REFINE),
+            ("order", ORDER),
+            ("cell", CELL),
+        ],
+        required: &[],
+        dim: 3,
+        tags: |_| &["inner", "outer"],
+    },
+    Generator {
+        name: "lshape",
+        arguments: &[("dim", DIM), ("refine", REFINE), ("cell", CELL)],
+        required: &[],
+        dim: 2,
+        tags: |_| &["boundary"],
+    },
+];
+
+/// A problem's mesh.
+#[derive(Clone, Debug)]
+pub(crate) struct MeshChoice {
+    /// Where it comes from.
+    pub(crate) source: MeshSource,
+    /// Its dimension, where that is known without making it.
+    pub(crate) dim: Option<usize>,
+    /// Its boundary tags, where they are known without making it.
+    pub(crate) tags: Option<&'static [&'static str]>,
+    /// Where it is written.
+    pub(crate) span: Span,
+}
+
+/// The mesh among the statements; the last one, where there are several.
+pub(crate) fn mesh(statements: &[Statement<'_>]) -> (Option<(MeshChoice, usize)>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut choice = None;
+    for (index, statement) in statements.iter().enumerate() {
+        match statement.kind {
+            ProblemItemKind::MeshFile(path) => {
+                let source = MeshSource::File(path.text.clone());
+                let found = MeshChoice { source, dim: None, tags: None, span: path.span };
+                choice = Some((found, index));
+            }
+            ProblemItemKind::MeshGenerator(named) => match generator(statement.piece, named) {
+                Ok(found) => choice = Some((found, index)),
+                Err(found) => diagnostics.extend(found),
+            },
+            _ => {}
+        }
+    }
+    (choice, diagnostics)
+}
+
+fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagnostic>> {
+    let name = named.name.name.as_str();
+    let Some(generator) = GENERATORS.iter().find(|generator| generator.name == name) else {
+        let names = GENERATORS.iter().map(|generator| generator.name);
+        let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+        let diagnostic =
+            Diagnostic::new(Code::UnknownGenerator, format!("unknown mesh generator `{name}`"))
+                .label(named.name.span, "no such generator")
+                .note(format!("the generators are {}", list.join(", ")))
+                .suggest(name, names);
+        return Err(vec![piece.place(diagnostic)]);
+    };
+    let (known, mut diagnostics) =
+        arguments::known(piece, &named.name, &named.arguments, generator.arguments);
+    let dim = dimension(piece, generator, &known, &mut diagnostics);
+    let mut values = BTreeMap::new();
+    for (argument, kind) in known {
+        match arguments::read(piece, argument, kind, dim) {
+            Ok(value) => drop(values.insert(argument.name.name.clone(), value)),
+            Err(found) => diagnostics.extend(found),
+        }
+    }
+    for required in generator.required {
+        if !named.arguments.iter().any(|argument| argument.name.name == *required) {
+            let message = format!("`{name}` needs the argument `{required}`");
+            let diagnostic = Diagnostic::new(Code::BadArgument, message)
+                .label(named.span, format!("`{required}` is missing"))
+                .help(format!("write `{name}({required}: 8)`"));
+            diagnostics.push(piece.place(diagnostic));
+        }
+    }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    // The generator itself has the same defaults; saying the dimension makes this the one place.
+    values.entry("dim".to_owned()).or_insert(Argument::Number(dim as f64));
+    Ok(MeshChoice {
+        source: MeshSource::Generator { name: name.to_owned(), arguments: values },
+        dim: Some(dim),
+        tags: Some((generator.tags)(dim)),
+        span: named.span,
+    })
+}
+
+/// The dimension that `dim` says, else the cell, else the generator's own.
+fn dimension(
+    piece: &Piece,
+    generator: &Generator,
+    known: &[(&ast::Argument, Kind)],
+    diagnostics: &mut Vec<Diagnostic>,
+) -> usize {
+    let find = |name: &str| known.iter().find(|(argument, _)| argument.name.name == name);
+    let said = find("dim").and_then(|(argument, kind)| {
+        // A wrong one is reported when all arguments are read.
+        match arguments::read(piece, argument, *kind, generator.dim) {
+            Ok(Argument::Number(dim)) => Some(dim as usize),
+            _ => None,
+        }
+    });
+    let cell = find("cell").and_then(|(argument, _)| {
+        let word = arguments::word(&piece.file.exprs, argument.value)?;
+        let dim = match word {
+            "quad" | "tri" => 2,
+            "hex" | "tet" => 3,
+            _ => return None,
+        };
+        Some((dim, argument, word))
+    });
+    if let (Some(dim), Some((cell_dim, argument, word))) = (said, cell)
+        && dim != cell_dim
+    {
+        let fitting = if dim == 2 { "`quad` or `tri`" } else { "`hex` or `tet`" };
+        let message = format!("a `{word}` has {cell_dim} dimensions, but `dim` is {dim}");
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(piece.file.exprs[argument.value].span, format!("expected {fitting}"));
+        diagnostics.push(piece.place(diagnostic));
+    }
+    said.or(cell.map(|(dim, ..)| dim)).unwrap_or(generator.dim)
+}

@@ -1,0 +1,145 @@
+//! What the command line says otherwise: pieces of text, parsed as the problem items that they
+//! stand for. A diagnostic about a piece shows the piece, not the file.
+
+use crate::ast;
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, Label};
+use crate::parse::parse;
+use crate::source::{Source, Span};
+use std::sync::Arc;
+
+/// What replaces the items of a problem; each value is text of the language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// `box(dim: 3, cells: 8)`; anything without a `(` is the path of a file, without quotes.
+    pub mesh: Option<String>,
+    /// Degree k.
+    pub degree: Option<String>,
+    /// Quadrature degree D.
+    pub quadrature: Option<String>,
+    /// Time.
+    pub time: Option<String>,
+    /// `cg(rtol: 1e-8)`.
+    pub solver: Option<String>,
+    /// Parameters: name and value.
+    pub params: Vec<(String, String)>,
+    /// Auxiliary data: name and value.
+    pub aux: Vec<(String, String)>,
+}
+
+/// A parsed text with what is needed to speak about places in it.
+pub(crate) struct Piece {
+    pub(crate) file: ast::File,
+    origin: Option<Origin>,
+}
+
+/// Where a piece of the command line comes from.
+struct Origin {
+    /// The text that the user wrote.
+    source: Arc<Source>,
+    /// How many bytes were put before it.
+    before: u32,
+}
+
+impl Piece {
+    /// The text of the file that is compiled.
+    pub(crate) fn of_file(file: ast::File) -> Self {
+        Self { file, origin: None }
+    }
+
+    /// Moves a diagnostic's places from the parsed text to the text that the user wrote.
+    pub(crate) fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
+        let Some(Origin { source, before }) = &self.origin else { return diagnostic };
+        let length = Span::new(source.text().len(), source.text().len()).end;
+        let moved = |offset: u32| offset.saturating_sub(*before).min(length);
+        for Label { span, .. } in &mut diagnostic.labels {
+            *span = Span { start: moved(span.start), end: moved(span.end) };
+        }
+        diagnostic.of_source(source.clone())
+    }
+
+    /// The piece that stands for the item `before` + `text` + `;`.
+    fn parse(name: &str, before: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+        let before = format!("problem command_line solves it {{ {before}");
+        let whole = Source::new(name, format!("{before}{text}\n; }}"));
+        let (file, diagnostics) = parse(&whole);
+        let origin = Origin {
+            source: Arc::new(Source::new(name, text)),
+            before: Span::new(before.len(), before.len()).start,
+        };
+        let piece = Self { file, origin: Some(origin) };
+        let items = piece.file.problems.iter().map(|problem| problem.items.len()).sum::<usize>();
+        if diagnostics.is_empty() && items == 1 && piece.file.problems.len() == 1 {
+            return Ok(piece);
+        }
+        if diagnostics.is_empty() {
+            let message = "expected one value, found more";
+            let everything = Span::new(before.len(), before.len() + text.len());
+            let diagnostic = Diagnostic::new(Code::UnexpectedToken, message).label(everything, "");
+            return Err(vec![piece.place(diagnostic)]);
+        }
+        Err(diagnostics.into_iter().map(|found| piece.place(found)).collect())
+    }
+}
+
+impl Overrides {
+    /// Parses all pieces.
+    pub(crate) fn pieces(&self) -> Result<Vec<Piece>, Vec<Diagnostic>> {
+        // The option as the user gave it, the beginning of the item, and the user's text.
+        let mut wanted: Vec<(&str, &str, String)> = Vec::new();
+        let settings = [
+            ("--degree", "degree = ", &self.degree),
+            ("--quadrature", "quadrature = ", &self.quadrature),
+            ("--time", "t = ", &self.time),
+            ("--solver", "solver = ", &self.solver),
+        ];
+        for (option, before, text) in settings {
+            wanted.extend(text.iter().map(|text| (option, before, text.clone())));
+        }
+        for (option, before, values) in
+            [("--param", "param ", &self.params), ("--aux", "aux ", &self.aux)]
+        {
+            let text = |(name, value): &(String, String)| format!("{name} = {value}");
+            wanted.extend(values.iter().map(|value| (option, before, text(value))));
+        }
+        let mut pieces = Vec::new();
+        let mut diagnostics = Vec::new();
+        match self.mesh.as_deref().map(mesh) {
+            Some(Ok(piece)) => pieces.push(piece),
+            Some(Err(found)) => diagnostics.extend(found),
+            None => {}
+        }
+        for (name, before, text) in wanted {
+            match Piece::parse(name, before, &text) {
+                Ok(piece) => pieces.push(piece),
+                Err(found) => diagnostics.extend(found),
+            }
+        }
+        if diagnostics.is_empty() { Ok(pieces) } else { Err(diagnostics) }
+    }
+}
+
+/// A generator, or the path of a file.
+fn mesh(text: &str) -> Result<Piece, Vec<Diagnostic>> {
+    if text.contains('(') {
+        return Piece::parse("--mesh", "mesh = ", text);
+    }
+    // A path may hold what a string of the language may not.
+    let mut piece = Piece::parse("--mesh", "mesh = ", "\"file\"")?;
+    let items = piece.file.problems.iter_mut().flat_map(|problem| &mut problem.items);
+    for item in items {
+        if let ast::ProblemItemKind::MeshFile(path) = &mut item.kind {
+            text.clone_into(&mut path.text);
+        }
+    }
+    Ok(piece)
+}
+
+/// The value of a field on the command line: `option` is how the user gave it.
+pub(crate) fn field_piece(
+    option: &str,
+    field: &str,
+    value: &str,
+) -> Result<Piece, Vec<Diagnostic>> {
+    Piece::parse(option, "exact ", &format!("{field} = {value}"))
+}

@@ -1,0 +1,441 @@
+//! `compile`: a whole file, from its text to forms and problems that can be asked for.
+//!
+//! All errors of the file come out of one run. What needs the mesh (its dimension, above all) or
+//! the command line is asked for later, of [`Program`].
+
+use crate::ast;
+use crate::check::problem::{
+    self as check_problem, Content, Overrides, Piece, Statement, content, field_piece,
+};
+use crate::check::{self, Dimensions};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::differentiate::differentiate;
+use crate::form::Form;
+use crate::parse;
+use crate::point::{Part, PointForm, point};
+use crate::problem::{Expression, MeshSource, Problem};
+use crate::simplify::simplify;
+use crate::source::{Source, Span};
+use std::collections::BTreeMap;
+
+/// A compiled file.
+pub struct Program {
+    source: Source,
+    piece: Piece,
+    forms: Vec<CheckedForm>,
+}
+
+/// A form of a [`Program`].
+#[derive(Clone, Debug)]
+pub struct CheckedForm {
+    /// Its name.
+    pub name: String,
+    /// Its documentation.
+    pub doc: String,
+    /// The form in each dimension.
+    pub dimensions: Dimensions,
+    /// What of it this version does not build; empty for a form that can be solved.
+    pub later: Vec<Diagnostic>,
+}
+
+/// What is known of a problem without its mesh.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemHead<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its documentation.
+    pub doc: &'a str,
+    /// The form that it solves.
+    pub form: &'a str,
+}
+
+/// Compiles a file. There is a program where every form and problem is right, even if this
+/// version does not build all of it (the codes E09xx): then its stages can be looked at.
+pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
+    let (file, mut diagnostics) = parse::parse(source);
+    unique(&file, &mut diagnostics);
+    let mut forms = Vec::new();
+    for form in &file.forms {
+        let dimensions = check::check_dimensions(source, &file, form);
+        diagnostics.extend(dimensions.diagnostics().iter().cloned());
+        let later = check::later(form);
+        diagnostics.extend(later.iter().cloned());
+        let (name, doc) = (form.name.name.clone(), form.doc.clone());
+        forms.push(CheckedForm { name, doc, dimensions, later });
+    }
+    let program = Program { source: source.clone(), piece: Piece::of_file(file), forms };
+    for problem in &program.piece.file.problems {
+        diagnostics.extend(program.check_problem(problem));
+    }
+    parse::sort(&mut diagnostics);
+    diagnostics.dedup();
+    let fatal = |found: &Diagnostic| found.is_error() && !found.code.id().starts_with("E09");
+    let fails = diagnostics.iter().any(fatal);
+    ((!fails).then_some(program), diagnostics)
+}
+
+/// Names of forms, and names of problems, are unique.
+fn unique(file: &ast::File, diagnostics: &mut Vec<Diagnostic>) {
+    let forms = file.forms.iter().map(|form| ("form", &form.name));
+    let problems = file.problems.iter().map(|problem| ("problem", &problem.name));
+    let mut seen: BTreeMap<(&str, &str), Span> = BTreeMap::new();
+    for (what, name) in forms.chain(problems).filter(|(_, name)| !name.name.is_empty()) {
+        let Some(&first) = seen.get(&(what, name.name.as_str())) else {
+            seen.insert((what, &name.name), name.span);
+            continue;
+        };
+        let message = format!("there are two {what}s of the name `{}`", name.name);
+        diagnostics.push(
+            Diagnostic::new(Code::DuplicateDeclaration, message)
+                .label(name.span, "the second")
+                .secondary(first, "the first")
+                .help("rename one of them"),
+        );
+    }
+}
+
+impl Program {
+    /// The text that it was compiled from.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Its syntax tree.
+    pub fn file(&self) -> &ast::File {
+        &self.piece.file
+    }
+
+    /// Its forms in order.
+    pub fn forms(&self) -> &[CheckedForm] {
+        &self.forms
+    }
+
+    /// The form of this name.
+    pub fn form(&self, name: &str) -> Option<&CheckedForm> {
+        self.forms.iter().find(|form| form.name == name)
+    }
+
+    /// Its problems in order.
+    pub fn problems(&self) -> impl Iterator<Item = ProblemHead<'_>> {
+        self.piece.file.problems.iter().map(|problem| ProblemHead {
+            name: &problem.name.name,
+            doc: &problem.doc,
+            form: &problem.form.name,
+        })
+    }
+
+    /// The form of this name in `dim` dimensions, ready for kernels.
+    ///
+    /// # Errors
+    ///
+    /// No such form, not in this dimension, or not built by this version.
+    pub fn point_form(&self, name: &str, dim: usize) -> Result<PointForm, Vec<Diagnostic>> {
+        let form = self.form(name).ok_or_else(|| vec![self.no_form(name, None)])?;
+        if !form.later.is_empty() {
+            return Err(form.later.clone());
+        }
+        let checked = form.dimensions.form(dim);
+        let checked = checked.ok_or_else(|| vec![wrong_dimension(form, dim, None)])?;
+        Ok(point(&simplify(&differentiate(checked))))
+    }
+
+    /// The mesh of a problem, and its dimension where that is known before the mesh is made. The
+    /// path of a file is relative to the `.wf` file, that of [`Overrides::mesh`] to the current
+    /// folder.
+    ///
+    /// # Errors
+    ///
+    /// No such problem, no mesh, or mistakes in the overrides.
+    pub fn mesh(
+        &self,
+        problem: &str,
+        overrides: &Overrides,
+    ) -> Result<(MeshSource, Option<usize>), Vec<Diagnostic>> {
+        let problem = self.find_problem(problem)?;
+        let pieces = overrides.pieces()?;
+        let statements = Statement::all(&self.piece, problem, &pieces);
+        match check_problem::mesh(&statements) {
+            (Some((mesh, _)), found) if found.is_empty() => Ok((mesh.source, mesh.dim)),
+            (None, found) if found.is_empty() => Err(vec![missing_mesh(problem)]),
+            (_, found) => Err(found),
+        }
+    }
+
+    /// A problem on a mesh of `dim` dimensions.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with it in this dimension, or with the overrides.
+    pub fn problem(
+        &self,
+        name: &str,
+        dim: usize,
+        overrides: &Overrides,
+    ) -> Result<Problem, Vec<Diagnostic>> {
+        let problem = self.find_problem(name)?;
+        let pieces = overrides.pieces()?;
+        let statements = Statement::all(&self.piece, problem, &pieces);
+        let (mesh, mut diagnostics) = check_problem::mesh(&statements);
+        if mesh.is_none() && diagnostics.is_empty() {
+            diagnostics.push(missing_mesh(problem));
+        }
+        let Some(form) = self.form(&problem.form.name) else {
+            diagnostics.push(self.no_form(&problem.form.name, Some(problem.form.span)));
+            return Err(diagnostics);
+        };
+        let mesh = mesh.map(|(mesh, _)| mesh);
+        let Some(checked) = form.dimensions.form(dim) else {
+            let place = mesh.as_ref().filter(|_| overrides.mesh.is_none()).map(|mesh| mesh.span);
+            diagnostics.push(wrong_dimension(form, dim, place));
+            return Err(diagnostics);
+        };
+        let (content, found) = content(&statements, checked, mesh.as_ref());
+        diagnostics.extend(found);
+        diagnostics.extend(missing_aux(problem, checked, &content));
+        diagnostics.extend(form.later.iter().cloned());
+        let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
+        let finished = finished(problem, checked, mesh.source, content);
+        match linear_solver(&statements, &finished) {
+            Some(diagnostic) => Err(vec![diagnostic]),
+            None => Ok(finished),
+        }
+    }
+
+    /// Values for the fields of a form, from the command line: `option` is how the user gave
+    /// them (`--at`), each a field's name and an expression.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with them.
+    pub fn field_values(
+        &self,
+        form: &str,
+        dim: usize,
+        option: &str,
+        values: &[(String, String)],
+    ) -> Result<Vec<(usize, Expression)>, Vec<Diagnostic>> {
+        let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
+        let checked = named.dimensions.form(dim);
+        let checked = checked.ok_or_else(|| vec![wrong_dimension(named, dim, None)])?;
+        let mut diagnostics = Vec::new();
+        let mut pieces = Vec::new();
+        for (field, text) in values {
+            match field_piece(option, field, text) {
+                Ok(piece) => pieces.push(piece),
+                Err(found) => diagnostics.extend(found),
+            }
+        }
+        let statements: Vec<_> = pieces.iter().filter_map(Statement::of_piece).collect();
+        let (content, found) = content(&statements, checked, None);
+        diagnostics.extend(found);
+        if diagnostics.is_empty() { Ok(content.exact) } else { Err(diagnostics) }
+    }
+
+    /// Why a linear system with this problem cannot have one solution: a component of a field
+    /// that neither a condition nor a term of the form fixes.
+    pub fn unfixed(&self, problem: &Problem) -> Option<Diagnostic> {
+        let cells = problem.form.integrals.first()?;
+        for (index, field) in problem.form.fields.iter().enumerate() {
+            for component in 0..field.shape.components() {
+                let held = problem.dirichlet.iter().any(|condition| {
+                    let whole = condition.component.is_none();
+                    condition.field == index && (whole || condition.component == Some(component))
+                });
+                let determined = cells.jacobian.iter().any(|entry| {
+                    let trial = entry.trial;
+                    (trial.field, trial.component, trial.part) == (index, component, Part::Value)
+                });
+                if held || determined {
+                    continue;
+                }
+                let scalar = field.shape.components() == 1;
+                let what = if scalar {
+                    format!("`{}`", field.name)
+                } else {
+                    format!("component {component} of `{}`", field.name)
+                };
+                let message =
+                    format!("nothing fixes {what}: its solution is known up to a constant");
+                let mut diagnostic = Diagnostic::new(Code::Unfixed, message);
+                if let Ok(ast) = self.find_problem(&problem.name) {
+                    diagnostic =
+                        diagnostic.label(ast.name.span, "this problem has no condition on it");
+                }
+                return Some(diagnostic.help(format!("add `dirichlet {} = …;`", field.name)));
+            }
+        }
+        None
+    }
+
+    /// The message that a mesh lacks a tag which a condition of this problem names.
+    pub fn unknown_tag(&self, problem: &str, tag: &str, known: &[String]) -> Diagnostic {
+        let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
+        let note = match list.is_empty() {
+            true => "the mesh names no part of its boundary".to_owned(),
+            false => format!("its tags are {}", list.join(", ")),
+        };
+        let mut diagnostic =
+            Diagnostic::new(Code::BadValue, format!("the mesh has no boundary \"{tag}\""))
+                .note(note)
+                .suggest(tag, known.iter().map(String::as_str));
+        let problem = self.find_problem(problem).ok();
+        let items = problem.into_iter().flat_map(|problem| &problem.items);
+        let tags = items.filter_map(|item| match &item.kind {
+            ast::ProblemItemKind::Dirichlet { place: Some(ast::Place::Tags(tags)), .. } => {
+                Some(tags)
+            }
+            _ => None,
+        });
+        if let Some(text) = tags.flatten().find(|text| text.text == tag) {
+            diagnostic = diagnostic.label(text.span, "no such tag");
+        }
+        diagnostic
+    }
+
+    fn find_problem(&self, name: &str) -> Result<&ast::Problem, Vec<Diagnostic>> {
+        let problems = &self.piece.file.problems;
+        problems.iter().find(|problem| problem.name.name == name).ok_or_else(|| {
+            let names = problems.iter().map(|problem| problem.name.name.as_str());
+            let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+            let note = match list.is_empty() {
+                true => "the file has no problems".to_owned(),
+                false => format!("its problems are {}", list.join(", ")),
+            };
+            let message = format!("there is no problem `{name}` in {}", self.source.name());
+            vec![Diagnostic::new(Code::UnknownProblem, message).note(note).suggest(name, names)]
+        })
+    }
+
+    fn no_form(&self, name: &str, span: Option<Span>) -> Diagnostic {
+        let names = self.forms.iter().map(|form| form.name.as_str());
+        let diagnostic = Diagnostic::new(Code::UnknownForm, format!("there is no form `{name}`"));
+        let diagnostic = match span {
+            Some(span) => diagnostic.label(span, "not in this file"),
+            None => diagnostic,
+        };
+        diagnostic.suggest(name, names)
+    }
+
+    /// What is wrong with a problem whatever the command line says: in its mesh's dimension where
+    /// that is known, else in that dimension in which less is wrong.
+    fn check_problem(&self, problem: &ast::Problem) -> Vec<Diagnostic> {
+        let statements = Statement::all(&self.piece, problem, &[]);
+        let (mesh, mut diagnostics) = check_problem::mesh(&statements);
+        let mesh = mesh.map(|(mesh, _)| mesh);
+        let Some(form) = self.form(&problem.form.name) else {
+            if !problem.form.name.is_empty() {
+                diagnostics.push(self.no_form(&problem.form.name, Some(problem.form.span)));
+            }
+            return diagnostics;
+        };
+        let known = mesh.as_ref().and_then(|mesh| mesh.dim);
+        let checked: Vec<&Form> = match known {
+            Some(dim) => form.dimensions.form(dim).into_iter().collect(),
+            None => form.dimensions.forms().collect(),
+        };
+        let outcomes = checked.iter().map(|form| content(&statements, form, mesh.as_ref()).1);
+        match outcomes.min_by_key(Vec::len) {
+            Some(found) => diagnostics.extend(found),
+            None => {
+                // Where the form holds in no dimension, its own errors say so.
+                if let (Some(dim), Some(mesh)) = (known, &mesh)
+                    && form.dimensions.forms().next().is_some()
+                {
+                    diagnostics.push(wrong_dimension(form, dim, Some(mesh.span)));
+                }
+            }
+        }
+        diagnostics
+    }
+}
+
+/// A mesh of a dimension for which the form does not hold; names the token that fixed another.
+fn wrong_dimension(form: &CheckedForm, dim: usize, mesh: Option<Span>) -> Diagnostic {
+    let message = format!("the form `{}` does not hold in {dim} dimensions", form.name);
+    let reason = form.dimensions.refusal(dim);
+    let place = reason.and_then(Diagnostic::primary).map(|label| label.span);
+    let mut diagnostic = Diagnostic::new(Code::WrongDimension, message);
+    diagnostic = match (mesh, place) {
+        (Some(mesh), Some(place)) => diagnostic
+            .label(mesh, format!("this mesh has {dim} dimensions"))
+            .secondary(place, "this does not hold there"),
+        (Some(mesh), None) => diagnostic.label(mesh, format!("this mesh has {dim} dimensions")),
+        (None, Some(place)) => {
+            diagnostic.label(place, format!("this does not hold in {dim} dimensions"))
+        }
+        (None, None) => diagnostic,
+    };
+    match reason {
+        Some(reason) => diagnostic.note(format!("in {dim} dimensions: {}", reason.message)),
+        None => diagnostic,
+    }
+}
+
+fn missing_mesh(problem: &ast::Problem) -> Diagnostic {
+    let message = format!("the problem `{}` has no mesh", problem.name.name);
+    Diagnostic::new(Code::MissingSetting, message)
+        .label(problem.name.span, "no `mesh = …;` in this problem")
+        .help("write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`")
+}
+
+/// Auxiliary data without a value.
+fn missing_aux<'a>(
+    problem: &'a ast::Problem,
+    form: &'a Form,
+    content: &'a Content,
+) -> impl Iterator<Item = Diagnostic> + 'a {
+    let given = |index: usize| content.aux.iter().any(|(of, _)| *of == index);
+    let stated = |name: &str| {
+        problem.items.iter().any(|item| {
+            matches!(&item.kind, ast::ProblemItemKind::Aux { name: of, .. } if of.name == name)
+        })
+    };
+    let missing = form
+        .aux
+        .iter()
+        .enumerate()
+        .filter(move |(index, aux)| !given(*index) && !stated(&aux.name) && !content.broken);
+    missing.map(|(_, aux)| {
+        let message = format!("the auxiliary data `{}` has no value", aux.name);
+        Diagnostic::new(Code::MissingSetting, message)
+            .label(problem.name.span, "not given in this problem")
+            .help(format!("write `aux {} = …;`", aux.name))
+    })
+}
+
+/// A linear solver that was named for a form which is not linear.
+fn linear_solver(statements: &[Statement<'_>], problem: &Problem) -> Option<Diagnostic> {
+    let linear = problem.form.integrals.iter().all(|integral| integral.linear);
+    let solver = problem.solver.as_ref().filter(|solver| !linear && solver.name != "newton")?;
+    let statement = statements.iter().rev().find_map(|statement| match statement.kind {
+        ast::ProblemItemKind::Solver(named) => Some((statement.piece, named)),
+        _ => None,
+    });
+    let (piece, named) = statement?;
+    let message = format!(
+        "`{}` solves linear problems, but `{}` is not linear",
+        solver.name, problem.form.name
+    );
+    let diagnostic = Diagnostic::new(Code::BadValue, message)
+        .label(named.name.span, "a linear solver")
+        .help("write `solver = newton();`, or leave the solver out");
+    Some(piece.place(diagnostic))
+}
+
+fn finished(problem: &ast::Problem, form: &Form, mesh: MeshSource, content: Content) -> Problem {
+    Problem {
+        name: problem.name.name.clone(),
+        doc: problem.doc.clone(),
+        form: point(&simplify(&differentiate(form))),
+        mesh,
+        degree: content.degree.unwrap_or(1),
+        quadrature: content.quadrature,
+        time: content.time,
+        params: content.params,
+        aux: content.aux,
+        dirichlet: content.dirichlet,
+        exact: content.exact,
+        solver: content.solver,
+    }
+}

@@ -1,6 +1,7 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
 
 pub mod batch;
+pub mod bench;
 pub mod compile;
 pub mod constraint;
 pub mod device;

@@ -1,0 +1,272 @@
+//! `wf bench`: the operators of the CEED bake-off problems beside their floor and a sparse matrix.
+//!
+//! ```text
+//! BP1, BP2  mass                p + 2 Gauss points        1, 3 components
+//! BP3, BP4  Poisson             p + 2 Gauss points        1, 3
+//! BP5, BP6  Poisson             p + 1 Gauss-Lobatto       1, 3
+//! poisson-gauss, elasticity     p + 1 Gauss               1, 3
+//! ```
+//!
+//! y = A x for the whole operator on a deformed, non-affine box of hexahedra, without conditions.
+//! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
+//! run; bytes are what the kernel streams: its tables, x once, y read and written.
+
+pub mod machine;
+
+use crate::compile::{CompileError, Compiled, Target, compile, facts};
+use crate::discretisation::Discretisation;
+use crate::mesh::generate::{GenerateError, generate};
+use crate::operator::{BuildError, CellOperator};
+use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::space::SpaceError;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::Argument;
+use kernels_gen::cost::count;
+use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
+use kernels_gen::plan::{Elements, Linearisation, PlanError, Task};
+use machine::Rates;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A problem of the suite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// Its form, in the language.
+    pub form: &'static str,
+    /// Components of the unknown.
+    pub components: usize,
+    /// The rule at degree p.
+    pub rule: fn(usize) -> LinePoints,
+}
+
+const MASS: &str = "form mass { field u: scalar; f0[u] = u; }";
+const MASS_3: &str = "form mass { field u: vector; f0[u] = u; }";
+const POISSON: &str = "form poisson { field u: scalar; f1[u] = grad(u); }";
+const POISSON_3: &str = "form poisson { field u: vector; f1[u] = grad(u); }";
+const ELASTICITY: &str = "form elasticity { field u: vector; param lambda = 1; param mu = 1; \
+     let eps = sym(grad(u)); f1[u] = lambda * tr(eps) * I + 2 * mu * eps; }";
+
+fn gauss_1(degree: usize) -> LinePoints {
+    LinePoints::Gauss(degree + 1)
+}
+
+fn gauss_2(degree: usize) -> LinePoints {
+    LinePoints::Gauss(degree + 2)
+}
+
+fn lobatto(degree: usize) -> LinePoints {
+    LinePoints::GaussLobatto(degree + 1)
+}
+
+/// The suite `bp`.
+pub const CASES: [Case; 8] = [
+    Case { name: "BP1", form: MASS, components: 1, rule: gauss_2 },
+    Case { name: "BP2", form: MASS_3, components: 3, rule: gauss_2 },
+    Case { name: "BP3", form: POISSON, components: 1, rule: gauss_2 },
+    Case { name: "BP4", form: POISSON_3, components: 3, rule: gauss_2 },
+    Case { name: "BP5", form: POISSON, components: 1, rule: lobatto },
+    Case { name: "BP6", form: POISSON_3, components: 3, rule: lobatto },
+    Case { name: "poisson-gauss", form: POISSON, components: 1, rule: gauss_1 },
+    Case { name: "elasticity", form: ELASTICITY, components: 3, rule: gauss_1 },
+];
+
+/// Why a measurement failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The mesh.
+    #[error(transparent)]
+    Mesh(#[from] GenerateError),
+    /// The elements.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// An element.
+    #[error(transparent)]
+    Element(#[from] ElementError),
+    /// The numbering.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The kernels.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The operator.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A launch.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+    /// The suite's own form does not compile.
+    #[error("the form of {0} does not compile")]
+    Form(&'static str),
+}
+
+/// One line of the table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The problem.
+    pub problem: &'static str,
+    /// p.
+    pub degree: usize,
+    /// The rule, in words.
+    pub quadrature: String,
+    /// Components of the unknown.
+    pub components: usize,
+    /// Cells a batch.
+    pub lanes: usize,
+    /// The geometry that the kernel reads.
+    pub geometry: String,
+    /// Threads.
+    pub threads: usize,
+    /// Unknowns.
+    pub dofs: usize,
+    /// Seconds of one y = A x, the median.
+    pub seconds: f64,
+    /// Bytes streamed an unknown.
+    pub bytes_per_dof: f64,
+    /// Flops an unknown.
+    pub flops_per_dof: f64,
+    /// Floor over measured time.
+    pub floor_fraction: f64,
+    /// Seconds of the product with the assembled matrix, where it was asked for.
+    pub csr_seconds: Option<f64>,
+}
+
+impl Row {
+    /// Unknowns a second.
+    pub fn dofs_per_second(&self) -> f64 {
+        self.dofs as f64 / self.seconds
+    }
+
+    /// Floating-point operations a second.
+    pub fn flops_per_second(&self) -> f64 {
+        self.flops_per_dof * self.dofs_per_second()
+    }
+
+    /// Unknowns a second of the assembled matrix.
+    pub fn csr_dofs_per_second(&self) -> Option<f64> {
+        self.csr_seconds.map(|seconds| self.dofs as f64 / seconds)
+    }
+}
+
+/// A case at a degree, compiled and ready.
+pub struct Prepared {
+    /// The operator, linearised.
+    pub operator: CellOperator,
+    /// Its kernels.
+    pub compiled: Compiled,
+    /// Its elements.
+    pub elements: Elements,
+    /// Its form.
+    pub form: PointForm,
+}
+
+/// Sets a case up with at least `dofs` unknowns.
+pub fn prepare(
+    case: &Case,
+    degree: usize,
+    dofs: usize,
+    target: &Target,
+) -> Result<Prepared, BenchError> {
+    let nodes = dofs as f64 / case.components as f64;
+    let cells = ((nodes.cbrt() - 1.0) / degree as f64).ceil().max(1.0);
+    let arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(3.0)),
+        ("cells".to_owned(), Argument::Number(cells)),
+        ("deform".to_owned(), Argument::Number(0.1)),
+    ]);
+    let mesh = generate("box", &arguments)?;
+    let cell = Cell::Hexahedron;
+    let form = form(case)?;
+    let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
+    let elements = Elements::new(&form, cell, degree, rule)?;
+    let element = Lagrange::continuous(cell, degree)?;
+    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
+    let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
+    let mut params = vec![0.0];
+    params.extend(form.params.iter().flat_map(|param| param.value.clone()));
+    let mut operator = CellOperator::new(
+        on,
+        compiled.module.clone(),
+        &compiled.kernels,
+        target.precision,
+        &params,
+        true,
+    )?;
+    let state = operator.vector();
+    operator.linearise(&state)?;
+    Ok(Prepared { operator, compiled, elements, form })
+}
+
+fn form(case: &Case) -> Result<PointForm, BenchError> {
+    let source = fem_dsl::source::Source::new(case.name, case.form);
+    let (program, _) = fem_dsl::compile(&source);
+    let form = program.and_then(|program| program.point_form(case.form_name(), 3).ok());
+    form.ok_or(BenchError::Form(case.name))
+}
+
+impl Case {
+    fn form_name(&self) -> &'static str {
+        self.form.split_whitespace().nth(1).unwrap_or("form")
+    }
+}
+
+/// Measures y = A x in the current thread pool.
+pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, BenchError> {
+    let operator = &prepared.operator;
+    let dofs = operator.vector().len();
+    let mut x = operator.vector();
+    let entries: Vec<f64> = (0..dofs).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect();
+    x.set(&entries);
+    let mut y = operator.vector();
+    let seconds = median_seconds(|| operator.apply(&x, &mut y))?;
+    let index = prepared.compiled.plans.iter().position(|plan| plan.task == Task::Action);
+    let index = index.ok_or(BenchError::Form(case.name))?;
+    let plan = &prepared.compiled.plans[index];
+    let (kernel, abi) = kernels_gen::strategy::lower(&prepared.form, &prepared.elements, plan)?;
+    let cost = count(&kernel, &abi, &prepared.elements, case.components);
+    let cells = operator.discretisation().mesh.n_cells();
+    let bytes = operator.table_bytes(Task::Action) as f64
+        + (3 * dofs * abi.precision.bytes()) as f64;
+    let flops = cost.flops * cells as f64;
+    let floor = (bytes / rates.copy).max(flops / rates.flops);
+    let geometry = match plan.linearisation {
+        Linearisation::Stored => "coefficients".to_owned(),
+        Linearisation::Recompute => plan.geometry.to_string(),
+    };
+    Ok(Row {
+        problem: case.name,
+        degree: prepared.elements.degree,
+        quadrature: prepared.elements.rule.to_string(),
+        components: case.components,
+        lanes: plan.lanes,
+        geometry,
+        threads: rayon::current_num_threads(),
+        dofs,
+        seconds,
+        bytes_per_dof: bytes / dofs as f64,
+        flops_per_dof: flops / dofs as f64,
+        floor_fraction: floor / seconds,
+        csr_seconds: None,
+    })
+}
+
+/// The median time of a call, after three warm-ups, over at least half a second and five calls.
+pub fn median_seconds(
+    mut call: impl FnMut() -> Result<(), OperatorError>,
+) -> Result<f64, OperatorError> {
+    for _ in 0..3 {
+        call()?;
+    }
+    let mut times = Vec::new();
+    let begin = Instant::now();
+    while times.len() < 5 || (begin.elapsed().as_secs_f64() < 0.5 && times.len() < 200) {
+        let start = Instant::now();
+        call()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+

@@ -1,0 +1,70 @@
+//! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
+
+use crate::device::cpu::{Argument, Buffer, Module, Shared};
+use crate::jit::{self, JitError};
+use kernels_gen::abi::{self, KernelAbi, Role};
+use kernels_gen::kir::Precision;
+use rayon::prelude::*;
+use std::time::Instant;
+
+/// Measured rates of all threads of the current pool together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Bytes a second of y = x, reads and writes counted.
+    pub copy: f64,
+    /// Floating-point operations a second of independent fused multiply-adds in double precision.
+    pub flops: f64,
+}
+
+/// Entries a thread copies: far beyond the caches of a core.
+const ENTRIES: usize = 1 << 23;
+/// Steps of the chain of multiply-adds.
+const STEPS: usize = 1 << 22;
+const REPETITIONS: usize = 5;
+
+/// Measures the current pool.
+pub fn measure() -> Result<Rates, JitError> {
+    let source = include_str!("rates.rs.txt");
+    let options = jit::Options { name: "rates".into(), ..jit::Options::default() };
+    let library = jit::compile(source, &options)?;
+    let argument = |name: &str, written| abi::Argument {
+        role: if written { Role::Result(0) } else { Role::State(0) },
+        name: name.into(),
+        extent: 0,
+        written,
+    };
+    let kernel = |name: &str| KernelAbi {
+        name: name.into(),
+        lanes: 1,
+        precision: Precision::F64,
+        arguments: vec![argument("x", false), argument("y", true)],
+        private_bytes: 0,
+        hash: abi::hash(name),
+    };
+    let module =
+        Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")]).map_err(JitError::Load)?;
+    let threads = rayon::current_num_threads();
+    let x = Buffer::<f64>::from_fn(ENTRIES * threads, |i| i as f64);
+    let mut y = Buffer::<f64>::zeroed(ENTRIES * threads);
+    let mut best = |name: &str, work: usize| {
+        let mut least = f64::INFINITY;
+        for _ in 0..REPETITIONS {
+            let start = Instant::now();
+            let shared = Shared::new(&mut y);
+            if let Ok(launch) = module
+                .kernel(name)
+                .and_then(|kernel| kernel.bind(&[Argument::read(&x), shared.argument()]))
+            {
+                (0..threads).into_par_iter().for_each(|t| launch.run(t * work..(t + 1) * work));
+            }
+            least = least.min(start.elapsed().as_secs_f64());
+        }
+        least
+    };
+    let copy = best("rates_copy", ENTRIES);
+    let fma = best("rates_fma", STEPS);
+    Ok(Rates {
+        copy: (16 * ENTRIES * threads) as f64 / copy,
+        flops: (STEPS * threads * 16 * 8 * 2) as f64 / fma,
+    })
+}

@@ -13,6 +13,7 @@
 
 pub mod machine;
 
+use crate::assemble::Csr;
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::discretisation::Discretisation;
 use crate::mesh::generate::{GenerateError, generate};
@@ -270,3 +271,15 @@ pub fn median_seconds(
     Ok(times[times.len() / 2])
 }
 
+
+/// The median time of the product with the assembled matrix of a prepared case.
+pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {
+    let matrix = Csr::assemble(&prepared.operator)?;
+    let n = matrix.starts.len() - 1;
+    let x: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect();
+    let mut y = vec![0.0; n];
+    Ok(median_seconds(|| {
+        matrix.apply(&x, &mut y);
+        Ok(())
+    })?)
+}

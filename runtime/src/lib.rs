@@ -1,5 +1,6 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
 
+pub mod assemble;
 pub mod batch;
 pub mod bench;
 pub mod compile;

@@ -12,6 +12,7 @@
 //! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
 //! is the same bit for bit on any number of threads.
 
+mod element;
 mod schedule;
 mod tables;
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod doctor;
 mod emit;
 mod explain;
 mod probe;
+mod problem;
 mod report;
 mod run;
 
@@ -46,15 +47,23 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(bench::Arguments),
+    Check(check::Arguments),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
+    Probe(probe::Arguments),
+    Run(run::Arguments),
 }
 
 impl Command {
-    fn execute(&self) -> Result<Report, Failure> {
+    fn execute(&self, json: bool) -> Result<Report, Failure> {
         match self {
+            Self::Bench(arguments) => bench::execute(arguments),
+            Self::Check(arguments) => check::execute(arguments),
             Self::Doctor(arguments) => doctor::execute(arguments),
             Self::Explain(arguments) => explain::execute(arguments),
+            Self::Probe(arguments) => probe::execute(arguments),
+            Self::Run(arguments) => run::execute(arguments, json),
         }
     }
 }
@@ -65,7 +74,7 @@ fn main() -> ExitCode {
         Err(error) => return report::usage(&error),
     };
     listen();
-    let result = arguments.command.execute();
+    let result = arguments.command.execute(arguments.json);
     report::finish(result, arguments.json)
 }
 

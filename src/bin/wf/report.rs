@@ -1,10 +1,13 @@
 //! What a subcommand gives back, and how it is printed: [`Report`] or [`Failure`] → text or JSON, and an exit code.
 
 use std::fmt::Display;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::source::Source;
 use serde_json::{Value, json};
+use weakform::render::{Style, render};
 
 /// The result of a subcommand, in both of its forms.
 #[derive(Debug)]
@@ -37,6 +40,21 @@ impl Failure {
     pub(crate) fn input(message: impl Display) -> Self {
         Self { message: message.to_string(), diagnostics: Vec::new(), code: 1 }
     }
+
+    /// Bad input with the places in its text.
+    pub(crate) fn diagnostics(source: &Source, found: &[Diagnostic]) -> Self {
+        let style = if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
+        let message = render(source, found, style);
+        let diagnostics = weakform::render::json(source, found);
+        let diagnostics = diagnostics.iter().map(|found| json!(found)).collect();
+        Self { message, diagnostics, code: 1 }
+    }
+
+    /// Adds another failure's messages.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.message.push_str(&other.message);
+        self.diagnostics.extend(other.diagnostics);
+    }
 }
 
 impl<E: std::error::Error> From<E> for Failure {
@@ -63,7 +81,7 @@ pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
             } else {
                 // A closed standard error leaves nobody to tell.
                 let rendered = failure.message.trim_end();
-                let prefix = if rendered.starts_with("error") { "" } else { "error: " };
+                let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') { "" } else { "error: " };
                 let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
             }
             ExitCode::from(failure.code)

@@ -1,10 +1,23 @@
 //! `wf run`: solve the problems of a file.
 
-use std::path::PathBuf;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
+use fem_dsl::point::{Location, Shape};
+use fem_dsl::problem::Problem;
+use indicatif::{ProgressBar, ProgressStyle};
+use runtime::compile::Target;
+use runtime::discretisation::AuxValues;
+use runtime::output::{CellField, Output, PointField, write_vtu};
+use runtime::run::{Solution, run};
+use runtime::solve::Continue;
+use serde_json::{Value, json};
 
 use crate::arguments::ProblemArguments;
+use crate::problem::{chosen, compile, overrides, prepare, with_threads};
+use crate::report::{Failure, Report};
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
 #[derive(Args)]
@@ -29,4 +42,183 @@ pub(crate) struct Arguments {
     /// Threads to compute with; all cores without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+}
+
+pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Failure> {
+    let file = &arguments.problem.file;
+    let program = compile(file, "")?;
+    let names = chosen(&program, arguments.problem.problem.as_deref())?;
+    if arguments.output.is_some() && names.len() > 1 {
+        return Err(Failure::input(
+            "--output names one file, but there are several problems\nhelp: choose one with --problem NAME",
+        ));
+    }
+    let overrides = overrides(&arguments.problem);
+    let mut report = Report { text: String::new(), json: Vec::new() };
+    for name in &names {
+        let (problem, solution) = with_threads(arguments.threads, || {
+            let (problem, mesh) = prepare(&program, name, file, &overrides)?;
+            let solution = solve(&problem, mesh, quiet)?;
+            Ok::<_, Failure>((problem, solution))
+        })??;
+        let output = match (&arguments.output, arguments.no_output) {
+            (_, true) => None,
+            (Some(path), false) => Some(path.clone()),
+            (None, false) => Some(PathBuf::from(format!("{name}.vtu"))),
+        };
+        if let Some(path) = &output {
+            write(path, &problem, &solution)?;
+        }
+        report.text.push_str(&text(&problem, &solution, output.as_deref()));
+        report.json.push(value(&problem, &solution, output.as_deref()));
+    }
+    Ok(report)
+}
+
+fn solve(problem: &Problem, mesh: runtime::mesh::Mesh, quiet: bool) -> Result<Solution, Failure> {
+    let bar = if quiet || !std::io::stderr().is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new_spinner()
+    };
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
+        bar.set_style(style);
+    }
+    bar.set_message(format!("{}: preparing", problem.name));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let mut observe = |progress: runtime::solve::Progress| {
+        bar.set_message(format!(
+            "{}: iteration {}, residual {:.2e} of {:.2e}",
+            problem.name, progress.iteration, progress.residual, progress.target
+        ));
+        Continue::Yes
+    };
+    let solution = run(problem, mesh, &Target::native(), &mut observe);
+    bar.finish_and_clear();
+    Ok(solution?)
+}
+
+fn write(path: &Path, problem: &Problem, solution: &Solution) -> Result<(), Failure> {
+    let form = &problem.form;
+    let field = &solution.on.fields[0].space;
+    let mut point_fields = vec![PointField {
+        name: &form.fields[0].name,
+        element: field.element(),
+        nodes: field.nodes(),
+        values: &solution.u,
+        shape: form.fields[0].shape,
+    }];
+    let mut cell_fields = Vec::new();
+    for (aux, values) in form.aux.iter().zip(&solution.on.aux) {
+        match values {
+            AuxValues::Nodes(space, values) => point_fields.push(PointField {
+                name: &aux.name,
+                element: space.element(),
+                nodes: space.nodes(),
+                values,
+                shape: aux.shape,
+            }),
+            AuxValues::Cells(values) if aux.location == Location::Cells => {
+                cell_fields.push(CellField { name: &aux.name, values, shape: aux.shape });
+            }
+            AuxValues::Cells(_) | AuxValues::Points(_) => {}
+        }
+    }
+    let mesh = &solution.on.mesh;
+    Ok(write_vtu(path, &Output { mesh, point_fields, cell_fields, time: None })?)
+}
+
+fn shape_word(shape: Shape) -> String {
+    match shape {
+        Shape::Scalar => "scalar".to_owned(),
+        Shape::Vector(n) => format!("vector of {n}"),
+        Shape::Matrix(m, n) => format!("{m}×{n} matrix"),
+    }
+}
+
+fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String {
+    let form = &problem.form;
+    let mesh = &solution.on.mesh;
+    let fields: Vec<String> = form
+        .fields
+        .iter()
+        .zip(&solution.elements.fields)
+        .map(|(field, degree)| format!("{}: {}, degree {degree}", field.name, shape_word(field.shape)))
+        .collect();
+    let action = solution.compiled.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
+    let plan = action.map_or_else(String::new, |plan| {
+        format!("{} lanes, geometry {}, unknowns by {:?}", plan.lanes, plan.geometry, plan.indices)
+    });
+    let report = &solution.report;
+    let mut lines = vec![
+        format!("{} ({})", problem.name, form.name),
+        format!("  mesh        {} {}s", mesh.n_cells(), mesh.cell()),
+        format!("  unknowns    {} ({})", solution.on.n_dofs(), fields.join("; ")),
+        format!("  quadrature  {}", solution.elements.rule),
+        format!("  kernels     {plan}"),
+        format!(
+            "  solver      {}, {} iterations{}",
+            report.solver,
+            report.iterations,
+            if solution.linear_iterations == report.iterations {
+                String::new()
+            } else {
+                format!(" ({} linear)", solution.linear_iterations)
+            }
+        ),
+        format!("  residual    {:.3e}", solution.residual),
+    ];
+    for (field, l2, h1) in &solution.errors {
+        lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
+    }
+    if let Some(energy) = solution.energy {
+        lines.push(format!("  energy      {energy:.12e}"));
+    }
+    lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
+    let seconds = solution.seconds;
+    lines.push(format!(
+        "  seconds     compile {:.3}, set up {:.3}, solve {:.3}",
+        seconds.compile, seconds.set_up, seconds.solve
+    ));
+    if let Some(path) = output {
+        lines.push(format!("  output      {}", path.display()));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value {
+    let report = &solution.report;
+    let mut value = json!({
+        "problem": problem.name,
+        "form": problem.form.name,
+        "cell": solution.on.mesh.cell().name(),
+        "degree": problem.degree,
+        "quadrature": solution.elements.rule.to_string(),
+        "cells": solution.on.mesh.n_cells(),
+        "dofs": solution.on.n_dofs(),
+        "solver": report.solver,
+        "iterations": report.iterations,
+        "linear_iterations": solution.linear_iterations,
+        "residual": solution.residual,
+        "dofs_per_second": solution.throughput,
+        "seconds": {
+            "compile": solution.seconds.compile,
+            "set_up": solution.seconds.set_up,
+            "solve": solution.seconds.solve,
+        },
+    });
+    if let Some(object) = value.as_object_mut() {
+        if let [(_, l2, h1)] = solution.errors.as_slice() {
+            object.insert("error_l2".into(), json!(l2));
+            object.insert("error_h1".into(), json!(h1));
+        }
+        if let Some(energy) = solution.energy {
+            object.insert("energy".into(), json!(energy));
+        }
+        if let Some(path) = output {
+            object.insert("output".into(), json!(path));
+        }
+    }
+    value
 }

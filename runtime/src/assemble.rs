@@ -1,0 +1,139 @@
+//! The assembled matrix of an operator, in compressed rows.
+
+use crate::operator::CellOperator;
+use crate::solve::OperatorError;
+use rayon::prelude::*;
+
+/// A sparse matrix by rows; columns ascend in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    /// Where each row begins, and the end of the last.
+    pub starts: Vec<usize>,
+    /// Columns.
+    pub columns: Vec<u32>,
+    /// Entries.
+    pub values: Vec<f64>,
+}
+
+impl Csr {
+    /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
+    /// zero are left out. For operators in double precision without essential conditions.
+    pub fn assemble(operator: &CellOperator) -> Result<Self, OperatorError> {
+        let on = operator.discretisation();
+        let space = &on.fields[0].space;
+        let components = space.components();
+        let cells: Vec<Vec<u32>> = (0..on.mesh.n_cells())
+            .into_par_iter()
+            .map(|cell| {
+                let nodes = space.cell_nodes(cell).iter();
+                nodes
+                    .flat_map(|&node| (0..components).map(move |c| node * components as u32 + c as u32))
+                    .collect()
+            })
+            .collect();
+        let mut matrix = Self::pattern(space.n_dofs(), &cells);
+        operator.element_columns(|j, column| matrix.add(&cells, j, column))?;
+        matrix.drop_zeros();
+        Ok(matrix)
+    }
+
+    fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
+        let mut counts = vec![0usize; n + 1];
+        for &dof in cells.iter().flatten() {
+            counts[dof as usize + 1] += 1;
+        }
+        for i in 0..n {
+            counts[i + 1] += counts[i];
+        }
+        let mut touching = vec![0u32; counts[n]];
+        let mut next = counts.clone();
+        for (cell, dofs) in cells.iter().enumerate() {
+            for &dof in dofs {
+                touching[next[dof as usize]] = cell as u32;
+                next[dof as usize] += 1;
+            }
+        }
+        let rows: Vec<Vec<u32>> = (0..n)
+            .into_par_iter()
+            .map(|dof| {
+                let around = &touching[counts[dof]..counts[dof + 1]];
+                let mut row: Vec<u32> =
+                    around.iter().flat_map(|&cell| cells[cell as usize].iter().copied()).collect();
+                row.sort_unstable();
+                row.dedup();
+                row
+            })
+            .collect();
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        let mut total = 0;
+        for row in &rows {
+            total += row.len();
+            starts.push(total);
+        }
+        let columns: Vec<u32> = rows.into_iter().flatten().collect();
+        Self { starts, values: vec![0.0; columns.len()], columns }
+    }
+
+    fn add(&mut self, cells: &[Vec<u32>], j: usize, column: &[f64]) {
+        let n = cells.first().map_or(0, Vec::len);
+        for (dofs, values) in cells.iter().zip(column.chunks_exact(n)) {
+            let target = dofs[j];
+            for (&dof, &value) in dofs.iter().zip(values) {
+                if value == 0.0 {
+                    continue;
+                }
+                let (from, to) = (self.starts[dof as usize], self.starts[dof as usize + 1]);
+                if let Ok(at) = self.columns[from..to].binary_search(&target) {
+                    self.values[from + at] += value;
+                }
+            }
+        }
+    }
+
+    fn drop_zeros(&mut self) {
+        let (mut kept, mut from) = (0, 0);
+        for row in 1..self.starts.len() {
+            let to = self.starts[row];
+            for at in from..to {
+                if self.values[at] != 0.0 {
+                    self.values[kept] = self.values[at];
+                    self.columns[kept] = self.columns[at];
+                    kept += 1;
+                }
+            }
+            self.starts[row] = kept;
+            from = to;
+        }
+        self.values.truncate(kept);
+        self.columns.truncate(kept);
+    }
+
+    /// y = A x, rows spread over the threads.
+    pub fn apply(&self, x: &[f64], y: &mut [f64]) {
+        const ROWS: usize = 4096;
+        let rows = |(block, y): (usize, &mut [f64])| {
+            for (i, y) in y.iter_mut().enumerate() {
+                let row = block * ROWS + i;
+                let range = self.starts[row]..self.starts[row + 1];
+                let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
+                let mut sums = [0.0; 4];
+                let mut chunks = columns.chunks_exact(4).zip(values.chunks_exact(4));
+                for (columns, values) in &mut chunks {
+                    for lane in 0..4 {
+                        sums[lane] += values[lane] * x[columns[lane] as usize];
+                    }
+                }
+                let rest = columns.len() / 4 * 4;
+                let tail = columns[rest..].iter().zip(&values[rest..]);
+                let tail: f64 = tail.map(|(&column, value)| value * x[column as usize]).sum();
+                *y = (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail;
+            }
+        };
+        if rayon::current_num_threads() == 1 {
+            y.chunks_mut(ROWS).enumerate().for_each(rows);
+        } else {
+            y.par_chunks_mut(ROWS).enumerate().for_each(rows);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Element matrices through the kernels themselves.
+//!
+//! With a vector that has every cell's unknowns for itself, one action on the j-th unit vector of
+//! all cells at once gives the j-th column of every element matrix.
+
+use super::{Array, CellOperator, Class, Key, launch};
+use crate::device::cpu::{Argument, Buffer, Shared};
+use crate::solve::OperatorError;
+use kernels_gen::abi::{Indices, Role};
+use kernels_gen::plan::Task;
+use rayon::prelude::*;
+
+impl CellOperator {
+    /// Calls `each` with (j, column) for every local unknown j; `column[cell · n + i]` is entry (i, j)
+    /// of the cell's matrix, local unknowns being `node · components + component`.
+    ///
+    /// For operators in double precision without essential conditions.
+    pub fn element_columns(
+        &self,
+        mut each: impl FnMut(usize, &[f64]),
+    ) -> Result<(), OperatorError> {
+        let missing = || OperatorError::new("element matrices need one kernel for all cells");
+        let kernel = self.kernels.get(&(Task::Action, Class::All)).ok_or_else(missing)?;
+        let loaded = self.kernel(kernel).map_err(launch)?;
+        let group = &self.groups[&self.group_key(kernel)];
+        let space = &self.on.fields[0].space;
+        let (nodes, components) = (space.nodes_per_cell(), space.components());
+        let n = nodes * components;
+        let indices = loaded.abi().arguments.iter().find_map(|argument| match argument.role {
+            Role::Map(_, indices) => Some(indices),
+            _ => None,
+        });
+        let indices = indices.ok_or_else(missing)?;
+        // order[i]: the local unknown at place i of a cell's own unknowns.
+        let (map, order) = match indices {
+            Indices::Nodes => {
+                let map = group.batches.table(nodes, |cell, row| {
+                    row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * nodes + i) as u32);
+                });
+                (map, (0..n).collect())
+            }
+            Indices::Runs => {
+                let (starts, order) = run_order(space.element().degree() + 1, self.on.mesh.dim());
+                let map = group.batches.table(starts.len(), |cell, row| {
+                    for (to, start) in row.iter_mut().zip(&starts) {
+                        *to = ((cell * nodes + start) * components) as u32;
+                    }
+                });
+                let spread = |node: usize| (0..components).map(move |c| node * components + c);
+                (map, order.into_iter().flat_map(spread).collect::<Vec<usize>>())
+            }
+            Indices::Dofs => return Err(missing()),
+        };
+        let map = Array::U32(map);
+        let mut x = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
+        let mut y = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
+        let mut column = vec![0.0; self.on.mesh.n_cells() * n];
+        for (place, &j) in order.iter().enumerate() {
+            x.chunks_mut(n).for_each(|cell| cell.iter_mut().for_each(|entry| *entry = 0.0));
+            x.chunks_exact_mut(n).for_each(|cell| cell[place] = 1.0);
+            y.iter_mut().for_each(|entry| *entry = 0.0);
+            let shared = Shared::new(&mut y);
+            let arguments = loaded.abi().arguments.iter().map(|argument| match argument.role {
+                Role::Direction(_) => Some(Argument::read(&x)),
+                Role::Result(_) => Some(shared.argument()),
+                Role::Map(..) => Some(map.read()),
+                Role::Params => Some(self.params.read()),
+                Role::Stored => group.stored.as_ref().map(Array::read),
+                role => Key::of(role, kernel.geometry)
+                    .and_then(|key| group.tables.get(&key))
+                    .map(Array::read),
+            });
+            let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
+            let bound = loaded.bind(&arguments.ok_or_else(missing)?).map_err(launch)?;
+            (0..self.on.partition.chunks().len())
+                .into_par_iter()
+                .for_each(|chunk| bound.run(group.batches.of_chunk(chunk)));
+            drop(bound);
+            for (to, from) in column.chunks_exact_mut(n).zip(y.chunks_exact(n)) {
+                for (&i, &value) in order.iter().zip(from) {
+                    to[i] = value;
+                }
+            }
+            each(j, &column);
+        }
+
+        Ok(())
+    }
+}
+
+/// The first place of each of the 3^dim entities of a tensor cell whose nodes follow one another
+/// entity by entity, and the node at each place.
+fn run_order(n: usize, dim: usize) -> (Vec<usize>, Vec<usize>) {
+    let span = |part: usize| match part {
+        0 => 0..1,
+        1 => 1..n - 1,
+        _ => n - 1..n,
+    };
+    let (mut starts, mut order) = (Vec::new(), Vec::new());
+    for entity in 0..3usize.pow(dim as u32) {
+        starts.push(order.len());
+        let layers = if dim == 3 { span(entity / 9) } else { 0..1 };
+        for k in layers {
+            for j in span(entity / 3 % 3) {
+                order.extend(span(entity % 3).map(|i| (k * n + j) * n + i));
+            }
+        }
+    }
+    (starts, order)
+}

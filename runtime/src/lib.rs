@@ -13,6 +13,7 @@ pub mod geometry;
 pub mod jit;
 pub mod mesh;
 pub mod operator;
+pub mod output;
 pub mod partition;
 pub mod reference;
 pub mod run;

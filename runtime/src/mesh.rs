@@ -16,8 +16,9 @@ pub mod order;
 pub mod orient;
 pub mod topology;
 
-mod assemble;
+pub(crate) mod assemble;
 mod measure;
+pub(crate) mod recursive;
 mod statistics;
 
 pub use kernels_gen::element::Cell;

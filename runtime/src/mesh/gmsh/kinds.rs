@@ -1,10 +1,10 @@
 //! Gmsh's element types: their numbers, and the order of their nodes.
 //!
-//! Nodes are equispaced, listed recursively: vertices, edges, faces (each again as a small cell of
-//! its own), then the inside as a cell of lower order (Gmsh's reference manual, "Node ordering").
-//! [`lattice`] gives their integer coordinates, 0 to the order, in our reference cell.
+//! Nodes are equispaced and listed recursively (Gmsh's reference manual, "Node ordering");
+//! [`lattice`] gives their integer coordinates in our reference cell.
 
 use crate::mesh::Cell;
+use crate::mesh::recursive::{self, Listing};
 
 /// What an element type is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,101 +97,58 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// Edges of Gmsh's cells, by its own vertex numbers.
-const TRIANGLE_EDGES: [[usize; 2]; 3] = [[0, 1], [1, 2], [2, 0]];
-const QUADRILATERAL_EDGES: [[usize; 2]; 4] = [[0, 1], [1, 2], [2, 3], [3, 0]];
-const TETRAHEDRON_EDGES: [[usize; 2]; 6] = [[0, 1], [1, 2], [2, 0], [3, 0], [3, 2], [3, 1]];
-const HEXAHEDRON_EDGES: [[usize; 2]; 12] = [
-    [0, 1],
-    [0, 3],
-    [0, 4],
-    [1, 2],
-    [1, 5],
-    [2, 3],
-    [2, 6],
-    [3, 7],
-    [4, 5],
-    [4, 7],
-    [5, 6],
-    [6, 7],
-];
-
-/// Faces of Gmsh's cells, by its own vertex numbers.
-const TETRAHEDRON_FACES: [[usize; 3]; 4] = [[0, 2, 1], [0, 1, 3], [0, 3, 2], [3, 1, 2]];
-const HEXAHEDRON_FACES: [[usize; 4]; 6] =
-    [[0, 3, 2, 1], [0, 1, 5, 4], [0, 4, 7, 3], [1, 2, 6, 5], [2, 3, 7, 6], [4, 5, 6, 7]];
-
-type Point = [i64; 3];
-
 /// Integer coordinates of the nodes in Gmsh's order.
 pub(super) fn lattice(cell: Cell, order: usize) -> Vec<[usize; 3]> {
-    inside(cell, order as i64, 0).into_iter().map(|p| p.map(|x| x as usize)).collect()
+    recursive::lattice(listing(cell), order)
 }
 
-/// The nodes of a cell of some order whose first vertex is (offset, …), layer by layer.
-fn inside(cell: Cell, order: i64, offset: i64) -> Vec<Point> {
-    let mut points = Vec::new();
-    let (mut p, mut at) = (order, offset);
-    // From one layer of nodes to the next inside, this much of the order is used up.
-    let step = match cell {
-        Cell::Interval => order + 1,
-        Cell::Quadrilateral | Cell::Hexahedron => 2,
-        Cell::Triangle | Cell::Tetrahedron => cell.dim() as i64 + 1,
-    };
-    while p >= 0 {
-        layer(cell, p, at, &mut points);
-        p -= step;
-        at += 1;
-    }
-    points
-}
-
-/// The nodes on the surface of a cell of order p.
-fn layer(cell: Cell, p: i64, at: i64, points: &mut Vec<Point>) {
-    let dim = cell.dim();
-    let shift = |q: Point| [0, 1, 2].map(|c| if c < dim { q[c] + at } else { 0 });
-    if p == 0 {
-        points.push(shift([0; 3]));
-        return;
-    }
-    let vertices = vertices(cell, p);
-    points.extend(vertices.iter().map(|&v| shift(v)));
-    let edges: &[[usize; 2]] = match cell {
-        Cell::Interval => &[[0, 1]],
-        Cell::Triangle => &TRIANGLE_EDGES,
-        Cell::Quadrilateral => &QUADRILATERAL_EDGES,
-        Cell::Tetrahedron => &TETRAHEDRON_EDGES,
-        Cell::Hexahedron => &HEXAHEDRON_EDGES,
-    };
-    let between = |a: usize, b: usize| [0, 1, 2].map(|c| (vertices[b][c] - vertices[a][c]) / p);
-    for &[a, b] in edges {
-        let step = between(a, b);
-        points.extend((1..p).map(|k| shift([0, 1, 2].map(|c| vertices[a][c] + k * step[c]))));
-    }
-    let mut face = |shape: Cell, corners: [usize; 3], order: i64| {
-        let (s, t) = (between(corners[0], corners[1]), between(corners[0], corners[2]));
-        for q in inside(shape, order, 1) {
-            let along = |c: usize| vertices[corners[0]][c] + q[0] * s[c] + q[1] * t[c];
-            points.push(shift([along(0), along(1), along(2)]));
-        }
-    };
+fn listing(cell: Cell) -> &'static Listing {
     match cell {
-        Cell::Tetrahedron => {
-            TETRAHEDRON_FACES.iter().for_each(|&f| face(Cell::Triangle, f, p - 3));
-        }
-        Cell::Hexahedron => HEXAHEDRON_FACES
-            .iter()
-            .for_each(|f| face(Cell::Quadrilateral, [f[0], f[1], f[3]], p - 2)),
-        _ => {}
+        Cell::Interval => &INTERVAL,
+        Cell::Triangle => &recursive::TRIANGLE,
+        Cell::Quadrilateral => &QUADRILATERAL,
+        Cell::Tetrahedron => &TETRAHEDRON,
+        Cell::Hexahedron => &HEXAHEDRON,
     }
 }
 
-/// The vertices in Gmsh's order: quadrilaterals and hexahedra go around.
-fn vertices(cell: Cell, p: i64) -> Vec<Point> {
-    let around: &[usize] = match cell {
-        Cell::Quadrilateral => &[0, 1, 3, 2],
-        Cell::Hexahedron => &[0, 1, 3, 2, 4, 5, 7, 6],
-        _ => &[0, 1, 2, 3],
-    };
-    around[..cell.vertex_count()].iter().map(|&v| cell.vertex(v).map(|x| x as i64 * p)).collect()
-}
+const INTERVAL: Listing =
+    Listing { cell: Cell::Interval, vertices: &[0, 1], edges: &[[0, 1]], faces: &[], face: None };
+
+const QUADRILATERAL: Listing = Listing {
+    cell: Cell::Quadrilateral,
+    vertices: &[0, 1, 3, 2],
+    edges: &[[0, 1], [1, 2], [2, 3], [3, 0]],
+    faces: &[],
+    face: None,
+};
+
+const TETRAHEDRON: Listing = Listing {
+    cell: Cell::Tetrahedron,
+    vertices: &[0, 1, 2, 3],
+    edges: &[[0, 1], [1, 2], [2, 0], [3, 0], [3, 2], [3, 1]],
+    faces: &[[0, 2, 1], [0, 1, 3], [0, 3, 2], [3, 1, 2]],
+    face: Some(&recursive::TRIANGLE),
+};
+
+const HEXAHEDRON: Listing = Listing {
+    cell: Cell::Hexahedron,
+    vertices: &[0, 1, 3, 2, 4, 5, 7, 6],
+    edges: &[
+        [0, 1],
+        [0, 3],
+        [0, 4],
+        [1, 2],
+        [1, 5],
+        [2, 3],
+        [2, 6],
+        [3, 7],
+        [4, 5],
+        [4, 7],
+        [5, 6],
+        [6, 7],
+    ],
+    // Of the four vertices of a face the first, and its neighbours on either side.
+    faces: &[[0, 3, 1], [0, 1, 4], [0, 4, 3], [1, 2, 5], [2, 3, 6], [4, 5, 7]],
+    face: Some(&QUADRILATERAL),
+};

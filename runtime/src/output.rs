@@ -1,0 +1,141 @@
+//! Output: solutions as VTU files that ParaView and VTK read.
+//!
+//! From a mesh with fields of any degree to one `.vtu` file of high-order Lagrange cells. The cells'
+//! degree is the largest among the geometry and the fields; geometry and fields are
+//! interpolated to VTK's equispaced nodes, exactly as long as that degree is at most
+//! [`MAX_DEGREE`], the largest that VTK draws.
+//!
+//! The XML is written here and not by the crate `vtkio`, because that declares version 1.0 of the format:
+//! VTK then takes the nodes on the edges of Lagrange hexahedra to be in the order that it
+//! used before version 9 and exchanges two of the edges. Files here are of version 2.2, with
+//! 64-bit sizes and all numbers appended in raw little-endian form.
+
+mod atomic;
+mod lagrange;
+mod sample;
+mod vtu;
+
+use crate::mesh::Mesh;
+use fem_dsl::point::Shape;
+use kernels_gen::element::Lagrange;
+use std::path::Path;
+use thiserror::Error;
+
+/// The largest degree of a VTK Lagrange cell; fields of higher degree are sampled at its nodes.
+pub const MAX_DEGREE: usize = 10;
+
+/// A field to be written at the points.
+#[derive(Clone, Copy, Debug)]
+pub struct PointField<'a> {
+    /// The name that ParaView shows.
+    pub name: &'a str,
+    /// The shape of a value. Vectors of `dim` components and matrices of `dim` × `dim` are padded
+    /// to three dimensions.
+    pub shape: Shape,
+    /// The element.
+    pub element: Lagrange,
+    /// The field's nodes, `[cell][local node]`.
+    pub nodes: &'a [u32],
+    /// The values, node after node, components interleaved.
+    pub values: &'a [f64],
+}
+
+/// A field with one value a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct CellField<'a> {
+    /// The name that ParaView shows.
+    pub name: &'a str,
+    /// The shape of a value, padded as for [`PointField`].
+    pub shape: Shape,
+    /// The values, cell after cell, components interleaved.
+    pub values: &'a [f64],
+}
+
+/// Everything that goes into one file.
+#[derive(Clone, Debug)]
+pub struct Output<'a> {
+    /// The mesh.
+    pub mesh: &'a Mesh,
+    /// Fields at the points.
+    pub point_fields: Vec<PointField<'a>>,
+    /// Fields on the cells.
+    pub cell_fields: Vec<CellField<'a>>,
+    /// The time that the fields belong to.
+    pub time: Option<f64>,
+}
+
+/// Why a file is not written.
+#[derive(Debug, Error)]
+pub enum OutputError {
+    /// The file or its folder cannot be written.
+    #[error("cannot write {path}: {error}; nothing was left behind")]
+    Write {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// A field that does not fit the mesh.
+    #[error("the field \"{name}\" has {found} {what}, but the mesh needs {expected}")]
+    Field {
+        /// The field.
+        name: String,
+        /// What is counted.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A field on another kind of cell.
+    #[error("the field \"{name}\" is on {field} cells, but the mesh has {mesh} cells")]
+    Cell {
+        /// The field.
+        name: String,
+        /// The field's kind of cell.
+        field: &'static str,
+        /// The mesh's.
+        mesh: &'static str,
+    },
+}
+
+/// Writes a VTU file, whole or not at all.
+pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
+    check(output)?;
+    let file = vtu::File::new(output);
+    atomic::write(path, |out| file.write(out))
+        .map_err(|error| OutputError::Write { path: path.display().to_string(), error })
+}
+
+fn check(output: &Output<'_>) -> Result<(), OutputError> {
+    let n_cells = output.mesh.n_cells();
+    let wrong = |name: &str, what, found, expected| {
+        Err(OutputError::Field { name: name.to_owned(), what, found, expected })
+    };
+    for field in &output.point_fields {
+        let cell = field.element.cell();
+        if cell != output.mesh.cell() {
+            return Err(OutputError::Cell {
+                name: field.name.to_owned(),
+                field: cell.name(),
+                mesh: output.mesh.cell().name(),
+            });
+        }
+        let expected = n_cells * field.element.count();
+        if field.nodes.len() != expected {
+            return wrong(field.name, "cell nodes", field.nodes.len(), expected);
+        }
+        let largest = field.nodes.iter().copied().max().map_or(0, |n| n as usize + 1);
+        let needed = largest * field.shape.components();
+        if field.values.len() < needed {
+            return wrong(field.name, "values", field.values.len(), needed);
+        }
+    }
+    for field in &output.cell_fields {
+        let expected = n_cells * field.shape.components();
+        if field.values.len() != expected {
+            return wrong(field.name, "values", field.values.len(), expected);
+        }
+    }
+    Ok(())
+}

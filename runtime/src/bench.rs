@@ -202,7 +202,7 @@ pub fn prepare(
 
 fn form(case: &Case) -> Result<PointForm, BenchError> {
     let source = fem_dsl::source::Source::new(case.name, case.form);
-    let (program, _) = fem_dsl::compile(&source);
+    let (program, _) = fem_dsl::program::compile(&source);
     let form = program.and_then(|program| program.point_form(case.form_name(), 3).ok());
     form.ok_or(BenchError::Form(case.name))
 }

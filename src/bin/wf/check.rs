@@ -28,7 +28,7 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
         let bytes = std::fs::read(file)
             .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
         let source = Source::from_bytes(file.display().to_string(), &bytes);
-        let (program, diagnostics) = fem_dsl::compile(&source);
+        let (program, diagnostics) = fem_dsl::program::compile(&source);
         if !diagnostics.is_empty() {
             let found = Failure::diagnostics(&source, &diagnostics);
             match &mut failure {

@@ -37,7 +37,7 @@ pub(crate) fn compile(file: &Path, appended: &str) -> Result<Program, Failure> {
     if !appended.is_empty() && source.defect().is_none() {
         source = Source::new(source.name(), format!("{}\n{appended}\n", source.text()));
     }
-    let (program, diagnostics) = fem_dsl::compile(&source);
+    let (program, diagnostics) = fem_dsl::program::compile(&source);
     let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
     match program {
         Some(program) if errors.iter().all(|error| error.code.id().starts_with("E09")) => {

@@ -22,6 +22,7 @@ mod optimise;
 mod polynomial;
 mod scalarise;
 pub(crate) mod scalars;
+mod show;
 
 pub use count::{OperationCount, operation_count};
 pub use lower::point;

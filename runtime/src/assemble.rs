@@ -27,7 +27,9 @@ impl Csr {
             .map(|cell| {
                 let nodes = space.cell_nodes(cell).iter();
                 nodes
-                    .flat_map(|&node| (0..components).map(move |c| node * components as u32 + c as u32))
+                    .flat_map(|&node| {
+                        (0..components).map(move |c| node * components as u32 + c as u32)
+                    })
                     .collect()
             })
             .collect();

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A problem of the suite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// Its name.
     pub name: &'static str,
@@ -228,8 +228,8 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
     let (kernel, abi) = kernels_gen::strategy::lower(&prepared.form, &prepared.elements, plan)?;
     let cost = count(&kernel, &abi, &prepared.elements, case.components);
     let cells = operator.discretisation().mesh.n_cells();
-    let bytes = operator.table_bytes(Task::Action) as f64
-        + (3 * dofs * abi.precision.bytes()) as f64;
+    let bytes =
+        operator.table_bytes(Task::Action) as f64 + (3 * dofs * abi.precision.bytes()) as f64;
     let flops = cost.flops * cells as f64;
     let floor = (bytes / rates.copy).max(flops / rates.flops);
     let geometry = match plan.linearisation {
@@ -270,7 +270,6 @@ pub fn median_seconds(
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])
 }
-
 
 /// The median time of the product with the assembled matrix of a prepared case.
 pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {

@@ -27,11 +27,9 @@ pub struct Item<'a> {
 pub fn print(title: &str, items: &[Item<'_>], isa: Isa) -> SourceFile {
     let mut text = String::new();
     for line in title.lines() {
-        let _ = writeln!(text, "// {line}").map(|()| ());
+        let _ = writeln!(text, "// {line}");
     }
-    text.push_str(concat!(
-        "\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n",
-    ));
+    text.push_str("\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n");
     for item in items {
         text.push('\n');
         module(&mut text, item, isa);

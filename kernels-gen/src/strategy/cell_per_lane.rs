@@ -238,11 +238,14 @@ fn supply(
         Part::Value => evaluate(s, quantity, slot.component, Part::Value),
         Part::Derivative(axis) => {
             let key = (quantity, slot.component);
-            if !gradients.contains_key(&key) {
-                let gradient = reference_gradient(s, quantity, slot.component, evaluate);
-                gradients.insert(key, gradient);
-            }
-            let gradient = &gradients[&key];
+            let gradient = match gradients.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let gradient = reference_gradient(s, quantity, slot.component, evaluate);
+                    gradients.insert(key, gradient.clone());
+                    gradient
+                }
+            };
             let mut sum = s.b.mul(at.k[0][axis], gradient[0]);
             for (a, &derivative) in gradient.iter().enumerate().skip(1) {
                 sum = s.b.fma(at.k[a][axis], derivative, sum);

@@ -41,8 +41,8 @@ pub fn measure() -> Result<Rates, JitError> {
         private_bytes: 0,
         hash: abi::hash(name),
     };
-    let module =
-        Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")]).map_err(JitError::Load)?;
+    let module = Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")])
+        .map_err(JitError::Load)?;
     let threads = rayon::current_num_threads();
     let x = Buffer::<f64>::from_fn(ENTRIES * threads, |i| i as f64);
     let mut y = Buffer::<f64>::zeroed(ENTRIES * threads);

@@ -94,7 +94,10 @@ fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
         let found = CASES.iter().find(|case| case.name.eq_ignore_ascii_case(name));
         found.copied().ok_or_else(|| {
             let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-            Failure::input(format!("no problem `{name}` in the suite; there are {}", known.join(", ")))
+            Failure::input(format!(
+                "no problem `{name}` in the suite; there are {}",
+                known.join(", ")
+            ))
         })
     };
     names.iter().map(find).collect()
@@ -107,8 +110,18 @@ fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), 
         rayon::current_num_threads(),
         rates.copy / 1e9,
         rates.flops / 1e9,
-        "problem", "p", "unknowns", "lanes", "geometry", "MDoF/s", "GFLOP/s", "B/DoF", "F/DoF",
-        "floor", "CSR", "ratio",
+        "problem",
+        "p",
+        "unknowns",
+        "lanes",
+        "geometry",
+        "MDoF/s",
+        "GFLOP/s",
+        "B/DoF",
+        "F/DoF",
+        "floor",
+        "CSR",
+        "ratio",
     );
     let mut values = Vec::new();
     for case in cases {

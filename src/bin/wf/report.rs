@@ -81,7 +81,11 @@ pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
             } else {
                 // A closed standard error leaves nobody to tell.
                 let rendered = failure.message.trim_end();
-                let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') { "" } else { "error: " };
+                let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') {
+                    ""
+                } else {
+                    "error: "
+                };
                 let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
             }
             ExitCode::from(failure.code)

@@ -143,7 +143,9 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         .fields
         .iter()
         .zip(&solution.elements.fields)
-        .map(|(field, degree)| format!("{}: {}, degree {degree}", field.name, shape_word(field.shape)))
+        .map(|(field, degree)| {
+            format!("{}: {}, degree {degree}", field.name, shape_word(field.shape))
+        })
         .collect();
     let action = solution.compiled.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
     let plan = action.map_or_else(String::new, |plan| {

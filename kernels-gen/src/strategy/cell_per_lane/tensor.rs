@@ -14,19 +14,20 @@
 //! over the columns with the point function in its middle (Kronbichler and Kormann 2012, section 3;
 //! the fused row keeps the first direction out of memory).
 
+mod geometry;
+mod transfer;
+
+pub(super) use geometry::{CellGeometry, affine_point, cell_geometry, reference_point};
+
 use super::setting::{Quantity, Setting, Source, node_count};
-use super::{at_point, diagonal, map_of, stored_geometry};
-use crate::abi::{Indices, Role};
+use super::{at_point, diagonal};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, LocalId, Statement, TableId, ValueId, Write};
+use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::geometry::{
-    AtPoint, MultilinearLayer, MultilinearRow, inverse, multilinear_layer, multilinear_point,
-    multilinear_row,
-};
+use crate::lower::geometry::{MultilinearLayer, multilinear_row};
 use crate::lower::stored::Tested;
-use crate::plan::{Geometry, Plan};
+use crate::plan::Plan;
 use fem_dsl::point::Part;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
@@ -220,108 +221,6 @@ impl Tensor {
         self.q_all() <= plan.unroll
     }
 
-    fn gather(&self, s: &mut Setting<'_>, index: usize) {
-        let quantity = s.quantities[index].clone();
-        let nodal = self.inputs[index].1.nodal;
-        let nodes = node_count(s.elements, quantity.degree);
-        let components = quantity.components;
-        let batch = Index::from(s.b.batch());
-        let unroll = self.unrolled(s.plan, nodes);
-        s.b.comment(&format!("gather {}", quantity.name));
-        if quantity.source == Source::Position {
-            let geometry = s.arguments[&Role::Geometry];
-            s.b.repeat("a", nodes, unroll, |b, a| {
-                for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.load_lanes(geometry, at);
-                    b.store(nodal, a.plus(c * nodes), value);
-                }
-            });
-            return;
-        }
-        let source = s.arguments[&quantity.source.role()];
-        let (map, indices) = map_of(s, &quantity);
-        match indices {
-            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
-                let at = &batch.times(nodes) + &a;
-                for c in 0..components {
-                    let value = b.gather(source, map, at.clone(), (components, c), false);
-                    b.store(nodal, a.plus(c * nodes), value);
-                }
-            }),
-            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
-                for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.gather(source, map, at, (1, 0), true);
-                    b.store(nodal, a.plus(c * nodes), value);
-                }
-            }),
-            Indices::Runs => {
-                let (positions, runs) = runs(s, quantity.degree, components);
-                for (entity, first, length) in runs {
-                    let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
-                    s.b.statement(Statement::GatherRun {
-                        source,
-                        map,
-                        at,
-                        local: nodal,
-                        positions,
-                        first,
-                        length,
-                    });
-                }
-            }
-        }
-    }
-
-    pub(super) fn scatter(&self, s: &mut Setting<'_>) {
-        let Some((factors, arrays)) = &self.result else { return };
-        let nodes = factors.n.pow(self.dim as u32);
-        let components = s.components(0);
-        let batch = Index::from(s.b.batch());
-        let unroll = self.unrolled(s.plan, nodes);
-        let target = s.arguments[&Role::Result(0)];
-        let indices = s.plan.indices;
-        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
-        let nodal = arrays.nodal;
-        s.b.comment("scatter");
-        match indices {
-            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
-                let at = &batch.times(nodes) + &a;
-                for c in 0..components {
-                    let value = b.load(nodal, a.plus(c * nodes));
-                    b.scatter(target, map, at.clone(), (components, c), false, value);
-                }
-            }),
-            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
-                for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.load(nodal, a.plus(c * nodes));
-                    b.scatter(target, map, at, (1, 0), true, value);
-                }
-            }),
-            Indices::Runs => {
-                let (positions, runs) = runs(s, factors.n - 1, components);
-                let entities = 3usize.pow(self.dim as u32);
-                for (entity, first, length) in runs {
-                    let write =
-                        if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
-                    let at = batch.times(entities).plus(entity);
-                    s.b.statement(Statement::ScatterRun {
-                        target,
-                        map,
-                        at,
-                        local: nodal,
-                        positions,
-                        first,
-                        length,
-                        write,
-                    });
-                }
-            }
-        }
-    }
-
     /// Step 1.
     fn interpolate_layers(&self, s: &mut Setting<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
@@ -462,7 +361,7 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         s.b.comment("points");
-        let cell = self.cell_geometry(s);
+        let cell = cell_geometry(s);
         if self.dim == 2 {
             let layer = self.layer_geometry(s, None);
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &Index::default(), y));
@@ -621,7 +520,7 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         s.b.comment("last direction, points, and back");
-        let cell = self.cell_geometry(s);
+        let cell = cell_geometry(s);
         let back = factors.interpolate.transposed();
         // The line of points runs along the last direction: directions are renamed cyclically.
         let outer = if self.dim == 3 { q } else { 1 };
@@ -669,113 +568,6 @@ impl Tensor {
         });
     }
 
-    fn cell_geometry(&self, s: &mut Setting<'_>) -> CellGeometry {
-        cell_geometry(s)
-    }
-
-    /// Bits of the monomials of the multilinear map, with the direction of the line of points as
-    /// the first.
-    fn renamed(&self, s: &Setting<'_>, bits: usize) -> usize {
-        let along_last = s.quantities.iter().all(|quantity| !quantity.gradient)
-            && !self.result_has_gradient(s)
-            && s.has_result()
-            && s.plan.task != crate::plan::Task::Diagonal;
-        if !along_last {
-            return bits;
-        }
-        // First ← last; the others move up by one.
-        let dim = self.dim;
-        (0..dim).fold(0, |renamed, direction| {
-            let old = (direction + dim - 1) % dim;
-            renamed | (((bits >> direction) & 1) << old)
-        })
-    }
-
-    fn layer_geometry(&self, s: &mut Setting<'_>, z: Option<&Index>) -> Option<MultilinearLayer> {
-        if s.plan.geometry != Geometry::Vertices || !s.needs_geometry() {
-            return None;
-        }
-        let dim = self.dim;
-        let base = Index::from(s.b.batch()).times(s.geometry_numbers());
-        let argument = s.arguments[&Role::Geometry];
-        let order: Vec<usize> = (0..1 << dim).map(|bits| self.renamed(s, bits)).collect();
-        let zeta = z.map(|z| s.b.load_table(self.points, z.clone()));
-        Some(multilinear_layer(&mut s.b, dim, zeta, |b, mode, i| {
-            b.load_lanes(argument, base.plus(order[mode] * dim + i))
-        }))
-    }
-
-    fn point_geometry(
-        &self,
-        s: &mut Setting<'_>,
-        cell: &CellGeometry,
-        row: Option<&MultilinearRow>,
-        x: &Index,
-        y: &Index,
-        point: &Index,
-    ) -> AtPoint {
-        if !s.needs_geometry() {
-            let weight = s.b.constant(0.0);
-            return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
-        }
-        if s.plan.geometry == Geometry::Stored {
-            return stored_geometry(s, point);
-        }
-        let weight = s.b.load_table(self.weights, point.clone());
-        match (cell, row) {
-            (CellGeometry::Constant { k, det, origin, jacobian }, _) => {
-                let weight = s.b.mul(weight, *det);
-                let x = if s.needs_x {
-                    let coordinates = self.reference_point(s, x, y, point);
-                    affine_point(s, origin, jacobian, &coordinates)
-                } else {
-                    Vec::new()
-                };
-                AtPoint { k: k.clone(), det: None, weight, x }
-            }
-            (CellGeometry::Varying, Some(row)) => {
-                let xi = s.b.load_table(self.points, x.clone());
-                multilinear_point(&mut s.b, row, xi, weight)
-            }
-            (CellGeometry::Varying, None) => self.isoparametric_point(s, x, y, point, weight),
-        }
-    }
-
-    /// Reference coordinates of a point, from a table of all of them.
-    fn reference_point(
-        &self,
-        s: &mut Setting<'_>,
-        _x: &Index,
-        _y: &Index,
-        point: &Index,
-    ) -> Vec<ValueId> {
-        reference_point(s, point)
-    }
-
-    fn isoparametric_point(
-        &self,
-        s: &mut Setting<'_>,
-        x: &Index,
-        y: &Index,
-        point: &Index,
-        weight: ValueId,
-    ) -> AtPoint {
-        let position = s.quantity(Source::Position).expect("curved geometry should be evaluated");
-        let columns: Vec<Vec<ValueId>> = (0..self.dim)
-            .map(|a| {
-                let part = Part::Derivative(a);
-                (0..self.dim).map(|i| self.evaluate(s, position, i, part, x, y, point)).collect()
-            })
-            .collect();
-        let coordinates = if s.needs_x {
-            (0..self.dim).map(|i| self.evaluate(s, position, i, Part::Value, x, y, point)).collect()
-        } else {
-            Vec::new()
-        };
-        let (k, det) = crate::lower::geometry::cofactors(&mut s.b, &columns);
-        AtPoint { k, det: Some(det), weight, x: coordinates }
-    }
-
     /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the
     /// points in private arrays.
     pub(super) fn each_row_point(&self, s: &mut Setting<'_>) {
@@ -786,65 +578,6 @@ impl Tensor {
     pub(super) fn result(&self) -> Option<&(Factors, Arrays)> {
         self.result.as_ref()
     }
-}
-
-/// What is known of the geometry of a whole cell.
-pub(super) enum CellGeometry {
-    /// J⁻¹, |det J|, the image of the reference origin, and the columns of J.
-    Constant {
-        k: Vec<Vec<ValueId>>,
-        det: ValueId,
-        origin: Vec<ValueId>,
-        jacobian: Vec<Vec<ValueId>>,
-    },
-    /// Nothing: it differs from point to point.
-    Varying,
-}
-
-/// The geometry of an affine cell.
-pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
-    if s.plan.geometry != Geometry::Affine || !s.needs_geometry() {
-        return CellGeometry::Varying;
-    }
-    let dim = s.form.dim;
-    let base = Index::from(s.b.batch()).times(s.geometry_numbers());
-    let argument = s.arguments[&Role::Geometry];
-    let origin = (0..dim).map(|i| s.b.load_lanes(argument, base.plus(i))).collect();
-    let jacobian: Vec<Vec<ValueId>> = (0..dim)
-        .map(|a| {
-            let entry = |i: usize| base.plus(dim + i * dim + a);
-            (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
-        })
-        .collect();
-    let (k, det) = inverse(&mut s.b, &jacobian);
-    CellGeometry::Constant { k, det, origin, jacobian }
-}
-
-/// x = origin + Σ_a ξ_a J_a.
-pub(super) fn affine_point(
-    s: &mut Setting<'_>,
-    origin: &[ValueId],
-    jacobian: &[Vec<ValueId>],
-    coordinates: &[ValueId],
-) -> Vec<ValueId> {
-    (0..origin.len())
-        .map(|i| {
-            let terms = jacobian.iter().zip(coordinates);
-            terms.fold(origin[i], |sum, (column, &xi)| s.b.fma(xi, column[i], sum))
-        })
-        .collect()
-}
-
-/// Reference coordinates of a point of the rule.
-pub(super) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
-    let points = s.elements.rule.points();
-    (0..s.form.dim)
-        .map(|axis| {
-            let entries = points.iter().map(|p| p[axis]).collect();
-            let table = s.b.table(["xi", "eta", "zeta"][axis], Entries::Real(entries));
-            s.b.load_table(table, point.clone())
-        })
-        .collect()
 }
 
 /// A loop whose body writes through the whole setting.
@@ -888,40 +621,4 @@ pub(super) fn store_line(
     for (i, &value) in values.iter().enumerate() {
         b.store(local, start.plus(i * stride), value);
     }
-}
-
-/// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
-/// that is not empty.
-fn runs(
-    s: &mut Setting<'_>,
-    degree: usize,
-    components: usize,
-) -> (TableId, Vec<(usize, usize, usize)>) {
-    let dim = s.elements.cell.dim();
-    let n = degree + 1;
-    let nodes = n.pow(dim as u32);
-    let span = |part: usize| match part {
-        0 => 0..1,
-        1 => 1..n - 1,
-        _ => n - 1..n,
-    };
-    let mut positions = Vec::new();
-    let mut runs = Vec::new();
-    for entity in 0..3usize.pow(dim as u32) {
-        let first = positions.len();
-        let parts = [entity % 3, entity / 3 % 3, entity / 9];
-        let layers = if dim == 3 { span(parts[2]) } else { 0..1 };
-        for k in layers {
-            for j in span(parts[1]) {
-                for i in span(parts[0]) {
-                    let node = (k * n + j) * n + i;
-                    positions.extend((0..components).map(|c| (c * nodes + node) as u32));
-                }
-            }
-        }
-        if positions.len() > first {
-            runs.push((entity, first, positions.len() - first));
-        }
-    }
-    (s.b.table("positions", Entries::Position(positions)), runs)
 }

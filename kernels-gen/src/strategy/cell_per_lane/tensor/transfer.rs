@@ -1,0 +1,147 @@
+//! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
+
+use super::Tensor;
+use crate::abi::{Indices, Role};
+use crate::kir::{Entries, Index, Statement, TableId, Write};
+use crate::strategy::cell_per_lane::map_of;
+use crate::strategy::cell_per_lane::setting::{Setting, Source, node_count};
+
+impl Tensor {
+    pub(super) fn gather(&self, s: &mut Setting<'_>, index: usize) {
+        let quantity = s.quantities[index].clone();
+        let nodal = self.inputs[index].1.nodal;
+        let nodes = node_count(s.elements, quantity.degree);
+        let components = quantity.components;
+        let batch = Index::from(s.b.batch());
+        let unroll = self.unrolled(s.plan, nodes);
+        s.b.comment(&format!("gather {}", quantity.name));
+        if quantity.source == Source::Position {
+            let geometry = s.arguments[&Role::Geometry];
+            s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.load_lanes(geometry, at);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            });
+            return;
+        }
+        let source = s.arguments[&quantity.source.role()];
+        let (map, indices) = map_of(s, &quantity);
+        match indices {
+            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
+                let at = &batch.times(nodes) + &a;
+                for c in 0..components {
+                    let value = b.gather(source, map, at.clone(), (components, c), false);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            }),
+            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.gather(source, map, at, (1, 0), true);
+                    b.store(nodal, a.plus(c * nodes), value);
+                }
+            }),
+            Indices::Runs => {
+                let (positions, runs) = runs(s, quantity.degree, components);
+                for (entity, first, length) in runs {
+                    let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
+                    s.b.statement(Statement::GatherRun {
+                        source,
+                        map,
+                        at,
+                        local: nodal,
+                        positions,
+                        first,
+                        length,
+                    });
+                }
+            }
+        }
+    }
+
+    pub(in crate::strategy::cell_per_lane) fn scatter(&self, s: &mut Setting<'_>) {
+        let Some((factors, arrays)) = &self.result else { return };
+        let nodes = factors.n.pow(self.dim as u32);
+        let components = s.components(0);
+        let batch = Index::from(s.b.batch());
+        let unroll = self.unrolled(s.plan, nodes);
+        let target = s.arguments[&Role::Result(0)];
+        let indices = s.plan.indices;
+        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+        let nodal = arrays.nodal;
+        s.b.comment("scatter");
+        match indices {
+            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
+                let at = &batch.times(nodes) + &a;
+                for c in 0..components {
+                    let value = b.load(nodal, a.plus(c * nodes));
+                    b.scatter(target, map, at.clone(), (components, c), false, value);
+                }
+            }),
+            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+                for c in 0..components {
+                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
+                    let value = b.load(nodal, a.plus(c * nodes));
+                    b.scatter(target, map, at, (1, 0), true, value);
+                }
+            }),
+            Indices::Runs => {
+                let (positions, runs) = runs(s, factors.n - 1, components);
+                let entities = 3usize.pow(self.dim as u32);
+                for (entity, first, length) in runs {
+                    let write =
+                        if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
+                    let at = batch.times(entities).plus(entity);
+                    s.b.statement(Statement::ScatterRun {
+                        target,
+                        map,
+                        at,
+                        local: nodal,
+                        positions,
+                        first,
+                        length,
+                        write,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
+/// that is not empty.
+fn runs(
+    s: &mut Setting<'_>,
+    degree: usize,
+    components: usize,
+) -> (TableId, Vec<(usize, usize, usize)>) {
+    let dim = s.elements.cell.dim();
+    let n = degree + 1;
+    let nodes = n.pow(dim as u32);
+    let span = |part: usize| match part {
+        0 => 0..1,
+        1 => 1..n - 1,
+        _ => n - 1..n,
+    };
+    let mut positions = Vec::new();
+    let mut runs = Vec::new();
+    for entity in 0..3usize.pow(dim as u32) {
+        let first = positions.len();
+        let parts = [entity % 3, entity / 3 % 3, entity / 9];
+        let layers = if dim == 3 { span(parts[2]) } else { 0..1 };
+        for k in layers {
+            for j in span(parts[1]) {
+                for i in span(parts[0]) {
+                    let node = (k * n + j) * n + i;
+                    positions.extend((0..components).map(|c| (c * nodes + node) as u32));
+                }
+            }
+        }
+        if positions.len() > first {
+            runs.push((entity, first, positions.len() - first));
+        }
+    }
+    (s.b.table("positions", Entries::Position(positions)), runs)
+}

@@ -41,7 +41,7 @@ fn header(elements: &Elements, plan: &Plan, cost: &Cost, hash: u64) -> Vec<Strin
     };
     vec![
         format!(
-            "{} on {}s, degree {}, {}; {} cells a batch",
+            "{}, {} cells of degree {}, {}; {} cells a batch",
             plan.task.word(),
             elements.cell,
             elements.degree,

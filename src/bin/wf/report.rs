@@ -32,13 +32,15 @@ pub(crate) struct Failure {
     message: String,
     /// The same as data, where there is more to say than the message.
     diagnostics: Vec<Value>,
+    /// What had been done before.
+    done: Option<Report>,
     code: u8,
 }
 
 impl Failure {
     /// Bad input: a file, a form, a mesh, an expression.
     pub(crate) fn input(message: impl Display) -> Self {
-        Self { message: message.to_string(), diagnostics: Vec::new(), code: 1 }
+        Self { message: message.to_string(), diagnostics: Vec::new(), done: None, code: 1 }
     }
 
     /// Bad input with the places in its text.
@@ -47,7 +49,13 @@ impl Failure {
         let message = render(source, found, style);
         let diagnostics = weakform::render::json(source, found);
         let diagnostics = diagnostics.iter().map(|found| json!(found)).collect();
-        Self { message, diagnostics, code: 1 }
+        Self { message, diagnostics, done: None, code: 1 }
+    }
+
+    /// The failure after some work had been done, which is reported too.
+    pub(crate) fn after(mut self, done: Report) -> Self {
+        self.done = Some(done);
+        self
     }
 
     /// Adds another failure's messages.
@@ -75,6 +83,9 @@ pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
+            if let Some(done) = &failure.done {
+                print(&if json { lines(&done.json) } else { done.text.clone() });
+            }
             if json {
                 let error = json!({ "error": failure.message, "diagnostics": failure.diagnostics });
                 print(&lines(&[error]));
@@ -112,6 +123,6 @@ fn lines(values: &[Value]) -> String {
 /// Writes to standard output. A reader that has gone (`wf … | head`) has read what it wanted.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
-    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
 }

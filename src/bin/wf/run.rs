@@ -56,19 +56,23 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
     let overrides = overrides(&arguments.problem);
     let mut report = Report { text: String::new(), json: Vec::new() };
     for name in &names {
-        let (problem, solution) = with_threads(arguments.threads, || {
-            let (problem, mesh) = prepare(&program, name, file, &overrides)?;
-            let solution = solve(&problem, mesh, quiet)?;
-            Ok::<_, Failure>((problem, solution))
-        })??;
         let output = match (&arguments.output, arguments.no_output) {
             (_, true) => None,
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(PathBuf::from(format!("{name}.vtu"))),
         };
-        if let Some(path) = &output {
-            write(path, &problem, &solution)?;
-        }
+        let solved = with_threads(arguments.threads, || {
+            let (problem, mesh) = prepare(&program, name, file, &overrides)?;
+            let solution = solve(&problem, mesh, quiet)?;
+            if let Some(path) = &output {
+                write(path, &problem, &solution)?;
+            }
+            Ok::<_, Failure>((problem, solution))
+        })?;
+        let (problem, solution) = match solved {
+            Ok(solved) => solved,
+            Err(failure) => return Err(failure.after(report)),
+        };
         report.text.push_str(&text(&problem, &solution, output.as_deref()));
         report.json.push(value(&problem, &solution, output.as_deref()));
     }
@@ -154,7 +158,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
     let report = &solution.report;
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
-        format!("  mesh        {} {}s", mesh.n_cells(), mesh.cell()),
+        format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
         format!("  unknowns    {} ({})", solution.on.n_dofs(), fields.join("; ")),
         format!("  quadrature  {}", solution.elements.rule),
         format!("  kernels     {plan}"),

@@ -1,0 +1,81 @@
+//! The examples are solved by `wf run`, and each gives what it must.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// Runs `wf run` with `--json`; one value a problem.
+fn run(file: &str, arguments: &[&str]) -> Vec<Value> {
+    let output = Command::new(env!("CARGO_BIN_EXE_wf"))
+        .args(["run", "--json", "--no-output"])
+        .arg(examples().join(file))
+        .args(arguments)
+        .output()
+        .expect("wf should start");
+    let text = String::from_utf8(output.stdout).expect("JSON should be UTF-8");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{file} {arguments:?}\n{text}\n{errors}");
+    text.lines().map(|line| serde_json::from_str(line).expect("a line should be JSON")).collect()
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} should be a number in {value}"))
+}
+
+/// The solution is in the space: what is left is the solver's tolerance.
+const SOLVED: f64 = 1e-8;
+
+#[test]
+fn poisson_on_an_unstructured_ball_is_exact_from_degree_two() {
+    let errors: Vec<f64> = ["1", "2", "3", "4"]
+        .iter()
+        .map(|degree| {
+            let solved = run("poisson_unstructured.wf", &["--degree", degree]);
+            number(&solved[0], "error_l2")
+        })
+        .collect();
+    assert!(errors[0] > 1e-3 && errors[0] < 2e-2, "{errors:?}");
+    assert!(errors[1..].iter().all(|&error| error < SOLVED), "{errors:?}");
+}
+
+#[test]
+fn elasticity_reproduces_displacements_of_its_space() {
+    let solved = run("elasticity.wf", &[]);
+    assert_eq!(solved.len(), 2);
+    for problem in &solved {
+        assert!(number(problem, "error_l2") < SOLVED, "{problem}");
+        assert!(number(problem, "error_h1") < 100.0 * SOLVED, "{problem}");
+    }
+}
+
+#[test]
+fn the_nonlinear_plate_reproduces_its_solution() {
+    let solved = run("nonlinear.wf", &[]);
+    assert!(number(&solved[0], "error_l2") < SOLVED, "{solved:?}");
+    assert!(number(&solved[0], "iterations") >= 2.0, "{solved:?}");
+}
+
+/// −∇·(κ∇u) = 1 with κ(r) = 1/(0.05 + 2r²) has the radial solution u' = −r/(3κ), hence
+/// u(0) = ∫₀¹ r (0.05 + 2r²)/3 dr = (0.025 + 0.5)/3, and energy ½a(u,u) − (f,u) = −½∫u. With
+/// u(r) = (0.025 (1 − r²) + 0.5 (1 − r⁴))/3: ∫u = 4π (0.025·(1/3 − 1/5) + 0.5·(1/3 − 1/7))/3.
+#[test]
+fn poisson_on_the_ball_has_the_energy_of_the_radial_solution() {
+    let integral = 4.0 * std::f64::consts::PI * (0.025 * (1.0 / 3.0 - 0.2) + 0.5 * (1.0 / 3.0 - 1.0 / 7.0))
+        / 3.0;
+    let energies: Vec<f64> = [2, 3]
+        .iter()
+        .map(|refine| {
+            let mesh = format!("ball(dim: 3, refine: {refine}, order: 2)");
+            let solved = run("poisson.wf", &["--mesh", &mesh]);
+            number(&solved[0], "energy")
+        })
+        .collect();
+    let differences: Vec<f64> = energies.iter().map(|e| (e + 0.5 * integral).abs()).collect();
+    assert!(differences[1] < 1e-3 * integral, "{energies:?} against {}", -0.5 * integral);
+    assert!(differences[1] < differences[0] / 4.0, "{differences:?}");
+}

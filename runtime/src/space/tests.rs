@@ -7,7 +7,7 @@ use crate::mesh::{Arrange, Mesh, Parts};
 use crate::partition::Partition;
 use crate::vector::{Precision, Vector};
 use kernels_gen::element::{Cell, Lagrange, tabulate};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A small generator of random numbers.
 struct Random(u64);
@@ -176,23 +176,41 @@ fn the_meshes_of_these_tests_show_every_orientation() {
     }
 }
 
+/// Every cell sees its nodes where the space says they are, and no two nodes are in one place.
+fn assert_conforming(mesh: &Mesh, partition: &Partition, space: &Space) {
+    let element = space.element();
+    let points = space.points(mesh, partition).expect("points");
+    for cell in 0..mesh.n_cells() {
+        for (x, &node) in cell_points(mesh, cell, element).iter().zip(space.cell_nodes(cell)) {
+            let own = points[node as usize];
+            for axis in 0..3 {
+                assert!((x[axis] - own[axis]).abs() < 1e-13, "{element} cell {cell}");
+            }
+        }
+    }
+    let places: BTreeSet<[i64; 3]> = points.iter().map(key).collect();
+    assert_eq!(places.len(), space.n_nodes(), "{element}");
+}
+
 #[test]
 fn a_node_is_one_place_and_a_place_one_node() {
     cases(|mesh, partition, element| {
         let space = Space::new(mesh, partition, element, 1).expect("a space");
-        let points = space.points(mesh, partition).expect("points");
-        let mut places: BTreeMap<[i64; 3], u32> = BTreeMap::new();
-        for cell in 0..mesh.n_cells() {
-            for (x, &node) in cell_points(mesh, cell, element).iter().zip(space.cell_nodes(cell)) {
-                let own = points[node as usize];
-                for axis in 0..3 {
-                    assert!((x[axis] - own[axis]).abs() < 1e-13, "{element} cell {cell}");
-                }
-                assert_eq!(*places.entry(key(x)).or_insert(node), node, "{element} cell {cell}");
-            }
-        }
-        assert_eq!(places.len(), space.n_nodes(), "{element}");
+        assert_conforming(mesh, partition, &space);
     });
+}
+
+#[test]
+fn an_unstructured_ball_conforms() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../meshes/ball_hex_unstructured.msh");
+    let mesh = crate::mesh::gmsh::read(std::path::Path::new(path)).expect("a mesh");
+    for degree in 1..=3 {
+        let element = Lagrange::continuous(Cell::Hexahedron, degree).expect("an element");
+        let partition = Partition::new(&mesh, (degree * degree * degree) as f64);
+        let space = Space::new(&mesh, &partition, element, 1).expect("a space");
+        assert_conforming(&mesh, &partition, &space);
+        assert_eq!(space.runs().is_some(), mesh.topology().is_oriented());
+    }
 }
 
 #[test]

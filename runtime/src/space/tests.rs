@@ -6,7 +6,7 @@ use crate::constraint::Constraints;
 use crate::mesh::{Arrange, Mesh, Parts};
 use crate::partition::Partition;
 use crate::vector::{Precision, Vector};
-use kernels_gen::element::{Cell, Lagrange, tabulate};
+use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;
 
 /// A small generator of random numbers.
@@ -117,10 +117,8 @@ fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a valid mesh")
 }
 
-/// Physical places of the nodes of one cell, through the cell's own map.
-fn cell_points(mesh: &Mesh, cell: usize, element: Lagrange) -> Vec<[f64; 3]> {
-    let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("a geometry");
-    let table = tabulate(geometry, &element.points());
+/// Physical places of the points of `table`, a tabulation of the geometry, through a cell's own map.
+fn cell_points(mesh: &Mesh, cell: usize, table: &Tabulation) -> Vec<[f64; 3]> {
     (0..table.points)
         .map(|q| {
             let mut x = [0.0; 3];
@@ -180,8 +178,10 @@ fn the_meshes_of_these_tests_show_every_orientation() {
 fn assert_conforming(mesh: &Mesh, partition: &Partition, space: &Space) {
     let element = space.element();
     let points = space.points(mesh, partition).expect("points");
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("a geometry");
+    let table = tabulate(geometry, &element.points());
     for cell in 0..mesh.n_cells() {
-        for (x, &node) in cell_points(mesh, cell, element).iter().zip(space.cell_nodes(cell)) {
+        for (x, &node) in cell_points(mesh, cell, &table).iter().zip(space.cell_nodes(cell)) {
             let own = points[node as usize];
             for axis in 0..3 {
                 assert!((x[axis] - own[axis]).abs() < 1e-13, "{element} cell {cell}");

@@ -39,7 +39,7 @@ fn poisson_on_an_unstructured_ball_is_exact_from_degree_two() {
             number(&solved[0], "error_l2")
         })
         .collect();
-    assert!(errors[0] > 1e-3 && errors[0] < 2e-2, "{errors:?}");
+    assert!(errors[0] > 1e-3 && errors[0] < 3e-2, "{errors:?}");
     assert!(errors[1..].iter().all(|&error| error < SOLVED), "{errors:?}");
 }
 

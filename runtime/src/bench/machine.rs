@@ -3,7 +3,7 @@
 use crate::device::cpu::{Argument, Buffer, Module, Shared};
 use crate::jit::{self, JitError};
 use kernels_gen::abi::{self, KernelAbi, Role};
-use kernels_gen::kir::Precision;
+use crate::vector::Precision;
 use rayon::prelude::*;
 use std::time::Instant;
 

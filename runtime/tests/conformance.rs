@@ -1,0 +1,180 @@
+//! Every kind of kernel against the reference, through the kir interpreter: no compiler, no GPU.
+//!
+//! The product of forms, cells, degrees, rules, geometries, ways of addressing, linearisations,
+//! even-odd settings and precisions; what a plan refuses is counted by its reason.
+
+#[path = "conformance/forms.rs"]
+mod forms;
+#[path = "conformance/launch.rs"]
+mod launch;
+#[path = "conformance/setting.rs"]
+mod setting;
+
+use fem_dsl::point::PointForm;
+use kernels_gen::abi::Indices;
+use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
+use kernels_gen::kir::Precision;
+use kernels_gen::kir::verify::{Phase, verify};
+use kernels_gen::lower::contract::EvenOdd;
+use kernels_gen::pass::legalise::legalise;
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Task};
+use launch::{Launcher, Shape};
+use setting::Setting;
+use std::collections::BTreeMap;
+
+/// One point of the product.
+struct Case<'a> {
+    form: &'a PointForm,
+    degree: usize,
+    rule: Rule,
+    shape: Shape,
+    plan: Plan,
+}
+
+/// How many cases ran, and how many were refused for which reason.
+#[derive(Default)]
+struct Tally {
+    ran: usize,
+    refused: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    fn run(&mut self, case: &Case<'_>) {
+        let elements = Elements::new(case.form, case.rule.cell(), case.degree, case.rule);
+        let lowered = elements.and_then(|elements| {
+            kernels_gen::strategy::lower(case.form, &elements, &case.plan).map(|k| (elements, k))
+        });
+        match lowered {
+            Err(reason) => *self.refused.entry(reason.to_string()).or_default() += 1,
+            Ok((elements, (kernel, abi))) => {
+                self.ran += 1;
+                let name = format!("{} {:?}", kernel.name, case.plan);
+                if let Err(error) = verify(&kernel, Phase::Lowered) {
+                    panic!("{name}: {error}\n{kernel}");
+                }
+                let legal = legalise(kernel);
+                if let Err(error) = verify(&legal, Phase::Legal) {
+                    panic!("{name}, legalised: {error}\n{legal}");
+                }
+                let setting = Setting::new(case.form, case.degree, case.rule, case.shape);
+                let launcher = Launcher { form: case.form, elements: &elements, setting: &setting };
+                launcher.compare(&case.plan, legal, &abi, &name);
+            }
+        }
+    }
+}
+
+fn shapes(cell: Cell) -> Vec<Shape> {
+    let all = [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
+    all.into_iter().filter(|&shape| cell.is_tensor() || shape != Shape::Multilinear).collect()
+}
+
+/// The geometries that can say a shape.
+fn geometries(shape: Shape) -> Vec<Geometry> {
+    match shape {
+        Shape::Affine => vec![Geometry::Affine, Geometry::Stored],
+        Shape::Multilinear => vec![Geometry::Vertices, Geometry::Nodes(1), Geometry::Stored],
+        Shape::Curved(order) => vec![Geometry::Nodes(order), Geometry::Stored],
+    }
+}
+
+fn rules(cell: Cell, degree: usize, shape: Shape) -> Vec<Rule> {
+    if !cell.is_tensor() {
+        return vec![default_rule(cell, degree, shape.order(), None)];
+    }
+    [
+        LinePoints::Gauss(degree + 1),
+        LinePoints::Gauss(degree + 2),
+        LinePoints::GaussLobatto(degree + 1),
+    ]
+    .map(|line| Rule::Tensor { cell, line })
+    .to_vec()
+}
+
+const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
+
+fn plans(shape: Shape) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for geometry in geometries(shape) {
+        for indices in [Indices::Nodes, Indices::Runs, Indices::Dofs] {
+            for task in TASKS {
+                for linearisation in [Linearisation::Recompute, Linearisation::Stored] {
+                    let mut plan = Plan::new(task, 4, Precision::F64, geometry);
+                    plan.indices = indices;
+                    plan.linearisation = linearisation;
+                    if linearisation == Linearisation::Recompute || task == Task::Action {
+                        plans.push(plan);
+                    }
+                }
+            }
+        }
+    }
+    plans
+}
+
+fn all_of(cell: Cell, degrees: &[usize]) {
+    let mut tally = Tally::default();
+    // A counter that walks through the settings which matter least, one after another.
+    let mut turn = 0;
+    for form in forms::all(cell.dim()) {
+        for &degree in degrees {
+            for shape in shapes(cell) {
+                for rule in rules(cell, degree, shape) {
+                    for mut plan in plans(shape) {
+                        turn += 1;
+                        plan.lanes = [4, 8, 2][turn % 3];
+                        plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
+                        plan.unroll = [0, 4, 64][turn / 7 % 3];
+                        plan.prefetch = turn / 5 % 2 == 0;
+                        if turn % 11 == 0 {
+                            plan.precision = Precision::F32;
+                        }
+                        tally.run(&Case { form: &form, degree, rule, shape, plan });
+                    }
+                }
+            }
+        }
+    }
+    println!("{cell}: {} kernels agree; refused: {:#?}", tally.ran, tally.refused);
+    assert!(tally.ran >= 100, "{cell}: only {} kernels ran", tally.ran);
+}
+
+#[test]
+fn triangles() {
+    all_of(Cell::Triangle, &[1, 2, 3]);
+}
+
+#[test]
+fn quadrilaterals() {
+    all_of(Cell::Quadrilateral, &[1, 2, 3]);
+}
+
+#[test]
+fn tetrahedra() {
+    all_of(Cell::Tetrahedron, &[1, 2]);
+}
+
+#[test]
+fn hexahedra() {
+    all_of(Cell::Hexahedron, &[1, 2]);
+}
+
+#[test]
+fn high_degrees() {
+    let quad = forms::nonlinear_diffusion(2);
+    let hex = forms::poisson(3);
+    let mut tally = Tally::default();
+    for (form, cell, degrees) in
+        [(&quad, Cell::Quadrilateral, 4..=12), (&hex, Cell::Hexahedron, 3..=5)]
+    {
+        for degree in degrees {
+            for task in TASKS {
+                let rule = default_rule(cell, degree, 1, None);
+                let mut plan = Plan::new(task, 4, Precision::F64, Geometry::Vertices);
+                plan.indices = Indices::Runs;
+                tally.run(&Case { form, degree, rule, shape: Shape::Multilinear, plan });
+            }
+        }
+    }
+    assert_eq!(tally.ran, 3 * 12, "{:#?}", tally.refused);
+}

@@ -1,0 +1,181 @@
+//! Random cells, numberings and data for one form: what both the reference and a kernel are given.
+
+use super::launch::Shape;
+use fem_dsl::point::{Location, PointForm};
+use kernels_gen::element::{Cell, Lagrange, Rule};
+
+/// The number of cells: two full batches of four and a part of a third.
+pub const CELLS: usize = 11;
+
+/// A small generator of repeatable numbers.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number in [−1, 1).
+    pub fn number(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    pub fn numbers(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.number()).collect()
+    }
+}
+
+/// Nodes of a space: the node of each cell's local node, and on tensor cells the first node of each
+/// of the 3^d entities.
+pub struct Numbering {
+    pub count: usize,
+    pub nodes: Vec<u32>,
+    pub starts: Vec<u32>,
+}
+
+/// All that a form needs on a handful of cells.
+pub struct Setting {
+    pub cell: Cell,
+    pub shape: Shape,
+    pub rule: Rule,
+    pub degree: usize,
+    pub geometry: Lagrange,
+    /// `[cell][node][axis]`
+    pub coordinates: Vec<f64>,
+    pub field: Numbering,
+    pub state: Vec<f64>,
+    pub direction: Vec<f64>,
+    /// Which unknowns are constrained where indices are one an unknown.
+    pub constrained: Vec<bool>,
+    /// Numberings of nodal aux.
+    pub aux: Vec<Option<Numbering>>,
+    /// Values as the reference takes them.
+    pub aux_values: Vec<Vec<f64>>,
+    pub params: Vec<f64>,
+    pub time: f64,
+}
+
+impl Setting {
+    pub fn new(form: &PointForm, degree: usize, rule: Rule, shape: Shape) -> Self {
+        let cell = rule.cell();
+        let mut random = Random::new(17 + degree as u64 + 31 * form.name.len() as u64);
+        let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
+        let field = number(element(form.fields[0].space));
+        let unknowns = field.count * form.fields[0].shape.components();
+        let aux = form.aux.iter().map(|aux| match aux.location {
+            Location::Nodes(space) => Some(number(element(space))),
+            Location::Cells | Location::Points => None,
+        });
+        let aux: Vec<Option<Numbering>> = aux.collect();
+        let aux_values = form.aux.iter().zip(&aux).map(|(aux, numbering)| {
+            let places = match (aux.location, numbering) {
+                (Location::Points, _) => CELLS * rule.count(),
+                (_, Some(numbering)) => numbering.count,
+                _ => CELLS,
+            };
+            let values = random.numbers(places * aux.shape.components());
+            // Positive, as material data is.
+            values.into_iter().map(|v| 1.2 + v).collect()
+        });
+        let aux_values = aux_values.collect();
+        let (geometry, coordinates) = cells(cell, shape, &mut random);
+        Self {
+            cell,
+            shape,
+            rule,
+            degree,
+            geometry,
+            coordinates,
+            state: random.numbers(unknowns),
+            direction: random.numbers(unknowns),
+            constrained: (0..unknowns).map(|i| i % 5 == 2).collect(),
+            field,
+            aux,
+            aux_values,
+            params: form.params.iter().flat_map(|param| param.value.clone()).collect(),
+            time: 0.625,
+        }
+    }
+}
+
+/// Unit cells, one beside another, pushed about as far as their shape allows.
+fn cells(cell: Cell, shape: Shape, random: &mut Random) -> (Lagrange, Vec<f64>) {
+    let dim = cell.dim();
+    let geometry = Lagrange::continuous(cell, shape.order()).expect("a supported order");
+    let mut coordinates = Vec::new();
+    for number in 0..CELLS {
+        let map: Vec<f64> = random.numbers(dim * dim).into_iter().map(|v| 0.2 * v).collect();
+        for point in geometry.points() {
+            for axis in 0..dim {
+                let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
+                let push = if shape == Shape::Affine { 0.0 } else { 0.04 * random.number() };
+                let origin = if axis == 0 { number as f64 * 0.5 } else { -0.3 };
+                coordinates.push(origin + point[axis] + tilt + push);
+            }
+        }
+    }
+    (geometry, coordinates)
+}
+
+/// Numbers nodes entity by entity, so that neighbours share some and each cell keeps its interior.
+fn number(element: Lagrange) -> Numbering {
+    let (cell, p) = (element.cell(), element.degree());
+    let nodes = element.nodes();
+    if !cell.is_tensor() {
+        let count = nodes.len() + 3 * (CELLS - 1);
+        let map =
+            (0..CELLS).flat_map(|c| (0..nodes.len()).map(move |i| (3 * c + i) as u32)).collect();
+        return Numbering { count, nodes: map, starts: Vec::new() };
+    }
+    // Entity (t_x, t_y, t_z), t = 0 below, 1 inside, 2 above, takes block c or c + 1 of its kind:
+    // the blocks below belong to cell c, those above to the next, and the interior to c alone.
+    let dim = cell.dim();
+    let digit = |entity: usize, axis: usize| entity / 3usize.pow(axis as u32) % 3;
+    let kinds = 2usize.pow(dim as u32);
+    let kind = |entity: usize| -> usize {
+        (0..dim).map(|axis| usize::from(digit(entity, axis) == 1) << axis).sum()
+    };
+    let size = |kind: usize| (p - 1).pow(kind.count_ones());
+    let above = |entity: usize| -> usize {
+        (0..dim).map(|axis| usize::from(digit(entity, axis) == 2) << axis).sum()
+    };
+    // Kind by kind; a kind has blocks for every cell and for up to 2^d − 1 beyond.
+    let blocks = CELLS + kinds;
+    let mut first = vec![0; kinds + 1];
+    for k in 0..kinds {
+        first[k + 1] = first[k] + blocks * size(k);
+    }
+    let start = |c: usize, entity: usize| {
+        let k = kind(entity);
+        first[k] + (c + above(entity)) * size(k)
+    };
+    let entities = 3usize.pow(dim as u32);
+    let starts = (0..CELLS)
+        .flat_map(|c| (0..entities).map(move |e| (c, e)))
+        .map(|(c, e)| start(c, e) as u32);
+    let place = |c: usize, lattice: [usize; 3]| {
+        let (mut entity, mut offset, mut stride) = (0, 0, 1);
+        for axis in 0..dim {
+            let t = if lattice[axis] == 0 {
+                0
+            } else if lattice[axis] == p {
+                2
+            } else {
+                1
+            };
+            entity += t * 3usize.pow(axis as u32);
+            if t == 1 {
+                offset += (lattice[axis] - 1) * stride;
+                stride *= p - 1;
+            }
+        }
+        (start(c, entity) + offset) as u32
+    };
+    let starts = starts.collect();
+    let map = (0..CELLS).flat_map(|c| nodes.iter().map(move |node| (c, node.lattice)));
+    let nodes = map.map(|(c, lattice)| place(c, lattice)).collect();
+    Numbering { count: first[kinds], nodes, starts }
+}

@@ -65,8 +65,9 @@ fn the_nonlinear_plate_reproduces_its_solution() {
 /// u(r) = (0.025 (1 − r²) + 0.5 (1 − r⁴))/3: ∫u = 4π (0.025·(1/3 − 1/5) + 0.5·(1/3 − 1/7))/3.
 #[test]
 fn poisson_on_the_ball_has_the_energy_of_the_radial_solution() {
-    let integral = 4.0 * std::f64::consts::PI * (0.025 * (1.0 / 3.0 - 0.2) + 0.5 * (1.0 / 3.0 - 1.0 / 7.0))
-        / 3.0;
+    let integral =
+        4.0 * std::f64::consts::PI * (0.025 * (1.0 / 3.0 - 0.2) + 0.5 * (1.0 / 3.0 - 1.0 / 7.0))
+            / 3.0;
     let energies: Vec<f64> = [2, 3]
         .iter()
         .map(|refine| {

@@ -2,8 +2,8 @@
 
 use crate::device::cpu::{Argument, Buffer, Module, Shared};
 use crate::jit::{self, JitError};
-use kernels_gen::abi::{self, KernelAbi, Role};
 use crate::vector::Precision;
+use kernels_gen::abi::{self, KernelAbi, Role};
 use rayon::prelude::*;
 use std::time::Instant;
 

@@ -105,13 +105,16 @@ impl Setting {
 fn cells(cell: Cell, shape: Shape, random: &mut Random) -> (Lagrange, Vec<f64>) {
     let dim = cell.dim();
     let geometry = Lagrange::continuous(cell, shape.order()).expect("a supported order");
+    // Nodes of a high order stand close: pushed further, they would turn the cell inside out.
+    let order = shape.order() as f64;
+    let reach = if shape == Shape::Affine { 0.0 } else { 0.04 / (order * order) };
     let mut coordinates = Vec::new();
     for number in 0..CELLS {
         let map: Vec<f64> = random.numbers(dim * dim).into_iter().map(|v| 0.2 * v).collect();
         for point in geometry.points() {
             for axis in 0..dim {
                 let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
-                let push = if shape == Shape::Affine { 0.0 } else { 0.04 * random.number() };
+                let push = reach * random.number();
                 let origin = if axis == 0 { number as f64 * 0.5 } else { -0.3 };
                 coordinates.push(origin + point[axis] + tilt + push);
             }

@@ -1,4 +1,5 @@
-//! Triangles and tetrahedra: dense tables, one loop over the points.
+//! Dense tables, one loop over the points: triangles and tetrahedra, and on tensor cells whatever
+//! has more nodes a direction than there are points.
 //!
 //! ```text
 //! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a
@@ -18,15 +19,15 @@ use crate::plan::{Geometry, Task};
 use fem_dsl::point::Part;
 
 /// Tables of one element: `[point · nodes + node]`.
-struct Tables {
-    nodes: usize,
+pub(super) struct Tables {
+    pub(super) nodes: usize,
     value: TableId,
     derivatives: Vec<TableId>,
     /// The derivatives at any point, where they are the same at all.
     constant: Option<Vec<Vec<f64>>>,
 }
 
-fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
+pub(super) fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
     let element = element(s.elements, degree);
     let points = s.elements.rule.points();
     let tabulation = tabulate(element, &points);
@@ -42,7 +43,7 @@ fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
     let value = s.b.table(&format!("{name}_values"), Entries::Real(value));
     let gradients: Vec<Vec<f64>> =
         (0..dim).map(|a| flat(&|q, b| tabulation.gradient(q, b)[a])).collect();
-    let same = degree == 1;
+    let same = degree == 1 && !s.elements.cell.is_tensor();
     let constant = same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
     let derivatives = gradients
         .into_iter()
@@ -53,11 +54,11 @@ fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
 }
 
 /// One evaluated quantity.
-struct Evaluated {
-    nodal: LocalId,
-    tables: Tables,
+pub(super) struct Evaluated {
+    pub(super) nodal: LocalId,
+    pub(super) tables: Tables,
     /// `[component][direction]` where derivatives are constant.
-    gradient: Option<Vec<Vec<ValueId>>>,
+    pub(super) gradient: Option<Vec<Vec<ValueId>>>,
 }
 
 pub(super) fn lower(s: &mut Setting<'_>) {
@@ -188,7 +189,7 @@ fn constant_gradient(
     Some(gradient.collect())
 }
 
-fn value_at(
+pub(super) fn value_at(
     s: &mut Setting<'_>,
     evaluated: &Evaluated,
     quantity: usize,
@@ -268,7 +269,8 @@ fn geometry(
     }
 }
 
-fn integrate(
+/// Tests what one point has against every node.
+pub(super) fn integrate(
     s: &mut Setting<'_>,
     nodal: LocalId,
     tables: &Tables,

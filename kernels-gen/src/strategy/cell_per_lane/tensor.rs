@@ -13,6 +13,10 @@
 //! Where nodes and points coincide, 1 and 5 vanish. Where no gradient is needed, 2 to 4 are one pass
 //! over the columns with the point function in its middle (Kronbichler and Kormann 2012, section 3;
 //! the fused row keeps the first direction out of memory).
+//!
+//! D differentiates polynomials of degree q − 1 exactly and no others. What has more nodes than
+//! that, n > q (curved geometry of low-order fields, reduced quadrature), is evaluated and tested
+//! point by point with dense tables instead.
 
 mod geometry;
 mod transfer;
@@ -20,6 +24,7 @@ mod transfer;
 pub(super) use geometry::{CellGeometry, affine_point, cell_geometry, reference_point};
 
 use super::setting::{Quantity, Setting, Source, node_count};
+use super::simplex::{self, Evaluated, Tables};
 use super::{at_point, diagonal};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
@@ -67,7 +72,11 @@ pub(super) struct Tensor {
     unroll_row: bool,
     /// Factors and arrays of each quantity.
     inputs: Vec<(Factors, Arrays)>,
+    /// For each quantity with n > q, how it is evaluated.
+    dense: Vec<Option<Evaluated>>,
     result: Option<(Factors, Arrays)>,
+    /// How the result is tested where n > q.
+    dense_result: Option<Tables>,
 }
 
 /// The factors of the continuous Lagrange element of a degree.
@@ -87,10 +96,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     for index in 0..s.quantities.len() {
         tensor.gather(s, index);
     }
-    let column_only = s.quantities.iter().all(|quantity| !quantity.gradient)
-        && !tensor.result_has_gradient(s)
-        && s.has_result()
-        && s.plan.task != crate::plan::Task::Diagonal;
+    let column_only = tensor.column_only(s);
     for index in 0..s.quantities.len() {
         tensor.interpolate_layers(s, index);
     }
@@ -120,7 +126,9 @@ impl Tensor {
         let derive = Matrix::from_fn(q, q, |i, j| collocation.derivative(i, j));
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
-        let unroll_row = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
+        let crowded = s.quantities.iter().any(|quantity| quantity.degree + 1 > q)
+            || s.elements.fields[0] + 1 > q;
+        let small = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
         let mut tensor = Self {
             dim,
             q,
@@ -128,19 +136,27 @@ impl Tensor {
             line,
             points,
             weights,
-            unroll_row,
+            unroll_row: small && !crowded,
             inputs: Vec::new(),
+            dense: Vec::new(),
             result: None,
+            dense_result: None,
         };
         for quantity in s.quantities.clone() {
             let factors = factors(line, quantity.degree);
             let arrays = tensor.arrays(s, &quantity, &factors);
+            tensor.dense.push((factors.n > q).then(|| {
+                let tables = simplex::tables(s, &quantity.name, quantity.degree);
+                Evaluated { nodal: arrays.nodal, tables, gradient: None }
+            }));
             tensor.inputs.push((factors, arrays));
         }
         if s.has_result() {
             let own = [Source::Direction(0), Source::State(0)];
             let shared = own.iter().find_map(|source| s.quantity(*source));
             let factors = factors(line, s.elements.fields[0]);
+            // The inputs are still read at later points while a dense result grows.
+            let shared = shared.filter(|_| factors.n <= q);
             let result = Quantity {
                 source: Source::Direction(0),
                 name: "r".to_owned(),
@@ -153,7 +169,9 @@ impl Tensor {
                 Some(index) => tensor.inputs[index].1.clone(),
                 None => tensor.arrays(s, &result, &factors),
             };
-            if result.gradient && arrays.last.is_none() {
+            if factors.n > q {
+                tensor.dense_result = Some(simplex::tables(s, &result.name, result.degree));
+            } else if result.gradient && arrays.last.is_none() {
                 tensor.derivative_arrays(s, &result, &mut arrays);
             }
             if shared.is_some() {
@@ -173,6 +191,12 @@ impl Tensor {
         let (name, components) = (&quantity.name, quantity.components);
         let q_all = self.q.pow(self.dim as u32);
         let nodal_length = components * node_count(s.elements, quantity.degree);
+        if factors.n > self.q {
+            // Dense tables need the nodes and nothing else.
+            let nodal = s.b.local(&format!("{name}_nodal"), nodal_length);
+            let (last, middle, row) = (None, None, None);
+            return Arrays { nodal, value: nodal, last, middle, row, row_value: nodal };
+        }
         let value = s.b.local(&format!("{name}_q"), components * q_all);
         let nodal = if factors.interpolate.is_identity() {
             value
@@ -196,6 +220,16 @@ impl Tensor {
             arrays.middle = Some(s.b.local(&format!("{name}_y"), components * self.q * self.q));
         }
         arrays.row = Some(s.b.local(&format!("{name}_x"), components * self.q));
+    }
+
+    /// Whether steps 2 to 4 are one pass, because nothing has a gradient.
+    fn column_only(&self, s: &Setting<'_>) -> bool {
+        s.quantities.iter().all(|quantity| !quantity.gradient)
+            && !self.result_has_gradient(s)
+            && s.has_result()
+            && s.plan.task != crate::plan::Task::Diagonal
+            && self.dense_result.is_none()
+            && self.dense.iter().all(Option::is_none)
     }
 
     fn result_has_gradient(&self, s: &Setting<'_>) -> bool {
@@ -224,7 +258,7 @@ impl Tensor {
     /// Step 1.
     fn interpolate_layers(&self, s: &mut Setting<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
-        if factors.interpolate.is_identity() {
+        if factors.interpolate.is_identity() || self.dense[index].is_some() {
             return;
         }
         let quantity = s.quantities[index].clone();
@@ -262,7 +296,7 @@ impl Tensor {
     /// Step 5.
     pub(super) fn integrate_layers(&self, s: &mut Setting<'_>) {
         let Some((factors, arrays)) = &self.result else { return };
-        if factors.interpolate.is_identity() {
+        if factors.interpolate.is_identity() || self.dense_result.is_some() {
             return;
         }
         s.b.comment("integrate");
@@ -301,7 +335,7 @@ impl Tensor {
         let (factors, arrays) = &self.inputs[index];
         let quantity = s.quantities[index].clone();
         let identity = factors.interpolate.is_identity();
-        if identity && !quantity.gradient {
+        if (identity && !quantity.gradient) || self.dense[index].is_some() {
             return;
         }
         s.b.comment(&format!("last direction of {}", quantity.name));
@@ -330,7 +364,7 @@ impl Tensor {
         let Some((factors, arrays)) = &self.result else { return };
         let identity = factors.interpolate.is_identity();
         let gradient = self.result_has_gradient(s);
-        if identity && !gradient {
+        if (identity && !gradient) || self.dense_result.is_some() {
             return;
         }
         s.b.comment("last direction back");
@@ -360,6 +394,7 @@ impl Tensor {
         let q = self.q;
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
+        self.clear_dense_result(s);
         s.b.comment("points");
         let cell = cell_geometry(s);
         if self.dim == 2 {
@@ -414,6 +449,9 @@ impl Tensor {
         let first = (&z.times(q) + &y).times(q);
         for (index, quantity) in s.quantities.clone().iter().enumerate() {
             let arrays = &self.inputs[index].1;
+            if self.dense[index].is_some() {
+                continue;
+            }
             for c in 0..quantity.components {
                 let start = first.plus(c * self.q_all());
                 let values = load_line(&mut s.b, arrays.value, &start, 1, q);
@@ -438,10 +476,16 @@ impl Tensor {
                 self.evaluate(s, quantity, c, part, &x, &y, &point)
             };
             let tested = at_point(s, &at, &point, &mut evaluate);
-            self.store_tested(s, &tested, &x, &y, &point);
+            match (&self.dense_result, &self.result) {
+                (Some(tables), Some((_, arrays))) => {
+                    simplex::integrate(s, arrays.nodal, tables, &tested, &point);
+                }
+                _ => self.store_tested(s, &tested, &x, &y, &point),
+            }
         });
         let Some((_, arrays)) = &self.result else { return };
-        if !s.has_result() || s.plan.task == crate::plan::Task::Diagonal {
+        let done = self.dense_result.is_some() || s.plan.task == crate::plan::Task::Diagonal;
+        if !s.has_result() || done {
             return;
         }
         let back = self.derive.transposed();
@@ -471,6 +515,9 @@ impl Tensor {
         y: &Index,
         point: &Index,
     ) -> ValueId {
+        if let Some(dense) = &self.dense[quantity] {
+            return simplex::value_at(s, dense, quantity, c, part, point);
+        }
         let arrays = &self.inputs[quantity].1;
         let missing = "a quantity's gradient should be evaluated where it is needed";
         let (local, at) = match part {
@@ -566,6 +613,17 @@ impl Tensor {
                 }
             });
         });
+    }
+
+    /// A dense result is summed over the points.
+    fn clear_dense_result(&self, s: &mut Setting<'_>) {
+        let (Some(tables), Some((_, arrays))) = (&self.dense_result, &self.result) else { return };
+        if s.plan.task == crate::plan::Task::Diagonal {
+            return;
+        }
+        let (nodal, length) = (arrays.nodal, s.components(0) * tables.nodes);
+        let zero = s.b.constant(0.0);
+        s.b.repeat("b", length, false, |b, i| b.store(nodal, i, zero));
     }
 
     /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the

@@ -78,11 +78,7 @@ impl Tensor {
     /// Bits of the monomials of the multilinear map, with the direction of the line of points as
     /// the first.
     fn renamed(&self, s: &Setting<'_>, bits: usize) -> usize {
-        let along_last = s.quantities.iter().all(|quantity| !quantity.gradient)
-            && !self.result_has_gradient(s)
-            && s.has_result()
-            && s.plan.task != crate::plan::Task::Diagonal;
-        if !along_last {
+        if !self.column_only(s) {
             return bits;
         }
         // First ← last; the others move up by one.

@@ -45,9 +45,13 @@ impl Maker {
     }
 
     fn param(&mut self, name: &str, shape: point::Shape) -> ExprId {
-        let value = (0..shape.components()).map(|i| 0.7 + 0.4 * i as f64).collect();
+        let value: Vec<f64> = (0..shape.components()).map(|i| 0.7 + 0.4 * i as f64).collect();
+        let entries: Vec<ExprId> = value.iter().map(|&v| self.exprs.constant(v)).collect();
+        let default = match shape {
+            point::Shape::Scalar => entries[0],
+            _ => self.exprs.literal(shape.into(), entries).expect("one entry a component"),
+        };
         self.params.push(Param { name: name.to_owned(), shape, value });
-        let default = self.exprs.constant(0.0);
         self.defaults.push(default);
         self.exprs.terminal(Terminal::Param(self.params.len() - 1), shape.into())
     }
@@ -113,7 +117,7 @@ fn mass(dim: usize) -> PointForm {
 }
 
 /// f0 = −f, f1 = grad(u) / (0.05 + 2 x·x)
-pub fn poisson(dim: usize) -> PointForm {
+pub(crate) fn poisson(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (x, grad_u, f) = (m.x(), m.grad_u(), m.param("f", SCALAR));
     let (small, two) = (m.number(0.05), m.number(2.0));
@@ -126,7 +130,7 @@ pub fn poisson(dim: usize) -> PointForm {
 }
 
 /// f0 = u + a·grad(u), f1 = (1 + u²) grad(u), a a parameter
-pub fn nonlinear_diffusion(dim: usize) -> PointForm {
+pub(crate) fn nonlinear_diffusion(dim: usize) -> PointForm {
     let mut m = Maker::new(dim, SCALAR);
     let (u, grad_u, a) = (m.u(), m.grad_u(), m.param("a", point::Shape::Vector(dim)));
     let advection = m.dot(a, grad_u);
@@ -202,7 +206,7 @@ fn tensor(dim: usize) -> PointForm {
 }
 
 /// All of them.
-pub fn all(dim: usize) -> Vec<PointForm> {
+pub(crate) fn all(dim: usize) -> Vec<PointForm> {
     let makers =
         [mass, poisson, nonlinear_diffusion, minimal_surface, elasticity, everything, tensor];
     makers.into_iter().map(|make| make(dim)).collect()

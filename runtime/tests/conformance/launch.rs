@@ -11,7 +11,7 @@ use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_
 
 /// The shape of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     /// Images of affine maps.
     Affine,
     /// Straight-sided tensor cells.
@@ -22,7 +22,7 @@ pub enum Shape {
 
 impl Shape {
     /// The order of the geometry.
-    pub fn order(self) -> usize {
+    pub(crate) fn order(self) -> usize {
         match self {
             Self::Affine | Self::Multilinear => 1,
             Self::Curved(order) => order,
@@ -46,15 +46,15 @@ enum Data {
 }
 
 /// A form, its elements and its data.
-pub struct Launcher<'a> {
-    pub form: &'a PointForm,
-    pub elements: &'a Elements,
-    pub setting: &'a Setting,
+pub(crate) struct Launcher<'a> {
+    pub(crate) form: &'a PointForm,
+    pub(crate) elements: &'a Elements,
+    pub(crate) setting: &'a Setting,
 }
 
 impl Launcher<'_> {
     /// Runs the kernel and asserts that its result is the reference's.
-    pub fn compare(&self, plan: &Plan, kernel: Kernel, abi: &KernelAbi, name: &str) {
+    pub(crate) fn compare(&self, plan: &Plan, kernel: Kernel, abi: &KernelAbi, name: &str) {
         let got = self.launch(plan, kernel, abi, name);
         let mut want = self.reference(plan);
         if plan.indices == Indices::Dofs {

@@ -5,61 +5,61 @@ use fem_dsl::point::{Location, PointForm};
 use kernels_gen::element::{Cell, Lagrange, Rule};
 
 /// The number of cells: two full batches of four and a part of a third.
-pub const CELLS: usize = 11;
+pub(crate) const CELLS: usize = 11;
 
 /// A small generator of repeatable numbers.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// A number in [−1, 1).
-    pub fn number(&mut self) -> f64 {
+    pub(crate) fn number(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
-    pub fn numbers(&mut self, count: usize) -> Vec<f64> {
+    pub(crate) fn numbers(&mut self, count: usize) -> Vec<f64> {
         (0..count).map(|_| self.number()).collect()
     }
 }
 
 /// Nodes of a space: the node of each cell's local node, and on tensor cells the first node of each
 /// of the 3^d entities.
-pub struct Numbering {
-    pub count: usize,
-    pub nodes: Vec<u32>,
-    pub starts: Vec<u32>,
+pub(crate) struct Numbering {
+    pub(crate) count: usize,
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
 }
 
 /// All that a form needs on a handful of cells.
-pub struct Setting {
-    pub cell: Cell,
-    pub shape: Shape,
-    pub rule: Rule,
-    pub degree: usize,
-    pub geometry: Lagrange,
+pub(crate) struct Setting {
+    pub(crate) cell: Cell,
+    pub(crate) shape: Shape,
+    pub(crate) rule: Rule,
+    pub(crate) degree: usize,
+    pub(crate) geometry: Lagrange,
     /// `[cell][node][axis]`
-    pub coordinates: Vec<f64>,
-    pub field: Numbering,
-    pub state: Vec<f64>,
-    pub direction: Vec<f64>,
+    pub(crate) coordinates: Vec<f64>,
+    pub(crate) field: Numbering,
+    pub(crate) state: Vec<f64>,
+    pub(crate) direction: Vec<f64>,
     /// Which unknowns are constrained where indices are one an unknown.
-    pub constrained: Vec<bool>,
+    pub(crate) constrained: Vec<bool>,
     /// Numberings of nodal aux.
-    pub aux: Vec<Option<Numbering>>,
+    pub(crate) aux: Vec<Option<Numbering>>,
     /// Values as the reference takes them.
-    pub aux_values: Vec<Vec<f64>>,
-    pub params: Vec<f64>,
-    pub time: f64,
+    pub(crate) aux_values: Vec<Vec<f64>>,
+    pub(crate) params: Vec<f64>,
+    pub(crate) time: f64,
 }
 
 impl Setting {
-    pub fn new(form: &PointForm, degree: usize, rule: Rule, shape: Shape) -> Self {
+    pub(crate) fn new(form: &PointForm, degree: usize, rule: Rule, shape: Shape) -> Self {
         let cell = rule.cell();
         let mut random = Random::new(17 + degree as u64 + 31 * form.name.len() as u64);
         let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");

@@ -21,10 +21,14 @@ mod shapes;
 pub mod value;
 
 use crate::ast;
+use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{Exprs, Form};
 use crate::source::Source;
 use std::collections::BTreeMap;
+
+/// After so many errors of one form the others are not shown.
+const MOST_ERRORS: usize = 100;
 
 /// Checks `form` of `file` for the space dimension `dim`. There is a form where there is no error.
 pub fn check(
@@ -55,6 +59,11 @@ pub fn check(
     let (form, mut diagnostics) = checker.finish();
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary().map(|label| label.span));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
+    if diagnostics.len() > MOST_ERRORS {
+        diagnostics.truncate(MOST_ERRORS);
+        let message = format!("more than {MOST_ERRORS} errors; the others are not shown");
+        diagnostics.push(Diagnostic::new(Code::TooManyErrors, message));
+    }
     if failed {
         return (None, diagnostics);
     }

@@ -20,6 +20,7 @@ mod jacobian;
 mod lower;
 mod optimise;
 mod polynomial;
+mod print;
 mod scalarise;
 pub(crate) mod scalars;
 mod show;

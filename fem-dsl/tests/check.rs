@@ -426,3 +426,34 @@ fn numbers_are_constants() {
     let found = number(&file, value, &form, &[]).expect_err("1 / 0 is not finite");
     assert_eq!(found[0].code, Code::NotFinite);
 }
+
+/// Inputs made to be slow end soon, and with few messages.
+#[test]
+fn hostile_forms_end() {
+    let lets = |body: &dyn Fn(usize) -> String| -> String {
+        (0..20_000).map(|i| format!("let a{i} = {}; ", body(i))).collect()
+    };
+    let cases = [
+        // One long chain, one long circle, many circles, many unknown names.
+        lets(&|i| if i == 0 { "u".to_owned() } else { format!("a{} + 1", i - 1) }),
+        lets(&|i| format!("a{}", (i + 1) % 20_000)),
+        lets(&|i| format!("a{i} + a{}", (i * 7) % 20_000)),
+        lets(&|i| format!("b{i} + c{i}(1)")),
+        format!("let a0 = {}1; ", "u + ".repeat(50_000)),
+        format!("let a0 = grad({}u); ", "u * ".repeat(20_000)),
+    ];
+    for case in &cases {
+        let text = format!("form a {{ field u: scalar; {case} f0[u] = a0; }}");
+        let found = diagnostics(&text, 2);
+        assert!(found.len() <= 101, "{}", found.len());
+    }
+}
+
+#[test]
+fn too_many_parameters_are_an_error() {
+    let names: Vec<String> = (0..65).map(|i| format!("a{i}")).collect();
+    let text = format!("form a {{ field u: scalar; fn f({}) = 1; f0[u] = u; }}", names.join(", "));
+    let found = diagnostics(&text, 2);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].code, Code::WrongArgumentCount);
+}

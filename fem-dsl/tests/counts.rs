@@ -126,3 +126,15 @@ fn everything_in_a_graph_is_used() {
         }
     }
 }
+
+#[test]
+fn stages_have_a_text() {
+    let forms = common::corpus();
+    let mut text = String::new();
+    for (name, dim) in [("poisson", 2), ("elasticity", 2)] {
+        let form = forms.iter().find(|form| form.name == name && form.dim == dim);
+        let form = simplify(&differentiate(form.expect("the corpus has it")));
+        text += &format!("{form}\n{}\n", point(&form));
+    }
+    insta::assert_snapshot!(text);
+}

@@ -103,25 +103,32 @@ impl Form {
     /// overridden parameter follows it.
     pub fn param_values(&self, overrides: &BTreeMap<usize, Vec<f64>>) -> Vec<Vec<f64>> {
         let mut form = self.clone();
-        let uses = |i: usize| {
-            let roots = [self.defaults[i]];
-            self.exprs.reachable_in_order(&roots).into_iter().filter_map(|id| {
-                match self.exprs.expr(id) {
-                    Expr::Terminal(Terminal::Param(used)) => Some(*used),
-                    _ => None,
+        // Who waits for whom; what is overridden waits for nobody.
+        let mut waiting = vec![0_usize; self.params.len()];
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.params.len()];
+        for (i, &default) in self.defaults.iter().enumerate() {
+            if overrides.contains_key(&i) {
+                continue;
+            }
+            for id in self.exprs.reachable_in_order(&[default]) {
+                if let Expr::Terminal(Terminal::Param(used)) = *self.exprs.expr(id) {
+                    waiting[i] += 1;
+                    users[used].push(i);
                 }
-            })
-        };
-        // Each pass settles at least one more parameter, as there are no cycles.
-        let mut settled = vec![false; self.params.len()];
-        while let Some(i) = (0..settled.len()).find(|&i| {
-            !settled[i] && (overrides.contains_key(&i) || uses(i).all(|used| settled[used]))
-        }) {
+            }
+        }
+        let mut ready: Vec<usize> = (0..waiting.len()).filter(|&i| waiting[i] == 0).collect();
+        while let Some(i) = ready.pop() {
             form.params[i].value = match overrides.get(&i) {
                 Some(value) => value.clone(),
                 None => parameter_value(&form, self.defaults[i]),
             };
-            settled[i] = true;
+            for &user in &users[i] {
+                waiting[user] -= 1;
+                if waiting[user] == 0 {
+                    ready.push(user);
+                }
+            }
         }
         form.params.into_iter().map(|param| param.value).collect()
     }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) type Value = Option<ExprId>;
 
 /// The most work, in scalar operations, that the expansion of one form may take.
-const MOST_WORK: usize = 2_000_000;
+const MOST_WORK: usize = 250_000;
 
 /// Checks the expressions of one form in one dimension.
 pub(super) struct Checker<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Checker<'a> {
     pub(super) broken_params: BTreeSet<usize>,
     calls: BTreeMap<(usize, Vec<ExprId>), Value>,
     diagnostics: Vec<Diagnostic>,
+    /// What has been said, and of which place.
+    said: BTreeSet<(Code, Option<Span>)>,
     work: usize,
 }
 
@@ -52,7 +54,9 @@ impl<'a> Checker<'a> {
         form: Form,
         diagnostics: Vec<Diagnostic>,
     ) -> Self {
+        let place = |found: &Diagnostic| (found.code, found.primary().map(|label| label.span));
         Self {
+            said: diagnostics.iter().map(place).collect(),
             file,
             names,
             form,
@@ -71,10 +75,8 @@ impl<'a> Checker<'a> {
     /// Reports, unless the same was said of the same place: a function's body is checked at every
     /// call.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
-        let place = |diagnostic: &Diagnostic| {
-            (diagnostic.code, diagnostic.primary().map(|label| label.span))
-        };
-        if self.diagnostics.iter().all(|other| place(other) != place(&diagnostic)) {
+        let place = diagnostic.primary().map(|label| label.span);
+        if self.said.insert((diagnostic.code, place)) {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -149,7 +151,7 @@ impl<'a> Checker<'a> {
         if let Some(span) = span {
             diagnostic = diagnostic.label(span, "while this was expanded");
         }
-        if self.diagnostics.iter().all(|other| other.code != Code::TooLarge) {
+        if self.said.insert((Code::TooLarge, None)) {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -312,7 +314,7 @@ impl<'a> Checker<'a> {
             && functions::argument_count(name).is_none()
         {
             // A function in a cycle, or one that rests on a cycle, has no value.
-            if !self.names.definition_order.contains(&i) {
+            if !self.names.sound.contains(&i) {
                 return Step::Value(None);
             }
             return match self.calls.get(&(i, known)) {

@@ -8,6 +8,12 @@ use crate::source::Span;
 use crate::words;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The most parameters that a function may have.
+const MOST_PARAMETERS: usize = 64;
+
+/// After so many errors nothing more is said of names.
+const MOST_ERRORS: usize = 200;
+
 /// What a declared name stands for: its place among its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -77,6 +83,8 @@ pub(super) struct Names<'a> {
     /// a cycle is left out.
     pub(super) param_order: Vec<usize>,
     pub(super) definition_order: Vec<usize>,
+    /// The definitions that are in `definition_order`.
+    pub(super) sound: BTreeSet<usize>,
     /// Expressions with a name or call that has been reported.
     pub(super) broken: BTreeSet<ast::ExprId>,
 }
@@ -130,6 +138,7 @@ pub(super) fn resolve<'a>(
     resolver.names.param_order = order(&uses.params, &param_idents, &mut resolver.diagnostics);
     resolver.names.definition_order =
         order(&uses.definitions, &definition_idents, &mut resolver.diagnostics);
+    resolver.names.sound = resolver.names.definition_order.iter().copied().collect();
     (resolver.names, resolver.diagnostics)
 }
 
@@ -213,10 +222,20 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The parameters of functions shadow nothing.
+    /// The parameters of functions shadow nothing, and are not too many.
     fn parameters(&mut self) {
-        for definition in &self.names.definitions {
-            let parameters = definition.parameters.unwrap_or_default();
+        for definition in &mut self.names.definitions {
+            let mut parameters = definition.parameters.unwrap_or_default();
+            if parameters.len() > MOST_PARAMETERS {
+                let message = format!("a function has at most {MOST_PARAMETERS} parameters");
+                self.diagnostics.push(
+                    Diagnostic::new(Code::WrongArgumentCount, message)
+                        .label(definition.name.span, format!("this has {}", parameters.len()))
+                        .help("put them into a vector"),
+                );
+                parameters = &parameters[..MOST_PARAMETERS];
+                definition.parameters = Some(parameters);
+            }
             for (i, parameter) in parameters.iter().enumerate() {
                 let earlier = parameters[..i].iter().find(|other| other.name == parameter.name);
                 let outer = self.names.entries.get(parameter.name.as_str()).map(|entry| entry.span);
@@ -296,10 +315,16 @@ impl<'a> Resolver<'a> {
         let mut used = Vec::new();
         for id in subtree(self.file, root) {
             let expr = &self.file.exprs[id];
+            // What is wrong is put into words only while there is someone to read them.
+            let quiet = self.diagnostics.len() >= MOST_ERRORS;
             let resolved = match &expr.kind {
-                ExprKind::Name(name) => self.name(name, expr.span, place),
+                ExprKind::Name(name) if quiet => self.quiet(name, place),
+                ExprKind::Name(name) => self.name(name, expr.span, place).map_err(Some),
+                ExprKind::Call { function, .. } if quiet && !is_built_in(function) => {
+                    self.quiet(&function.name, place)
+                }
                 ExprKind::Call { function, arguments } => {
-                    self.call(function, arguments.len(), place)
+                    self.call(function, arguments.len(), place).map_err(Some)
                 }
                 _ => continue,
             };
@@ -307,11 +332,26 @@ impl<'a> Resolver<'a> {
                 Ok(meaning) => used.extend(meaning.map(|meaning| (meaning, expr.span))),
                 Err(diagnostic) => {
                     self.names.broken.insert(id);
-                    self.diagnostics.push(*diagnostic);
+                    self.diagnostics.extend(diagnostic.map(|diagnostic| *diagnostic));
                 }
             }
         }
         used
+    }
+
+    /// What a declared name means, without a word where it means nothing.
+    fn quiet(
+        &self,
+        name: &str,
+        place: Place<'a>,
+    ) -> Result<Option<Meaning>, Option<Box<Diagnostic>>> {
+        let known = words::KNOWN.contains(&name)
+            || place.parameters.iter().any(|parameter| parameter.name == name);
+        match self.names.entries.get(name) {
+            Some(entry) => Ok(Some(entry.meaning)),
+            None if known => Ok(None),
+            None => Err(None),
+        }
     }
 
     fn name(
@@ -453,6 +493,10 @@ impl<'a> Resolver<'a> {
     }
 }
 
+fn is_built_in(function: &Ident) -> bool {
+    super::functions::argument_count(&function.name).is_some()
+}
+
 /// Whether a known name has a value at `place`.
 fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>> {
     if place.param && !matches!(name, "pi" | "dim" | "I") {
@@ -543,7 +587,9 @@ fn order(
                 }
                 State::Done => {}
                 State::Open => {
-                    diagnostics.push(cycle(&path, used, span, idents));
+                    if diagnostics.len() < MOST_ERRORS {
+                        diagnostics.push(cycle(&path, used, span, idents));
+                    }
                     states[item] = State::Cyclic;
                 }
                 State::Cyclic => {

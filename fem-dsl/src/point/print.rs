@@ -1,0 +1,156 @@
+//! The text of a [`PointForm`]: what `wf emit --stage point` shows. One line an operation, named
+//! by the user's name where there is one.
+
+use super::{
+    Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
+};
+use crate::arena::IndexVec;
+use std::fmt;
+
+impl fmt::Display for PointForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "point form {} in {}D", self.name, self.dim)?;
+        for integral in &self.integrals {
+            match &integral.region {
+                Region::Cells => writeln!(f, "on cells")?,
+                Region::Facets(tags) => writeln!(f, "on boundary {tags:?}")?,
+            }
+            integral_text(f, self, integral)?;
+        }
+        Ok(())
+    }
+}
+
+fn integral_text(f: &mut fmt::Formatter<'_>, form: &PointForm, integral: &Integral) -> fmt::Result {
+    let mut texts: IndexVec<NodeId, String> = IndexVec::new();
+    let direction = integral.depends_on_direction();
+    for (id, node) in integral.graph.nodes().iter_enumerated() {
+        let text = match *node {
+            Node::Constant(number) => format!("{:?}", number.get()),
+            Node::Input(input) => form.input_name(input),
+            node => {
+                let name = match integral.names.get(&id) {
+                    Some(name) => name.clone(),
+                    None => id.to_string(),
+                };
+                // What depends on δu stands further in: the cut of the action.
+                let indent = if direction[id] { "      " } else { "    " };
+                writeln!(f, "{indent}{name} = {}", operation(node, &texts))?;
+                name
+            }
+        };
+        texts.push(text);
+    }
+    for (title, entries) in [("residual", &integral.residual), ("action", &integral.action)] {
+        writeln!(f, "  {title}")?;
+        for (slot, node) in entries {
+            writeln!(f, "    {} : {}", form.test_name(*slot), texts[*node])?;
+        }
+    }
+    let structure = match (integral.symmetric, integral.linear) {
+        (true, true) => " (symmetric, independent of the state)",
+        (true, false) => " (symmetric)",
+        (false, true) => " (independent of the state)",
+        (false, false) => "",
+    };
+    writeln!(f, "  jacobian{structure}")?;
+    for entry in &integral.jacobian {
+        let trial = form.input_name(Input::Direction(entry.trial));
+        writeln!(f, "    {} , {trial} : {}", form.test_name(entry.test), texts[entry.value])?;
+    }
+    match integral.energy {
+        Some(energy) => writeln!(f, "  energy\n    {}", texts[energy]),
+        None => Ok(()),
+    }
+}
+
+fn operation(node: Node, texts: &IndexVec<NodeId, String>) -> String {
+    let t = |a: NodeId| texts[a].as_str();
+    match node {
+        Node::Constant(_) | Node::Input(_) => String::new(),
+        Node::Unary(Unary::Neg, a) => format!("-{}", t(a)),
+        Node::Unary(function, a) => format!("{}({})", format!("{function:?}").to_lowercase(), t(a)),
+        Node::Binary(Binary::Add, a, b) => format!("{} + {}", t(a), t(b)),
+        Node::Binary(Binary::Sub, a, b) => format!("{} - {}", t(a), t(b)),
+        Node::Binary(Binary::Mul, a, b) => format!("{} * {}", t(a), t(b)),
+        Node::Binary(Binary::Div, a, b) => format!("{} / {}", t(a), t(b)),
+        Node::Binary(Binary::Pow, a, b) => format!("{} ^ {}", t(a), t(b)),
+        Node::Binary(function, a, b) => {
+            format!("{}({}, {})", format!("{function:?}").to_lowercase(), t(a), t(b))
+        }
+        Node::Powi(a, n) => format!("{} ^ {n}", t(a)),
+        Node::Compare(comparison, a, b) => {
+            let sign = match comparison {
+                Comparison::Lt => "<",
+                Comparison::Le => "<=",
+                Comparison::Gt => ">",
+                Comparison::Ge => ">=",
+                Comparison::Eq => "==",
+                Comparison::Ne => "!=",
+            };
+            format!("{} {sign} {}", t(a), t(b))
+        }
+        Node::And(a, b) => format!("{} && {}", t(a), t(b)),
+        Node::Or(a, b) => format!("{} || {}", t(a), t(b)),
+        Node::Not(a) => format!("!{}", t(a)),
+        Node::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", t(c), t(a), t(b)),
+    }
+}
+
+impl PointForm {
+    /// An input as a reader would write it: `grad(u)[0, 1]`, `δu[1]`, `x[0]`.
+    pub fn input_name(&self, input: Input) -> String {
+        match input {
+            Input::State(slot) => {
+                let field = &self.fields[slot.field];
+                slot_name(&field.name, field.shape, slot)
+            }
+            Input::Direction(slot) => {
+                let field = &self.fields[slot.field];
+                slot_name(&format!("δ{}", field.name), field.shape, slot)
+            }
+            Input::Aux(slot) => {
+                let aux = &self.aux[slot.field];
+                slot_name(&aux.name, aux.shape, slot)
+            }
+            Input::Param(i, component) => {
+                let param = &self.params[i];
+                let slot = Slot { field: i, component, part: Part::Value };
+                slot_name(&param.name, param.shape, slot)
+            }
+            Input::Coordinate(j) => format!("x[{j}]"),
+            Input::Normal(j) => format!("n[{j}]"),
+            Input::Time => "t".to_owned(),
+            Input::Diameter => "h".to_owned(),
+            Input::Degree => "k".to_owned(),
+        }
+    }
+
+    /// What a test slot is tested against: `test(u)[1]`, `grad(test(u))[0, 1]`.
+    fn test_name(&self, slot: Slot) -> String {
+        let field = &self.fields[slot.field];
+        slot_name(&format!("test({})", field.name), field.shape, slot)
+    }
+}
+
+fn slot_name(name: &str, shape: super::Shape, slot: Slot) -> String {
+    let mut indices = match shape {
+        super::Shape::Scalar => vec![],
+        super::Shape::Vector(_) => vec![slot.component],
+        super::Shape::Matrix(_, columns) => {
+            vec![slot.component / columns, slot.component % columns]
+        }
+    };
+    let base = match slot.part {
+        Part::Value => name.to_owned(),
+        Part::Derivative(j) => {
+            indices.push(j);
+            format!("grad({name})")
+        }
+    };
+    if indices.is_empty() {
+        return base;
+    }
+    let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
+    format!("{base}[{}]", indices.join(", "))
+}

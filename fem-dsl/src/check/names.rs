@@ -409,6 +409,9 @@ impl<'a> Resolver<'a> {
                 Diagnostic::new(Code::NotAFunction, message).label(span, "called here"),
             ));
         }
+        if words::LATER.contains(&name) {
+            return Err(Box::new(later_word(name, span)));
+        }
         if !self.names.entries.contains_key(name) {
             let message = format!("unknown function `{name}`");
             return Err(Box::new(
@@ -438,15 +441,16 @@ impl<'a> Resolver<'a> {
     /// The declaration of a name that may be used at `place`.
     fn entry(&self, name: &str, span: Span, place: Place<'a>) -> Result<Entry, Box<Diagnostic>> {
         let Some(&entry) = self.names.entries.get(name) else {
+            if words::LATER.contains(&name) {
+                return Err(Box::new(later_word(name, span)));
+            }
             let message = format!("unknown name `{name}`");
             let found = nearest(name, self.values(place));
-            let mut diagnostic = Diagnostic::new(Code::UnknownName, message)
-                .label(span, "not declared in this form")
-                .help_if(found.map(|found| format!("did you mean `{found}`?")));
-            if words::LATER.contains(&name) {
-                diagnostic = diagnostic.note(format!("`{name}` is kept for later versions"));
-            }
-            return Err(Box::new(diagnostic));
+            return Err(Box::new(
+                Diagnostic::new(Code::UnknownName, message)
+                    .label(span, "not declared in this form")
+                    .help_if(found.map(|found| format!("did you mean `{found}`?"))),
+            ));
         };
         if entry.region.is_some() && entry.region != place.region {
             let message = format!("`{name}` belongs to a boundary block and is not known here");
@@ -615,4 +619,10 @@ fn cycle(path: &[(usize, usize)], used: usize, span: Span, idents: &[&Ident]) ->
         return diagnostic.note(format!("the circle is {}", chain.join(" → ")));
     }
     diagnostic
+}
+
+/// A word that this version only keeps.
+fn later_word(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::LaterWord, format!("`{name}` comes later"))
+        .label(span, "kept for later versions of the language")
 }

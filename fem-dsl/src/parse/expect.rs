@@ -121,6 +121,7 @@ pub(super) fn describe(
         && (found.is_none()
             || found_text == "}"
             || item_rule(found_text).is_some()
+            || (place == Place::Problem && problem_rule(found_text).is_some())
             || text[previous.span.end as usize..found_span.start as usize].contains('\n'))
     {
         let closer = expected.closer.unwrap_or("`;`");

@@ -1,0 +1,236 @@
+//! `compile` and what a program can be asked for.
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{Input, Shape};
+use fem_dsl::problem::{Argument, Expression, MeshSource};
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+
+fn program(text: &str) -> Program {
+    let (program, diagnostics) = compile(&Source::new("test.wf", text));
+    assert!(diagnostics.is_empty(), "{diagnostics:#?}");
+    program.expect("without errors there should be a program")
+}
+
+fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {
+    diagnostics.iter().map(|diagnostic| diagnostic.code).collect()
+}
+
+/// The value of an expression at a point, with parameters.
+fn value(expression: &Expression, x: [f64; 3], params: &[Vec<f64>]) -> Vec<f64> {
+    let values = eval(&expression.graph, |input| match input {
+        Input::Coordinate(i) => x[i],
+        Input::Param(i, component) => params[i][component],
+        Input::Time => 0.25,
+        other => panic!("{other:?}"),
+    });
+    expression.value.iter().map(|&node| values[node]).collect()
+}
+
+const HEAT: &str = "
+form heat {
+    field u: vector;
+    aux q: scalar on nodes;
+    param c = 1;
+    param d = 2 * c;
+    param g: vector = [0, 1];
+    f0[u] = q * c * d * u + g;
+    f1[u] = grad(u);
+}
+problem warm solves heat {
+    mesh = box(dim: 2, cells: [4, 3], to: [2, 1], cell: tri);
+    degree = 3;
+    quadrature = 2 * 4;
+    t = 1 / 4;
+    param c = pi;
+    aux q = sin(x[0]) * c;
+    exact u = [x[0]^2, x[1] + t];
+    dirichlet u on \"x0\";
+    dirichlet u[1];
+    dirichlet u[0] = c on \"y1\", \"y0\";
+    solver = cg(rtol: 1e-9, preconditioner: none);
+}
+problem bare solves heat { }
+";
+
+#[test]
+fn a_problem_is_all_that_was_written() {
+    let program = program(HEAT);
+    let (mesh, dim) = program.mesh("warm", &Overrides::default()).expect("there is a mesh");
+    assert_eq!(dim, Some(2));
+    let MeshSource::Generator { name, arguments } = &mesh else { panic!("{mesh:?}") };
+    assert_eq!(name, "box");
+    assert_eq!(arguments["cells"], Argument::Numbers(vec![4.0, 3.0]));
+    assert_eq!(arguments["cell"], Argument::Word("tri".to_owned()));
+
+    let problem = program.problem("warm", 2, &Overrides::default()).expect("a right problem");
+    assert_eq!((problem.degree, problem.quadrature, problem.time), (3, Some(8), 0.25));
+    assert_eq!(problem.mesh, mesh);
+    // d follows from c.
+    let pi = std::f64::consts::PI;
+    assert_eq!(problem.params, vec![(0, vec![pi]), (1, vec![2.0 * pi])]);
+    let params = [vec![pi], vec![2.0 * pi], vec![0.0, 1.0]];
+    assert_eq!(value(&problem.aux[0].1, [2.0, 0.0, 0.0], &params), [2.0f64.sin() * pi]);
+    assert_eq!(problem.exact[0].1.gradient.len(), 4);
+    let conditions = &problem.dirichlet;
+    assert_eq!(conditions.len(), 3);
+    assert_eq!(value(&conditions[0].value, [3.0, 5.0, 0.0], &params), [9.0, 5.25]);
+    assert_eq!((conditions[1].component, conditions[1].value.shape), (Some(1), Shape::Scalar));
+    assert_eq!(value(&conditions[1].value, [3.0, 5.0, 0.0], &params), [5.25]);
+    assert_eq!(conditions[1].tags, None);
+    assert_eq!(value(&conditions[2].value, [0.0; 3], &params), [pi]);
+    assert_eq!(conditions[2].tags, Some(vec!["y1".to_owned(), "y0".to_owned()]));
+    let solver = problem.solver.expect("a solver was named");
+    assert_eq!(solver.arguments["rtol"], Argument::Number(1e-9));
+    assert!(
+        program
+            .unfixed(&program.problem("warm", 2, &Overrides::default()).expect("right"))
+            .is_none()
+    );
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[test]
+fn overrides_replace_items() {
+    let program = program(HEAT);
+    let overrides = Overrides {
+        mesh: Some("ball(dim: 2, refine: 1)".to_owned()),
+        degree: Some("1 + 1".to_owned()),
+        solver: Some("newton".to_owned()),
+        params: vec![pair("c", "3"), pair("g", "[c, 0]")],
+        aux: vec![pair("q", "x[1] // a remark")],
+        ..Overrides::default()
+    };
+    let (mesh, dim) = program.mesh("warm", &overrides).expect("there is a mesh");
+    assert!(matches!(mesh, MeshSource::Generator { name, .. } if name == "ball"));
+    assert_eq!(dim, Some(2));
+    // The ball has no side "x0".
+    let wrong = program.problem("warm", 2, &overrides).expect_err("a tag is missing");
+    assert_eq!(codes(&wrong), [Code::BadValue; 3]);
+
+    let overrides = Overrides { mesh: Some("C:\\a b.msh".to_owned()), ..overrides };
+    let problem = program.problem("warm", 2, &overrides).expect("a right problem");
+    assert_eq!(problem.mesh, MeshSource::File("C:\\a b.msh".to_owned()));
+    assert_eq!(problem.degree, 2);
+    assert_eq!(problem.params, vec![(0, vec![3.0]), (1, vec![6.0]), (2, vec![3.0, 0.0])]);
+    assert_eq!(value(&problem.aux[0].1, [0.0, 7.0, 0.0], &[]), [7.0]);
+    assert_eq!(problem.solver.map(|solver| solver.name), Some("newton".to_owned()));
+}
+
+#[test]
+fn mistakes_in_overrides_show_the_override() {
+    let program = program(HEAT);
+    let overrides = Overrides {
+        mesh: Some("bal(dim: 2)".to_owned()),
+        degree: Some("2;".to_owned()),
+        params: vec![pair("kappa", "1"), pair("c", "log(-1)"), pair("d", "1 +")],
+        ..Overrides::default()
+    };
+    let wrong = program.problem("warm", 2, &overrides).expect_err("all of it is wrong");
+    let place = |found: &Diagnostic| {
+        let source = found.source.as_ref().expect("a piece of the command line");
+        let span = found.primary().expect("a place").span;
+        (source.name().to_owned(), source.slice(span).to_owned())
+    };
+    let places: Vec<_> = wrong.iter().map(place).collect();
+    assert_eq!(codes(&wrong), [Code::UnexpectedToken, Code::UnexpectedToken], "{wrong:#?}");
+    assert_eq!(places[1], ("--param".to_owned(), String::new()));
+
+    let overrides = Overrides { degree: None, ..overrides };
+    let overrides = Overrides { params: overrides.params[..2].to_vec(), ..overrides };
+    let wrong = program.problem("warm", 2, &overrides).expect_err("all of it is wrong");
+    assert_eq!(codes(&wrong), [Code::UnknownGenerator, Code::NotInForm, Code::NotFinite]);
+    let places: Vec<_> = wrong.iter().map(place).collect();
+    let expected = [("--mesh", "bal"), ("--param", "kappa"), ("--param", "log(-1)")];
+    assert_eq!(places, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+}
+
+#[test]
+fn what_is_missing_is_asked_for() {
+    let program = program(HEAT);
+    let none = Overrides::default();
+    assert_eq!(codes(&program.mesh("bare", &none).expect_err("no mesh")), [Code::MissingSetting]);
+    let wrong = program.problem("bare", 2, &none).expect_err("no mesh, no q");
+    assert_eq!(codes(&wrong), [Code::MissingSetting; 2]);
+    let wrong = program.problem("warn", 2, &none).expect_err("no such problem");
+    assert_eq!(codes(&wrong), [Code::UnknownProblem]);
+    assert_eq!(wrong[0].help, ["did you mean `warm`?"]);
+    let wrong = program.point_form("heet", 2).expect_err("no such form");
+    assert_eq!(codes(&wrong), [Code::UnknownForm]);
+}
+
+#[test]
+fn the_dimension_comes_from_the_mesh() {
+    let program = program(
+        "form a { field u: scalar; f0[u] = u * x[2]; } problem p solves a { mesh = \"m.msh\"; }",
+    );
+    assert_eq!(program.mesh("p", &Overrides::default()).expect("a mesh").1, None);
+    assert!(program.problem("p", 3, &Overrides::default()).is_ok());
+    let wrong = program.problem("p", 2, &Overrides::default()).expect_err("x[2] needs 3");
+    assert_eq!(codes(&wrong), [Code::WrongDimension]);
+    assert_eq!(program.source().slice(wrong[0].labels[1].span), "2");
+    assert!(program.point_form("a", 3).is_ok());
+    assert_eq!(codes(&program.point_form("a", 2).expect_err("x[2]")), [Code::WrongDimension]);
+}
+
+#[test]
+fn later_parts_are_refused_but_can_be_looked_at() {
+    let text = "form a { field u: scalar; field p: scalar; f0[u] = u; f0[p] = p; } \
+                problem q solves a { mesh = ball(); }";
+    let (program, diagnostics) = compile(&Source::new("a.wf", text));
+    assert_eq!(codes(&diagnostics), [Code::LaterSeveralFields]);
+    let program = program.expect("the program is right");
+    assert!(program.forms()[0].dimensions.form(2).is_some());
+    assert!(program.point_form("a", 2).is_err());
+    let wrong = program.problem("q", 3, &Overrides::default()).expect_err("it comes later");
+    assert_eq!(codes(&wrong), [Code::LaterSeveralFields]);
+}
+
+#[test]
+fn unfixed_components_are_named() {
+    let program = program(
+        "form a { field u: vector; f1[u] = grad(u); }
+         problem free solves a { mesh = ball(dim: 2); }
+         problem half solves a { mesh = ball(dim: 2); dirichlet u[0] = 0; }
+         problem held solves a { mesh = ball(dim: 2); dirichlet u = [0, 0]; }
+         form b { field u: scalar; f0[u] = u; f1[u] = grad(u); }
+         problem mass solves b { mesh = ball(dim: 2); }",
+    );
+    let unfixed = |name: &str| {
+        let problem = program.problem(name, 2, &Overrides::default()).expect("a right problem");
+        program.unfixed(&problem).map(|found| found.message)
+    };
+    assert!(unfixed("free").is_some_and(|message| message.contains("component 0 of `u`")));
+    assert!(unfixed("half").is_some_and(|message| message.contains("component 1 of `u`")));
+    assert_eq!((unfixed("held"), unfixed("mass")), (None, None));
+}
+
+#[test]
+fn linear_solvers_are_for_linear_forms() {
+    let program = program(
+        "form a { field u: scalar; f0[u] = u^3; f1[u] = grad(u); }
+         problem p solves a { mesh = ball(); solver = cg(); }
+         problem q solves a { mesh = ball(); solver = newton(rtol: 1e-8, line_search: none); }",
+    );
+    let wrong = program.problem("p", 3, &Overrides::default()).expect_err("u^3");
+    assert_eq!(codes(&wrong), [Code::BadValue]);
+    assert!(program.problem("q", 3, &Overrides::default()).is_ok());
+}
+
+#[test]
+fn fields_on_the_command_line() {
+    let program = program(HEAT);
+    let values = [pair("u", "[x[0] * c, 1]")];
+    let found = program.field_values("heat", 2, "--at", &values).expect("a right value");
+    assert_eq!(found[0].0, 0);
+    assert_eq!(value(&found[0].1, [2.0, 0.0, 0.0], &[vec![5.0]]), [10.0, 1.0]);
+    let wrong = program.field_values("heat", 2, "--at", &[pair("u", "1"), pair("v", "x")]);
+    let wrong = wrong.expect_err("neither is right");
+    assert_eq!(codes(&wrong), [Code::WrongShape, Code::NotInForm]);
+}

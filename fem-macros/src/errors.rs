@@ -1,0 +1,65 @@
+//! Diagnostics → `compile_error!`, each from the first to the last token that it is about.
+
+use crate::layout::Layout;
+use fem_dsl::diagnostic::Diagnostic;
+use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+
+/// A block with one `compile_error!` for each error. The compiler underlines what lies between
+/// the place of an invocation's path and that of its body.
+pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream {
+    let mut block = TokenStream::new();
+    for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
+        if !block.is_empty() {
+            block.extend([TokenTree::from(Punct::new(';', Spacing::Alone))]);
+        }
+        let place = diagnostic.primary().map(|label| label.span);
+        let (first, last) = layout.tokens(place);
+        block.extend(compile_error(&message(layout, diagnostic), first, last));
+    }
+    TokenTree::from(Group::new(Delimiter::Brace, block)).into()
+}
+
+/// The message with all that the compiler has no place for.
+fn message(layout: &Layout, diagnostic: &Diagnostic) -> String {
+    let mut text = format!("{} [{}]", diagnostic.message, diagnostic.code);
+    for label in &diagnostic.labels {
+        if label.text.is_empty() {
+            continue;
+        }
+        if label.primary {
+            text.push_str(&format!("\n  {}", label.text));
+        } else {
+            let token = layout.text().get(label.span.range()).unwrap_or_default();
+            let shown: String = token.split_whitespace().collect::<Vec<_>>().join(" ");
+            text.push_str(&format!("\n  `{shown}`: {}", label.text));
+        }
+    }
+    for note in &diagnostic.notes {
+        text.push_str(&format!("\nnote: {note}"));
+    }
+    for help in &diagnostic.help {
+        text.push_str(&format!("\nhelp: {help}"));
+    }
+    text
+}
+
+/// `::core::compile_error! { "message" }`.
+fn compile_error(message: &str, first: Span, last: Span) -> TokenStream {
+    let punct = |character, spacing| {
+        let mut punct = Punct::new(character, spacing);
+        punct.set_span(first);
+        TokenTree::from(punct)
+    };
+    let path = || [punct(':', Spacing::Joint), punct(':', Spacing::Alone)];
+    let word = |word| TokenTree::from(Ident::new(word, first));
+    let mut literal = Literal::string(message);
+    literal.set_span(last);
+    let mut body = Group::new(Delimiter::Brace, TokenTree::from(literal).into());
+    body.set_span(last);
+    let mut tokens = TokenStream::new();
+    tokens.extend(path());
+    tokens.extend([word("core")]);
+    tokens.extend(path());
+    tokens.extend([word("compile_error"), punct('!', Spacing::Alone), body.into()]);
+    tokens
+}

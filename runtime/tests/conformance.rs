@@ -1,7 +1,8 @@
 //! Every kind of kernel against the reference, through the kir interpreter: no compiler, no GPU.
 //!
 //! The product of forms, cells, degrees, rules, geometries, ways of addressing, linearisations,
-//! even-odd settings and precisions; what a plan refuses is counted by its reason.
+//! even-odd settings and precisions; what a plan refuses is counted by its reason. Every fifth case
+//! is run; with `WF_FULL=1` in the environment, all are.
 
 #[path = "conformance/forms.rs"]
 mod forms;
@@ -34,11 +35,20 @@ struct Case<'a> {
 /// How many cases ran, and how many were refused for which reason.
 #[derive(Default)]
 struct Tally {
+    met: usize,
     ran: usize,
     refused: BTreeMap<String, usize>,
 }
 
 impl Tally {
+    /// Runs a case if it is its turn. Five has no factor in common with the lengths of the lists.
+    fn sample(&mut self, case: &Case<'_>) {
+        self.met += 1;
+        if self.met.is_multiple_of(5) || std::env::var_os("WF_FULL").is_some() {
+            self.run(case);
+        }
+    }
+
     fn run(&mut self, case: &Case<'_>) {
         let elements = Elements::new(case.form, case.rule.cell(), case.degree, case.rule);
         let lowered = elements.and_then(|elements| {
@@ -129,7 +139,7 @@ fn all_of(cell: Cell, degrees: &[usize]) {
                         if turn % 11 == 0 {
                             plan.precision = Precision::F32;
                         }
-                        tally.run(&Case { form: &form, degree, rule, shape, plan });
+                        tally.sample(&Case { form: &form, degree, rule, shape, plan });
                     }
                 }
             }
@@ -171,13 +181,13 @@ fn reduced_quadrature() {
                     for plan in plans(shape) {
                         let line = LinePoints::Gauss(points);
                         let rule = Rule::Tensor { cell, line };
-                        tally.run(&Case { form: &form, degree, rule, shape, plan });
+                        tally.sample(&Case { form: &form, degree, rule, shape, plan });
                     }
                 }
             }
         }
     }
-    assert!(tally.ran >= 1000, "only {} kernels ran", tally.ran);
+    assert!(tally.ran >= 200, "only {} kernels ran", tally.ran);
 }
 
 #[test]

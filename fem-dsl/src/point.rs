@@ -23,7 +23,6 @@ mod polynomial;
 mod print;
 mod scalarise;
 pub(crate) mod scalars;
-mod show;
 
 pub use count::{OperationCount, operation_count};
 pub use lower::point;

@@ -9,7 +9,7 @@ use std::fmt;
 
 impl fmt::Display for PointForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "point form {} in {}D", self.name, self.dim)?;
+        writeln!(f, "point {} in {}D", self.name, self.dim)?;
         for integral in &self.integrals {
             match &integral.region {
                 Region::Cells => writeln!(f, "on cells")?,

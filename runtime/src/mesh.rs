@@ -20,6 +20,7 @@ pub(crate) mod assemble;
 mod measure;
 pub(crate) mod recursive;
 mod statistics;
+mod unfold;
 
 pub use kernels_gen::element::Cell;
 pub use statistics::{Statistics, TagCount};
@@ -53,6 +54,8 @@ pub struct Parts {
     pub cells: BTreeMap<String, Vec<u32>>,
     /// The numbers by which the source knows its cells, for messages; empty where it has none.
     pub labels: Vec<u64>,
+    /// What was changed on the way here, for [`Mesh::notes`].
+    pub notes: Vec<String>,
 }
 
 /// How [`Mesh::new`] arranges what it is given.
@@ -75,6 +78,7 @@ pub struct Mesh {
     facet_tags: BTreeMap<String, Vec<Facet>>,
     cell_tags: BTreeMap<String, Vec<u32>>,
     topology: Topology,
+    notes: Vec<String>,
 }
 
 /// Why a mesh cannot be made or asked.
@@ -333,6 +337,11 @@ impl Mesh {
     /// The numbered edges and faces.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// What was changed to make a file fit for use, one sentence each, for reports.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// All facets of exactly one cell: the boundary that the language calls `all`.

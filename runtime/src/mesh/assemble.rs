@@ -2,7 +2,7 @@
 
 use super::orient::{self, IDENTITY, Renumbering};
 use super::{
-    Arrange, Cell, CellName, Facet, Mesh, MeshError, Parts, Topology, index, measure, order,
+    Arrange, Cell, CellName, Facet, Mesh, MeshError, Parts, Topology, index, measure, order, unfold,
 };
 use kernels_gen::element::Lagrange;
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +28,15 @@ pub(crate) fn assemble(
 ) -> Result<Mesh, MeshError> {
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
+    let mut notes = std::mem::take(&mut parts.notes);
+    if matches!(sign, Sign::Positive) {
+        if let Some(done) = unfold::unfold(&shape, &mut parts)? {
+            notes.push(format!(
+                "{} curved cells folded over; {} geometry nodes inside the domain were moved",
+                done.cells, done.nodes
+            ));
+        }
+    }
     measure::check_cells(&shape, &parts, sign)?;
     if arrange == Arrange::Sorted {
         orient_cells(&shape, &mut parts)?;
@@ -48,6 +57,7 @@ pub(crate) fn assemble(
         nodes: parts.nodes,
         facet_tags,
         cell_tags: parts.cells,
+        notes,
         topology,
     })
 }
@@ -60,6 +70,8 @@ pub(crate) struct Shape {
     pub(crate) nodes: usize,
     /// Which geometry node each vertex is.
     pub(crate) vertex_nodes: Vec<usize>,
+    /// The geometry nodes on each facet, its edges and vertices included.
+    pub(crate) facet_nodes: Vec<Vec<usize>>,
     /// Reference coordinates of the geometry nodes.
     pub(crate) coordinates: Vec<[f64; 3]>,
 }
@@ -78,7 +90,23 @@ impl Shape {
         let coordinates = element.points();
         let vertex_nodes =
             (0..cell.vertex_count()).map(|v| nearest(&coordinates, cell.vertex(v))).collect();
-        Ok(Shape { cell, element, nodes: coordinates.len(), vertex_nodes, coordinates })
+        let facet_nodes = facet_nodes(cell, element);
+        let nodes = coordinates.len();
+        Ok(Shape { cell, element, nodes, vertex_nodes, facet_nodes, coordinates })
+    }
+
+    /// The points of a lattice with so many steps a direction.
+    pub(crate) fn lattice_points(&self, steps: usize) -> Vec<[f64; 3]> {
+        let dim = self.cell.dim();
+        let n = steps + 1;
+        let mut points = Vec::new();
+        for i in 0..n.pow(dim as u32) {
+            let place = [i % n, i / n % n, i / n / n % n];
+            if self.cell.is_tensor() || place.iter().sum::<usize>() <= steps {
+                points.push(place.map(|p| p as f64 / steps as f64));
+            }
+        }
+        points
     }
 
     /// The vertices of a cell, given its nodes.
@@ -86,7 +114,7 @@ impl Shape {
         self.vertex_nodes.iter().map(|&i| nodes[i])
     }
 
-    fn all_vertices(&self, nodes: &[u32]) -> Vec<u32> {
+    pub(crate) fn all_vertices(&self, nodes: &[u32]) -> Vec<u32> {
         nodes.chunks_exact(self.nodes).flat_map(|cell| self.vertices(cell)).collect()
     }
 
@@ -134,6 +162,19 @@ impl Shape {
             })
             .collect()
     }
+}
+
+fn facet_nodes(cell: Cell, element: Lagrange) -> Vec<Vec<usize>> {
+    let nodes = element.nodes();
+    cell.facets()
+        .iter()
+        .map(|facet| {
+            let inside = |&i: &usize| {
+                cell.entities(nodes[i].dim)[nodes[i].entity].iter().all(|v| facet.contains(v))
+            };
+            (0..nodes.len()).filter(inside).collect()
+        })
+        .collect()
 }
 
 /// The (multi)linear function that is 1 at a vertex and 0 at the others.

@@ -4,7 +4,8 @@
 //! knows the place for messages; `version2` and `version4` turn the sections into plain lists
 //! ([`Contents`]); `convert` picks the cells, moves Gmsh's equispaced nodes to ours and gives the tags
 //! their names. Physical groups of the cells' dimension become cell tags, those one dimension
-//! below become boundary tags; a group without a name is called by its number.
+//! below become boundary tags; a group without a name is called by its number. Triangles among
+//! quadrilaterals are cut into quadrilaterals (`quads`); any other mixture is refused.
 //!
 //! A file is never trusted: every count is compared with the bytes that are left before anything is
 //! allocated, and every error says where it was found and what was expected there.
@@ -14,6 +15,7 @@
 mod convert;
 mod cursor;
 mod kinds;
+mod quads;
 mod version2;
 mod version4;
 

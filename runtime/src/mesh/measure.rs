@@ -7,51 +7,85 @@
 
 use super::assemble::{Shape, Sign};
 use super::{Cell, Mesh, MeshError, Parts};
-use kernels_gen::element::{Rule, default_rule, tabulate};
+use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 use rayon::prelude::*;
 
 /// ∂φ_i/∂ξ at some points of the reference cell.
-struct Gradients {
+pub(super) struct Gradients {
     dim: usize,
     /// `[point][node]`.
     at: Vec<Vec<[f64; 3]>>,
 }
 
 impl Gradients {
-    fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
-        let table = tabulate(shape.element, points);
+    /// Of the geometry's basis.
+    pub(super) fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
+        Gradients::of_element(shape.element, points)
+    }
+
+    /// Of the (multi)linear basis of the vertices.
+    pub(super) fn of_vertices(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
+        // INVARIANT: every cell of a mesh has an element of degree 1, vertices in order.
+        let linear = Lagrange::continuous(shape.cell, 1).unwrap_or(shape.element);
+        Gradients::of_element(linear, points)
+    }
+
+    fn of_element(element: Lagrange, points: &[[f64; 3]]) -> Gradients {
+        let table = tabulate(element, points);
         let padded = |gradient: &[f64]| {
             let mut all = [0.0; 3];
             all[..gradient.len()].copy_from_slice(gradient);
             all
         };
         let at = (0..points.len())
-            .map(|q| (0..shape.nodes).map(|i| padded(table.gradient(q, i))).collect())
+            .map(|q| (0..element.count()).map(|i| padded(table.gradient(q, i))).collect())
             .collect();
-        Gradients { dim: shape.cell.dim(), at }
+        Gradients { dim: element.cell().dim(), at }
     }
 
-    fn determinant(&self, q: usize, nodes: impl Iterator<Item = [f64; 3]>) -> f64 {
+    /// How many points there are.
+    pub(super) fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    /// The gradient of a basis function at a point.
+    pub(super) fn of(&self, q: usize, node: usize) -> [f64; 3] {
+        self.at[q][node]
+    }
+
+    pub(super) fn determinant(&self, q: usize, nodes: impl Iterator<Item = [f64; 3]>) -> f64 {
+        self.cofactor(q, nodes).0
+    }
+
+    /// det J and cof J at a point; in the plane J has 1 in its third place.
+    pub(super) fn cofactor(
+        &self,
+        q: usize,
+        nodes: impl Iterator<Item = [f64; 3]>,
+    ) -> (f64, [[f64; 3]; 3]) {
         let mut j = [[0.0; 3]; 3];
         for (x, gradient) in nodes.zip(&self.at[q]) {
-            for c in 0..3 {
-                for d in 0..3 {
+            for c in 0..self.dim {
+                for d in 0..self.dim {
                     j[c][d] += x[c] * gradient[d];
                 }
             }
         }
         if self.dim == 2 {
-            j[0][0] * j[1][1] - j[0][1] * j[1][0]
-        } else {
-            j[0][0] * (j[1][1] * j[2][2] - j[1][2] * j[2][1])
-                - j[0][1] * (j[1][0] * j[2][2] - j[1][2] * j[2][0])
-                + j[0][2] * (j[1][0] * j[2][1] - j[1][1] * j[2][0])
+            j[2][2] = 1.0;
         }
+        let minor = |c: usize, d: usize| {
+            let (c1, c2, d1, d2) = ((c + 1) % 3, (c + 2) % 3, (d + 1) % 3, (d + 2) % 3);
+            j[c1][d1] * j[c2][d2] - j[c1][d2] * j[c2][d1]
+        };
+        let cofactor = [0, 1, 2].map(|c| [0, 1, 2].map(|d| minor(c, d)));
+        let determinant = (0..3).map(|d| j[0][d] * cofactor[0][d]).sum();
+        (determinant, cofactor)
     }
 }
 
 /// A rule that sees every wiggle of det J: exact for it on tensor cells.
-fn rule(cell: Cell, order: usize) -> Rule {
+pub(super) fn rule(cell: Cell, order: usize) -> Rule {
     default_rule(cell, order, 1, Some(cell.dim() * order))
 }
 
@@ -73,7 +107,7 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
             _ => 1.0,
         };
         let least =
-            |g: &Gradients| (0..g.at.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min);
+            |g: &Gradients| (0..g.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min);
         // A corner may be flat (an angle of 180°) but not folded.
         let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
         (least(&inner).min(folded.unwrap_or(f64::INFINITY)), scale)

@@ -32,6 +32,8 @@ pub struct Statistics {
     pub size: f64,
     /// The corners of the smallest box around the mesh, `dim` coordinates each.
     pub bounding_box: [Vec<f64>; 2],
+    /// What was changed to make a file fit for use.
+    pub notes: Vec<String>,
 }
 
 /// How many facets or cells have a tag.
@@ -67,6 +69,7 @@ impl Statistics {
             h_max,
             size: mesh.size(),
             bounding_box: [lower[..mesh.dim()].to_vec(), upper[..mesh.dim()].to_vec()],
+            notes: mesh.notes().to_vec(),
         }
     }
 }

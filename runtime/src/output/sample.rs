@@ -10,8 +10,6 @@ use std::collections::HashMap;
 
 /// The points of a file.
 pub(super) struct Points {
-    /// The degree of the cells.
-    pub(super) degree: usize,
     /// Points a cell.
     pub(super) per_cell: usize,
     /// How many there are.
@@ -38,7 +36,7 @@ impl Points {
             let count = mesh.n_cells() * per_cell;
             (count, (0..count as u64).collect())
         };
-        Points { degree, per_cell, count, of_cell, reference }
+        Points { per_cell, count, of_cell, reference }
     }
 
     /// The values of a field at the points, `components` each. `nodes` are its nodes,

@@ -1,7 +1,7 @@
 //! From what a Gmsh file says to a mesh: which cells, whose nodes, under which names.
 
 use super::kinds::{Kind, lattice};
-use super::{Block, Contents, GmshError};
+use super::{Block, Contents, GmshError, quads};
 use crate::mesh::assemble::{self, Shape, Sign};
 use crate::mesh::orient::{IDENTITY, Renumbering};
 use crate::mesh::{Arrange, Cell, Mesh, Parts};
@@ -9,14 +9,33 @@ use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
-    let (cell, order) = cells_of(&contents)?;
-    let shape = Shape::new(cell, order)?;
     let numbers = Numbers::new(&contents.node_numbers);
+    let (cell, order, mixed) = cells_of(&contents)?;
+    let mut parts = match mixed {
+        Some(mixed) => {
+            let mut parts = quads::quadrilaterals(&contents, &numbers, order)?;
+            parts.notes.push(format!(
+                "the file mixes {mixed}; every quadrilateral was cut into four and every \
+                 triangle into three quadrilaterals"
+            ));
+            parts
+        }
+        None => one_kind(&contents, &numbers, &Shape::new(cell, order)?)?,
+    };
+    if cell.dim() == 2 {
+        flatten(&mut parts);
+    }
+    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive)?)
+}
+
+/// The cells, tags and nodes of a mesh of one kind of cell.
+fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Parts, GmshError> {
+    let cell = shape.cell;
     let mut parts = Parts { points: contents.points.clone(), ..Parts::default() };
     let mut seen = Repeats::new(contents.repeats);
-    let map = node_map(&shape);
-    for block in blocks_of(&contents, cell.dim()) {
-        let tags = tags(&contents, block);
+    let map = node_map(shape);
+    for block in blocks_of(contents, cell.dim()) {
+        let tags = tags(contents, block);
         let first = parts.nodes.len();
         let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
         for (&number, nodes) in block.numbers.iter().zip(block.nodes.chunks_exact(shape.nodes)) {
@@ -40,30 +59,28 @@ pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
             parts.cells.entry(tag).or_default().extend(&members);
         }
         if cell.dim() == 2 {
-            turn_over(&shape, &parts.points, &mut parts.nodes[first..]);
+            turn_over(shape, &parts.points, &mut parts.nodes[first..]);
         }
     }
-    for block in blocks_of(&contents, cell.dim() - 1) {
-        let facets = facets(block, &numbers)?;
-        for tag in tags(&contents, block) {
+    for block in blocks_of(contents, cell.dim() - 1) {
+        let facets = facets(block, numbers)?;
+        for tag in tags(contents, block) {
             parts.facets.entry(tag).or_default().extend(&facets);
         }
     }
-    if cell.dim() == 2 {
-        flatten(&mut parts);
+    if shape.element.degree() > 2 {
+        move_nodes(shape, &mut parts);
     }
-    if order > 2 {
-        move_nodes(&shape, &mut parts)?;
-    }
-    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive)?)
+    Ok(parts)
 }
 
-fn blocks_of(contents: &Contents, dim: usize) -> impl Iterator<Item = &Block> {
+pub(super) fn blocks_of(contents: &Contents, dim: usize) -> impl Iterator<Item = &Block> {
     contents.blocks.iter().filter(move |block| block.kind.dim() == dim && !block.numbers.is_empty())
 }
 
-/// The one kind of cell of the highest dimension.
-fn cells_of(contents: &Contents) -> Result<(Cell, usize), GmshError> {
+/// The one kind of cell of the highest dimension; or quadrilaterals and, in words, what they
+/// are mixed with.
+fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), GmshError> {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
         *counts.entry(block.kind).or_default() += block.numbers.len();
@@ -78,14 +95,20 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize), GmshError> {
         return Err(GmshError::NoCells(list(&counts)));
     }
     counts.retain(|kind, _| kind.dim() == dim);
-    match counts.keys().next() {
-        Some(&Kind::Cell(cell, order)) if counts.len() == 1 => Ok((cell, order)),
+    let kinds: Vec<Kind> = counts.keys().copied().collect();
+    match kinds[..] {
+        [Kind::Cell(cell, order)] => Ok((cell, order, None)),
+        [Kind::Cell(Cell::Triangle, order), Kind::Cell(Cell::Quadrilateral, other)]
+            if order == other =>
+        {
+            Ok((Cell::Quadrilateral, order, Some(list(&counts))))
+        }
         _ => Err(GmshError::Mixed(list(&counts))),
     }
 }
 
 /// From node numbers to places in the list of points.
-enum Numbers {
+pub(super) enum Numbers {
     /// Numbers without large gaps.
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
@@ -105,7 +128,7 @@ impl Numbers {
         }
     }
 
-    fn index(&self, element: u64, node: u64) -> Result<u32, GmshError> {
+    pub(super) fn index(&self, element: u64, node: u64) -> Result<u32, GmshError> {
         let place = match self {
             Numbers::Dense(places) => {
                 usize::try_from(node).ok().and_then(|n| places.get(n).copied())
@@ -117,15 +140,15 @@ impl Numbers {
 }
 
 /// Cells that format 2 writes once for each of their groups.
-struct Repeats(Option<HashMap<Vec<u32>, u32>>);
+pub(super) struct Repeats(Option<HashMap<Vec<u32>, u32>>);
 
 impl Repeats {
-    fn new(possible: bool) -> Repeats {
+    pub(super) fn new(possible: bool) -> Repeats {
         Repeats(possible.then(HashMap::new))
     }
 
     /// The number under which a cell with the same nodes came before; else it is remembered.
-    fn before(&mut self, nodes: &[u32], number: u32) -> Option<u32> {
+    pub(super) fn before(&mut self, nodes: &[u32], number: u32) -> Option<u32> {
         let known = self.0.as_mut()?;
         let mut key = nodes.to_vec();
         key.sort_unstable();
@@ -140,7 +163,7 @@ impl Repeats {
 }
 
 /// The tags of a block: the names of its physical groups, or their numbers.
-fn tags(contents: &Contents, block: &Block) -> BTreeSet<String> {
+pub(super) fn tags(contents: &Contents, block: &Block) -> BTreeSet<String> {
     let dim = block.kind.dim() as u8;
     let entity = contents.entities.get(&(dim, block.entity));
     let groups = block.groups.iter().chain(entity.into_iter().flatten());
@@ -152,7 +175,7 @@ fn tags(contents: &Contents, block: &Block) -> BTreeSet<String> {
 }
 
 /// For each of our nodes the place in Gmsh's order of the node at the same lattice point.
-fn node_map(shape: &Shape) -> Vec<usize> {
+pub(super) fn node_map(shape: &Shape) -> Vec<usize> {
     let theirs = lattice(shape.cell, shape.element.degree());
     let place: HashMap<[usize; 3], usize> =
         theirs.into_iter().enumerate().map(|(place, at)| (at, place)).collect();
@@ -172,7 +195,7 @@ fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, GmshError> 
 }
 
 /// A surface that looks down has all its cells numbered the other way round: turn them over.
-fn turn_over(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) {
+pub(super) fn turn_over(shape: &Shape, points: &[[f64; 3]], nodes: &mut [u32]) {
     let area = |cell: &[u32]| {
         let at = |v: usize| points[cell[shape.vertex_nodes[v]] as usize];
         let (o, x, y) = (at(0), at(1), at(2));
@@ -208,9 +231,9 @@ fn flatten(parts: &mut Parts) {
 }
 
 /// Moves the nodes from equispaced points of each cell to our points on the same polynomial.
-fn move_nodes(shape: &Shape, parts: &mut Parts) -> Result<(), GmshError> {
+fn move_nodes(shape: &Shape, parts: &mut Parts) {
     let degree = shape.element.degree();
-    let Ok(theirs) = Lagrange::equispaced(shape.cell, degree) else { return Ok(()) };
+    let Ok(theirs) = Lagrange::equispaced(shape.cell, degree) else { return };
     let matrix = interpolation(theirs, &shape.coordinates);
     let mut moved = parts.points.clone();
     for nodes in parts.nodes.chunks_exact(shape.nodes) {
@@ -228,5 +251,4 @@ fn move_nodes(shape: &Shape, parts: &mut Parts) -> Result<(), GmshError> {
         }
     }
     parts.points = moved;
-    Ok(())
 }

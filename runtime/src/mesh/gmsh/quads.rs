@@ -1,0 +1,207 @@
+//! Plane meshes that mix quadrilaterals and triangles, cut into quadrilaterals only.
+//!
+//! Gmsh's recombination often leaves a few triangles. Every quadrilateral is cut into four and every
+//! triangle into three, at the middles of the edges and the centre, so that neighbours still match.
+//! A piece is a bilinear part of its parent's reference cell; the parent's map of degree g,
+//! restricted to it, has degree g in each direction, so that pieces of order g keep the curved
+//! geometry exactly.
+
+use super::convert::{Numbers, Repeats, blocks_of, node_map, tags, turn_over};
+use super::{Contents, GmshError};
+use crate::mesh::assemble::{Shape, vertex_function};
+use crate::mesh::{Cell, Parts};
+use kernels_gen::element::{Lagrange, interpolation};
+use std::collections::HashMap;
+
+/// What a new point lies on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum On {
+    Vertex(u32),
+    /// An edge by its vertices, smaller first, and the place along it.
+    Edge(u32, u32, usize),
+    /// Inside a parent: on the line from the middle of a local edge to the centre.
+    Spoke(usize, usize, usize),
+    /// Inside a parent: in a piece.
+    Piece(usize, usize, usize),
+}
+
+/// The quadrilaterals of all blocks of triangles and quadrilaterals of one order.
+pub(super) fn quadrilaterals(
+    contents: &Contents,
+    numbers: &Numbers,
+    order: usize,
+) -> Result<Parts, GmshError> {
+    let mut cutter = Cutter::new(contents, order)?;
+    let mut seen = Repeats::new(contents.repeats);
+    for block in blocks_of(contents, 2) {
+        let which = usize::from(block.kind.vertices() == 4);
+        let parent = Parent::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
+        let mut nodes = Vec::with_capacity(block.nodes.len());
+        for (&number, cell) in
+            block.numbers.iter().zip(block.nodes.chunks_exact(parent.shape.nodes))
+        {
+            for &from in &parent.map {
+                nodes.push(numbers.index(number, cell[from])?);
+            }
+        }
+        turn_over(&parent.shape, &contents.points, &mut nodes);
+        let mut members = Vec::new();
+        for (&number, cell) in block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes)) {
+            let first = (cutter.parts.labels.len()) as u32;
+            let pieces = parent.shape.vertex_nodes.len() as u32;
+            match seen.before(cell, first) {
+                Some(known) => members.extend(known..known + pieces),
+                None => {
+                    cutter.cut(&parent, number, cell);
+                    members.extend(first..first + pieces);
+                }
+            }
+        }
+        for tag in tags(contents, block) {
+            cutter.parts.cells.entry(tag).or_default().extend(&members);
+        }
+    }
+    cutter.facets(contents, numbers)?;
+    Ok(cutter.parts)
+}
+
+/// What is the same for all parents of one kind.
+struct Parent {
+    shape: Shape,
+    map: Vec<usize>,
+    /// The local vertices going around.
+    around: &'static [usize],
+    /// For each piece, from the parent's nodes to the piece's: one row a node.
+    matrices: Vec<Vec<f64>>,
+}
+
+impl Parent {
+    fn new(cell: Cell, order: usize) -> Result<Parent, GmshError> {
+        let shape = Shape::new(cell, order)?;
+        let piece = Shape::new(Cell::Quadrilateral, order)?;
+        let around: &[usize] = if cell == Cell::Triangle { &[0, 1, 2] } else { &[0, 1, 3, 2] };
+        // The file's nodes are equispaced; Gmsh's orders up to 5 have such an element.
+        let theirs = Lagrange::equispaced(cell, order).unwrap_or(shape.element);
+        let matrices = (0..around.len())
+            .map(|i| {
+                let corners = corners(cell, around, i);
+                let points: Vec<[f64; 3]> = piece
+                    .coordinates
+                    .iter()
+                    .map(|&at| {
+                        [0, 1, 2].map(|c| {
+                            (0..4).map(|v| vertex_function(piece.cell, v, at) * corners[v][c]).sum()
+                        })
+                    })
+                    .collect();
+                interpolation(theirs, &points)
+            })
+            .collect();
+        Ok(Parent { map: node_map(&shape), shape, around, matrices })
+    }
+}
+
+/// The corners of the piece at the i-th vertex going around, lexicographic: the vertex, the middle of
+/// the edge to the next, the middle of the edge from the last, the centre.
+fn corners(cell: Cell, around: &[usize], i: usize) -> [[f64; 3]; 4] {
+    let n = around.len();
+    let vertex = |i: usize| cell.vertex(around[i % n]);
+    let middle = |a: [f64; 3], b: [f64; 3]| [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0);
+    let here = vertex(i);
+    [here, middle(here, vertex(i + 1)), middle(here, vertex(i + n - 1)), cell.centre()]
+}
+
+struct Cutter<'a> {
+    points: &'a [[f64; 3]],
+    order: usize,
+    known: HashMap<On, u32>,
+    parts: Parts,
+    parents: usize,
+}
+
+impl<'a> Cutter<'a> {
+    fn new(contents: &'a Contents, order: usize) -> Result<Self, GmshError> {
+        let parts = Parts::default();
+        Ok(Cutter { points: &contents.points, order, known: HashMap::new(), parts, parents: 0 })
+    }
+
+    fn cut(&mut self, parent: &Parent, label: u64, nodes: &[u32]) {
+        let n = parent.around.len();
+        let vertex = |i: usize| nodes[parent.shape.vertex_nodes[parent.around[i % n]]];
+        let g = self.order;
+        for (i, matrix) in parent.matrices.iter().enumerate() {
+            for (place, row) in matrix.chunks_exact(nodes.len()).enumerate() {
+                let (a, b) = (place % (g + 1), place / (g + 1));
+                let (next, last) = (i, (i + n - 1) % n);
+                let on = match (a, b) {
+                    (0, 0) => On::Vertex(vertex(i)),
+                    (a, 0) => edge(vertex(i), vertex(i + 1), a, g),
+                    (0, b) => edge(vertex(i), vertex(i + n - 1), b, g),
+                    // The centre is the end of every spoke.
+                    (a, b) if a == g && b == g => On::Spoke(self.parents, 0, g),
+                    (a, b) if a == g => On::Spoke(self.parents, next, b),
+                    (a, b) if b == g => On::Spoke(self.parents, last, a),
+                    _ => On::Piece(self.parents, i, place),
+                };
+                let points = self.points;
+                let position = || match on {
+                    On::Vertex(v) => points[v as usize],
+                    _ => [0, 1, 2].map(|c| {
+                        row.iter().zip(nodes).map(|(w, &p)| w * points[p as usize][c]).sum()
+                    }),
+                };
+                let number = number(&mut self.known, &mut self.parts.points, on, position);
+                self.parts.nodes.push(number);
+            }
+            self.parts.labels.push(label);
+        }
+        self.parents += 1;
+    }
+
+    /// Every tagged edge becomes two.
+    fn facets(&mut self, contents: &Contents, numbers: &Numbers) -> Result<(), GmshError> {
+        for block in blocks_of(contents, 1) {
+            let tags = tags(contents, block);
+            if tags.is_empty() {
+                continue;
+            }
+            let mut facets = Vec::new();
+            for (&element, nodes) in
+                block.numbers.iter().zip(block.nodes.chunks_exact(block.kind.nodes()))
+            {
+                let ends = [numbers.index(element, nodes[0])?, numbers.index(element, nodes[1])?];
+                let at = ends.map(|p| self.points[p as usize]);
+                let middle = edge(ends[0], ends[1], self.order, self.order);
+                let between = || [0, 1, 2].map(|c| (at[0][c] + at[1][c]) / 2.0);
+                // Points of an edge without cells are new here and so reported as lost later.
+                let middle = number(&mut self.known, &mut self.parts.points, middle, between);
+                for (end, place) in ends.into_iter().zip(at) {
+                    let end =
+                        number(&mut self.known, &mut self.parts.points, On::Vertex(end), || place);
+                    facets.push([end, middle, u32::MAX, u32::MAX]);
+                }
+            }
+            for tag in tags {
+                self.parts.facets.entry(tag).or_default().extend(&facets);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A point on the edge from a to b, so many places of 2g from a.
+fn edge(a: u32, b: u32, place: usize, g: usize) -> On {
+    if a < b { On::Edge(a, b, place) } else { On::Edge(b, a, 2 * g - place) }
+}
+
+fn number(
+    known: &mut HashMap<On, u32>,
+    points: &mut Vec<[f64; 3]>,
+    on: On,
+    position: impl FnOnce() -> [f64; 3],
+) -> u32 {
+    *known.entry(on).or_insert_with(|| {
+        points.push(position());
+        points.len() as u32 - 1
+    })
+}

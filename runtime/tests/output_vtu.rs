@@ -88,7 +88,7 @@ fn sampled(
 
 #[test]
 fn points_and_fields_agree_on_every_cell() {
-    let polynomial = |x: [f64; 3]| 1.0 + x[0] - 2.0 * x[1] * x[2] + x[0] * x[1] * x[1];
+    let polynomial = |x: [f64; 3]| 1.0 + x[0] - 2.0 * x[1] * x[2] + x[0] * x[1];
     for (name, arguments, cell) in [
         ("box", &[("cells", 2.0), ("deform", 0.1)][..], "hex"),
         ("box", &[("cells", 2.0), ("deform", 0.1), ("dim", 2.0)], "quad"),
@@ -96,9 +96,8 @@ fn points_and_fields_agree_on_every_cell() {
         ("ball", &[("refine", 0.0), ("order", 2.0), ("dim", 2.0)], "tri"),
     ] {
         let mesh = mesh(name, arguments, cell);
-        let linear = mesh.order() == 1;
-        // On these cells polynomials of degree 3 in x are in the element of degree 3 g d.
-        let degree = if linear && mesh.cell().is_tensor() { 9 } else { 8 };
+        // A polynomial of degree 2 in x has degree 2 g on a cell of order g.
+        let degree = 2 * mesh.order();
         let element = Lagrange::discontinuous(mesh.cell(), degree).expect("an element");
         let (nodes, values) = sampled(&mesh, element, |x| vec![polynomial(x)]);
         let field =
@@ -114,8 +113,7 @@ fn points_and_fields_agree_on_every_cell() {
         );
         for (x, &u) in points.chunks_exact(3).zip(&u) {
             let exact = polynomial([x[0], x[1], x[2]]);
-            let bound = if linear { 1e4 } else { 1e13 } * f64::EPSILON;
-            assert!((u - exact).abs() <= bound * 10.0, "{cell}: {u} {exact}");
+            assert!((u - exact).abs() <= 1e3 * f64::EPSILON, "{cell}: {u} {exact}");
         }
     }
 }
@@ -166,12 +164,15 @@ fn continuous_fields_share_their_points() {
         assert_eq!(file.attribute(name, "NumberOfComponents"), "3");
         assert_eq!(file.attribute("T", "NumberOfComponents"), "9");
         let third = if mesh.dim() == 3 { 3.0 } else { 0.0 };
-        assert!(file.reals(name).chunks_exact(3).all(|v| v == [1.0, 2.0, third]));
+        let close = |all: &[f64], expected: &[f64]| {
+            all.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 64.0 * f64::EPSILON * b.abs())
+        };
+        assert!(file.reals(name).chunks_exact(3).all(|v| close(v, &[1.0, 2.0, third])));
         let expected = match mesh.dim() {
             2 => [1.0, 2.0, 0.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0],
             _ => [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
         };
-        assert!(file.reals("T").chunks_exact(9).all(|t| t == expected));
+        assert!(file.reals("T").chunks_exact(9).all(|t| close(t, &expected)));
         assert_eq!(file.reals("h"), sizes);
         // Shared points lie where each cell has them: the lattice of the box.
         for x in file.reals("Points") {

@@ -5,10 +5,11 @@
 //! interpolated to VTK's equispaced nodes, exactly as long as that degree is at most
 //! [`MAX_DEGREE`], the largest that VTK draws.
 //!
-//! The XML is written here and not by the crate `vtkio`, because that declares version 1.0 of the format:
-//! VTK then takes the nodes on the edges of Lagrange hexahedra to be in the order that it
-//! used before version 9 and exchanges two of the edges. Files here are of version 2.2, with
-//! 64-bit sizes and all numbers appended in raw little-endian form.
+//! The XML is written here and not by the crate `vtkio`, because that always declares version 1.0 of
+//! the format: VTK then takes the nodes of Lagrange hexahedra to be in the order that it used
+//! before version 9 and exchanges two edges. Hexahedra are written in version 2.2, everything else in
+//! 1.0, which more programs read. Sizes have 64 bits; numbers are appended in raw little-endian
+//! form.
 
 mod atomic;
 mod lagrange;

@@ -211,7 +211,17 @@ impl Mesh {
         })
     }
 
-    /// The length-area-volume of the mesh, ∫ |det J|.
+    /// For each cell whether its numbering mirrors it, so that its Jacobian determinant is negative.
+    pub fn mirrored(&self) -> Vec<bool> {
+        let Ok(shape) = Shape::new(self.cell, self.order) else { return Vec::new() };
+        let gradients = Gradients::of_vertices(&shape, &[self.cell.centre()]);
+        let points = |v: &[u32]| v.iter().map(|&v| self.points[v as usize]).collect::<Vec<_>>();
+        (0..self.n_cells())
+            .map(|c| gradients.determinant(0, points(self.vertices(c)).into_iter()) < 0.0)
+            .collect()
+    }
+
+    /// The area or volume of the mesh, ∫ |det J|.
     pub fn size(&self) -> f64 {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return f64::NAN };
         let rule = rule(self.cell, self.order);

@@ -15,9 +15,11 @@ pub(super) struct Points {
     /// How many there are.
     pub(super) count: usize,
     /// `[cell][node in VTK's order]`.
-    pub(super) of_cell: Vec<u64>,
+    of_cell: Vec<u64>,
     /// Reference coordinates in VTK's order.
     reference: Vec<[f64; 3]>,
+    /// For each node, in VTK's order, its image when the first two axes are exchanged.
+    mirror: Vec<usize>,
 }
 
 impl Points {
@@ -36,7 +38,24 @@ impl Points {
             let count = mesh.n_cells() * per_cell;
             (count, (0..count as u64).collect())
         };
-        Points { per_cell, count, of_cell, reference }
+        let place: HashMap<[usize; 3], usize> =
+            lattice.iter().enumerate().map(|(place, &at)| (at, place)).collect();
+        let mirror = lattice.iter().map(|&[i, j, k]| place[&[j, i, k]]).collect();
+        Points { per_cell, count, of_cell, reference, mirror }
+    }
+
+    /// The points of all cells, each turned so that its Jacobian determinant is positive: VTK takes
+    /// the outside of a cell from its numbering.
+    pub(super) fn connectivity(&self, mesh: &Mesh) -> Vec<u64> {
+        let mut all = Vec::with_capacity(self.of_cell.len());
+        for (points, mirrored) in self.of_cell.chunks_exact(self.per_cell).zip(mesh.mirrored()) {
+            if mirrored {
+                all.extend(self.mirror.iter().map(|&node| points[node]));
+            } else {
+                all.extend_from_slice(points);
+            }
+        }
+        all
     }
 
     /// The values of a field at the points, `components` each. `nodes` are its nodes,

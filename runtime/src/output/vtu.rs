@@ -2,6 +2,7 @@
 
 use super::sample::Points;
 use super::{Output, lagrange};
+use crate::mesh::Cell;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::fmt::Write as _;
@@ -53,6 +54,8 @@ pub(super) struct File {
     n_points: usize,
     n_cells: usize,
     time: Option<f64>,
+    /// The version of the format.
+    version: &'static str,
     points: Array,
     cells: [Array; 3],
     point_data: Vec<Array>,
@@ -93,9 +96,11 @@ impl File {
             n_points: points.count,
             n_cells,
             time: output.time,
+            // More programs read 1.0, but there the nodes of hexahedra are in an older order.
+            version: if mesh.cell() == Cell::Hexahedron { "2.2" } else { "1.0" },
             points: array("Points", 3, Numbers::Reals(positions)),
             cells: [
-                array("connectivity", 1, Numbers::Integers(points.of_cell)),
+                array("connectivity", 1, Numbers::Integers(points.connectivity(mesh))),
                 array("offsets", 1, Numbers::Integers(offsets)),
                 array("types", 1, Numbers::Bytes(types)),
             ],
@@ -117,10 +122,11 @@ impl File {
     }
 
     fn header(&self) -> String {
-        let mut text = String::from(
+        let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
-             <VTKFile type=\"UnstructuredGrid\" version=\"2.2\" byte_order=\"LittleEndian\" \
+             <VTKFile type=\"UnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
              header_type=\"UInt64\">\n  <UnstructuredGrid>\n",
+            self.version
         );
         if let Some(time) = self.time {
             let _ = writeln!(

@@ -37,7 +37,7 @@ pub struct Machine {
 impl Default for Machine {
     /// A server core of 2023 with 512-bit vectors; `wf bench` measures the real one.
     fn default() -> Self {
-        Self { bandwidth: 16e9, fma_rate: 30e9 }
+        Self { bandwidth: 4e9, fma_rate: 30e9 }
     }
 }
 

@@ -14,6 +14,7 @@ mod declare;
 mod definitions;
 mod expression;
 mod functions;
+mod linear;
 mod names;
 pub mod problem;
 mod regions;

@@ -182,3 +182,36 @@ fn terminals_have_shapes() {
         assert_eq!(form.shape_of(Terminal::Field(form.fields.len())), None);
     }
 }
+
+/// Simplification does not make a formula finite where it was not, nor the other way round.
+#[test]
+fn formulas_stay_finite_where_they_were() {
+    let cases: [(&str, fn(f64) -> f64); 10] = [
+        ("u / u", |u| u / u),
+        ("u^-1 * u", |u| 1.0 / u * u),
+        ("sqrt(u)^2", |u| u.sqrt() * u.sqrt()),
+        ("sqrt(u) * sqrt(u) + 1", |u| u.sqrt() * u.sqrt() + 1.0),
+        ("1 / (1 / u)", |u| 1.0 / (1.0 / u)),
+        ("exp(log(u))", |u| u.ln().exp()),
+        ("u * u / u", |u| u * u / u),
+        ("(u + 1) / (u + 1) + 2 / u", |u| (u + 1.0) / (u + 1.0) + 2.0 / u),
+        ("u^3 / u^2 - u / 3", |u| u * u * u / (u * u) - u / 3.0),
+        ("inv([[u, 0], [0, 1]])[1, 1]", |u| u / u),
+    ];
+    for (text, expected) in cases {
+        let form = &common::check(&format!("form f {{ field u: scalar; f0[u] = {text}; }}"), 2)[0];
+        let point = point(&simplify(&differentiate(form)));
+        let integral = &point.integrals[0];
+        for u in [0.0, -1.0, 0.5, 3.0, 1e100, -1e100] {
+            let values = eval(&integral.graph, |input| match input {
+                Input::State(_) => u,
+                _ => 0.0,
+            });
+            let (found, expected) = (values[integral.residual[0].1], expected(u));
+            assert_eq!(found.is_finite(), expected.is_finite(), "{text} at {u}: {found}");
+            if expected.is_finite() {
+                close(found, expected, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Declarations are entered, then every name is looked up where it is used.
+
+use super::{
+    AuxItem, Definition, Entry, FieldItem, MOST_ERRORS, Meaning, Names, ParamItem, Place, Uses,
+    subtree,
+};
+use crate::ast::{self, ExprKind, FormItemKind, Ident};
+use crate::codes::Code;
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::source::Span;
+use crate::words;
+
+/// The most parameters that a function may have.
+const MOST_PARAMETERS: usize = 64;
+
+/// Names on their way to being resolved.
+pub(super) struct Resolver<'a> {
+    pub(super) file: &'a ast::File,
+    pub(super) names: Names<'a>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn declare(&mut self, items: &'a [ast::FormItem], region: Option<usize>) {
+        for item in items {
+            let names = &mut self.names;
+            let (name, meaning) = match &item.kind {
+                FormItemKind::Field { name, shape, space } => {
+                    names.fields.push(FieldItem { name, shape: *shape, space: *space });
+                    (name, Meaning::Field(names.fields.len() - 1))
+                }
+                FormItemKind::Aux { name, shape, place } => {
+                    names.aux.push(AuxItem { name, shape: *shape, place: *place });
+                    (name, Meaning::Aux(names.aux.len() - 1))
+                }
+                FormItemKind::Param { name, shape, value } => {
+                    names.params.push(ParamItem { name, shape: *shape, value: *value });
+                    (name, Meaning::Param(names.params.len() - 1))
+                }
+                FormItemKind::Let { name, value } => {
+                    let definition = Definition { name, parameters: None, body: *value, region };
+                    names.definitions.push(definition);
+                    (name, Meaning::Definition(names.definitions.len() - 1))
+                }
+                FormItemKind::Fn { name, parameters, body } => {
+                    let parameters = Some(parameters.as_slice());
+                    names.definitions.push(Definition { name, parameters, body: *body, region });
+                    (name, Meaning::Definition(names.definitions.len() - 1))
+                }
+                FormItemKind::Test { name, field } => {
+                    names.tests.push((name, field));
+                    (name, Meaning::Test(names.tests.len() - 1))
+                }
+                FormItemKind::Broken
+                | FormItemKind::Row { .. }
+                | FormItemKind::Residual { .. }
+                | FormItemKind::Energy { .. }
+                | FormItemKind::Boundary { .. } => continue,
+            };
+            self.enter(name, Entry { meaning, region, span: name.span });
+        }
+    }
+
+    fn enter(&mut self, name: &'a Ident, entry: Entry) {
+        if let Some(first) = self.names.entries.get(name.name.as_str()) {
+            let message = format!("the name `{}` is declared twice", name.name);
+            self.diagnostics.push(
+                Diagnostic::new(Code::DuplicateName, message)
+                    .label(name.span, "declared again here")
+                    .secondary(first.span, "first declared here")
+                    .help("names are unique within a form, its boundary blocks included"),
+            );
+        } else {
+            self.names.entries.insert(&name.name, entry);
+        }
+    }
+
+    /// The parameters of functions shadow nothing, and are not too many.
+    pub(super) fn parameters(&mut self) {
+        for definition in &mut self.names.definitions {
+            let mut parameters = definition.parameters.unwrap_or_default();
+            if parameters.len() > MOST_PARAMETERS {
+                let message = format!("a function has at most {MOST_PARAMETERS} parameters");
+                self.diagnostics.push(
+                    Diagnostic::new(Code::WrongArgumentCount, message)
+                        .label(definition.name.span, format!("this has {}", parameters.len()))
+                        .help("put them into a vector"),
+                );
+                parameters = &parameters[..MOST_PARAMETERS];
+                definition.parameters = Some(parameters);
+            }
+            for (i, parameter) in parameters.iter().enumerate() {
+                let earlier = parameters[..i].iter().find(|other| other.name == parameter.name);
+                let outer = self.names.entries.get(parameter.name.as_str()).map(|entry| entry.span);
+                if let Some(first) = earlier.map(|other| other.span).or(outer) {
+                    let message = format!("the name `{}` is declared twice", parameter.name);
+                    self.diagnostics.push(
+                        Diagnostic::new(Code::DuplicateName, message)
+                            .label(parameter.span, "declared again here")
+                            .secondary(first, "first declared here")
+                            .help("nothing shadows: give the parameter another name"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Checks the names in parameters and definitions and notes who uses whom.
+    pub(super) fn bodies(&mut self, uses: &mut Uses) {
+        for param in self.names.params.clone() {
+            let place = Place { region: None, parameters: &[], param: true };
+            let found = self.expression(param.value, place);
+            let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
+                Meaning::Param(i) => Some((i, span)),
+                _ => None,
+            });
+            uses.params.push(used.collect());
+        }
+        for definition in self.names.definitions.clone() {
+            let parameters = definition.parameters.unwrap_or_default();
+            let place = Place { region: definition.region, parameters, param: false };
+            let found = self.expression(definition.body, place);
+            let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
+                Meaning::Definition(i) => Some((i, span)),
+                _ => None,
+            });
+            uses.definitions.push(used.collect());
+        }
+    }
+
+    /// Checks the names in rows, residuals and energies.
+    pub(super) fn rows(&mut self, items: &'a [ast::FormItem], region: Option<usize>) {
+        for item in items {
+            match &item.kind {
+                FormItemKind::Row { field, value, .. } => {
+                    self.field(field);
+                    self.expression(*value, Place::region(region));
+                }
+                FormItemKind::Test { field, .. } => self.field(field),
+                FormItemKind::Residual { value } | FormItemKind::Energy { value } => {
+                    self.expression(*value, Place::region(region));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn field(&mut self, name: &Ident) {
+        let entry = self.names.entries.get(name.name.as_str());
+        if matches!(entry, Some(Entry { meaning: Meaning::Field(_), .. })) {
+            return;
+        }
+        let fields = self.names.fields.iter().map(|field| field.name.name.as_str());
+        let diagnostic = match entry {
+            Some(entry) => {
+                Diagnostic::new(Code::NotAvailableHere, format!("`{}` is no field", name.name))
+                    .label(name.span, "a field should stand here")
+                    .secondary(entry.span, "declared here as something else")
+            }
+            None => Diagnostic::new(Code::UnknownName, format!("unknown field `{}`", name.name))
+                .label(name.span, "no field has this name"),
+        };
+        self.diagnostics.push(diagnostic.suggest(&name.name, fields));
+    }
+
+    /// Checks the names of one expression; gives back those that the form declares.
+    pub(super) fn expression(
+        &mut self,
+        root: ast::ExprId,
+        place: Place<'a>,
+    ) -> Vec<(Meaning, Span)> {
+        let mut used = Vec::new();
+        for id in subtree(self.file, root) {
+            let expr = &self.file.exprs[id];
+            // What is wrong is put into words only while there is someone to read them.
+            let quiet = self.diagnostics.len() >= MOST_ERRORS;
+            let resolved = match &expr.kind {
+                ExprKind::Name(name) if quiet => self.quiet(name, place),
+                ExprKind::Name(name) => self.name(name, expr.span, place).map_err(Some),
+                ExprKind::Call { function, .. } if quiet && !is_built_in(function) => {
+                    self.quiet(&function.name, place)
+                }
+                ExprKind::Call { function, arguments } => {
+                    self.call(function, arguments.len(), place).map_err(Some)
+                }
+                _ => continue,
+            };
+            match resolved {
+                Ok(meaning) => used.extend(meaning.map(|meaning| (meaning, expr.span))),
+                Err(diagnostic) => {
+                    self.names.broken.insert(id);
+                    self.diagnostics.extend(diagnostic.map(|diagnostic| *diagnostic));
+                }
+            }
+        }
+        used
+    }
+
+    /// What a declared name means, without a word where it means nothing.
+    fn quiet(
+        &self,
+        name: &str,
+        place: Place<'a>,
+    ) -> Result<Option<Meaning>, Option<Box<Diagnostic>>> {
+        let known = words::KNOWN.contains(&name)
+            || place.parameters.iter().any(|parameter| parameter.name == name);
+        match self.names.entries.get(name) {
+            Some(entry) => Ok(Some(entry.meaning)),
+            None if known => Ok(None),
+            None => Err(None),
+        }
+    }
+
+    fn name(
+        &self,
+        name: &str,
+        span: Span,
+        place: Place<'a>,
+    ) -> Result<Option<Meaning>, Box<Diagnostic>> {
+        if place.parameters.iter().any(|parameter| parameter.name == name) {
+            return Ok(None);
+        }
+        if words::KNOWN.contains(&name) {
+            return known(name, span, place).map(|()| None);
+        }
+        if words::FUNCTIONS.contains(&name) {
+            let message = format!("`{name}` is a function and needs arguments");
+            return Err(Box::new(
+                Diagnostic::new(Code::NotAFunction, message).label(span, "used as a value here"),
+            ));
+        }
+        let entry = self.entry(name, span, place)?;
+        if let Meaning::Definition(i) = entry.meaning
+            && self.names.definitions[i].parameters.is_some()
+        {
+            let message = format!("`{name}` is a function and needs arguments");
+            return Err(Box::new(
+                Diagnostic::new(Code::NotAFunction, message)
+                    .label(span, "used as a value here")
+                    .secondary(entry.span, "declared as a function here"),
+            ));
+        }
+        Ok(Some(entry.meaning))
+    }
+
+    fn call(
+        &self,
+        function: &Ident,
+        given: usize,
+        place: Place<'a>,
+    ) -> Result<Option<Meaning>, Box<Diagnostic>> {
+        let (name, span) = (function.name.as_str(), function.span);
+        let count = |wanted: usize| {
+            let plural = if wanted == 1 { "" } else { "s" };
+            let message = format!("`{name}` takes {wanted} argument{plural}, but this has {given}");
+            Diagnostic::new(Code::WrongArgumentCount, message).label(span, "in this call")
+        };
+        if let Some(wanted) = crate::check::functions::argument_count(name) {
+            return if wanted == given { Ok(None) } else { Err(Box::new(count(wanted))) };
+        }
+        let is_value = words::KNOWN.contains(&name)
+            || place.parameters.iter().any(|parameter| parameter.name == name);
+        if is_value {
+            let message = format!("`{name}` is no function");
+            return Err(Box::new(
+                Diagnostic::new(Code::NotAFunction, message).label(span, "called here"),
+            ));
+        }
+        if words::LATER.contains(&name) {
+            return Err(Box::new(later_word(name, span)));
+        }
+        if !self.names.entries.contains_key(name) {
+            let message = format!("unknown function `{name}`");
+            return Err(Box::new(
+                Diagnostic::new(Code::UnknownName, message)
+                    .label(span, "no function has this name")
+                    .suggest(name, self.functions(place)),
+            ));
+        }
+        let entry = self.entry(name, span, place)?;
+        let definition = match entry.meaning {
+            Meaning::Definition(i) => self.names.definitions.get(i),
+            _ => None,
+        };
+        match definition.and_then(|definition| definition.parameters) {
+            Some(parameters) if parameters.len() == given => Ok(Some(entry.meaning)),
+            Some(parameters) => {
+                Err(Box::new(count(parameters.len()).secondary(entry.span, "declared here")))
+            }
+            None => Err(Box::new(
+                Diagnostic::new(Code::NotAFunction, format!("`{name}` is no function"))
+                    .label(span, "called here")
+                    .secondary(entry.span, "declared here as a value"),
+            )),
+        }
+    }
+
+    /// The declaration of a name that may be used at `place`.
+    fn entry(&self, name: &str, span: Span, place: Place<'a>) -> Result<Entry, Box<Diagnostic>> {
+        let Some(&entry) = self.names.entries.get(name) else {
+            if words::LATER.contains(&name) {
+                return Err(Box::new(later_word(name, span)));
+            }
+            let message = format!("unknown name `{name}`");
+            let found = nearest(name, self.values(place));
+            return Err(Box::new(
+                Diagnostic::new(Code::UnknownName, message)
+                    .label(span, "not declared in this form")
+                    .help_if(found.map(|found| format!("did you mean `{found}`?"))),
+            ));
+        };
+        if entry.region.is_some() && entry.region != place.region {
+            let message = format!("`{name}` belongs to a boundary block and is not known here");
+            return Err(Box::new(
+                Diagnostic::new(Code::NotAvailableHere, message)
+                    .label(span, "used outside its block")
+                    .secondary(entry.span, "declared here")
+                    .help("declare it in the form itself to use it everywhere"),
+            ));
+        }
+        if place.param && !matches!(entry.meaning, Meaning::Param(_)) {
+            let message = format!("a parameter cannot be computed from `{name}`");
+            return Err(Box::new(
+                Diagnostic::new(Code::NotAvailableHere, message)
+                    .label(span, "differs from point to point")
+                    .secondary(entry.span, "declared here")
+                    .help("use numbers, `pi`, `dim` and other parameters"),
+            ));
+        }
+        Ok(entry)
+    }
+
+    fn visible(&self, place: Place<'a>) -> impl Iterator<Item = (&'a str, bool)> {
+        let visible = move |entry: &Entry| {
+            (entry.region.is_none() || entry.region == place.region)
+                && (!place.param || matches!(entry.meaning, Meaning::Param(_)))
+        };
+        self.names.entries.iter().filter(move |(_, entry)| visible(entry)).map(|(&name, entry)| {
+            let function = matches!(entry.meaning, Meaning::Definition(i)
+                if self.names.definitions[i].parameters.is_some());
+            (name, function)
+        })
+    }
+
+    fn values(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
+        let declared = self.visible(place).filter(|(_, function)| !function).map(|(name, _)| name);
+        let parameters = place.parameters.iter().map(|parameter| parameter.name.as_str());
+        declared.chain(parameters)
+    }
+
+    fn functions(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
+        let declared = self.visible(place).filter(|(_, function)| *function).map(|(name, _)| name);
+        declared.chain(words::FUNCTIONS.iter().copied())
+    }
+}
+
+fn is_built_in(function: &Ident) -> bool {
+    crate::check::functions::argument_count(&function.name).is_some()
+}
+
+/// Whether a known name has a value at `place`.
+fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>> {
+    if place.param && !matches!(name, "pi" | "dim" | "I") {
+        let message = format!("a parameter cannot be computed from `{name}`");
+        return Err(Box::new(
+            Diagnostic::new(Code::NotAvailableHere, message)
+                .label(span, "not known when parameters are set")
+                .help("use numbers, `pi`, `dim` and other parameters"),
+        ));
+    }
+    if name == "n" && place.region.is_none() {
+        return Err(Box::new(
+            Diagnostic::new(Code::NotAvailableHere, "`n` is the normal of a boundary facet")
+                .label(span, "there is no normal inside a cell")
+                .help("use it, and what is computed from it, in an `on boundary` block"),
+        ));
+    }
+    Ok(())
+}
+
+/// A word that this version only keeps.
+fn later_word(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::LaterWord, format!("`{name}` comes later"))
+        .label(span, "kept for later versions of the language")
+}

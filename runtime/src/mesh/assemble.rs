@@ -29,13 +29,13 @@ pub(crate) fn assemble(
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
     let mut notes = std::mem::take(&mut parts.notes);
-    if matches!(sign, Sign::Positive) {
-        if let Some(done) = unfold::unfold(&shape, &mut parts)? {
-            notes.push(format!(
-                "{} curved cells folded over; {} geometry nodes inside the domain were moved",
-                done.cells, done.nodes
-            ));
-        }
+    if matches!(sign, Sign::Positive)
+        && let Some(done) = unfold::unfold(&shape, &mut parts)?
+    {
+        notes.push(format!(
+            "{} curved cells folded over; {} geometry nodes inside the domain were moved",
+            done.cells, done.nodes
+        ));
     }
     measure::check_cells(&shape, &parts, sign)?;
     if arrange == Arrange::Sorted {

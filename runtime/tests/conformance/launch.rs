@@ -267,7 +267,7 @@ fn monomials(coordinates: &[f64], dim: usize) -> Vec<f64> {
         (0..1usize << dim)
             .filter(|vertex| vertex & !m == 0)
             .map(|vertex| {
-                let sign = if (m ^ vertex).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+                let sign = if (m ^ vertex).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
                 sign * coordinates[vertex * dim + i]
             })
             .sum()

@@ -16,17 +16,19 @@ fn list(source: &Source, diagnostics: &[Diagnostic]) -> String {
             let (line, column) = source.line_column(label.span.start);
             format!(" {line}:{column} `{}`", source.slice(label.span).replace('\n', "⏎"))
         });
-        writeln!(text, "{MARK} {}{place} {}", diagnostic.code, diagnostic.message).unwrap();
+        writeln!(text, "{MARK} {}{place} {}", diagnostic.code, diagnostic.message)
+            .expect("a string takes all text");
         for label in &diagnostic.labels {
             let (line, column) = source.line_column(label.span.start);
             let place = if label.primary { String::new() } else { format!(" {line}:{column}") };
-            writeln!(text, "{MARK}   label{place}: {}", label.text).unwrap();
+            writeln!(text, "{MARK}   label{place}: {}", label.text)
+                .expect("a string takes all text");
         }
         for note in &diagnostic.notes {
-            writeln!(text, "{MARK}   note: {note}").unwrap();
+            writeln!(text, "{MARK}   note: {note}").expect("a string takes all text");
         }
         for help in &diagnostic.help {
-            writeln!(text, "{MARK}   help: {help}").unwrap();
+            writeln!(text, "{MARK}   help: {help}").expect("a string takes all text");
         }
     }
     text

@@ -1,8 +1,8 @@
 //! Gmsh files: format 2 and 4.1, text and binary, straight and curved cells, physical names.
 //!
-//! From a file to a [`Mesh`] in three steps: [`cursor`] reads numbers from text or binary alike and
+//! From a file to a [`Mesh`] in three steps: `cursor` reads numbers from text or binary alike and
 //! knows the place for messages; `version2` and `version4` turn the sections into plain lists
-//! ([`Contents`]); `convert` picks the cells, moves Gmsh's equispaced nodes to ours and gives the tags
+//! (`Contents`); `convert` picks the cells, moves Gmsh's equispaced nodes to ours and gives the tags
 //! their names. Physical groups of the cells' dimension become cell tags, those one dimension
 //! below become boundary tags; a group without a name is called by its number. Triangles among
 //! quadrilaterals are cut into quadrilaterals (`quads`); any other mixture is refused.

@@ -6,7 +6,7 @@
 //!
 //! symbolically, forward, on whole tensors, so that the structure of a form survives: from
 //! `λ tr(ε) I + 2 μ ε` comes `λ tr(δε) I + 2 μ δε`. The same rules with other seeds give the spatial
-//! gradient of an expression ([`gradient`]); the reverse sweep ([`mod@adjoint`]) turns an energy
+//! gradient of an expression ([`gradient`]); the reverse sweep (`adjoint`) turns an energy
 //! density or a weak form into f0 and f1.
 //!
 //! At kinks: abs and sign have derivative 0 at 0, norm 0 at 0, min and max that of the first

@@ -1,7 +1,6 @@
 //! `compile`: a form with its elements, and what is known of the mesh → kernels that can be launched.
 //!
-//! The choice of plans, the source and its compilation in one call. Without a usable `rustc` the same
-//! kernels run in the interpreter: slower, and right.
+//! The choice of plans, the source and its compilation in one call.
 
 use crate::device::cpu::{Machine, Module, Simd};
 use crate::discretisation::Discretisation;

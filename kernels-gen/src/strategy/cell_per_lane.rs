@@ -4,7 +4,7 @@
 //! gather → interpolate to the points → geometry → point function → integrate → scatter
 //! ```
 //!
-//! Tensor cells are sum-factorised ([`tensor`]); simplices use dense tables ([`simplex`]). This file
+//! Tensor cells are sum-factorised (`tensor`); simplices use dense tables (`simplex`). This file
 //! holds what both share: the quantities that are evaluated, the arguments, and the point function.
 
 mod diagonal;

@@ -130,7 +130,7 @@ fn rustc(jit: &Jit) -> Finding {
         Err(error) => {
             let text = format!("{error}");
             let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
-            let detail = format!("{what}\nwithout it forms are interpreted: right, but slow");
+            let detail = format!("{what}\nwithout it kernels cannot be compiled");
             Finding::bad("rustc", State::Missing, detail, help)
         }
     }

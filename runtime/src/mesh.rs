@@ -17,11 +17,14 @@ pub mod orient;
 pub mod topology;
 
 pub(crate) mod assemble;
+mod error;
 mod measure;
 pub(crate) mod recursive;
+pub(crate) mod shape;
 mod statistics;
 mod unfold;
 
+pub use error::{CellName, MeshError};
 pub use kernels_gen::element::Cell;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
@@ -79,157 +82,6 @@ pub struct Mesh {
     cell_tags: BTreeMap<String, Vec<u32>>,
     topology: Topology,
     notes: Vec<String>,
-}
-
-/// Why a mesh cannot be made or asked.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum MeshError {
-    /// More items than a 32-bit index can count.
-    #[error("the mesh has {count} {what}, more than 32-bit indices can number")]
-    TooLarge {
-        /// What is counted.
-        what: &'static str,
-        /// How many there are.
-        count: usize,
-    },
-    /// A mesh without cells.
-    #[error("the mesh has no cells")]
-    Empty,
-    /// A kind of cell or an order that a mesh cannot have.
-    #[error("a mesh of {cell} cells of order {order} is not supported; {expected}")]
-    Unsupported {
-        /// The kind of cell.
-        cell: Cell,
-        /// The geometry's order.
-        order: usize,
-        /// What is supported.
-        expected: &'static str,
-    },
-    /// The connectivity is no whole number of cells.
-    #[error("the connectivity has {found} entries, no multiple of the {per_cell} nodes of a cell")]
-    Connectivity {
-        /// How many entries there are.
-        found: usize,
-        /// Nodes a cell.
-        per_cell: usize,
-    },
-    /// A cell, a facet or a tag refers to something that does not exist.
-    #[error("{place} refers to {what} {index}, but there are only {count}")]
-    OutOfRange {
-        /// Who refers.
-        place: String,
-        /// To what kind of thing.
-        what: &'static str,
-        /// Its number.
-        index: u32,
-        /// How many there are.
-        count: usize,
-    },
-    /// A coordinate that is not finite, or a two-dimensional mesh out of its plane.
-    #[error("point {point} at ({}) {problem}", coordinates(.at))]
-    Point {
-        /// The point's number.
-        point: usize,
-        /// Where it is.
-        at: [f64; 3],
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// A cell that names one point twice.
-    #[error("{cell} uses the point {point} twice")]
-    Repeated {
-        /// The cell.
-        cell: CellName,
-        /// The point.
-        point: u32,
-    },
-    /// A cell whose Jacobian determinant is not positive everywhere.
-    #[error(
-        "{cell} is {}: its Jacobian determinant is {determinant:.3e} somewhere inside, \
-         where {} would be usual for its size; \
-         mend the mesh there (a reversed or collapsed cell, or a curved side that folds over)",
-        if *.determinant < 0.0 { "inverted" } else { "degenerate" },
-        format_args!("{:.1e}", .usual)
-    )]
-    Inverted {
-        /// The cell.
-        cell: CellName,
-        /// The smallest determinant found.
-        determinant: f64,
-        /// The determinant of a cube of the cell's diameter.
-        usual: f64,
-    },
-    /// A facet that belongs to three or more cells.
-    #[error("a facet of {cell} belongs to {count} cells; at most two can meet in a facet")]
-    Branching {
-        /// One of the cells.
-        cell: CellName,
-        /// How many share the facet.
-        count: u8,
-    },
-    /// A tagged facet that is no facet of any cell.
-    #[error(
-        "{lost} of the {count} facets tagged \"{tag}\" belong to no cell; the first is near ({})",
-        coordinates(.at)
-    )]
-    LostFacet {
-        /// The tag.
-        tag: String,
-        /// Facets under that tag.
-        count: usize,
-        /// How many of them have no cell.
-        lost: usize,
-        /// The centre of the first one.
-        at: [f64; 3],
-    },
-    /// A tag that the mesh does not have.
-    #[error("the mesh has no {kind} tag \"{tag}\"{}", tags_hint(.nearest, .available))]
-    UnknownTag {
-        /// `boundary` or `cell`.
-        kind: &'static str,
-        /// The tag that was asked for.
-        tag: String,
-        /// The most similar tag.
-        nearest: Option<String>,
-        /// All tags.
-        available: Vec<String>,
-    },
-}
-
-/// A cell as a message names it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CellName {
-    /// Its number, from 0 in the order given, or the source's own number.
-    pub number: u64,
-    /// Whether `number` is the source's own.
-    pub labelled: bool,
-    /// Its tags.
-    pub tags: Vec<String>,
-    /// The mean of its vertices.
-    pub centre: [f64; 3],
-}
-
-impl std::fmt::Display for CellName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let word = if self.labelled { "element" } else { "cell" };
-        write!(f, "{word} {}", self.number)?;
-        if !self.tags.is_empty() {
-            write!(f, " of \"{}\"", self.tags.join("\", \""))?;
-        }
-        write!(f, " with centre ({})", coordinates(&self.centre))
-    }
-}
-
-fn coordinates(point: &[f64; 3]) -> String {
-    format!("{:.6}, {:.6}, {:.6}", point[0], point[1], point[2])
-}
-
-fn tags_hint(nearest: &Option<String>, available: &[String]) -> String {
-    let hint = nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
-    match available {
-        [] => format!("{hint}; it has none at all"),
-        tags => format!("{hint}; it has \"{}\"", tags.join("\", \"")),
-    }
 }
 
 /// Why the mesh of a problem cannot be had.

@@ -5,7 +5,8 @@
 //! points of a Gauss rule fine enough for det J's degree and, on straight quadrilaterals and
 //! hexahedra, not negative at the vertices (det J of a bilinear quadrilateral is smallest there).
 
-use super::assemble::{Shape, Sign};
+use super::assemble::Sign;
+use super::shape::Shape;
 use super::{Cell, Mesh, MeshError, Parts};
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 use rayon::prelude::*;

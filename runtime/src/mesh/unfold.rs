@@ -14,8 +14,8 @@
 //! the step lengths of Barzilai and Borwein (IMA J. Numer. Anal. 8, 1988). The gradient is
 //! ∂ det J/∂x_i = cof(J) ∇φ_i.
 
-use super::assemble::Shape;
 use super::measure::{self, Gradients};
+use super::shape::Shape;
 use super::{MeshError, Parts, Topology};
 
 /// What was done to a mesh.

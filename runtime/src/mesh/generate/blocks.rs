@@ -7,7 +7,8 @@
 //! way on the finished cells; positions come from the map, so that curved cells follow it.
 
 use super::simplices;
-use crate::mesh::assemble::{Sign, assemble, vertex_function};
+use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::shape::vertex_function;
 use crate::mesh::{Arrange, Cell, Mesh, MeshError, Parts, Topology, index, order, orient};
 use kernels_gen::element::Lagrange;
 

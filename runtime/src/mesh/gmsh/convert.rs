@@ -2,8 +2,9 @@
 
 use super::kinds::{Kind, lattice};
 use super::{Block, Contents, GmshError, quads};
-use crate::mesh::assemble::{self, Shape, Sign};
+use crate::mesh::assemble::{self, Sign};
 use crate::mesh::orient::{IDENTITY, Renumbering};
+use crate::mesh::shape::Shape;
 use crate::mesh::{Arrange, Cell, Mesh, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -8,7 +8,7 @@
 
 use super::convert::{Numbers, Repeats, blocks_of, node_map, tags, turn_over};
 use super::{Contents, GmshError};
-use crate::mesh::assemble::{Shape, vertex_function};
+use crate::mesh::shape::{Shape, vertex_function};
 use crate::mesh::{Cell, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::HashMap;

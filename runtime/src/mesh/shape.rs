@@ -1,0 +1,144 @@
+//! What all cells of a mesh have in common: the geometry's element, and which of its nodes are
+//! vertices, lie on facets, and go where when a cell is renumbered.
+
+use super::orient::Renumbering;
+use super::{Cell, CellName, MeshError, Parts};
+use kernels_gen::element::Lagrange;
+
+/// The highest order of geometry that a mesh may have.
+const MAX_ORDER: usize = 12;
+
+/// What all cells of a mesh have in common.
+pub(crate) struct Shape {
+    pub(crate) cell: Cell,
+    pub(crate) element: Lagrange,
+    /// Geometry nodes a cell.
+    pub(crate) nodes: usize,
+    /// Which geometry node each vertex is.
+    pub(crate) vertex_nodes: Vec<usize>,
+    /// The geometry nodes on each facet, its edges and vertices included.
+    pub(crate) facet_nodes: Vec<Vec<usize>>,
+    /// Reference coordinates of the geometry nodes.
+    pub(crate) coordinates: Vec<[f64; 3]>,
+}
+
+impl Shape {
+    pub(crate) fn new(cell: Cell, order: usize) -> Result<Shape, MeshError> {
+        let unsupported = |expected| MeshError::Unsupported { cell, order, expected };
+        if !Cell::ALL.contains(&cell) {
+            return Err(unsupported("cells are tri, quad, tet or hex"));
+        }
+        if order == 0 || order > MAX_ORDER {
+            return Err(unsupported("orders are 1 to 12, on simplices 1 to 8"));
+        }
+        let element = Lagrange::continuous(cell, order)
+            .map_err(|_| unsupported("orders are 1 to 12, on simplices 1 to 8"))?;
+        let coordinates = element.points();
+        let vertex_nodes =
+            (0..cell.vertex_count()).map(|v| nearest(&coordinates, cell.vertex(v))).collect();
+        let facet_nodes = facet_nodes(cell, element);
+        let nodes = coordinates.len();
+        Ok(Shape { cell, element, nodes, vertex_nodes, facet_nodes, coordinates })
+    }
+
+    /// The points of a lattice with so many steps a direction.
+    pub(crate) fn lattice_points(&self, steps: usize) -> Vec<[f64; 3]> {
+        let dim = self.cell.dim();
+        let n = steps + 1;
+        let mut points = Vec::new();
+        for i in 0..n.pow(dim as u32) {
+            let place = [i % n, i / n % n, i / n / n % n];
+            if self.cell.is_tensor() || place.iter().sum::<usize>() <= steps {
+                points.push(place.map(|p| p as f64 / steps as f64));
+            }
+        }
+        points
+    }
+
+    /// The vertices of a cell, given its nodes.
+    pub(crate) fn vertices<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        self.vertex_nodes.iter().map(|&i| nodes[i])
+    }
+
+    pub(crate) fn all_vertices(&self, nodes: &[u32]) -> Vec<u32> {
+        nodes.chunks_exact(self.nodes).flat_map(|cell| self.vertices(cell)).collect()
+    }
+
+    /// The mean of a cell's vertices.
+    pub(crate) fn centre(&self, points: &[[f64; 3]], nodes: &[u32]) -> [f64; 3] {
+        let mut centre = [0.0; 3];
+        for vertex in self.vertices(nodes) {
+            for (sum, x) in centre.iter_mut().zip(points[vertex as usize]) {
+                *sum += x;
+            }
+        }
+        centre.map(|sum| sum / self.vertex_nodes.len() as f64)
+    }
+
+    /// How a message names a cell.
+    pub(crate) fn name(&self, parts: &Parts, cell: usize) -> CellName {
+        let holds = |cells: &[u32]| cells.contains(&(cell as u32));
+        CellName {
+            number: parts.labels.get(cell).copied().unwrap_or(cell as u64),
+            labelled: !parts.labels.is_empty(),
+            tags: parts.cells.iter().filter(|t| holds(t.1)).map(|t| t.0.clone()).collect(),
+            centre: self
+                .centre(&parts.points, &parts.nodes[cell * self.nodes..(cell + 1) * self.nodes]),
+        }
+    }
+
+    /// New local node → old local node when the vertices are renumbered.
+    ///
+    /// A symmetry of the reference cell maps its node set onto itself; the new node at ξ is the
+    /// old node at Σ_v λ_v(ξ) X_renumbering(v), with λ the (multi)linear functions of the vertices.
+    pub(crate) fn renumbered_nodes(&self, renumbering: &Renumbering) -> Vec<usize> {
+        let cell = self.cell;
+        self.coordinates
+            .iter()
+            .map(|&at| {
+                let mut image = [0.0; 3];
+                for v in 0..cell.vertex_count() {
+                    let (weight, vertex) =
+                        (vertex_function(cell, v, at), cell.vertex(renumbering[v] as usize));
+                    for c in 0..3 {
+                        image[c] += weight * vertex[c];
+                    }
+                }
+                nearest(&self.coordinates, image)
+            })
+            .collect()
+    }
+}
+
+fn facet_nodes(cell: Cell, element: Lagrange) -> Vec<Vec<usize>> {
+    let nodes = element.nodes();
+    cell.facets()
+        .iter()
+        .map(|facet| {
+            let inside = |&i: &usize| {
+                cell.entities(nodes[i].dim)[nodes[i].entity].iter().all(|v| facet.contains(v))
+            };
+            (0..nodes.len()).filter(inside).collect()
+        })
+        .collect()
+}
+
+/// The (multi)linear function that is 1 at a vertex and 0 at the others.
+pub(crate) fn vertex_function(cell: Cell, vertex: usize, at: [f64; 3]) -> f64 {
+    let corner = cell.vertex(vertex);
+    if cell.is_tensor() {
+        (0..cell.dim()).map(|a| if corner[a] > 0.5 { at[a] } else { 1.0 - at[a] }).product()
+    } else if vertex == 0 {
+        1.0 - at.iter().sum::<f64>()
+    } else {
+        at[vertex - 1]
+    }
+}
+
+/// The point nearest to `to`.
+fn nearest(points: &[[f64; 3]], to: [f64; 3]) -> usize {
+    let distance = |p: &[f64; 3]| -> f64 { (0..3).map(|c| (p[c] - to[c]).powi(2)).sum() };
+    (0..points.len())
+        .min_by(|&a, &b| distance(&points[a]).total_cmp(&distance(&points[b])))
+        .unwrap_or(0)
+}

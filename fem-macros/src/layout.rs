@@ -2,7 +2,7 @@
 //!
 //! The text has a spacing of its own: lines and columns of tokens mean nothing where a macro made
 //! them, or where they come from several files. Groups without delimiters, which stand for the
-//! variables of a `macro_rules!`, are flattened, and `#[doc = "…"]` becomes the `///` that it was.
+//! variables of a `macro_rules!`, are flattened (in parentheses where they hold an operator), and `#[doc = "…"]` becomes the `///` that it was.
 
 use fem_dsl::source;
 use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree};
@@ -94,6 +94,13 @@ pub(crate) fn layout(tokens: TokenStream) -> Layout {
         }
     }
     writer.layout
+}
+
+/// Whether there is an operator outside of any brackets.
+fn holds_operator(group: &Group) -> bool {
+    let operator =
+        |token| matches!(token, TokenTree::Punct(punct) if "+-*/^<>=!&|".contains(punct.as_char()));
+    group.stream().into_iter().any(operator)
 }
 
 fn frame(tokens: TokenStream, close: Option<(&'static str, Span)>) -> Frame {
@@ -219,6 +226,8 @@ impl Writer {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
             Delimiter::Brace => ("{", "}"),
+            // A variable with an operator in it is one operand, whatever stands around it.
+            Delimiter::None if holds_operator(group) => ("(", ")"),
             Delimiter::None => return frame(group.stream(), None),
         };
         let frame = frame(group.stream(), Some((close, group.span_close())));

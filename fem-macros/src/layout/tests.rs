@@ -90,10 +90,16 @@ fn places_lead_back_to_tokens() {
 
 #[test]
 fn groups_without_delimiters_are_flat() {
-    let inner = Group::new(Delimiter::None, tokens("1 + 2"));
-    let mut stream = tokens("form a { }");
-    stream.extend([TokenTree::from(Group::new(Delimiter::None, TokenTree::from(inner).into()))]);
-    assert_eq!(layout(stream).text().trim_end(), "form a { } 1 + 2");
+    let hidden = |text: &str| TokenTree::from(Group::new(Delimiter::None, tokens(text)));
+    let laid_out = |token: TokenTree| {
+        let mut stream = tokens("2 *");
+        stream.extend([token]);
+        layout(stream).text().to_owned()
+    };
+    assert_eq!(laid_out(hidden("f(x - 1)")), "2 * f(x - 1)");
+    let twice = Group::new(Delimiter::None, hidden("u").into());
+    assert_eq!(laid_out(twice.into()), "2 * u");
+    assert_eq!(laid_out(hidden("1 + u")), "2 * (1 + u)");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn files(folder: &str) -> Vec<(String, String)> {
 fn the_corpus_reads_the_same_through_both_doors() {
     let corpus = files("tests/forms");
     assert!(corpus.len() >= 10);
-    for (name, text) in corpus {
+    for (name, text) in corpus.into_iter().chain(files("examples")) {
         let (direct, wrong) = parse(&Source::new(name.clone(), text.clone()));
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
         let laid_out = layout(tokens(&text));

@@ -156,6 +156,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         format!("{} lanes, geometry {}, unknowns by {:?}", plan.lanes, plan.geometry, plan.indices)
     });
     let report = &solution.report;
+    let notes = mesh.notes().iter().map(|note| format!("  note        {note}"));
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
         format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
@@ -174,6 +175,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         ),
         format!("  residual    {:.3e}", solution.residual),
     ];
+    lines.splice(2..2, notes);
     for (field, l2, h1) in &solution.errors {
         lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
     }
@@ -203,6 +205,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "quadrature": solution.elements.rule.to_string(),
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
+        "notes": solution.on.mesh.notes(),
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,

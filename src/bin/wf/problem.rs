@@ -1,15 +1,13 @@
 //! What several subcommands do with a file: read it, compile it, make its problems' meshes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::problem::{MeshSource, Problem};
+use fem_dsl::problem::Problem;
 use fem_dsl::program::Program;
 use fem_dsl::source::Source;
-use runtime::mesh::Mesh;
-use runtime::mesh::generate::generate;
-use runtime::mesh::gmsh;
+use runtime::mesh::{Mesh, load};
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::report::Failure;
@@ -88,17 +86,11 @@ pub(crate) fn prepare(
     if let Some(dim) = dim {
         program.problem(name, dim, overrides).map_err(told)?;
     }
-    let mesh = match &source {
-        MeshSource::File(path) => {
-            let folder = match (&overrides.mesh, file.parent()) {
-                (None, Some(folder)) => folder.to_owned(),
-                _ => PathBuf::new(),
-            };
-            let path = folder.join(path);
-            gmsh::read(&path)?
-        }
-        MeshSource::Generator { name, arguments } => generate(name, arguments)?,
+    let folder = match (&overrides.mesh, file.parent()) {
+        (None, Some(folder)) => folder,
+        _ => Path::new(""),
     };
+    let mesh = load(&source, folder)?;
     let problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
     Ok((problem, mesh))
 }

@@ -119,7 +119,7 @@ pub enum LaunchError {
 pub struct Module {
     kernels: BTreeMap<String, (Entry, KernelAbi)>,
     // Owns the code that `kernels` points into.
-    library: Library,
+    code: Library,
 }
 
 impl Module {
@@ -133,12 +133,12 @@ impl Module {
         for abi in kernels {
             found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
         }
-        Ok(Self { kernels: found, library })
+        Ok(Self { kernels: found, code: library })
     }
 
     /// The library that holds the code.
     pub fn library(&self) -> &Library {
-        &self.library
+        &self.code
     }
 
     /// The kernel `name`.

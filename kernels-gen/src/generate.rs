@@ -1,8 +1,10 @@
-//! `generate`: (`PointForm`, `Elements`, plans) → `SourceFile`, through every stage of this crate.
+//! `generate`: (`PointForm`, `Elements`, plans) → `SourceFile`, through every stage of this crate;
+//! or, with [`interpret`], → kernels that run without a compiler.
 
 use crate::cost::{Cost, count};
 use crate::dialect::SourceFile;
 use crate::dialect::rust::{Isa, Item, print};
+use crate::interpreted::Interpreted;
 use crate::pass::legalise::legalise;
 use crate::plan::{Elements, Linearisation, Plan, PlanError};
 use crate::strategy::lower;
@@ -32,6 +34,18 @@ pub fn generate(
         isa
     );
     Ok(print(&title, &items, isa))
+}
+
+/// The kernels of `plans`, one each, in their order, to be run without a compiler.
+pub fn interpret(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+) -> Result<Vec<Interpreted>, PlanError> {
+    let lowered = plans.iter().map(|plan| lower(form, elements, plan));
+    lowered
+        .map(|lowered| lowered.and_then(|(kernel, abi)| Ok(Interpreted::new(kernel, abi)?)))
+        .collect()
 }
 
 fn header(elements: &Elements, plan: &Plan, cost: &Cost, hash: u64) -> Vec<String> {

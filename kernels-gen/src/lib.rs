@@ -5,6 +5,7 @@ pub mod cost;
 pub mod dialect;
 pub mod element;
 pub mod generate;
+pub mod interpreted;
 pub mod kir;
 pub mod lower;
 pub mod pass;

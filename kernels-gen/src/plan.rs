@@ -131,6 +131,9 @@ pub enum PlanError {
     /// Something that is not built yet.
     #[error("{0}")]
     Unsupported(String),
+    /// A strategy wrote a kernel that breaks the rules of the kernel IR.
+    #[error(transparent)]
+    Malformed(#[from] crate::kir::verify::VerifyError),
 }
 
 /// Largest degree of a continuous Lagrange element.

@@ -1,21 +1,60 @@
 //! `compile`: a form with its elements, and what is known of the mesh → kernels that can be launched.
 //!
-//! The choice of plans, the source and its compilation in one call.
+//! The choice of plans, the source and its compilation in one call. Where there is no compiler, the
+//! same kernels are interpreted: slower, and right.
 
 use crate::device::cpu::{Machine, Module, Simd};
 use crate::discretisation::Discretisation;
-use crate::jit::{self, JitError};
+use crate::jit::{self, CompilerError, Jit, JitError};
 use crate::operator::{CellKernel, Class};
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::generate::generate;
+use kernels_gen::generate::{generate, interpret};
+use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose};
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// How kernels are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Execution {
+    /// Compiled where there is a compiler, else interpreted, with a warning.
+    #[default]
+    Automatic,
+    /// Compiled; without a compiler there are no kernels.
+    Compiled,
+    /// Interpreted: slower, and right.
+    Interpreted,
+}
+
+/// Why kernels are interpreted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The caller wanted it so.
+    Asked,
+    /// There is no compiler that can be used.
+    NoCompiler(CompilerError),
+}
+
+/// One line, with the remedy.
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Asked => write!(f, "kernels are interpreted, as asked"),
+            Self::NoCompiler(error) => {
+                let text = error.to_string();
+                let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
+                let what = what.replace('\n', "; ");
+                write!(f, "kernels are interpreted, right but far slower: {what} (help: {help})")
+            }
+        }
+    }
+}
 
 /// For what kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +65,8 @@ pub struct Target {
     pub precision: Precision,
     /// What is forced.
     pub wishes: Wishes,
+    /// Whether kernels are compiled or interpreted.
+    pub execution: Execution,
 }
 
 impl Target {
@@ -36,7 +77,20 @@ impl Target {
             Simd::Avx2Fma => Isa::Avx2,
             Simd::Sse2 | Simd::Neon | Simd::Scalar => Isa::Portable,
         };
-        Self { isa, precision: Precision::F64, wishes: Wishes::default() }
+        let (wishes, execution) = (Wishes::default(), Execution::default());
+        Self { isa, precision: Precision::F64, wishes, execution }
+    }
+
+    /// Why kernels are interpreted, if they are.
+    fn interpreted(&self) -> Option<Why> {
+        match self.execution {
+            Execution::Compiled => None,
+            Execution::Interpreted => Some(Why::Asked),
+            Execution::Automatic => match Jit::global().compiler() {
+                Ok(_) => None,
+                Err(error) => Some(Why::NoCompiler(error.clone())),
+            },
+        }
     }
 }
 
@@ -58,12 +112,21 @@ pub struct Compiled {
     pub plans: Vec<Plan>,
     /// The source.
     pub source: SourceFile,
-    /// The loaded kernels.
+    /// The kernels, ready to run.
     pub module: Arc<Module>,
+    /// Why they are interpreted; none where they are compiled.
+    pub interpreted: Option<Why>,
     /// What each kernel is for.
     pub kernels: Vec<CellKernel>,
     /// Seconds for planning, printing, compiling and loading.
     pub seconds: f64,
+}
+
+impl Compiled {
+    /// `compiled` or `interpreted`.
+    pub fn word(&self) -> &'static str {
+        if self.interpreted.is_some() { "interpreted" } else { "compiled" }
+    }
 }
 
 /// What a plan needs to know of a discretisation.
@@ -76,7 +139,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
     }
 }
 
-/// Compiles the kernels for some tasks.
+/// Compiles the kernels for some tasks, or has them interpreted, as the target says.
 pub fn compile(
     form: &PointForm,
     elements: &Elements,
@@ -85,11 +148,26 @@ pub fn compile(
     target: &Target,
 ) -> Result<Compiled, CompileError> {
     let start = Instant::now();
-    let plans = choose(form, elements, facts, tasks, target.isa, target.precision, &target.wishes)?;
+    let interpreted = target.interpreted();
+    let mut wishes = target.wishes;
+    if interpreted.is_some() {
+        wishes.lanes = wishes.lanes.or(Some(LANES));
+    }
+    let plans = choose(form, elements, facts, tasks, target.isa, target.precision, &wishes)?;
     let source = generate(form, elements, &plans, target.isa)?;
-    let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
-    let library = jit::compile(&source.text, &options)?;
-    let module = Module::new(library, &source.kernels).map_err(JitError::Load)?;
+    let module = match &interpreted {
+        Some(why) => {
+            if *why != Why::Asked {
+                tracing::warn!("{why}");
+            }
+            Module::interpreted(interpret(form, elements, &plans)?)
+        }
+        None => {
+            let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
+            let library = jit::compile(&source.text, &options)?;
+            Module::new(library, &source.kernels).map_err(JitError::Load)?
+        }
+    };
     let kernels = plans
         .iter()
         .zip(&source.kernels)
@@ -105,5 +183,5 @@ pub fn compile(
         })
         .collect();
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Compiled { plans, source, module: Arc::new(module), kernels, seconds })
+    Ok(Compiled { plans, source, module: Arc::new(module), interpreted, kernels, seconds })
 }

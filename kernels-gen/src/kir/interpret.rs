@@ -93,7 +93,7 @@ impl Interpreter {
     }
 
     /// Runs a range of batches, one after another. `arguments` are in the order of the kernel's.
-    pub fn run(&self, batches: Range<usize>, arguments: &mut [Array<'_>]) -> Result<(), Fault> {
+    pub fn run(&self, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(), Fault> {
         arrays::check(&self.kernel, arguments)?;
         let mut machine = Machine::new(&self.kernel, arguments);
         for batch in batches {

@@ -1,9 +1,11 @@
 //! The CPU as a device: compiled kernel modules, page-friendly buffers, and what this machine can do.
 //!
-//! [`Library`] and [`Module`] turn a shared object on disk into kernels that can be launched, [`Buffer`] holds the
-//! vectors and per-point data that those kernels stream through, and [`Machine`] says which instructions they may use.
+//! [`Library`] and [`Module`] turn a shared object on disk into kernels that can be launched, or hold kernels to be
+//! interpreted; [`Buffer`] holds the vectors and per-point data that those kernels stream through, and [`Machine`]
+//! says which instructions they may use.
 
 mod buffer;
+mod interpreted;
 mod library;
 mod machine;
 mod module;

@@ -123,17 +123,17 @@ impl Launcher<'_> {
             .collect();
         let single = plan.precision == Precision::F32;
         let pairs = data.iter_mut().zip(&mut singles).zip(&abi.arguments);
-        let mut arrays: Vec<Array<'_>> = pairs
+        let arrays: Vec<Array<'_>> = pairs
             .map(|((data, singles), argument)| match (data, single, argument.written) {
                 (Data::Index(values), _, _) => Array::U32(values),
                 (Data::Real(values), false, false) => Array::F64(values),
-                (Data::Real(values), false, true) => Array::F64Mut(values),
+                (Data::Real(values), false, true) => Array::from(&mut values[..]),
                 (Data::Real(_), true, false) => Array::F32(singles),
-                (Data::Real(_), true, true) => Array::F32Mut(singles),
+                (Data::Real(_), true, true) => Array::from(&mut singles[..]),
             })
             .collect();
         let interpreter = Interpreter::new(kernel).expect("a verified kernel");
-        if let Err(fault) = interpreter.run(0..batches, &mut arrays) {
+        if let Err(fault) = interpreter.run(0..batches, &arrays) {
             panic!("{name}: {fault}\n{}", interpreter.kernel());
         }
         let written = abi.arguments.iter().position(|argument| argument.written);

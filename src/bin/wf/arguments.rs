@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use runtime::compile::{Execution, Target};
 
 /// Which problem is meant, and what of it is said otherwise.
 #[derive(Args, Clone, Debug, Default)]
@@ -34,6 +35,22 @@ pub(crate) struct ProblemArguments {
     /// The value of auxiliary data, as an expression in x: --aux 'kappa=1 + x[0]^2'. May be repeated.
     #[arg(long, value_name = "NAME=EXPR")]
     pub(crate) aux: Vec<Assignment>,
+
+    /// Interpret the kernels instead of compiling them: slower, and right. So it is done without asking, with a
+    /// warning, where there is no `rustc` on the search path or in WF_RUSTC.
+    #[arg(long)]
+    pub(crate) interpret: bool,
+}
+
+impl ProblemArguments {
+    /// What kernels are compiled for.
+    pub(crate) fn target(&self) -> Target {
+        let target = Target::native();
+        if self.interpret {
+            return Target { execution: Execution::Interpreted, ..target };
+        }
+        target
+    }
 }
 
 /// `name=expression`.

@@ -83,9 +83,7 @@ impl Finding {
 pub(crate) fn execute(_: &Arguments) -> Result<Report, Failure> {
     let jit = Jit::global();
     let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
-    if jit.compiler().is_ok() {
-        findings.push(kernels());
-    }
+    findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });
     findings.extend([cache(jit), cuda_driver(), nvrtc(), opencl()]);
 
     let version = env!("CARGO_PKG_VERSION");
@@ -130,7 +128,8 @@ fn rustc(jit: &Jit) -> Finding {
         Err(error) => {
             let text = format!("{error}");
             let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
-            let detail = format!("{what}\nwithout it kernels cannot be compiled");
+            let detail =
+                format!("{what}\nwithout it kernels are interpreted: right, but far slower");
             Finding::bad("rustc", State::Missing, detail, help)
         }
     }
@@ -143,7 +142,7 @@ fn kernels() -> Finding {
         Ok(()) => {
             let seconds = started.elapsed().as_secs_f64();
             let detail = format!("one was compiled, loaded and run in {seconds:.2} s");
-            Finding::good("kernels", detail, json!({ "seconds": seconds }))
+            Finding::good("kernels", detail, json!({ "kernels": "compiled", "seconds": seconds }))
         }
         Err(error) => {
             let help =
@@ -151,6 +150,18 @@ fn kernels() -> Finding {
             Finding::bad("kernels", State::Broken, error, help)
         }
     }
+}
+
+/// What is done where nothing can be compiled.
+fn interpreted() -> Finding {
+    let mut finding = Finding::bad(
+        "kernels",
+        State::Missing,
+        "none can be compiled: they are interpreted",
+        "install Rust (https://rustup.rs), or name a compiler with WF_RUSTC",
+    );
+    finding.facts = json!({ "kernels": "interpreted" });
+    finding
 }
 
 fn try_kernel() -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fem_dsl::problem::Expression;
-use runtime::compile::{Target, compile as compile_kernels, facts};
+use runtime::compile::{compile as compile_kernels, facts};
 use runtime::expression::evaluate;
 use runtime::operator::CellOperator;
 use runtime::run::{Setup, set_up};
@@ -82,13 +82,14 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
     let setup = set_up(&problem, mesh)?;
-    let target = Target::native();
+    let target = arguments.problem.target();
     let mut tasks = vec![kernels_gen::plan::Task::Residual];
     if !direction.is_empty() {
         tasks.push(kernels_gen::plan::Task::Action);
     }
     let compiled =
         compile_kernels(&problem.form, &setup.elements, &facts(&setup.on), &tasks, &target)?;
+    let kernels = compiled.word();
     let mut operator = CellOperator::new(
         setup.on.clone(),
         compiled.module,
@@ -104,9 +105,11 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
     let residual = r.dot(&v);
     let cells = setup.on.mesh.n_cells();
     let dofs = setup.on.n_dofs();
-    let mut text = format!("{cells} cells, {dofs} unknowns, {}\n", setup.elements.rule);
+    let mut text =
+        format!("{cells} cells, {dofs} unknowns, {}; kernels {kernels}\n", setup.elements.rule);
     text.push_str(&format!("R(u)·v    {residual:.16e}\n"));
-    let mut value = json!({ "cells": cells, "dofs": dofs, "residual": residual });
+    let mut value =
+        json!({ "cells": cells, "dofs": dofs, "kernels": kernels, "residual": residual });
     if !direction.is_empty() {
         let w = nodal(&setup, operator.vector(), &direction, 0.0)?;
         operator.linearise(&u)?;

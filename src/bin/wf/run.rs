@@ -26,7 +26,8 @@ Examples:
   wf run examples/poisson.wf
   wf run examples/poisson.wf --degree 4 --param f=2
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
-  wf run examples/poisson.wf --json --no-output")]
+  wf run examples/poisson.wf --json --no-output
+  wf run examples/poisson.wf --interpret      without a compiler")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -63,7 +64,8 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
         };
         let solved = with_threads(arguments.threads, || {
             let (problem, mesh) = prepare(&program, name, file, &overrides)?;
-            let solution = solve(&problem, mesh, quiet)?;
+            let target = arguments.problem.target();
+            let solution = solve(&problem, mesh, &target, quiet)?;
             if let Some(path) = &output {
                 write(path, &problem, &solution)?;
             }
@@ -79,7 +81,12 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
     Ok(report)
 }
 
-fn solve(problem: &Problem, mesh: runtime::mesh::Mesh, quiet: bool) -> Result<Solution, Failure> {
+fn solve(
+    problem: &Problem,
+    mesh: runtime::mesh::Mesh,
+    target: &Target,
+    quiet: bool,
+) -> Result<Solution, Failure> {
     let bar = if quiet || !std::io::stderr().is_terminal() {
         ProgressBar::hidden()
     } else {
@@ -97,7 +104,7 @@ fn solve(problem: &Problem, mesh: runtime::mesh::Mesh, quiet: bool) -> Result<So
         ));
         Continue::Yes
     };
-    let solution = run(problem, mesh, &Target::native(), &mut observe);
+    let solution = run(problem, mesh, target, &mut observe);
     bar.finish_and_clear();
     Ok(solution?)
 }
@@ -153,7 +160,13 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         .collect();
     let action = solution.compiled.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
     let plan = action.map_or_else(String::new, |plan| {
-        format!("{} lanes, geometry {}, unknowns by {:?}", plan.lanes, plan.geometry, plan.indices)
+        format!(
+            "{}, {} lanes, geometry {}, unknowns by {:?}",
+            solution.compiled.word(),
+            plan.lanes,
+            plan.geometry,
+            plan.indices
+        )
     });
     let report = &solution.report;
     let notes = mesh.notes().iter().map(|note| format!("  note        {note}"));
@@ -206,6 +219,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
         "notes": solution.on.mesh.notes(),
+        "kernels": solution.compiled.word(),
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,

@@ -2,20 +2,36 @@
 
 use super::Fault;
 use crate::kir::{Element, Kernel, Precision};
+use std::cell::Cell;
 
 /// An array lent to a kernel.
-#[derive(Debug)]
+///
+/// What is written is lent as cells, so that several threads can each hold the whole array and
+/// write their own part of it.
+#[derive(Clone, Copy, Debug)]
 pub enum Array<'a> {
     /// Doubles to read.
     F64(&'a [f64]),
     /// Doubles to read and write.
-    F64Mut(&'a mut [f64]),
+    F64Mut(&'a [Cell<f64>]),
     /// Singles to read.
     F32(&'a [f32]),
     /// Singles to read and write.
-    F32Mut(&'a mut [f32]),
+    F32Mut(&'a [Cell<f32>]),
     /// Indices or counts.
     U32(&'a [u32]),
+}
+
+impl<'a> From<&'a mut [f64]> for Array<'a> {
+    fn from(values: &'a mut [f64]) -> Self {
+        Self::F64Mut(Cell::from_mut(values).as_slice_of_cells())
+    }
+}
+
+impl<'a> From<&'a mut [f32]> for Array<'a> {
+    fn from(values: &'a mut [f32]) -> Self {
+        Self::F32Mut(Cell::from_mut(values).as_slice_of_cells())
+    }
 }
 
 impl Array<'_> {
@@ -52,10 +68,29 @@ impl Array<'_> {
     pub(super) fn real(&self, index: usize) -> Option<f64> {
         match self {
             Self::F64(values) => values.get(index).copied(),
-            Self::F64Mut(values) => values.get(index).copied(),
+            Self::F64Mut(values) => values.get(index).map(Cell::get),
             Self::F32(values) => values.get(index).copied().map(f64::from),
-            Self::F32Mut(values) => values.get(index).copied().map(f64::from),
+            Self::F32Mut(values) => values.get(index).map(Cell::get).map(f64::from),
             Self::U32(_) => None,
+        }
+    }
+
+    /// Elements from `first` on as doubles; `false` where some lie beyond the end.
+    pub(super) fn reals(&self, first: usize, out: &mut [f64]) -> bool {
+        fn copy<T>(values: &[T], first: usize, out: &mut [f64], real: impl Fn(&T) -> f64) -> bool {
+            let Some(values) = first.checked_add(out.len()).and_then(|end| values.get(first..end))
+            else {
+                return false;
+            };
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = real(value));
+            true
+        }
+        match self {
+            Self::F64(values) => copy(values, first, out, |&value| value),
+            Self::F64Mut(values) => copy(values, first, out, Cell::get),
+            Self::F32(values) => copy(values, first, out, |&value| f64::from(value)),
+            Self::F32Mut(values) => copy(values, first, out, |value| f64::from(value.get())),
+            Self::U32(_) => false,
         }
     }
 
@@ -68,12 +103,10 @@ impl Array<'_> {
     }
 
     /// Overwrites an element; `false` beyond the end or where the array is lent for reading.
-    pub(super) fn set(&mut self, index: usize, value: f64) -> bool {
+    pub(super) fn set(&self, index: usize, value: f64) -> bool {
         match self {
-            Self::F64Mut(values) => values.get_mut(index).map(|slot| *slot = value).is_some(),
-            Self::F32Mut(values) => {
-                values.get_mut(index).map(|slot| *slot = value as f32).is_some()
-            }
+            Self::F64Mut(values) => values.get(index).map(|slot| slot.set(value)).is_some(),
+            Self::F32Mut(values) => values.get(index).map(|slot| slot.set(value as f32)).is_some(),
             Self::F64(_) | Self::F32(_) | Self::U32(_) => false,
         }
     }

@@ -1,12 +1,13 @@
 //! The state of one run and the meaning of every operation and statement.
 
+mod lanes;
+
 use super::{Array, Fault};
 use crate::kir::{
-    ArgumentId, Entries, Index, Kernel, LocalId, Op, Precision, Statement, TableId, ValueId, Write,
+    ArgumentId, Entries, Index, Kernel, LocalId, Op, Statement, TableId, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
-use fem_dsl::arithmetic;
-use fem_dsl::point::Unary;
+use lanes::rounded;
 
 /// A private array: entries, lane fastest, and which of them this batch has written.
 struct Private {
@@ -16,7 +17,7 @@ struct Private {
 
 pub(super) struct Machine<'k, 'm, 'a> {
     kernel: &'k Kernel,
-    arguments: &'m mut [Array<'a>],
+    arguments: &'m [Array<'a>],
     lanes: usize,
     /// Lanes that write in this batch.
     active: usize,
@@ -24,6 +25,8 @@ pub(super) struct Machine<'k, 'm, 'a> {
     values: Vec<f64>,
     locals: Vec<Private>,
     vars: Vec<i64>,
+    /// Where the lanes of a scatter write, to find two in one place.
+    places: Vec<i64>,
 }
 
 /// Where the lanes of an indexed access lie: `map[at · lanes + lane] · scale + offset`.
@@ -46,7 +49,7 @@ struct Run<'i> {
 }
 
 impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
-    pub(super) fn new(kernel: &'k Kernel, arguments: &'m mut [Array<'a>]) -> Self {
+    pub(super) fn new(kernel: &'k Kernel, arguments: &'m [Array<'a>]) -> Self {
         let lanes = kernel.lanes;
         let mut machine = Self {
             kernel,
@@ -56,11 +59,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             values: vec![f64::NAN; kernel.values.len() * lanes],
             locals: Vec::new(),
             vars: vec![0; kernel.vars.len()],
+            places: Vec::with_capacity(lanes),
         };
         for (id, value) in kernel.values.iter_enumerated() {
             if let Op::Constant(number) = value.op {
-                let number = machine.rounded(number);
-                machine.fill(id, |_| number);
+                machine.fill(id, number);
             }
         }
         for local in &kernel.locals {
@@ -104,16 +107,18 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         match statement {
             Statement::Let(value) => self.define(*value),
             Statement::StoreLocal(local, index, value) => {
-                for lane in 0..self.lanes {
-                    let number = self.value(*value, lane);
-                    self.store_local(*local, self.at(index), lane, number)?;
-                }
+                let entry = self.local_entry(*local, self.at(index))?;
+                let private = &mut self.locals[local.index()];
+                let from = &self.values[value.index() * self.lanes..][..self.lanes];
+                private.values[entry * self.lanes..][..self.lanes].copy_from_slice(from);
+                private.written[entry] = true;
                 Ok(())
             }
             Statement::StoreLanes(argument, index, value) => {
+                let first = self.at(index) * self.lanes as i64;
                 for lane in 0..self.lanes {
                     let number = self.value(*value, lane);
-                    self.write(*argument, self.contiguous(index, lane), number)?;
+                    self.write(*argument, first + lane as i64, number)?;
                 }
                 Ok(())
             }
@@ -140,46 +145,64 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
 
     /// Evaluates a value in all lanes.
     fn define(&mut self, id: ValueId) -> Result<(), Fault> {
-        for lane in 0..self.lanes {
-            let number = self.evaluate(&self.kernel.values[id].op, lane)?;
-            let number = self.rounded(number);
-            self.values[id.index() * self.lanes + lane] = number;
+        let kernel = self.kernel;
+        match &kernel.values[id].op {
+            Op::LoadLocal(local, index) => self.load_local(id, *local, index),
+            Op::LoadTable(table, index) => {
+                let number = self.load_table(*table, self.at(index))?;
+                self.fill(id, number);
+                Ok(())
+            }
+            Op::LoadUniform(argument, index) => {
+                let number = self.read(*argument, self.at(index))?;
+                self.fill(id, number);
+                Ok(())
+            }
+            Op::LoadLanes(argument, index) => self.load_lanes(id, *argument, index),
+            Op::Gather { source, map, at, scale, offset, masked } => {
+                let (map, scale, offset, masked) = (*map, *scale, *offset, *masked);
+                self.gather(id, *source, &Indexed { map, at, scale, offset, masked })
+            }
+            op => {
+                let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);
+                lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
+                Ok(())
+            }
         }
+    }
+
+    fn load_local(&mut self, id: ValueId, local: LocalId, index: &Index) -> Result<(), Fault> {
+        let entry = self.written_entry(local, self.at(index))?;
+        let from = &self.locals[local.index()].values[entry * self.lanes..][..self.lanes];
+        self.values[id.index() * self.lanes..][..self.lanes].copy_from_slice(from);
         Ok(())
     }
 
-    fn evaluate(&self, op: &Op, lane: usize) -> Result<f64, Fault> {
-        let value = |id: ValueId| self.value(id, lane);
-        let truth = |holds: bool| f64::from(u8::from(holds));
-        Ok(match op {
-            Op::Constant(number) => *number,
-            Op::Unary(function, a) => arithmetic::unary(*function, value(*a)),
-            Op::Binary(function, a, b) => arithmetic::binary(*function, value(*a), value(*b)),
-            Op::Fma(a, b, c) => self.fma(value(*a), value(*b), value(*c)),
-            Op::FmaNeg(a, b, c) => {
-                self.fma(arithmetic::unary(Unary::Neg, value(*a)), value(*b), value(*c))
-            }
-            Op::Reciprocal(a) => 1.0 / value(*a),
-            Op::Compare(comparison, a, b) => {
-                truth(arithmetic::compare(*comparison, value(*a), value(*b)))
-            }
-            Op::And(a, b) => truth(value(*a) != 0.0 && value(*b) != 0.0),
-            Op::Or(a, b) => truth(value(*a) != 0.0 || value(*b) != 0.0),
-            Op::Not(a) => truth(value(*a) == 0.0),
-            Op::Select(condition, a, b) => value(if value(*condition) == 0.0 { *b } else { *a }),
-            Op::Broadcast(a) => value(*a),
-            Op::LoadLocal(local, index) => self.load_local(*local, self.at(index), lane)?,
-            Op::LoadTable(table, index) => self.load_table(*table, self.at(index))?,
-            Op::LoadUniform(argument, index) => self.read(*argument, self.at(index))?,
-            Op::LoadLanes(argument, index) => self.read(*argument, self.contiguous(index, lane))?,
-            Op::Gather { source, map, at, scale, offset, masked } => {
-                let (map, scale, offset, masked) = (*map, *scale, *offset, *masked);
-                match self.place(&Indexed { map, at, scale, offset, masked }, lane)? {
-                    Some(place) => self.read(*source, place)?,
+    fn load_lanes(&mut self, id: ValueId, from: ArgumentId, index: &Index) -> Result<(), Fault> {
+        let first = self.at(index) * self.lanes as i64;
+        let out = &mut self.values[id.index() * self.lanes..][..self.lanes];
+        let array = self.arguments[from.index()];
+        if usize::try_from(first).is_ok_and(|first| array.reals(first, out)) {
+            return Ok(());
+        }
+        Err(self.beyond(from, first.max(array.len() as i64)))
+    }
+
+    fn gather(
+        &mut self,
+        id: ValueId,
+        source: ArgumentId,
+        indexed: &Indexed<'_>,
+    ) -> Result<(), Fault> {
+        let first = self.at(indexed.at) * self.lanes as i64;
+        for lane in 0..self.lanes {
+            self.values[id.index() * self.lanes + lane] =
+                match self.place(indexed, first + lane as i64)? {
+                    Some(place) => self.read(source, place)?,
                     None => 0.0,
-                }
-            }
-        })
+                };
+        }
+        Ok(())
     }
 
     fn scatter(
@@ -189,13 +212,16 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         value: ValueId,
         write: Write,
     ) -> Result<(), Fault> {
-        let mut places = Vec::new();
+        self.places.clear();
+        let first = self.at(indexed.at) * self.lanes as i64;
         for lane in 0..self.active.min(self.lanes) {
-            let Some(place) = self.place(indexed, lane)? else { continue };
-            if write == Write::Exclusive && places.contains(&place) {
-                return Err(Fault::Race { array: self.argument(target), index: place });
+            let Some(place) = self.place(indexed, first + lane as i64)? else { continue };
+            if write == Write::Exclusive {
+                if self.places.contains(&place) {
+                    return Err(Fault::Race { array: self.argument(target), index: place });
+                }
+                self.places.push(place);
             }
-            places.push(place);
             let number = self.value(value, lane);
             self.put(target, place, number, write)?;
         }
@@ -203,12 +229,16 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     fn gather_run(&mut self, source: ArgumentId, run: &Run<'_>) -> Result<(), Fault> {
+        let first = self.at(run.at) * self.lanes as i64;
         for lane in 0..self.lanes {
-            let start = self.index(run.map, self.contiguous(run.at, lane))?;
+            let start = self.index(run.map, first + lane as i64)?;
             for j in 0..run.length {
                 let number = self.read(source, i64::from(start) + j as i64)?;
                 let position = self.position(run.positions, run.first + j)?;
-                self.store_local(run.local, position, lane, number)?;
+                let entry = self.local_entry(run.local, position)?;
+                let private = &mut self.locals[run.local.index()];
+                private.values[entry * self.lanes + lane] = number;
+                private.written[entry] = true;
             }
         }
         Ok(())
@@ -220,18 +250,20 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         run: &Run<'_>,
         write: Write,
     ) -> Result<(), Fault> {
-        let mut starts: Vec<i64> = Vec::new();
+        self.places.clear();
+        let first = self.at(run.at) * self.lanes as i64;
         for lane in 0..self.active.min(self.lanes) {
-            let start = i64::from(self.index(run.map, self.contiguous(run.at, lane))?);
+            let start = i64::from(self.index(run.map, first + lane as i64)?);
             let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
-            if let (Write::Exclusive, Some(&other)) = (write, starts.iter().find(near)) {
+            if let (Write::Exclusive, Some(&other)) = (write, self.places.iter().find(near)) {
                 let index = start.max(other);
                 return Err(Fault::Race { array: self.argument(target), index });
             }
-            starts.push(start);
+            self.places.push(start);
             for j in 0..run.length {
                 let position = self.position(run.positions, run.first + j)?;
-                let number = self.load_local(run.local, position, lane)?;
+                let entry = self.written_entry(run.local, position)?;
+                let number = self.locals[run.local.index()].values[entry * self.lanes + lane];
                 self.put(target, start + j as i64, number, write)?;
             }
         }
@@ -239,23 +271,17 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Adds or stores one element.
-    fn put(
-        &mut self,
-        target: ArgumentId,
-        place: i64,
-        number: f64,
-        write: Write,
-    ) -> Result<(), Fault> {
+    fn put(&self, target: ArgumentId, place: i64, number: f64, write: Write) -> Result<(), Fault> {
         let number = match write {
-            Write::LaneSerial => self.rounded(self.read(target, place)? + number),
+            Write::LaneSerial => rounded(self.kernel.precision, self.read(target, place)? + number),
             Write::Exclusive => number,
         };
         self.write(target, place, number)
     }
 
-    /// The element that a lane of an indexed access means; `None` where it is masked.
-    fn place(&self, indexed: &Indexed<'_>, lane: usize) -> Result<Option<i64>, Fault> {
-        let number = self.index(indexed.map, self.contiguous(indexed.at, lane))?;
+    /// The element that an entry of an index array means; `None` where it is masked.
+    fn place(&self, indexed: &Indexed<'_>, entry: i64) -> Result<Option<i64>, Fault> {
+        let number = self.index(indexed.map, entry)?;
         if indexed.masked && number == u32::MAX {
             return Ok(None);
         }
@@ -264,39 +290,18 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
 
     /// The value of an affine index.
     fn at(&self, index: &Index) -> i64 {
-        let term = |&(var, factor): &(_, i64)| factor * self.vars[Id::index(var)];
+        let term = |&(var, factor): &(VarId, i64)| factor * self.vars[var.index()];
         index.constant + index.terms.iter().map(term).sum::<i64>()
-    }
-
-    /// The element of a lane in an access that is contiguous over the lanes.
-    fn contiguous(&self, index: &Index, lane: usize) -> i64 {
-        self.at(index) * self.lanes as i64 + lane as i64
     }
 
     fn value(&self, id: ValueId, lane: usize) -> f64 {
         self.values[id.index() * self.lanes + lane]
     }
 
-    fn fill(&mut self, id: ValueId, number: impl Fn(usize) -> f64) {
-        for lane in 0..self.lanes {
-            self.values[id.index() * self.lanes + lane] = number(lane);
-        }
-    }
-
-    /// Rounds to the kernel's precision. For + − · / and √ of singles, computing in double and
-    /// rounding once more gives the correctly rounded single.
-    fn rounded(&self, number: f64) -> f64 {
-        match self.kernel.precision {
-            Precision::F64 => number,
-            Precision::F32 => f64::from(number as f32),
-        }
-    }
-
-    fn fma(&self, a: f64, b: f64, c: f64) -> f64 {
-        match self.kernel.precision {
-            Precision::F64 => a.mul_add(b, c),
-            Precision::F32 => f64::from((a as f32).mul_add(b as f32, c as f32)),
-        }
+    /// Sets a value to a number in all lanes.
+    fn fill(&mut self, id: ValueId, number: f64) {
+        let number = rounded(self.kernel.precision, number);
+        self.values[id.index() * self.lanes..][..self.lanes].fill(number);
     }
 
     fn argument(&self, argument: ArgumentId) -> String {
@@ -320,8 +325,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         number.ok_or_else(|| self.beyond(argument, index))
     }
 
-    fn write(&mut self, argument: ArgumentId, index: i64, number: f64) -> Result<(), Fault> {
-        let array = &mut self.arguments[argument.index()];
+    fn write(&self, argument: ArgumentId, index: i64, number: f64) -> Result<(), Fault> {
+        let array = &self.arguments[argument.index()];
         let done = usize::try_from(index).is_ok_and(|index| array.set(index, number));
         if done { Ok(()) } else { Err(self.beyond(argument, index)) }
     }
@@ -337,28 +342,14 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    fn load_local(&self, local: LocalId, index: i64, lane: usize) -> Result<f64, Fault> {
+    /// An entry that this batch has written.
+    fn written_entry(&self, local: LocalId, index: i64) -> Result<usize, Fault> {
         let entry = self.local_entry(local, index)?;
-        let private = &self.locals[local.index()];
-        if !private.written[entry] {
+        if !self.locals[local.index()].written[entry] {
             let array = self.kernel.locals[local].name.clone();
             return Err(Fault::Unwritten { array, index });
         }
-        Ok(private.values[entry * self.lanes + lane])
-    }
-
-    fn store_local(
-        &mut self,
-        local: LocalId,
-        index: i64,
-        lane: usize,
-        number: f64,
-    ) -> Result<(), Fault> {
-        let entry = self.local_entry(local, index)?;
-        let private = &mut self.locals[local.index()];
-        private.values[entry * self.lanes + lane] = number;
-        private.written[entry] = true;
-        Ok(())
+        Ok(entry)
     }
 
     fn table_entry<T: Copy>(&self, table: TableId, entries: &[T], index: i64) -> Result<T, Fault> {

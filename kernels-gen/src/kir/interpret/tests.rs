@@ -13,7 +13,7 @@ fn builder(precision: Precision) -> Builder {
     Builder::new("test", precision, LANES)
 }
 
-fn run(b: Builder, batches: Range<usize>, arguments: &mut [Array<'_>]) -> Result<(), Fault> {
+fn run(b: Builder, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(), Fault> {
     Interpreter::new(b.finish()).expect("a well-formed kernel").run(batches, arguments)
 }
 
@@ -35,13 +35,13 @@ fn apply(
     match precision {
         Precision::F64 => {
             let mut z = [0.0; LANES];
-            let arrays = &mut [Array::F64(&a), Array::F64(&c), Array::F64Mut(&mut z)];
+            let arrays = &[Array::F64(&a), Array::F64(&c), Array::from(&mut z[..])];
             run(b, 0..1, arrays).expect("no fault");
             z
         }
         Precision::F32 => {
             let (a, c, mut z) = (single(a), single(c), [0.0f32; LANES]);
-            let arrays = &mut [Array::F32(&a), Array::F32(&c), Array::F32Mut(&mut z)];
+            let arrays = &[Array::F32(&a), Array::F32(&c), Array::from(&mut z[..])];
             run(b, 0..1, arrays).expect("no fault");
             z.map(f64::from)
         }
@@ -146,8 +146,7 @@ fn a_small_operator_runs_over_batches() {
         .collect();
     let x: Vec<f64> = (0..7).map(f64::from).collect();
     let mut y = vec![0.0; 7];
-    let arrays =
-        &mut [Array::F64(&x), Array::F64Mut(&mut y), Array::U32(&map), Array::U32(&[4, 2])];
+    let arrays = &[Array::F64(&x), Array::from(&mut y[..]), Array::U32(&map), Array::U32(&[4, 2])];
     run(b, 0..2, arrays).expect("no fault");
     let masked = |n: usize| if n == 3 { 0.0 } else { x[n] };
     let mut want = vec![0.0; 7];
@@ -199,12 +198,8 @@ fn runs_move_consecutive_elements() {
     let x: Vec<f64> = (0..12).map(f64::from).collect();
     let go = |to: [u32; LANES], write| {
         let mut y = vec![100.0; 12];
-        let arrays = &mut [
-            Array::F64(&x),
-            Array::F64Mut(&mut y),
-            Array::U32(&[9, 3, 0, 6]),
-            Array::U32(&to),
-        ];
+        let arrays =
+            &[Array::F64(&x), Array::from(&mut y[..]), Array::U32(&[9, 3, 0, 6]), Array::U32(&to)];
         run(copy_runs(write), 0..1, arrays).map(|()| y)
     };
     let stored = go([0, 3, 6, 9], Write::Exclusive).expect("no fault");
@@ -231,7 +226,7 @@ fn local_use(write_first: bool) -> Result<(), Fault> {
         let value = b.load(local, i);
         b.store_lanes(y, batch.clone(), value);
     });
-    run(b, 0..1, &mut [Array::F64Mut(&mut [0.0; LANES])])
+    run(b, 0..1, &[Array::from(&mut [0.0f64; LANES][..])])
 }
 
 #[test]
@@ -256,7 +251,7 @@ fn private_entries_do_not_outlive_their_batch() {
     b.statement(Statement::GatherRun { source: x, map: when, at, local, positions, first, length });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];
-    let arrays = &mut [Array::F64Mut(&mut y), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];
+    let arrays = &[Array::from(&mut y[..]), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];
     let fault = Fault::Unwritten { array: "u".to_owned(), index: 0 };
     assert_eq!(interpreter.run(0..2, arrays), Err(fault));
 }
@@ -271,14 +266,14 @@ fn wrong_arguments_are_refused() {
         b
     };
     let y = || "y".to_owned();
-    let go = |arrays: &mut [Array<'_>], batches| run(kernel(), batches, arrays);
-    assert_eq!(go(&mut [], 0..1), Err(Fault::WrongCount { expected: 1, found: 0 }));
-    assert_eq!(go(&mut [Array::F64(&[0.0; 4])], 0..1), Err(Fault::ReadOnly { array: y() }));
+    let go = |arrays: &[Array<'_>], batches| run(kernel(), batches, arrays);
+    assert_eq!(go(&[], 0..1), Err(Fault::WrongCount { expected: 1, found: 0 }));
+    assert_eq!(go(&[Array::F64(&[0.0; 4])], 0..1), Err(Fault::ReadOnly { array: y() }));
     let wrong = Fault::WrongElement { array: y(), expected: "f64", found: "f32" };
-    assert_eq!(go(&mut [Array::F32Mut(&mut [0.0; 4])], 0..1), Err(wrong));
+    assert_eq!(go(&[Array::from(&mut [0.0f32; 4][..])], 0..1), Err(wrong));
     let short = Fault::OutOfBounds { array: y(), index: 4, length: 4 };
-    assert_eq!(go(&mut [Array::F64Mut(&mut [0.0; 4])], 0..2), Err(short));
-    assert_eq!(go(&mut [Array::F64Mut(&mut [0.0; 8])], 0..2), Ok(()));
+    assert_eq!(go(&[Array::from(&mut [0.0f64; 4][..])], 0..2), Err(short));
+    assert_eq!(go(&[Array::from(&mut [0.0f64; 8][..])], 0..2), Ok(()));
 }
 
 #[test]
@@ -294,7 +289,7 @@ fn uniform_values_reach_all_lanes() {
     kernel.body = vec![Statement::Let(value), Statement::Let(wide), store];
     verify(&kernel, Phase::Legal).expect("a legal kernel");
     let mut y = [0.0; LANES];
-    let arrays = &mut [Array::F64(&[1.0, 2.5]), Array::F64Mut(&mut y)];
+    let arrays = &[Array::F64(&[1.0, 2.5]), Array::from(&mut y[..])];
     Interpreter::new(kernel).expect("a well-formed kernel").run(0..1, arrays).expect("no fault");
     assert_eq!(y, [2.5; LANES]);
 }

@@ -1,4 +1,6 @@
 //! From a loaded library and its ABIs to kernels that run: [`Library`] → [`Module`] → [`Kernel`] → [`Launch`].
+//! Where there is no compiler, a module holds kernels to be interpreted instead; whoever launches them sees no
+//! difference.
 //!
 //! Every kernel has one signature, `unsafe extern "C" fn(begin, end, args)`: it works on the batches `begin..end`,
 //! and `args` points to one pointer for each argument, in the order that the kernel's ABI lists. A [`Launch`] holds
@@ -9,7 +11,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use kernels_gen::abi::{self, KernelAbi, Precision, Role};
+use kernels_gen::interpreted::Interpreted;
 
+use super::interpreted::arrays;
 use super::{Entry, Library, LoadError, Plain};
 
 /// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write.
@@ -46,6 +50,11 @@ impl<'a> Argument<'a> {
         writable: bool,
     ) -> Self {
         Self { pointer, elements, kind, writable, borrows: PhantomData }
+    }
+
+    /// Where the data lies.
+    pub(super) fn pointer(&self) -> *const u8 {
+        self.pointer
     }
 
     /// The number of elements.
@@ -114,12 +123,20 @@ pub enum LaunchError {
     },
 }
 
-/// Compiled kernels with their ABIs, found by name.
+/// What runs when a kernel is launched.
+#[derive(Clone, Copy, Debug)]
+enum Code<'m> {
+    Compiled(Entry),
+    Interpreted(&'m Interpreted),
+}
+
+/// Kernels with their ABIs, found by name.
 #[derive(Debug)]
 pub struct Module {
-    kernels: BTreeMap<String, (Entry, KernelAbi)>,
-    // Owns the code that `kernels` points into.
-    code: Library,
+    compiled: BTreeMap<String, (Entry, KernelAbi)>,
+    interpreted: BTreeMap<String, Interpreted>,
+    // Owns the code that `compiled` points into.
+    code: Option<Library>,
 }
 
 impl Module {
@@ -133,12 +150,23 @@ impl Module {
         for abi in kernels {
             found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
         }
-        Ok(Self { kernels: found, code: library })
+        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Some(library) })
     }
 
-    /// The library that holds the code.
-    pub fn library(&self) -> &Library {
-        &self.code
+    /// Kernels that are interpreted.
+    pub fn interpreted(kernels: Vec<Interpreted>) -> Self {
+        let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
+        Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: None }
+    }
+
+    /// The library that holds the code; none where kernels are interpreted.
+    pub fn library(&self) -> Option<&Library> {
+        self.code.as_ref()
+    }
+
+    /// Whether the kernels are interpreted.
+    pub fn is_interpreted(&self) -> bool {
+        self.code.is_none()
     }
 
     /// The kernel `name`.
@@ -147,9 +175,12 @@ impl Module {
     ///
     /// [`LaunchError::UnknownKernel`] if the module was made without it.
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, LaunchError> {
-        let found = self.kernels.get(name);
-        let (entry, abi) = found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
-        Ok(Kernel { entry: *entry, abi })
+        if let Some((entry, abi)) = self.compiled.get(name) {
+            return Ok(Kernel { code: Code::Compiled(*entry), abi });
+        }
+        let found = self.interpreted.get(name);
+        let kernel = found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
+        Ok(Kernel { code: Code::Interpreted(kernel), abi: kernel.abi() })
     }
 
     /// Runs the batches `begin..end` of kernel `name` on this thread.
@@ -176,7 +207,7 @@ impl Module {
 /// One kernel of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'m> {
-    entry: Entry,
+    code: Code<'m>,
     abi: &'m KernelAbi,
 }
 
@@ -205,7 +236,8 @@ impl<'m> Kernel<'m> {
             batches = batches.min(self.check(given, wanted)?);
         }
         let pointers = arguments.iter().map(|argument| Pointer(argument.pointer)).collect();
-        Ok(Launch { entry: self.entry, pointers, batches, borrows: PhantomData })
+        let arguments = arguments.to_vec();
+        Ok(Launch { code: self.code, abi: self.abi, pointers, arguments, batches })
     }
 
     /// Compares an argument with what the ABI says; the number of batches that it has data for.
@@ -253,10 +285,11 @@ unsafe impl Sync for Pointer {}
 /// A kernel with its arguments, ready to run; many threads may run ranges of it at once.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    entry: Entry,
+    code: Code<'a>,
+    abi: &'a KernelAbi,
     pointers: Vec<Pointer>,
+    arguments: Vec<Argument<'a>>,
     batches: usize,
-    borrows: PhantomData<&'a ()>,
 }
 
 impl Launch<'_> {
@@ -272,15 +305,29 @@ impl Launch<'_> {
     ///
     /// # Panics
     ///
-    /// If the range ends behind the data of some argument.
+    /// If the range ends behind the data of some argument; an interpreted kernel also if it leaves its arrays, where
+    /// a compiled one would not notice.
     pub fn run(&self, batches: Range<usize>) {
         assert!(batches.end <= self.batches, "batch {} of {}", batches.end, self.batches);
         if batches.is_empty() {
             return;
         }
-        // SAFETY: the code is loaded as long as the module that outlives 'a, and the arguments are lent for 'a. `bind`
-        // compared their number, types, access and extents with the ABI that was printed together with the code, and
-        // the range ends within them; the maps of an operator point into its vectors. `Pointer` is transparent.
-        unsafe { (self.entry)(batches.start, batches.end, self.pointers.as_ptr().cast()) };
+        match self.code {
+            Code::Compiled(entry) => {
+                // SAFETY: the code is loaded as long as the module that outlives 'a, and the arguments are lent for
+                // 'a. `bind` compared their number, types, access and extents with the ABI that was printed together
+                // with the code, and the range ends within them; the maps of an operator point into its vectors.
+                // `Pointer` is transparent.
+                unsafe { entry(batches.start, batches.end, self.pointers.as_ptr().cast()) };
+            }
+            Code::Interpreted(kernel) => {
+                if let Err(fault) = kernel.run(batches, &arrays(&self.arguments)) {
+                    let name = &self.abi.name;
+                    panic!(
+                        "the kernel {name}: {fault}; this is a bug in weakform, please report it"
+                    );
+                }
+            }
+        }
     }
 }

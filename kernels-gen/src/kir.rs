@@ -290,6 +290,15 @@ pub enum Write {
     Exclusive,
 }
 
+/// The cache that a prefetch aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cache {
+    /// The smallest and nearest.
+    First,
+    /// The next.
+    Second,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
@@ -363,9 +372,9 @@ pub enum Statement {
         /// How.
         write: Write,
     },
-    /// Asks for the cache line of element `i · lanes` of the array, where it lies in the next
-    /// batch too; no effect on results.
-    Prefetch(ArgumentId, Index),
+    /// Asks for the cache line of element `i · lanes` of the array, which may lie beyond its end;
+    /// no effect on results.
+    Prefetch(ArgumentId, Index, Cache),
     /// A comment for the reader.
     Comment(String),
 }

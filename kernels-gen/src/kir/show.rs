@@ -103,8 +103,8 @@ fn show_block(
                     "{target}[{map}[{place}, lane]..] {verb} {local}[{positions}[{first}..+{length}]]"
                 )?;
             }
-            Statement::Prefetch(argument, index) => {
-                writeln!(f, "prefetch {argument}[{}]", at(index))?;
+            Statement::Prefetch(argument, index, cache) => {
+                writeln!(f, "prefetch {argument}[{}] to {cache:?}", at(index))?;
             }
             Statement::Comment(text) => writeln!(f, "// {text}")?,
         }

@@ -98,15 +98,150 @@ pub fn contract(
             Some(onto) => input.iter().zip(onto).map(|(&a, &c)| b.add(a, c)).collect(),
         };
     }
-    let symmetry = if matrix.columns < 2 || matrix.rows < 2 || even_odd == EvenOdd::Never {
-        Symmetry::None
-    } else {
-        matrix.symmetry()
+    match sign(matrix, even_odd) {
+        None => dense(b, matrix, input, onto),
+        Some(sign) => {
+            let halves = split(b, input);
+            let output = halves.times(b, matrix, sign, None);
+            output.join(b, matrix.rows, onto)
+        }
+    }
+}
+
+/// The values B in and their derivatives D B in. Between the two products nothing is put together
+/// and taken apart again.
+pub fn interpolate_and_derive(
+    b: &mut Builder,
+    interpolate: &Matrix,
+    derive: &Matrix,
+    input: &[ValueId],
+    even_odd: EvenOdd,
+) -> (Vec<ValueId>, Vec<ValueId>) {
+    let signs = (sign(interpolate, even_odd), sign(derive, even_odd));
+    let (Some(first), Some(second)) = signs else {
+        let values = contract(b, interpolate, input, None, even_odd);
+        let derivatives = contract(b, derive, &values, None, even_odd);
+        return (values, derivatives);
     };
-    match symmetry {
-        Symmetry::None => dense(b, matrix, input, onto),
-        Symmetry::Even => decomposed(b, matrix, input, onto, 1.0),
-        Symmetry::Odd => decomposed(b, matrix, input, onto, -1.0),
+    let halves = split(b, input);
+    let halves = halves.times(b, interpolate, first, None);
+    let values = halves.join(b, interpolate.rows, None);
+    let derivatives = halves.times(b, derive, second, None).join(b, derive.rows, None);
+    (values, derivatives)
+}
+
+/// Bᵀ (values + Dᵀ flux): the transposed of [`interpolate_and_derive`]; `derive` and `interpolate`
+/// are Dᵀ and Bᵀ.
+pub fn derive_and_integrate(
+    b: &mut Builder,
+    derive: &Matrix,
+    interpolate: &Matrix,
+    flux: &[ValueId],
+    values: &[ValueId],
+    even_odd: EvenOdd,
+) -> Vec<ValueId> {
+    let signs = (sign(derive, even_odd), sign(interpolate, even_odd));
+    let (Some(first), Some(second)) = signs else {
+        let sum = contract(b, derive, flux, Some(values), even_odd);
+        return contract(b, interpolate, &sum, None, even_odd);
+    };
+    let values = split(b, values);
+    let sum = split(b, flux).times(b, derive, first, Some(&values));
+    sum.times(b, interpolate, second, None).join(b, interpolate.rows, None)
+}
+
+/// The sign of the symmetry of a matrix whose product is to be taken by halves.
+fn sign(matrix: &Matrix, even_odd: EvenOdd) -> Option<f64> {
+    let small = matrix.columns < 2 || matrix.rows < 2;
+    if small || even_odd == EvenOdd::Never || matrix.is_identity() {
+        return None;
+    }
+    match matrix.symmetry() {
+        Symmetry::Even => Some(1.0),
+        Symmetry::Odd => Some(-1.0),
+        Symmetry::None => None,
+    }
+}
+
+/// Values by their even and odd parts: v_i = s (e_i + o_i) and v_{n-1-i} = s (e_i − o_i), where s is
+/// ½ if `doubled`, else 1; the middle one of an odd number is the last of the even part, as it is.
+struct Halves {
+    even: Vec<ValueId>,
+    odd: Vec<ValueId>,
+    doubled: bool,
+}
+
+fn split(b: &mut Builder, values: &[ValueId]) -> Halves {
+    let (n, half) = (values.len(), values.len() / 2);
+    let mut even: Vec<ValueId> = (0..half).map(|j| b.add(values[j], values[n - 1 - j])).collect();
+    let odd = (0..half).map(|j| b.sub(values[j], values[n - 1 - j])).collect();
+    if n % 2 == 1 {
+        even.push(values[half]);
+    }
+    Halves { even, odd, doubled: true }
+}
+
+impl Halves {
+    /// The product with a matrix of the given symmetry, added to `onto`.
+    fn times(&self, b: &mut Builder, matrix: &Matrix, sign: f64, onto: Option<&Self>) -> Self {
+        let (m, n) = (matrix.rows, matrix.columns);
+        let scale = if self.doubled { 0.5 } else { 1.0 };
+        let even_factor = |i: usize, j: usize| {
+            let mirror = n - 1 - j;
+            if j == mirror {
+                matrix.at(i, j)
+            } else {
+                scale * (matrix.at(i, j) + matrix.at(i, mirror))
+            }
+        };
+        let odd_factor = |i: usize, j: usize| scale * (matrix.at(i, j) - matrix.at(i, n - 1 - j));
+        let start = |b: &mut Builder, onto: Option<(bool, ValueId)>| match onto {
+            Some((true, value)) => {
+                let half = b.constant(0.5);
+                Some(b.mul(half, value))
+            }
+            Some((false, value)) => Some(value),
+            None => None,
+        };
+        let zero = b.constant(0.0);
+        let (mut even, mut odd) = (Vec::new(), Vec::new());
+        for i in 0..m.div_ceil(2) {
+            let middle = 2 * i + 1 == m;
+            let evens = |b: &mut Builder, start| {
+                let terms = self.even.iter().enumerate().map(|(j, &e)| (even_factor(i, j), e));
+                sum(b, terms, start).unwrap_or(zero)
+            };
+            let odds = |b: &mut Builder, start| {
+                let terms = self.odd.iter().enumerate().map(|(j, &o)| (odd_factor(i, j), o));
+                sum(b, terms, start).unwrap_or(zero)
+            };
+            let onto_even = onto.map(|onto| (onto.doubled && !middle, onto.even[i]));
+            let onto_even = start(b, onto_even);
+            even.push(if sign > 0.0 { evens(b, onto_even) } else { odds(b, onto_even) });
+            if !middle {
+                let onto_odd = start(b, onto.map(|onto| (onto.doubled, onto.odd[i])));
+                odd.push(if sign > 0.0 { odds(b, onto_odd) } else { evens(b, onto_odd) });
+            }
+        }
+        Self { even, odd, doubled: false }
+    }
+
+    /// The values, added to `onto`.
+    fn join(&self, b: &mut Builder, count: usize, onto: Option<&[ValueId]>) -> Vec<ValueId> {
+        assert!(!self.doubled, "only products should be put together");
+        let mut values = vec![self.even[0]; count];
+        for (i, &even) in self.even.iter().enumerate() {
+            let Some(&odd) = self.odd.get(i) else {
+                values[i] = even;
+                continue;
+            };
+            values[i] = b.add(even, odd);
+            values[count - 1 - i] = b.sub(even, odd);
+        }
+        match onto {
+            Some(onto) => values.iter().zip(onto).map(|(&v, &o)| b.add(o, v)).collect(),
+            None => values,
+        }
     }
 }
 
@@ -143,49 +278,4 @@ fn dense(
             total.unwrap_or_else(|| b.constant(0.0))
         })
         .collect()
-}
-
-fn decomposed(
-    b: &mut Builder,
-    matrix: &Matrix,
-    input: &[ValueId],
-    onto: Option<&[ValueId]>,
-    sign: f64,
-) -> Vec<ValueId> {
-    let (m, n) = (matrix.rows, matrix.columns);
-    let half = n / 2;
-    let mut even: Vec<ValueId> = (0..half).map(|j| b.add(input[j], input[n - 1 - j])).collect();
-    let odd: Vec<ValueId> = (0..half).map(|j| b.sub(input[j], input[n - 1 - j])).collect();
-    if n % 2 == 1 {
-        even.push(input[half]);
-    }
-    let even_factor = |i: usize, j: usize| {
-        if 2 * j + 1 == n {
-            matrix.at(i, j)
-        } else {
-            0.5 * (matrix.at(i, j) + matrix.at(i, n - 1 - j))
-        }
-    };
-    let odd_factor = |i: usize, j: usize| 0.5 * (matrix.at(i, j) - matrix.at(i, n - 1 - j));
-    let zero = b.constant(0.0);
-    let mut output = vec![zero; m];
-    for i in 0..m.div_ceil(2) {
-        let mirror = m - 1 - i;
-        let evens = even.iter().enumerate().map(|(j, &e)| (even_factor(i, j), e));
-        let a = sum(b, evens, None);
-        let odds = odd.iter().enumerate().map(|(j, &o)| (odd_factor(i, j), o));
-        let c = sum(b, odds, None);
-        let (a, c) = (a.unwrap_or(zero), c.unwrap_or(zero));
-        let plus = |b: &mut Builder, value: ValueId, at: usize| match onto {
-            Some(onto) => b.add(onto[at], value),
-            None => value,
-        };
-        let total = b.add(a, c);
-        output[i] = plus(b, total, i);
-        if mirror != i {
-            let difference = if sign > 0.0 { b.sub(a, c) } else { b.sub(c, a) };
-            output[mirror] = plus(b, difference, mirror);
-        }
-    }
-    output
 }

@@ -8,12 +8,13 @@
 //! holds what both share: the quantities that are evaluated, the arguments, and the point function.
 
 mod diagonal;
+mod prefetch;
 mod setting;
 mod simplex;
 mod tensor;
 
 use crate::abi::{Indices, KernelAbi, Role};
-use crate::kir::{Index, Kernel, Unary, ValueId};
+use crate::kir::{Binary, Index, Kernel, Unary, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Pulled, Tested, act};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, Task};
@@ -198,8 +199,7 @@ impl Factors {
         };
         let size = s.b.unary(Unary::Abs, det);
         if merged {
-            let reciprocal = s.b.reciprocal(size);
-            let flux = s.b.mul(at.weight, reciprocal);
+            let flux = s.b.binary(Binary::Div, at.weight, size);
             return Self { gradient: None, value: flux, flux };
         }
         let value = s.b.mul(at.weight, size);

@@ -145,6 +145,8 @@ impl M {
 
 /// Asks for a cache line, into the second level.
 #[inline(always)]
-unsafe fn prefetch(from: *const T) {
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
+unsafe fn prefetch<const LEVEL: usize>(from: *const i8) {
+    unsafe {
+        if LEVEL == 0 { _mm_prefetch::<_MM_HINT_T0>(from) } else { _mm_prefetch::<_MM_HINT_T1>(from) }
+    }
 }

@@ -44,46 +44,34 @@ unsafe fn gather_masked(source: *const T, map: *const u32, scale: usize, offset:
     }
 }
 
-/// Reads, for each lane, `length` consecutive elements from `starts[lane]` on, to the entries of
+/// Reads, for each lane, `LENGTH` consecutive elements from `starts[lane]` on, to the entries of
 /// `local` that `positions` lists.
 #[inline(never)]
 $ENABLE
-unsafe fn gather_run(source: *const T, starts: *const u32, local: *mut V, positions: *const u32, length: usize) {
+unsafe fn gather_run<const LENGTH: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
     unsafe {
-        if length <= 2 {
-            for j in 0..length {
-                *local.add(*positions.add(j) as usize) = V::gather(source, starts, 1, j);
-            }
-            return;
-        }
-        let mut from = [source; LANES];
-        for lane in 0..LANES {
-            from[lane] = source.add(*starts.add(lane) as usize);
-        }
         let mut done = 0;
-        while done + LANES <= length {
-            let mut rows = [V::splat(0.0); LANES];
+        if LENGTH > 2 {
+            let mut from = [source; LANES];
             for lane in 0..LANES {
-                rows[lane] = V::load(from[lane].add(done));
+                from[lane] = source.add(*starts.add(lane) as usize);
             }
-            let columns = transpose(rows);
-            for j in 0..LANES {
-                *local.add(*positions.add(done + j) as usize) = columns[j];
-            }
-            done += LANES;
-        }
-        let rest = length - done;
-        if rest > 0 {
-            let mut rows = [V::splat(0.0); LANES];
-            for lane in 0..LANES {
-                rows[lane] = V::load_part(from[lane].add(done), rest);
-            }
-            let columns = transpose(rows);
-            for j in 0..LANES {
-                if j < rest {
+            while done + 2 < LENGTH {
+                let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
+                let mut rows = [V::splat(0.0); LANES];
+                for lane in 0..LANES {
+                    let place = from[lane].add(done);
+                    rows[lane] = if count == LANES { V::load(place) } else { V::load_part(place, count) };
+                }
+                let columns = transpose(rows);
+                for j in 0..count {
                     *local.add(*positions.add(done + j) as usize) = columns[j];
                 }
+                done += count;
             }
+        }
+        for j in done..LENGTH {
+            *local.add(*positions.add(j) as usize) = V::gather(source, starts, 1, j);
         }
     }
 }
@@ -91,50 +79,60 @@ unsafe fn gather_run(source: *const T, starts: *const u32, local: *mut V, positi
 /// The reverse of `gather_run`: adds, lane after lane, or stores where `ADD` is false.
 #[inline(never)]
 $ENABLE
-unsafe fn scatter_run<const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32, length: usize) {
+unsafe fn scatter_run<const LENGTH: usize, const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32) {
     unsafe {
-        if length <= 2 {
-            for j in 0..length {
-                let lanes = (*local.add(*positions.add(j) as usize)).to_array();
-                for lane in 0..active {
+        if active == LANES {
+            scatter_lanes::<LENGTH, ADD, true>(target, starts, LANES, local, positions);
+        } else {
+            scatter_lanes::<LENGTH, ADD, false>(target, starts, active, local, positions);
+        }
+    }
+}
+
+/// `scatter_run` with all lanes, or with some.
+#[inline(always)]
+unsafe fn scatter_lanes<const LENGTH: usize, const ADD: bool, const ALL: bool>(
+    target: *mut T,
+    starts: *const u32,
+    active: usize,
+    local: *const V,
+    positions: *const u32,
+) {
+    unsafe {
+        let mut done = 0;
+        if LENGTH > 2 {
+            let mut to = [target; LANES];
+            for lane in 0..LANES {
+                to[lane] = target.add(*starts.add(lane) as usize);
+            }
+            while done + 2 < LENGTH {
+                let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
+                let mut columns = [V::splat(0.0); LANES];
+                for j in 0..count {
+                    columns[j] = *local.add(*positions.add(done + j) as usize);
+                }
+                let rows = transpose(columns);
+                for lane in 0..LANES {
+                    if ALL || lane < active {
+                        let place = to[lane].add(done);
+                        if count == LANES {
+                            let sum = if ADD { V::load(place).add(rows[lane]) } else { rows[lane] };
+                            sum.store(place);
+                        } else {
+                            let sum = if ADD { V::load_part(place, count).add(rows[lane]) } else { rows[lane] };
+                            sum.store_part(place, count);
+                        }
+                    }
+                }
+                done += count;
+            }
+        }
+        for j in done..LENGTH {
+            let lanes = (*local.add(*positions.add(j) as usize)).to_array();
+            for lane in 0..LANES {
+                if ALL || lane < active {
                     let to = target.add(*starts.add(lane) as usize + j);
                     *to = if ADD { *to + lanes[lane] } else { lanes[lane] };
-                }
-            }
-            return;
-        }
-        let mut to = [target; LANES];
-        for lane in 0..LANES {
-            to[lane] = target.add(*starts.add(lane) as usize);
-        }
-        let mut done = 0;
-        while done + LANES <= length {
-            let mut columns = [V::splat(0.0); LANES];
-            for j in 0..LANES {
-                columns[j] = *local.add(*positions.add(done + j) as usize);
-            }
-            let rows = transpose(columns);
-            for lane in 0..LANES {
-                if lane < active {
-                    let place = to[lane].add(done);
-                    let sum = if ADD { V::load(place).add(rows[lane]) } else { rows[lane] };
-                    sum.store(place);
-                }
-            }
-            done += LANES;
-        }
-        let rest = length - done;
-        if rest > 0 {
-            let mut columns = [V::splat(0.0); LANES];
-            for j in 0..LANES {
-                columns[j] = *local.add(*positions.add(done + if j < rest { j } else { 0 }) as usize);
-            }
-            let rows = transpose(columns);
-            for lane in 0..LANES {
-                if lane < active {
-                    let place = to[lane].add(done);
-                    let sum = if ADD { V::load_part(place, rest).add(rows[lane]) } else { rows[lane] };
-                    sum.store_part(place, rest);
                 }
             }
         }

@@ -149,4 +149,4 @@ impl M {
 
 /// Asks for a cache line; nothing on machines without a stable way to say so.
 #[inline(always)]
-unsafe fn prefetch(_from: *const T) {}
+unsafe fn prefetch<const LEVEL: usize>(_from: *const i8) {}

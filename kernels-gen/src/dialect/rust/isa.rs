@@ -84,10 +84,6 @@ impl Isa {
         };
         let prefix = format!("_mm{}", if bits == 512 { "512" } else { "256" });
         let mask = if lanes > 8 { "__mmask16" } else { "__mmask8" };
-        let newton = match precision {
-            Precision::F64 => "2",
-            Precision::F32 => "1",
-        };
         let common = include_str!("../preamble/common.rs");
         let transpose = match (isa, precision, lanes) {
             (Self::Avx512, Precision::F64, 8) => include_str!("../preamble/transpose_f64x8.rs"),
@@ -105,7 +101,6 @@ impl Isa {
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
             .replace("$MASK", mask)
-            .replace("$NEWTON", newton)
             .replace("$ENABLE", &enable)
             .replace("$LANES", &lanes.to_string())
             .replace("$BYTES", &bytes.to_string())

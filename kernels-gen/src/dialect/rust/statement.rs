@@ -2,8 +2,8 @@
 
 use super::number;
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary, ValueId,
-    VarId, Write as Mode,
+    ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
+    ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id;
 use std::fmt::Write;
@@ -136,7 +136,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
-                    "{indent}gather_run({}, {}.add({at}), {}, {}.as_ptr().add({first}), {length});",
+                    "{indent}gather_run::<{length}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
                     argument(kernel, *source),
                     argument(kernel, *map),
                     local_name(kernel, *local),
@@ -148,18 +148,22 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let add = *write == Mode::LaneSerial;
                 let _ = writeln!(
                     text,
-                    "{indent}scatter_run::<{add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}), {length});",
+                    "{indent}scatter_run::<{length}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
                     argument(kernel, *target),
                     argument(kernel, *map),
                     local_name(kernel, *local),
                     table_name(kernel, *positions),
                 );
             }
-            Statement::Prefetch(from, at) => {
+            Statement::Prefetch(from, at, cache) => {
+                let level = match cache {
+                    Cache::First => 0,
+                    Cache::Second => 1,
+                };
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
-                    "{indent}prefetch({}.wrapping_add({at}));",
+                    "{indent}prefetch::<{level}>({}.wrapping_add({at}).cast());",
                     argument(kernel, *from)
                 );
             }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    Binary, Comparison, Element, Entries, Index, LocalId, Op, Precision, Statement, Unary, Value,
-    ValueId, Write,
+    Binary, Cache, Comparison, Element, Entries, Index, LocalId, Op, Precision, Statement, Unary,
+    Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -178,7 +178,7 @@ fn copy_runs(write: Write) -> Builder {
         first,
         length,
     });
-    b.statement(Statement::Prefetch(x, at.plus(1000)));
+    b.statement(Statement::Prefetch(x, at.plus(1000), Cache::Second));
     b.comment("and back");
     b.statement(Statement::ScatterRun {
         target: y,

@@ -65,7 +65,7 @@ impl<'k> Verifier<'k> {
                 self.run(*local, *positions, *first, *length)
             }
             // Prefetching beyond the end is harmless, and usual in the last batch.
-            Statement::Prefetch(argument, _) => self.argument(*argument).map(|_| ()),
+            Statement::Prefetch(argument, ..) => self.argument(*argument).map(|_| ()),
             Statement::Let(_) | Statement::For { .. } | Statement::Comment(_) => Ok(()),
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
     let coefficients = s.coefficients(tensor.q_all());
     tensor.each_row_point(s);
     let Some((factors, arrays)) = tensor.result() else { return };
-    let nodes = factors.n.pow(tensor.dim as u32);
+    let nodes = factors.n * tensor.nodal_plane(factors);
     let blocks = s.blocks.clone();
     for component in 0..s.components(0) {
         let pair = blocks.pairs.iter().find(|(test, _, _)| *test == component);
@@ -94,7 +94,8 @@ fn integrate(
     add: bool,
 ) {
     let (dim, q, columns) = (tensor.dim, tensor.q, tensor.columns());
-    let n = tensor.result().map_or(0, |(factors, _)| factors.n);
+    let Some((factors, _)) = tensor.result() else { return };
+    let (n, plane) = (factors.n, tensor.nodal_plane(factors));
     let even_odd = s.plan.even_odd;
     let from = term.number * tensor.q_all();
     let last = s.b.local("diagonal_last", n * columns);
@@ -126,7 +127,7 @@ fn integrate(
             } else {
                 load_line(b, last, &k.times(q), 1, q)
             };
-            let start = (&k.times(rows) + &j).times(n).plus(to);
+            let start = (&k.times(plane) + &j.times(n)).plus(to);
             let onto = add.then(|| load_line(b, nodal, &start, 1, n));
             let output = contract(b, &first, &input, onto.as_deref(), even_odd);
             store_line(b, nodal, &start, 1, &output);

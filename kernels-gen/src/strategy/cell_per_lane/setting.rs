@@ -140,6 +140,11 @@ impl<'a> Setting<'a> {
         setting
     }
 
+    /// The arguments so far, in order.
+    pub(super) fn declared(&self) -> &[Argument] {
+        &self.abi
+    }
+
     /// The number of quadrature points.
     pub(super) fn points(&self) -> usize {
         self.points

@@ -9,7 +9,7 @@
 
 use super::setting::{Quantity, Setting, Source, element, node_count};
 use super::tensor::{CellGeometry, affine_point, cell_geometry, reference_point, repeat};
-use super::{at_point, map_of, stored_geometry};
+use super::{at_point, map_of, prefetch, stored_geometry};
 use crate::abi::{Indices, Role};
 use crate::element::tabulate;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
@@ -80,6 +80,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
         s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
         (nodal, tables)
     });
+    prefetch::cells(s);
     let cell = cell_geometry(s);
     let points = s.points();
     s.b.comment("points");
@@ -87,6 +88,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
         s.coefficients(1);
     }
     repeat(s, "q", points, false, |s, point| {
+        prefetch::points(s, &point, 1);
         let at = geometry(s, &cell, &evaluated, &point);
         let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
             value_at(s, &evaluated[quantity], quantity, c, part, &point)

@@ -25,11 +25,11 @@ pub(super) use geometry::{CellGeometry, affine_point, cell_geometry, reference_p
 
 use super::setting::{Quantity, Setting, Source, node_count};
 use super::simplex::{self, Evaluated, Tables};
-use super::{at_point, diagonal};
+use super::{at_point, diagonal, prefetch};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::lower::contract::{Matrix, contract};
+use crate::lower::contract::{Matrix, contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::geometry::{MultilinearLayer, multilinear_row};
 use crate::lower::stored::Tested;
 use crate::plan::Plan;
@@ -53,6 +53,18 @@ pub(super) struct Arrays {
     row_value: LocalId,
 }
 
+/// A point of the rule.
+struct Point<'a> {
+    /// Its number along the row.
+    x: &'a Index,
+    /// The number of its row.
+    y: &'a Index,
+    /// Its place in private arrays.
+    place: Index,
+    /// Its number in the rule.
+    number: Index,
+}
+
 /// The factors of the tensor product for one element.
 pub(super) struct Factors {
     pub(super) n: usize,
@@ -64,6 +76,9 @@ pub(super) struct Factors {
 pub(super) struct Tensor {
     pub(super) dim: usize,
     pub(super) q: usize,
+    /// From one layer of points to the next in private arrays: q^(d−1), and more where layers would
+    /// lie a multiple of 2 KiB apart, so that a column falls into few sets of the cache.
+    pub(super) plane: usize,
     /// D: q × q.
     pub(super) derive: Matrix,
     pub(super) line: LinePoints,
@@ -77,6 +92,13 @@ pub(super) struct Tensor {
     result: Option<(Factors, Arrays)>,
     /// How the result is tested where n > q.
     dense_result: Option<Tables>,
+}
+
+/// The distance of layers of points in private arrays.
+fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
+    let layer = q.pow(dim as u32 - 1);
+    let bytes = layer * plan.lanes * plan.precision.bytes();
+    if dim == 3 && bytes % 2048 == 0 { layer + 1 } else { layer }
 }
 
 /// The factors of the continuous Lagrange element of a degree.
@@ -96,6 +118,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     for index in 0..s.quantities.len() {
         tensor.gather(s, index);
     }
+    prefetch::cells(s);
     let column_only = tensor.column_only(s);
     for index in 0..s.quantities.len() {
         tensor.interpolate_layers(s, index);
@@ -132,6 +155,7 @@ impl Tensor {
         let mut tensor = Self {
             dim,
             q,
+            plane: plane(s.plan, dim, q),
             derive,
             line,
             points,
@@ -189,7 +213,7 @@ impl Tensor {
 
     fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
         let (name, components) = (&quantity.name, quantity.components);
-        let q_all = self.q.pow(self.dim as u32);
+        let q_all = self.volume();
         let nodal_length = components * node_count(s.elements, quantity.degree);
         if factors.n > self.q {
             // Dense tables need the nodes and nothing else.
@@ -214,7 +238,7 @@ impl Tensor {
     fn derivative_arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, arrays: &mut Arrays) {
         let (name, components) = (&quantity.name, quantity.components);
         let letter = if self.dim == 3 { "z" } else { "y" };
-        let q_all = self.q.pow(self.dim as u32);
+        let q_all = self.volume();
         arrays.last = Some(s.b.local(&format!("{name}_{letter}"), components * q_all));
         if self.dim == 3 {
             arrays.middle = Some(s.b.local(&format!("{name}_y"), components * self.q * self.q));
@@ -239,6 +263,17 @@ impl Tensor {
     /// q^d.
     pub(super) fn q_all(&self) -> usize {
         self.q.pow(self.dim as u32)
+    }
+
+    /// The extent of a private array with a number at each point.
+    pub(super) fn volume(&self) -> usize {
+        self.q * self.plane
+    }
+
+    /// From one layer of nodes to the next in the private array of nodal values.
+    pub(super) fn nodal_plane(&self, factors: &Factors) -> usize {
+        let identity = factors.interpolate.is_identity();
+        if identity { self.plane } else { factors.n.pow(self.dim as u32 - 1) }
     }
 
     /// q^(d−1): the columns of the last direction.
@@ -270,7 +305,7 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         for c in 0..quantity.components {
-            let (from, to) = (c * n.pow(dim as u32), c * self.q_all());
+            let (from, to) = (c * n.pow(dim as u32), c * self.volume());
             s.b.repeat("k", n, tiny, |b, k| {
                 b.repeat("j", rows_a_layer, tiny, |b, j| {
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(from);
@@ -278,14 +313,16 @@ impl Tensor {
                     let output = contract(b, matrix, &input, None, even_odd);
                     match layer {
                         Some(layer) => store_line(b, layer, &j.times(q), 1, &output),
-                        None => store_line(b, arrays.value, &k.times(q).plus(to), 1, &output),
+                        None => {
+                            store_line(b, arrays.value, &k.times(self.plane).plus(to), 1, &output)
+                        }
                     }
                 });
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
                         let input = load_line(b, layer, &i, q, n);
                         let output = contract(b, matrix, &input, None, even_odd);
-                        let start = (&k.times(q * q) + &i).plus(to);
+                        let start = (&k.times(self.plane) + &i).plus(to);
                         store_line(b, arrays.value, &start, q, &output);
                     });
                 }
@@ -307,11 +344,11 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         for c in 0..s.components(0) {
-            let (to, from) = (c * n.pow(dim as u32), c * self.q_all());
+            let (to, from) = (c * n.pow(dim as u32), c * self.volume());
             s.b.repeat("k", n, tiny, |b, k| {
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
-                        let start = (&k.times(q * q) + &i).plus(from);
+                        let start = (&k.times(self.plane) + &i).plus(from);
                         let input = load_line(b, arrays.value, &start, q, q);
                         let output = contract(b, &matrix, &input, None, even_odd);
                         store_line(b, layer, &i, q, &output);
@@ -320,7 +357,7 @@ impl Tensor {
                 b.repeat("j", rows_a_layer, tiny, |b, j| {
                     let input = match layer {
                         Some(layer) => load_line(b, layer, &j.times(q), 1, q),
-                        None => load_line(b, arrays.value, &k.times(q).plus(from), 1, q),
+                        None => load_line(b, arrays.value, &k.times(self.plane).plus(from), 1, q),
                     };
                     let output = contract(b, &matrix, &input, None, even_odd);
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(to);
@@ -343,17 +380,22 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         for c in 0..quantity.components {
-            let offset = c * self.q_all();
+            let offset = c * self.volume();
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
-                let input = load_line(b, arrays.value, &start, columns, factors.n);
-                let values = contract(b, &factors.interpolate, &input, None, even_odd);
+                let input = load_line(b, arrays.value, &start, self.plane, factors.n);
+                let interpolate = &factors.interpolate;
+                let values = match arrays.last {
+                    Some(last) => {
+                        let (values, derivatives) =
+                            interpolate_and_derive(b, interpolate, &self.derive, &input, even_odd);
+                        store_line(b, last, &start, self.plane, &derivatives);
+                        values
+                    }
+                    None => contract(b, interpolate, &input, None, even_odd),
+                };
                 if !identity {
-                    store_line(b, arrays.value, &start, columns, &values);
-                }
-                if let Some(last) = arrays.last {
-                    let derivatives = contract(b, &self.derive, &values, None, even_odd);
-                    store_line(b, last, &start, columns, &derivatives);
+                    store_line(b, arrays.value, &start, self.plane, &values);
                 }
             });
         }
@@ -374,17 +416,19 @@ impl Tensor {
         let back = factors.interpolate.transposed();
         let derive_back = self.derive.transposed();
         for c in 0..s.components(0) {
-            let offset = c * self.q_all();
+            let offset = c * self.volume();
             let has_gradient = s.tested(c).1;
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
-                let mut values = load_line(b, arrays.value, &start, columns, self.q);
-                if let (Some(last), true) = (arrays.last, has_gradient) {
-                    let flux = load_line(b, last, &start, columns, self.q);
-                    values = contract(b, &derive_back, &flux, Some(&values), even_odd);
-                }
-                let output = contract(b, &back, &values, None, even_odd);
-                store_line(b, arrays.value, &start, columns, &output);
+                let values = load_line(b, arrays.value, &start, self.plane, self.q);
+                let output = match (arrays.last, has_gradient) {
+                    (Some(last), true) => {
+                        let flux = load_line(b, last, &start, self.plane, self.q);
+                        derive_and_integrate(b, &derive_back, &back, &flux, &values, even_odd)
+                    }
+                    _ => contract(b, &back, &values, None, even_odd),
+                };
+                store_line(b, arrays.value, &start, self.plane, &output);
             });
         }
     }
@@ -407,7 +451,7 @@ impl Tensor {
                 let arrays = &self.inputs[index].1;
                 let Some(middle) = arrays.middle else { continue };
                 for c in 0..quantity.components {
-                    let from = z.times(q * q).plus(c * self.q_all());
+                    let from = z.times(self.plane).plus(c * self.volume());
                     s.b.repeat("x", q, tiny, |b, x| {
                         let input = load_line(b, arrays.value, &(&from + &x), q, q);
                         let output = contract(b, &self.derive, &input, None, even_odd);
@@ -424,7 +468,7 @@ impl Tensor {
                 if !s.tested(c).1 {
                     continue;
                 }
-                let to = z.times(q * q).plus(c * self.q_all());
+                let to = z.times(self.plane).plus(c * self.volume());
                 s.b.repeat("x", q, tiny, |b, x| {
                     let values = load_line(b, arrays.value, &(&to + &x), q, q);
                     let flux = load_line(b, middle, &x.plus(c * q * q), q, q);
@@ -447,13 +491,16 @@ impl Tensor {
         let q = self.q;
         let even_odd = s.plan.even_odd;
         let first = (&z.times(q) + &y).times(q);
+        // In private arrays layers may lie further apart.
+        let place = &z.times(self.plane) + &y.times(q);
+        prefetch::points(s, &first, q);
         for (index, quantity) in s.quantities.clone().iter().enumerate() {
             let arrays = &self.inputs[index].1;
             if self.dense[index].is_some() {
                 continue;
             }
             for c in 0..quantity.components {
-                let start = first.plus(c * self.q_all());
+                let start = place.plus(c * self.volume());
                 let values = load_line(&mut s.b, arrays.value, &start, 1, q);
                 if quantity.value {
                     store_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, &values);
@@ -470,17 +517,17 @@ impl Tensor {
             multilinear_row(&mut s.b, layer, eta, q, needs_x)
         });
         repeat(s, "x", q, self.unroll_row, |s, x| {
-            let point = &first + &x;
-            let at = self.point_geometry(s, cell, row_geometry.as_ref(), &x, &y, &point);
+            let point = Point { x: &x, y: &y, place: &place + &x, number: &first + &x };
+            let at = self.point_geometry(s, cell, row_geometry.as_ref(), &point);
             let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
-                self.evaluate(s, quantity, c, part, &x, &y, &point)
+                self.evaluate(s, quantity, c, part, &point)
             };
-            let tested = at_point(s, &at, &point, &mut evaluate);
+            let tested = at_point(s, &at, &point.number, &mut evaluate);
             match (&self.dense_result, &self.result) {
                 (Some(tables), Some((_, arrays))) => {
-                    simplex::integrate(s, arrays.nodal, tables, &tested, &point);
+                    simplex::integrate(s, arrays.nodal, tables, &tested, &point.number);
                 }
-                _ => self.store_tested(s, &tested, &x, &y, &point),
+                _ => self.store_tested(s, &tested, &point),
             }
         });
         let Some((_, arrays)) = &self.result else { return };
@@ -491,7 +538,7 @@ impl Tensor {
         let back = self.derive.transposed();
         for c in 0..s.components(0) {
             let (has_value, has_gradient) = s.tested(c);
-            let start = first.plus(c * self.q_all());
+            let start = place.plus(c * self.volume());
             let values =
                 has_value.then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
             let output = match (arrays.row, has_gradient) {
@@ -511,35 +558,29 @@ impl Tensor {
         quantity: usize,
         c: usize,
         part: Part,
-        x: &Index,
-        y: &Index,
-        point: &Index,
+        point: &Point<'_>,
     ) -> ValueId {
         if let Some(dense) = &self.dense[quantity] {
-            return simplex::value_at(s, dense, quantity, c, part, point);
+            return simplex::value_at(s, dense, quantity, c, part, &point.number);
         }
         let arrays = &self.inputs[quantity].1;
         let missing = "a quantity's gradient should be evaluated where it is needed";
         let (local, at) = match part {
-            Part::Value => (arrays.row_value, x.plus(c * self.q)),
-            Part::Derivative(0) => (arrays.row.expect(missing), x.plus(c * self.q)),
+            Part::Value => (arrays.row_value, point.x.plus(c * self.q)),
+            Part::Derivative(0) => (arrays.row.expect(missing), point.x.plus(c * self.q)),
             Part::Derivative(1) if self.dim == 3 => {
-                let at = (&y.times(self.q) + x).plus(c * self.q * self.q);
+                let at = (&point.y.times(self.q) + point.x).plus(c * self.q * self.q);
                 (arrays.middle.expect(missing), at)
             }
-            Part::Derivative(_) => (arrays.last.expect(missing), point.plus(c * self.q_all())),
+            Part::Derivative(_) => {
+                (arrays.last.expect(missing), point.place.plus(c * self.volume()))
+            }
         };
         s.b.load(local, at)
     }
 
-    fn store_tested(
-        &self,
-        s: &mut Setting<'_>,
-        tested: &[Tested],
-        x: &Index,
-        y: &Index,
-        point: &Index,
-    ) {
+    fn store_tested(&self, s: &mut Setting<'_>, tested: &[Tested], point: &Point<'_>) {
+        let (x, y) = (point.x, point.y);
         let Some((_, arrays)) = &self.result else { return };
         for (c, tested) in tested.iter().enumerate() {
             if let Some(value) = tested.value {
@@ -554,7 +595,7 @@ impl Tensor {
                 s.b.store(middle, at, *flux);
             }
             if let Some(flux) = rest.last() {
-                s.b.store(last, point.plus(c * self.q_all()), *flux);
+                s.b.store(last, point.place.plus(c * self.volume()), *flux);
             }
         }
     }
@@ -575,12 +616,14 @@ impl Tensor {
             let layer = self.layer_geometry(s, (self.dim == 3).then_some(&y));
             repeat(s, "x", q, tiny, |s, x| {
                 let column = &y.times(q) + &x;
+                prefetch::points(s, &column.times(q), q);
                 let mut lines = Vec::new();
                 for (index, quantity) in s.quantities.clone().iter().enumerate() {
                     let (factors, arrays) = &self.inputs[index];
                     for c in 0..quantity.components {
-                        let start = column.plus(c * self.q_all());
-                        let input = load_line(&mut s.b, arrays.value, &start, columns, factors.n);
+                        let start = column.plus(c * self.volume());
+                        let input =
+                            load_line(&mut s.b, arrays.value, &start, self.plane, factors.n);
                         let line = contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
                         lines.push(((index, c), line));
                     }
@@ -595,21 +638,23 @@ impl Tensor {
                 for z in 0..q {
                     let point = column.plus(z * columns);
                     let xi = Index::from(z);
-                    let at = self.point_geometry(s, &cell, row.as_ref(), &xi, &x, &point);
+                    let at = Point { x: &xi, y: &x, place: Index::default(), number: point };
+                    let point = &at.number;
+                    let at = self.point_geometry(s, &cell, row.as_ref(), &at);
                     let mut evaluate = |_: &mut Setting<'_>, index: usize, c: usize, _: Part| {
                         let line = lines.iter().find(|(key, _)| *key == (index, c));
                         line.map(|(_, line)| line[z]).expect("a value should be there")
                     };
                     for (c, tested) in
-                        at_point(s, &at, &point, &mut evaluate).into_iter().enumerate()
+                        at_point(s, &at, point, &mut evaluate).into_iter().enumerate()
                     {
                         outputs[c][z] = tested.value.unwrap_or(zero);
                     }
                 }
                 for (c, values) in outputs.iter().enumerate() {
                     let output = contract(&mut s.b, &back, values, None, even_odd);
-                    let start = column.plus(c * self.q_all());
-                    store_line(&mut s.b, arrays.value, &start, columns, &output);
+                    let start = column.plus(c * self.volume());
+                    store_line(&mut s.b, arrays.value, &start, self.plane, &output);
                 }
             });
         });

@@ -1,6 +1,6 @@
 //! The geometry of tensor cells: what is known of a cell, a layer, a row and a point.
 
-use super::Tensor;
+use super::{Point, Tensor};
 use crate::abi::Role;
 use crate::kir::{Entries, Index, ValueId};
 use crate::lower::geometry::{
@@ -112,10 +112,9 @@ impl Tensor {
         s: &mut Setting<'_>,
         cell: &CellGeometry,
         row: Option<&MultilinearRow>,
-        x: &Index,
-        y: &Index,
-        point: &Index,
+        at: &Point<'_>,
     ) -> AtPoint {
+        let point = &at.number;
         if !s.needs_geometry() {
             let weight = s.b.constant(0.0);
             return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
@@ -136,30 +135,28 @@ impl Tensor {
                 AtPoint { k: k.clone(), det: None, weight, x }
             }
             (CellGeometry::Varying, Some(row)) => {
-                let xi = s.b.load_table(self.points, x.clone());
+                let xi = s.b.load_table(self.points, at.x.clone());
                 multilinear_point(&mut s.b, row, xi, weight)
             }
-            (CellGeometry::Varying, None) => self.isoparametric_point(s, x, y, point, weight),
+            (CellGeometry::Varying, None) => self.isoparametric_point(s, at, weight),
         }
     }
 
     fn isoparametric_point(
         &self,
         s: &mut Setting<'_>,
-        x: &Index,
-        y: &Index,
-        point: &Index,
+        point: &Point<'_>,
         weight: ValueId,
     ) -> AtPoint {
         let position = s.quantity(Source::Position).expect("curved geometry should be evaluated");
         let columns: Vec<Vec<ValueId>> = (0..self.dim)
             .map(|a| {
                 let part = Part::Derivative(a);
-                (0..self.dim).map(|i| self.evaluate(s, position, i, part, x, y, point)).collect()
+                (0..self.dim).map(|i| self.evaluate(s, position, i, part, point)).collect()
             })
             .collect();
         let coordinates = if s.needs_x {
-            (0..self.dim).map(|i| self.evaluate(s, position, i, Part::Value, x, y, point)).collect()
+            (0..self.dim).map(|i| self.evaluate(s, position, i, Part::Value, point)).collect()
         } else {
             Vec::new()
         };

@@ -1,12 +1,17 @@
 //! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
 
-use super::Tensor;
+use super::{Factors, Tensor};
 use crate::abi::{Indices, Role};
+use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, Statement, TableId, Write};
 use crate::strategy::cell_per_lane::map_of;
 use crate::strategy::cell_per_lane::setting::{Setting, Source, node_count};
 
 impl Tensor {
+    fn places(&self, factors: &Factors) -> Places {
+        Places { dim: self.dim, n: factors.n, plane: self.nodal_plane(factors) }
+    }
+
     pub(super) fn gather(&self, s: &mut Setting<'_>, index: usize) {
         let quantity = s.quantities[index].clone();
         let nodal = self.inputs[index].1.nodal;
@@ -28,23 +33,24 @@ impl Tensor {
         }
         let source = s.arguments[&quantity.source.role()];
         let (map, indices) = map_of(s, &quantity);
+        let places = self.places(&self.inputs[index].0);
         match indices {
-            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
-                let at = &batch.times(nodes) + &a;
+            Indices::Nodes => places.each(&mut s.b, unroll, |b, a, place| {
+                let at = &batch.times(nodes) + a;
                 for c in 0..components {
                     let value = b.gather(source, map, at.clone(), (components, c), false);
-                    b.store(nodal, a.plus(c * nodes), value);
+                    b.store(nodal, place.plus(c * places.length()), value);
                 }
             }),
-            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+            Indices::Dofs => places.each(&mut s.b, unroll, |b, a, place| {
                 for c in 0..components {
                     let at = &batch.times(nodes * components) + &a.times(components).plus(c);
                     let value = b.gather(source, map, at, (1, 0), true);
-                    b.store(nodal, a.plus(c * nodes), value);
+                    b.store(nodal, place.plus(c * places.length()), value);
                 }
             }),
             Indices::Runs => {
-                let (positions, runs) = runs(s, quantity.degree, components);
+                let (positions, runs) = runs(s, places, components);
                 for (entity, first, length) in runs {
                     let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
                     s.b.statement(Statement::GatherRun {
@@ -72,23 +78,24 @@ impl Tensor {
         let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
         let nodal = arrays.nodal;
         s.b.comment("scatter");
+        let places = self.places(factors);
         match indices {
-            Indices::Nodes => s.b.repeat("a", nodes, unroll, |b, a| {
-                let at = &batch.times(nodes) + &a;
+            Indices::Nodes => places.each(&mut s.b, unroll, |b, a, place| {
+                let at = &batch.times(nodes) + a;
                 for c in 0..components {
-                    let value = b.load(nodal, a.plus(c * nodes));
+                    let value = b.load(nodal, place.plus(c * places.length()));
                     b.scatter(target, map, at.clone(), (components, c), false, value);
                 }
             }),
-            Indices::Dofs => s.b.repeat("a", nodes, unroll, |b, a| {
+            Indices::Dofs => places.each(&mut s.b, unroll, |b, a, place| {
                 for c in 0..components {
                     let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.load(nodal, a.plus(c * nodes));
+                    let value = b.load(nodal, place.plus(c * places.length()));
                     b.scatter(target, map, at, (1, 0), true, value);
                 }
             }),
             Indices::Runs => {
-                let (positions, runs) = runs(s, factors.n - 1, components);
+                let (positions, runs) = runs(s, places, components);
                 let entities = 3usize.pow(self.dim as u32);
                 for (entity, first, length) in runs {
                     let write =
@@ -110,16 +117,50 @@ impl Tensor {
     }
 }
 
+/// Where the nodes of a cell lie in the private array of one component.
+#[derive(Clone, Copy)]
+struct Places {
+    dim: usize,
+    /// Nodes a direction.
+    n: usize,
+    /// From one layer of nodes to the next.
+    plane: usize,
+}
+
+impl Places {
+    /// The extent of the array.
+    fn length(self) -> usize {
+        self.n * self.plane
+    }
+
+    /// Calls `body` with each node's number and place.
+    fn each(
+        self,
+        b: &mut Builder,
+        unroll: bool,
+        mut body: impl FnMut(&mut Builder, &Index, &Index),
+    ) {
+        let layer = self.n.pow(self.dim as u32 - 1);
+        if layer == self.plane {
+            b.repeat("a", self.n * layer, unroll, |b, a| body(b, &a, &a));
+            return;
+        }
+        b.repeat("k", self.n, unroll, |b, k| {
+            b.repeat("a", layer, unroll, |b, a| {
+                body(b, &(&k.times(layer) + &a), &(&k.times(self.plane) + &a));
+            });
+        });
+    }
+}
+
 /// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
 /// that is not empty.
 fn runs(
     s: &mut Setting<'_>,
-    degree: usize,
+    places: Places,
     components: usize,
 ) -> (TableId, Vec<(usize, usize, usize)>) {
-    let dim = s.elements.cell.dim();
-    let n = degree + 1;
-    let nodes = n.pow(dim as u32);
+    let Places { dim, n, plane } = places;
     let span = |part: usize| match part {
         0 => 0..1,
         1 => 1..n - 1,
@@ -130,12 +171,13 @@ fn runs(
     for entity in 0..3usize.pow(dim as u32) {
         let first = positions.len();
         let parts = [entity % 3, entity / 3 % 3, entity / 9];
-        let layers = if dim == 3 { span(parts[2]) } else { 0..1 };
-        for k in layers {
-            for j in span(parts[1]) {
+        let last = parts[dim - 1];
+        let rows = if dim == 3 { span(parts[1]) } else { 0..1 };
+        for k in span(last) {
+            for j in rows.clone() {
                 for i in span(parts[0]) {
-                    let node = (k * n + j) * n + i;
-                    positions.extend((0..components).map(|c| (c * nodes + node) as u32));
+                    let place = k * plane + j * n + i;
+                    positions.extend((0..components).map(|c| (c * places.length() + place) as u32));
                 }
             }
         }

@@ -34,7 +34,12 @@ impl Csr {
             })
             .collect();
         let mut matrix = Self::pattern(space.n_dofs(), &cells);
-        operator.element_columns(|j, column| matrix.add(&cells, j, column))?;
+        operator.element_matrices(|range, matrices| {
+            let n = cells.first().map_or(0, Vec::len);
+            for (dofs, entries) in cells[range].iter().zip(matrices.chunks_exact((n * n).max(1))) {
+                matrix.add(dofs, entries);
+            }
+        })?;
         matrix.drop_zeros();
         Ok(matrix)
     }
@@ -55,40 +60,55 @@ impl Csr {
                 next[dof as usize] += 1;
             }
         }
-        let rows: Vec<Vec<u32>> = (0..n)
+        let around = |dof: usize| &touching[counts[dof]..counts[dof + 1]];
+        const DOFS: usize = 4096;
+        let rows: Vec<Vec<Vec<u32>>> = (0..n.div_ceil(DOFS))
             .into_par_iter()
-            .map(|dof| {
-                let around = &touching[counts[dof]..counts[dof + 1]];
-                let mut row: Vec<u32> =
-                    around.iter().flat_map(|&cell| cells[cell as usize].iter().copied()).collect();
-                row.sort_unstable();
-                row.dedup();
-                row
+            .map(|block| {
+                let mut rows: Vec<Vec<u32>> = Vec::with_capacity(DOFS);
+                for dof in block * DOFS..n.min((block + 1) * DOFS) {
+                    // The unknowns of one mesh entity follow one another and have the same row.
+                    let same = dof % DOFS > 0 && around(dof) == around(dof - 1);
+                    let row = match rows.last() {
+                        Some(previous) if same => previous.clone(),
+                        _ => {
+                            let touched = around(dof).iter();
+                            let mut row: Vec<u32> =
+                                touched.flat_map(|&cell| &cells[cell as usize]).copied().collect();
+                            row.sort_unstable();
+                            row.dedup();
+                            row
+                        }
+                    };
+                    rows.push(row);
+                }
+                rows
             })
             .collect();
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         let mut total = 0;
-        for row in &rows {
+        for row in rows.iter().flatten() {
             total += row.len();
             starts.push(total);
         }
-        let columns: Vec<u32> = rows.into_iter().flatten().collect();
+        let columns: Vec<u32> = rows.into_iter().flatten().flatten().collect();
         Self { starts, values: vec![0.0; columns.len()], columns }
     }
 
-    fn add(&mut self, cells: &[Vec<u32>], j: usize, column: &[f64]) {
-        let n = cells.first().map_or(0, Vec::len);
-        for (dofs, values) in cells.iter().zip(column.chunks_exact(n)) {
-            let target = dofs[j];
-            for (&dof, &value) in dofs.iter().zip(values) {
-                if value == 0.0 {
-                    continue;
+    /// Adds an element matrix, `entries[j · n + i]` at (i, j).
+    fn add(&mut self, dofs: &[u32], entries: &[f64]) {
+        let n = dofs.len();
+        let mut ascending: Vec<usize> = (0..n).collect();
+        ascending.sort_unstable_by_key(|&j| dofs[j]);
+        for (i, &dof) in dofs.iter().enumerate() {
+            let mut at = self.starts[dof as usize];
+            for &j in &ascending {
+                // The row has every unknown of the cell, so this ends.
+                while self.columns[at] < dofs[j] {
+                    at += 1;
                 }
-                let (from, to) = (self.starts[dof as usize], self.starts[dof as usize + 1]);
-                if let Ok(at) = self.columns[from..to].binary_search(&target) {
-                    self.values[from + at] += value;
-                }
+                self.values[at] += entries[j * n + i];
             }
         }
     }

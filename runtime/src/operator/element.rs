@@ -1,23 +1,25 @@
 //! Element matrices through the kernels themselves.
 //!
-//! With a vector that has every cell's unknowns for itself, one action on the j-th unit vector of
-//! all cells at once gives the j-th column of every element matrix.
+//! With a vector that has every cell's unknowns for itself, one action on the j-th unit vector of a
+//! chunk's cells at once gives the j-th column of their element matrices. Chunk by chunk all of it
+//! stays in cache.
 
 use super::{Array, CellOperator, Class, Key, launch};
 use crate::device::cpu::{Argument, Buffer, Shared};
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, Role};
 use kernels_gen::plan::Task;
-use rayon::prelude::*;
+use std::ops::Range;
 
 impl CellOperator {
-    /// Calls `each` with (j, column) for every local unknown j; `column[cell · n + i]` is entry (i, j)
-    /// of the cell's matrix, local unknowns being `node · components + component`.
+    /// Calls `each` with ranges of cells that together are all, and their element matrices: entry
+    /// (i, j) of the c-th cell of the range is `matrices[(c · n + j) · n + i]`, local unknowns being
+    /// `node · components + component`.
     ///
     /// For operators in double precision without essential conditions.
-    pub fn element_columns(
+    pub fn element_matrices(
         &self,
-        mut each: impl FnMut(usize, &[f64]),
+        mut each: impl FnMut(Range<usize>, &[f64]),
     ) -> Result<(), OperatorError> {
         let missing = || OperatorError::new("element matrices need one kernel for all cells");
         let kernel = self.kernels.get(&(Task::Action, Class::All)).ok_or_else(missing)?;
@@ -54,36 +56,39 @@ impl CellOperator {
         let map = Array::U32(map);
         let mut x = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
         let mut y = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
-        let mut column = vec![0.0; self.on.mesh.n_cells() * n];
-        for (place, &j) in order.iter().enumerate() {
-            x.chunks_mut(n).for_each(|cell| cell.iter_mut().for_each(|entry| *entry = 0.0));
-            x.chunks_exact_mut(n).for_each(|cell| cell[place] = 1.0);
-            y.iter_mut().for_each(|entry| *entry = 0.0);
-            let shared = Shared::new(&mut y);
-            let arguments = loaded.abi().arguments.iter().map(|argument| match argument.role {
-                Role::Direction(_) => Some(Argument::read(&x)),
-                Role::Result(_) => Some(shared.argument()),
-                Role::Map(..) => Some(map.read()),
-                Role::Params => Some(self.params.read()),
-                Role::Stored => group.stored.as_ref().map(Array::read),
-                role => Key::of(role, kernel.geometry)
-                    .and_then(|key| group.tables.get(&key))
-                    .map(Array::read),
-            });
-            let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
-            let bound = loaded.bind(&arguments.ok_or_else(missing)?).map_err(launch)?;
-            (0..self.on.partition.chunks().len())
-                .into_par_iter()
-                .for_each(|chunk| bound.run(group.batches.of_chunk(chunk)));
-            drop(bound);
-            for (to, from) in column.chunks_exact_mut(n).zip(y.chunks_exact(n)) {
-                for (&i, &value) in order.iter().zip(from) {
-                    to[i] = value;
+        let mut matrices = Vec::new();
+        for (number, chunk) in self.on.partition.chunks().iter().enumerate() {
+            let unknowns = chunk.cells.start * n..chunk.cells.end * n;
+            matrices.clear();
+            matrices.resize(chunk.cells.len() * n * n, 0.0);
+            for (place, &j) in order.iter().enumerate() {
+                x[unknowns.clone()].chunks_exact_mut(n).for_each(|cell| cell[place] = 1.0);
+                y[unknowns.clone()].fill(0.0);
+                let shared = Shared::new(&mut y);
+                let arguments = loaded.abi().arguments.iter().map(|argument| match argument.role {
+                    Role::Direction(_) => Some(Argument::read(&x)),
+                    Role::Result(_) => Some(shared.argument()),
+                    Role::Map(..) => Some(map.read()),
+                    Role::Params => Some(self.params.read()),
+                    Role::Stored => group.stored.as_ref().map(Array::read),
+                    role => Key::of(role, kernel.geometry)
+                        .and_then(|key| group.tables.get(&key))
+                        .map(Array::read),
+                });
+                let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
+                let bound = loaded.bind(&arguments.ok_or_else(missing)?).map_err(launch)?;
+                bound.run(group.batches.of_chunk(number));
+                drop(bound);
+                x[unknowns.clone()].chunks_exact_mut(n).for_each(|cell| cell[place] = 0.0);
+                let matrices = matrices.chunks_exact_mut(n * n);
+                for (matrix, from) in matrices.zip(y[unknowns.clone()].chunks_exact(n)) {
+                    for (&i, &value) in order.iter().zip(from) {
+                        matrix[j * n + i] = value;
+                    }
                 }
             }
-            each(j, &column);
+            each(chunk.cells.clone(), &matrices);
         }
-
         Ok(())
     }
 }

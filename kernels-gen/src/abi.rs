@@ -65,10 +65,19 @@ pub enum Role {
     Active,
     /// Numbers that give the geometry of a cell.
     Geometry,
+    /// The coordinates of the nodes of the first field, whose degree is 1: x at `node · stride`,
+    /// with the stride of [`coordinate_stride`].
+    Coordinates,
     /// Cell diameters.
     Diameter,
     /// Numbers at quadrature points that another kernel of the same operator has computed.
     Stored,
+}
+
+/// Numbers a node in [`Role::Coordinates`]: in three dimensions a fourth, unused one keeps a node's
+/// within one cache line.
+pub fn coordinate_stride(dim: usize) -> usize {
+    dim.next_power_of_two()
 }
 
 /// One argument of a kernel.

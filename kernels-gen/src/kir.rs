@@ -17,8 +17,8 @@
 //!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] are indexed:
 //!   lane `l` takes `map[at · lanes + l] · scale + offset`; with `masked` the index `u32::MAX` reads
 //!   0 and writes nothing. [`Statement::GatherRun`] and [`Statement::ScatterRun`] move, for each
-//!   lane, `length` consecutive elements from `map[at · lanes + l]` on, to and from the places of a
-//!   local array that a table lists.
+//!   lane, `length` consecutive elements from `map[at · lanes + l] · scale` on, to and from the
+//!   places of a local array that a table lists.
 //!
 //! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
 //! and lanes at or beyond the value of [`Kernel::active`] write nothing.
@@ -336,7 +336,7 @@ pub enum Statement {
         /// How.
         write: Write,
     },
-    /// `local[positions[j]] = source[map[at · lanes + lane] + j]` for j < length.
+    /// `local[positions[j]] = source[map[at · lanes + lane] · scale + j]` for j < length.
     GatherRun {
         /// The array read.
         source: ArgumentId,
@@ -344,6 +344,8 @@ pub enum Statement {
         map: ArgumentId,
         /// The entry of the array of starts.
         at: Index,
+        /// Factor of the start.
+        scale: usize,
         /// Where the elements go.
         local: LocalId,
         /// A table of positions.
@@ -361,6 +363,8 @@ pub enum Statement {
         map: ArgumentId,
         /// The entry of the array of starts.
         at: Index,
+        /// Factor of the start.
+        scale: usize,
         /// Where the elements come from.
         local: LocalId,
         /// A table of positions.
@@ -375,6 +379,27 @@ pub enum Statement {
     /// Asks for the cache line of element `i · lanes` of the array, which may lie beyond its end;
     /// no effect on results.
     Prefetch(ArgumentId, Index, Cache),
+    /// Asks, for each lane, for the cache line of element
+    /// `map[(later · entries + entry) · lanes + lane] · scale`, where `later` is the batch that many
+    /// `batches` further on, or the last one; no effect on results.
+    PrefetchIndexed {
+        /// The array whose lines are asked for.
+        array: ArgumentId,
+        /// The index array.
+        map: ArgumentId,
+        /// Entries a batch of the index array.
+        entries: usize,
+        /// The entry.
+        entry: usize,
+        /// Factor of the index.
+        scale: usize,
+        /// How far ahead.
+        batches: usize,
+    },
+    /// The border of two stages. A target may run the stages one after another for
+    /// [`Kernel::block`] batches at a time, so that batches overlap in the processor: what goes from
+    /// stage to stage lies in local arrays, never in values. Only outside of loops.
+    Stage,
     /// A comment for the reader.
     Comment(String),
 }
@@ -400,6 +425,8 @@ pub struct Kernel {
     pub values: IndexVec<ValueId, Value>,
     /// The `u32` array with the number of lanes that write, one a batch.
     pub active: Option<ArgumentId>,
+    /// How many batches go through a stage together; 1 where there are no stages.
+    pub block: usize,
     /// What is done for one batch.
     pub body: Vec<Statement>,
 }

@@ -55,6 +55,10 @@ pub enum Geometry {
     /// Multilinear, on the fly: the coefficient of the monomial with bits m (1 for ξ, 2 for η, 4
     /// for ζ), component i, at `m · d + i`.
     Vertices,
+    /// Affine on simplices and multilinear on tensor cells, on the fly from the coordinates of the
+    /// corners, which are the nodes of a first field of degree 1 and are gathered as they are:
+    /// [`crate::abi::Role::Coordinates`]. The cell itself brings no numbers.
+    Corners,
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
     /// From the quadrature points, at `point · c + entry`: w |det J|, J⁻¹ row-major, and x where
@@ -67,6 +71,7 @@ impl fmt::Display for Geometry {
         match self {
             Self::Affine => write!(f, "affine"),
             Self::Vertices => write!(f, "vertices"),
+            Self::Corners => write!(f, "corners"),
             Self::Nodes(order) => write!(f, "nodes of order {order}"),
             Self::Stored => write!(f, "stored"),
         }
@@ -207,6 +212,8 @@ pub struct Plan {
     pub unroll: usize,
     /// Whether data of the next batch is asked for ahead of its use.
     pub prefetch: bool,
+    /// How many batches are gathered, then computed, then scattered together; 1 for each by itself.
+    pub block: usize,
 }
 
 impl Plan {
@@ -222,6 +229,7 @@ impl Plan {
             even_odd: EvenOdd::Always,
             unroll: 0,
             prefetch: false,
+            block: 1,
         }
     }
 
@@ -241,6 +249,12 @@ impl Plan {
             }
             Geometry::Stored if matches!(self.task, Task::Linearise | Task::Metric) => {
                 return unsupported("what is stored at the points must come from the mesh itself");
+            }
+            Geometry::Corners if elements.fields[0] != 1 || self.indices != Indices::Nodes => {
+                return unsupported("corners are gathered by the nodes of a field of degree 1");
+            }
+            Geometry::Corners if matches!(self.task, Task::Linearise | Task::Metric) => {
+                return unsupported("corners are gathered where a field is");
             }
             _ => {}
         }

@@ -128,6 +128,8 @@ pub struct Row {
     pub bytes_per_dof: f64,
     /// Flops an unknown.
     pub flops_per_dof: f64,
+    /// Operations an unknown, as the cost model weighs them: whole vectors' multiply-adds.
+    pub operations_per_dof: f64,
     /// Floor over measured time.
     pub floor_fraction: f64,
     /// Seconds of the product with the assembled matrix, where it was asked for.
@@ -248,6 +250,7 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
         seconds,
         bytes_per_dof: bytes / dofs as f64,
         flops_per_dof: flops / dofs as f64,
+        operations_per_dof: cost.operations * cells as f64 / dofs as f64,
         floor_fraction: floor / seconds,
         csr_seconds: None,
     })

@@ -6,7 +6,9 @@
 use crate::batch::Batches;
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
+use crate::space::Space;
 use crate::vector::Real;
+use kernels_gen::abi::coordinate_stride;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
@@ -38,6 +40,7 @@ pub fn table<T: Real>(
         Geometry::Vertices if mesh.order() != 1 => return fail("its cells are curved"),
         Geometry::Vertices if !mesh.cell().is_tensor() => return fail("its cells are simplices"),
         Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
+        Geometry::Corners => return fail("its corners are gathered, not tabulated"),
         Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
         Geometry::Nodes(_) => batches.table(mesh.nodes_per_cell() * dim, |cell, row| {
             let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
@@ -91,6 +94,20 @@ fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     for (row, mode) in row.chunks_mut(dim).zip(&modes) {
         copy(mode, row);
     }
+}
+
+/// The coordinates of the nodes of a space of degree 1, x at `node · stride`.
+pub fn coordinates<T: Real>(mesh: &Mesh, space: &Space) -> Buffer<T> {
+    let dim = mesh.dim();
+    let stride = coordinate_stride(dim);
+    let mut coordinates = Buffer::zeroed(space.n_nodes() * stride);
+    for cell in 0..mesh.n_cells() {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let row = &mut coordinates[node as usize * stride..][..dim];
+            copy(&mesh.points()[vertex as usize], row);
+        }
+    }
+    coordinates
 }
 
 /// The cells' diameters, `[batch][lane]`.

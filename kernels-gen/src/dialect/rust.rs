@@ -10,7 +10,7 @@ pub use isa::Isa;
 
 use super::{Language, SourceFile};
 use crate::abi::KernelAbi;
-use crate::kir::{Element, Entries, Kernel, Precision};
+use crate::kir::{Element, Entries, Kernel, Precision, Statement};
 use std::fmt::Write;
 
 /// A kernel with what its header says.
@@ -116,25 +116,64 @@ fn function(text: &mut String, item: &Item<'_>, isa: Isa) {
         let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
     }
     let _ = writeln!(text, ") {{\n    unsafe {{");
+    let stages: Vec<&[Statement]> =
+        kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
+    let uses = |stage: &[Statement], id| statement::uses_local(kernel, stage, id);
+    // What goes from stage to stage is there once for each batch of a block.
+    let mut staged = Vec::new();
     for (id, local) in kernel.locals.iter_enumerated() {
-        if !statement::uses_local(kernel, id) {
+        let users = stages.iter().filter(|stage| uses(stage, id)).count();
+        if users == 0 {
             continue;
         }
         let name = statement::local_name(kernel, id);
-        let length = local.length;
+        let mut length = local.length;
+        if users > 1 {
+            length *= kernel.block;
+            staged.push(id);
+        }
         let _ = writeln!(
             text,
             "        let mut {name} = core::mem::MaybeUninit::<[V; {length}]>::uninit();"
         );
         let _ = writeln!(text, "        let {name} = {name}.as_mut_ptr().cast::<V>();");
     }
-    let _ = writeln!(text, "        for batch in begin..end {{");
+    if stages.len() == 1 {
+        let _ = writeln!(text, "        for batch in begin..end {{");
+        active(text, kernel, "            ");
+        statement::block(text, kernel, &kernel.body, 3);
+        text.push_str("        }\n    }\n}\n\n");
+        return;
+    }
+    let block = kernel.block;
+    let _ = writeln!(text, "        // Batches go through each stage {block} at a time.");
+    let _ = writeln!(text, "        for first in (begin..end).step_by({block}) {{");
+    let _ = writeln!(text, "            let last = (first + {block}).min(end);");
+    for stage in stages {
+        let _ = writeln!(text, "            for batch in first..last {{");
+        for &id in staged.iter().filter(|&&id| uses(stage, id)) {
+            let (name, length) = (statement::local_name(kernel, id), kernel.locals[id].length);
+            let _ = writeln!(
+                text,
+                "                let {name} = {name}.add({length} * (batch - first));"
+            );
+        }
+        let scatters = stage.iter().any(statement::scatters);
+        if scatters {
+            active(text, kernel, "                ");
+        }
+        statement::block(text, kernel, stage, 4);
+        text.push_str("            }\n");
+    }
+    text.push_str("        }\n    }\n}\n\n");
+}
+
+/// How many lanes write.
+fn active(text: &mut String, kernel: &Kernel, indent: &str) {
     if let Some(active) = kernel.active {
         let name = &kernel.arguments[active].name;
-        let _ = writeln!(text, "            let active_lanes = *{name}.add(batch) as usize;");
+        let _ = writeln!(text, "{indent}let active_lanes = *{name}.add(batch) as usize;");
     }
-    statement::block(text, kernel, &kernel.body, 3);
-    text.push_str("        }\n    }\n}\n\n");
 }
 
 fn pointer(argument: &crate::kir::Argument) -> &'static str {

@@ -36,6 +36,7 @@ impl Builder {
                 vars,
                 values: IndexVec::new(),
                 active: None,
+                block: 1,
                 body: Vec::new(),
             },
             blocks: vec![Vec::new()],
@@ -339,6 +340,15 @@ impl Builder {
     /// Appends any other statement.
     pub fn statement(&mut self, statement: Statement) {
         self.push(statement);
+    }
+
+    /// Ends a stage, where batches go through stages `block` at a time.
+    pub fn stage(&mut self, block: usize) {
+        assert_eq!(self.blocks.len(), 1, "stages should not end in a loop");
+        if block > 1 {
+            self.kernel.block = block;
+            self.push(Statement::Stage);
+        }
     }
 
     /// A comment for the reader.

@@ -79,17 +79,27 @@ fn show_block(
                     "{target}[{map}[{place}, lane] * {scale} + {offset}] {verb} {value}{mask}"
                 )?;
             }
-            Statement::GatherRun { source, map, at: place, local, positions, first, length } => {
+            Statement::GatherRun {
+                source,
+                map,
+                at: place,
+                scale,
+                local,
+                positions,
+                first,
+                length,
+            } => {
                 let place = at(place);
                 writeln!(
                     f,
-                    "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane]..]"
+                    "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane] * {scale}..]"
                 )?;
             }
             Statement::ScatterRun {
                 target,
                 map,
                 at: place,
+                scale,
                 local,
                 positions,
                 first,
@@ -100,12 +110,17 @@ fn show_block(
                 let verb = verb(*write);
                 writeln!(
                     f,
-                    "{target}[{map}[{place}, lane]..] {verb} {local}[{positions}[{first}..+{length}]]"
+                    "{target}[{map}[{place}, lane] * {scale}..] {verb} {local}[{positions}[{first}..+{length}]]"
                 )?;
             }
             Statement::Prefetch(argument, index, cache) => {
                 writeln!(f, "prefetch {argument}[{}] to {cache:?}", at(index))?;
             }
+            Statement::PrefetchIndexed { array, map, entries, entry, scale, batches } => {
+                let place = format!("(batch + {batches}) * {entries} + {entry}");
+                writeln!(f, "prefetch {array}[{map}[{place}, lane] * {scale}]")?;
+            }
+            Statement::Stage => writeln!(f, "stage")?,
             Statement::Comment(text) => writeln!(f, "// {text}")?,
         }
     }

@@ -117,6 +117,13 @@ impl<'k> Verifier<'k> {
                     own.push(*id);
                 }
                 Statement::For { var, extent, body } => self.repeat(*var, *extent, body)?,
+                Statement::Stage => {
+                    let outside = self.open.iter().all(Option::is_none);
+                    require(outside, || "a stage ends in a loop".to_owned())?;
+                    for id in own.drain(..) {
+                        self.state[id] = State::Gone;
+                    }
+                }
                 other => self.statement(other)?,
             }
         }

@@ -30,6 +30,8 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             | Statement::GatherRun { .. }
             | Statement::ScatterRun { .. }
             | Statement::Prefetch(..)
+            | Statement::PrefetchIndexed { .. }
+            | Statement::Stage
             | Statement::Comment(_) => {}
         }
     }

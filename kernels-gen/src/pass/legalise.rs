@@ -55,6 +55,9 @@ impl Pass {
         let outer = self.wide.clone();
         let mut out = Vec::with_capacity(body.len());
         for statement in body {
+            if matches!(statement, Statement::Stage) {
+                self.wide = self.wide.iter().map(|_| None).collect();
+            }
             let statement = self.statement(statement, &mut out);
             out.push(statement);
         }

@@ -74,6 +74,7 @@ pub(super) enum Key {
     Map(Owner, Indices),
     Active,
     Geometry(Geometry),
+    Coordinates,
     Diameter,
     AuxCells(usize),
     AuxPoints(usize),
@@ -86,6 +87,7 @@ impl Key {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
             Role::Active => Some(Self::Active),
             Role::Geometry => Some(Self::Geometry(geometry)),
+            Role::Coordinates => Some(Self::Coordinates),
             Role::Diameter => Some(Self::Diameter),
             Role::AuxCells(aux) => Some(Self::AuxCells(aux)),
             Role::AuxPoints(aux) => Some(Self::AuxPoints(aux)),
@@ -119,6 +121,15 @@ pub(super) fn make(
                 Precision::F32 => geometry::table(&on.mesh, batches, geometry)?.map(Array::F32),
             };
             return Ok(table);
+        }
+        Key::Coordinates => {
+            let Some(field) = on.fields.first() else {
+                return Err(BuildError::Field { field: 0 });
+            };
+            match precision {
+                Precision::F64 => Array::F64(geometry::coordinates(&on.mesh, &field.space)),
+                Precision::F32 => Array::F32(geometry::coordinates(&on.mesh, &field.space)),
+            }
         }
         Key::Diameter => match precision {
             Precision::F64 => Array::F64(geometry::diameters(&on.mesh, batches)),

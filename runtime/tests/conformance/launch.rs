@@ -155,12 +155,14 @@ impl Launcher<'_> {
             Role::Direction(_) => s.direction.clone(),
             Role::Result(_) => vec![0.0; s.state.len()],
             Role::AuxNodes(i) => s.aux_values[i].clone(),
+            Role::Coordinates => panic!("gathered corners are tested on meshes"),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(lanes, &s.aux_values[i]),
             Role::Geometry => match plan.geometry {
                 Geometry::Stored => self.computed(plan, Task::Metric, s.shape.direct()),
                 Geometry::Affine => batched(lanes, &self.per_cell(|c| affine(s.cell, c, dim))),
                 Geometry::Vertices => batched(lanes, &self.per_cell(|c| monomials(c, dim))),
                 Geometry::Nodes(_) => batched(lanes, &s.coordinates),
+                Geometry::Corners => Vec::new(),
             },
             Role::Diameter => batched(lanes, &self.per_cell(|c| vec![self.diameter(c)])),
             Role::Stored => match plan.task {

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
+use kernels_gen::plan::{Geometry, Linearisation};
 use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
@@ -49,6 +50,14 @@ pub(crate) struct Arguments {
     /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it.
     #[arg(long, value_name = "W")]
     pub(crate) lanes: Option<usize>,
+
+    /// How the kernels come to the map of a cell; the one with the least predicted time without it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) geometry: Option<Given>,
+
+    /// Batches that are gathered before they are computed; chosen by size without it
+    #[arg(long, value_name = "N")]
+    pub(crate) block: Option<usize>,
 
     /// Leave the assembled matrix out.
     #[arg(long)]
@@ -140,6 +149,19 @@ fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), 
     Ok((text, values))
 }
 
+/// Where a kernel's geometry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Given {
+    /// Eight coefficients a cell
+    Vertices,
+    /// The coordinates of the corners, gathered; degree 1 only
+    Corners,
+    /// Weight and inverse Jacobian at each quadrature point
+    Stored,
+    /// The coefficients of the Jacobian at each quadrature point
+    Coefficients,
+}
+
 fn row(
     arguments: &Arguments,
     case: &Case,
@@ -148,6 +170,19 @@ fn row(
 ) -> Result<Row, BenchError> {
     let mut target = Target::native();
     target.wishes.lanes = arguments.lanes;
+    target.wishes.block = arguments.block;
+    match arguments.geometry {
+        Some(Given::Vertices) => target.wishes.geometry = Some(Geometry::Vertices),
+        Some(Given::Corners) => target.wishes.geometry = Some(Geometry::Corners),
+        Some(Given::Stored) => target.wishes.geometry = Some(Geometry::Stored),
+        Some(Given::Coefficients) => {
+            target.wishes.linearisation = Some(Linearisation::Stored);
+        }
+        None => {}
+    }
+    if arguments.geometry.is_some_and(|given| given != Given::Coefficients) {
+        target.wishes.linearisation = Some(Linearisation::Recompute);
+    }
     let prepared = prepare(case, degree, arguments.dofs as usize, &target)?;
     let mut row = measure(case, &prepared, rates)?;
     if degree <= CSR_DEGREE && !arguments.no_csr {
@@ -195,6 +230,7 @@ fn value(row: &Row) -> Value {
         "dofs_per_second": row.dofs_per_second(),
         "bytes_per_dof": row.bytes_per_dof,
         "flops_per_dof": row.flops_per_dof,
+        "operations_per_dof": row.operations_per_dof,
         "floor_fraction": row.floor_fraction,
         "csr_dofs_per_second": row.csr_dofs_per_second(),
     })

@@ -44,34 +44,68 @@ unsafe fn gather_masked(source: *const T, map: *const u32, scale: usize, offset:
     }
 }
 
-/// Reads, for each lane, `LENGTH` consecutive elements from `starts[lane]` on, to the entries of
+/// Asks for the cache lines of `source[map[lane] * scale]`.
+#[inline(always)]
+unsafe fn prefetch_indexed(source: *const T, map: *const u32, scale: usize) {
+    unsafe {
+        for lane in 0..LANES {
+            prefetch::<0>(source.wrapping_add(*map.add(lane) as usize * scale).cast());
+        }
+    }
+}
+
+/// Reads, for each lane, `LENGTH` consecutive elements from `starts[lane] * SCALE` on, to the entries of
 /// `local` that `positions` lists.
+#[inline(always)]
+unsafe fn gather_run<const LENGTH: usize, const SCALE: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
+    unsafe {
+        if LENGTH <= 4 {
+            gather_lanes::<LENGTH, SCALE>(source, starts, local, positions);
+        } else {
+            gather_long::<LENGTH, SCALE>(source, starts, local, positions);
+        }
+    }
+}
+
+/// `gather_run` once for all runs of a length.
 #[inline(never)]
 $ENABLE
-unsafe fn gather_run<const LENGTH: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
+unsafe fn gather_long<const LENGTH: usize, const SCALE: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
+    unsafe { gather_lanes::<LENGTH, SCALE>(source, starts, local, positions) }
+}
+
+#[inline(always)]
+unsafe fn gather_lanes<const LENGTH: usize, const SCALE: usize>(source: *const T, starts: *const u32, local: *mut V, positions: *const u32) {
     unsafe {
         let mut done = 0;
         if LENGTH > 2 {
             let mut from = [source; LANES];
             for lane in 0..LANES {
-                from[lane] = source.add(*starts.add(lane) as usize);
+                from[lane] = source.add(*starts.add(lane) as usize * SCALE);
             }
             while done + 2 < LENGTH {
                 let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
-                let mut rows = [V::splat(0.0); LANES];
-                for lane in 0..LANES {
-                    let place = from[lane].add(done);
-                    rows[lane] = if count == LANES { V::load(place) } else { V::load_part(place, count) };
-                }
-                let columns = transpose(rows);
-                for j in 0..count {
-                    *local.add(*positions.add(done + j) as usize) = columns[j];
+                let places = from.map(|place| place.add(done));
+                if count < LANES && count <= 4 {
+                    // Whole rows of four are there where they begin at multiples of four.
+                    let columns = columns_of(places, if SCALE == 4 { 4 } else { count });
+                    for j in 0..count {
+                        *local.add(*positions.add(done + j) as usize) = columns[j];
+                    }
+                } else {
+                    let rows = places.map(|place| {
+                        if count == LANES { V::load(place) } else { V::load_part(place, count) }
+                    });
+                    let columns = transpose(rows);
+                    for j in 0..count {
+                        *local.add(*positions.add(done + j) as usize) = columns[j];
+                    }
                 }
                 done += count;
             }
         }
         for j in done..LENGTH {
-            *local.add(*positions.add(j) as usize) = V::gather(source, starts, 1, j);
+            *local.add(*positions.add(j) as usize) = V::gather(source, starts, SCALE, j);
         }
     }
 }
@@ -79,19 +113,19 @@ unsafe fn gather_run<const LENGTH: usize>(source: *const T, starts: *const u32, 
 /// The reverse of `gather_run`: adds, lane after lane, or stores where `ADD` is false.
 #[inline(never)]
 $ENABLE
-unsafe fn scatter_run<const LENGTH: usize, const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32) {
+unsafe fn scatter_run<const LENGTH: usize, const SCALE: usize, const ADD: bool>(target: *mut T, starts: *const u32, active: usize, local: *const V, positions: *const u32) {
     unsafe {
         if active == LANES {
-            scatter_lanes::<LENGTH, ADD, true>(target, starts, LANES, local, positions);
+            scatter_lanes::<LENGTH, SCALE, ADD, true>(target, starts, LANES, local, positions);
         } else {
-            scatter_lanes::<LENGTH, ADD, false>(target, starts, active, local, positions);
+            scatter_lanes::<LENGTH, SCALE, ADD, false>(target, starts, active, local, positions);
         }
     }
 }
 
 /// `scatter_run` with all lanes, or with some.
 #[inline(always)]
-unsafe fn scatter_lanes<const LENGTH: usize, const ADD: bool, const ALL: bool>(
+unsafe fn scatter_lanes<const LENGTH: usize, const SCALE: usize, const ADD: bool, const ALL: bool>(
     target: *mut T,
     starts: *const u32,
     active: usize,
@@ -103,10 +137,19 @@ unsafe fn scatter_lanes<const LENGTH: usize, const ADD: bool, const ALL: bool>(
         if LENGTH > 2 {
             let mut to = [target; LANES];
             for lane in 0..LANES {
-                to[lane] = target.add(*starts.add(lane) as usize);
+                to[lane] = target.add(*starts.add(lane) as usize * SCALE);
             }
             while done + 2 < LENGTH {
                 let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
+                if count < LANES && count <= 4 {
+                    let mut columns = [V::splat(0.0); 4];
+                    for j in 0..count {
+                        columns[j] = *local.add(*positions.add(done + j) as usize);
+                    }
+                    columns_to::<ADD>(columns, to.map(|place| place.add(done)), count, if ALL { LANES } else { active });
+                    done += count;
+                    continue;
+                }
                 let mut columns = [V::splat(0.0); LANES];
                 for j in 0..count {
                     columns[j] = *local.add(*positions.add(done + j) as usize);
@@ -131,7 +174,7 @@ unsafe fn scatter_lanes<const LENGTH: usize, const ADD: bool, const ALL: bool>(
             let lanes = (*local.add(*positions.add(j) as usize)).to_array();
             for lane in 0..LANES {
                 if ALL || lane < active {
-                    let to = target.add(*starts.add(lane) as usize + j);
+                    let to = target.add(*starts.add(lane) as usize * SCALE + j);
                     *to = if ADD { *to + lanes[lane] } else { lanes[lane] };
                 }
             }

@@ -31,3 +31,64 @@ fn transpose(rows: [V; LANES]) -> [V; LANES] {
         ]
     }
 }
+
+/// The first `count` ≤ 4 elements from each place, as columns; the others mean nothing.
+#[inline(always)]
+unsafe fn columns_of(from: [*const T; LANES], count: usize) -> [V; 4] {
+    unsafe {
+        let row = |lane: usize| {
+            if count == 4 {
+                _mm256_loadu_pd(from[lane])
+            } else {
+                _mm256_maskz_loadu_pd(((1u32 << count) - 1) as __mmask8, from[lane])
+            }
+        };
+        // Rows i and i + 4 side by side.
+        let r = [0, 1, 2, 3].map(|i| {
+            _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(row(i)), row(i + 4))
+        });
+        let low = [_mm512_unpacklo_pd(r[0], r[1]), _mm512_unpacklo_pd(r[2], r[3])];
+        let high = [_mm512_unpackhi_pd(r[0], r[1]), _mm512_unpackhi_pd(r[2], r[3])];
+        let first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+        let second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+        [
+            V(_mm512_permutex2var_pd(low[0], first, low[1])),
+            V(_mm512_permutex2var_pd(high[0], first, high[1])),
+            V(_mm512_permutex2var_pd(low[0], second, low[1])),
+            V(_mm512_permutex2var_pd(high[0], second, high[1])),
+        ]
+    }
+}
+
+/// The reverse of `columns_of` for the lanes `0..active`: adds, or stores where `ADD` is false.
+#[inline(always)]
+unsafe fn columns_to<const ADD: bool>(columns: [V; 4], to: [*mut T; LANES], count: usize, active: usize) {
+    unsafe {
+        let c = columns.map(|column| column.0);
+        let low = [_mm512_unpacklo_pd(c[0], c[1]), _mm512_unpacklo_pd(c[2], c[3])];
+        let high = [_mm512_unpackhi_pd(c[0], c[1]), _mm512_unpackhi_pd(c[2], c[3])];
+        let first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+        let second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+        let rows = [
+            _mm512_permutex2var_pd(low[0], first, low[1]),
+            _mm512_permutex2var_pd(high[0], first, high[1]),
+            _mm512_permutex2var_pd(low[0], second, low[1]),
+            _mm512_permutex2var_pd(high[0], second, high[1]),
+        ];
+        let mask = ((1u32 << count) - 1) as __mmask8;
+        for lane in 0..LANES {
+            if lane < active {
+                let pair = rows[lane % 4];
+                let row = if lane < 4 { _mm512_castpd512_pd256(pair) } else { _mm512_extractf64x4_pd::<1>(pair) };
+                let place = to[lane];
+                if count == 4 {
+                    let sum = if ADD { _mm256_add_pd(_mm256_loadu_pd(place), row) } else { row };
+                    _mm256_storeu_pd(place, sum);
+                } else {
+                    let sum = if ADD { _mm256_add_pd(_mm256_maskz_loadu_pd(mask, place), row) } else { row };
+                    _mm256_mask_storeu_pd(place, mask, sum);
+                }
+            }
+        }
+    }
+}

@@ -85,18 +85,22 @@ impl Isa {
         let prefix = format!("_mm{}", if bits == 512 { "512" } else { "256" });
         let mask = if lanes > 8 { "__mmask16" } else { "__mmask8" };
         let common = include_str!("../preamble/common.rs");
+        let whole = include_str!("../preamble/columns_whole.rs");
         let transpose = match (isa, precision, lanes) {
-            (Self::Avx512, Precision::F64, 8) => include_str!("../preamble/transpose_f64x8.rs"),
-            (Self::Avx512 | Self::Avx2, Precision::F64, 4) => {
-                include_str!("../preamble/transpose_f64x4.rs")
+            (Self::Avx512, Precision::F64, 8) => {
+                [include_str!("../preamble/transpose_f64x8.rs"), ""]
             }
-            _ => include_str!("../preamble/transpose_memory.rs"),
+            (Self::Avx512 | Self::Avx2, Precision::F64, 4) => {
+                [include_str!("../preamble/transpose_f64x4.rs"), whole]
+            }
+            _ => [include_str!("../preamble/transpose_memory.rs"), whole],
         };
+        let transpose = transpose.concat();
         let enable = self.features(precision, lanes);
         let enable = enable.map_or_else(String::new, |features| {
             format!("#[target_feature(enable = \"{features}\")]")
         });
-        let text = [template, transpose, common].join("\n");
+        let text = [template, &transpose, common].join("\n");
         text.replace("$P", &prefix)
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))

@@ -24,22 +24,26 @@ pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
 }
 
 /// Whether a private array is read or written.
-pub(super) fn uses_local(kernel: &Kernel, id: LocalId) -> bool {
-    let loads = kernel
-        .values
-        .iter()
-        .any(|value| matches!(&value.op, Op::LoadLocal(local, _) if *local == id));
-    loads || stores_to(&kernel.body, id)
-}
-
-fn stores_to(body: &[Statement], id: LocalId) -> bool {
+pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
     body.iter().any(|statement| match statement {
+        Statement::Let(value) => {
+            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
+        }
         Statement::StoreLocal(local, ..)
         | Statement::GatherRun { local, .. }
         | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } => stores_to(body, id),
+        Statement::For { body, .. } => uses_local(kernel, body, id),
         _ => false,
     })
+}
+
+/// Whether a statement writes by an index array.
+pub(super) fn scatters(statement: &Statement) -> bool {
+    match statement {
+        Statement::Scatter { .. } | Statement::ScatterRun { .. } => true,
+        Statement::For { body, .. } => body.iter().any(scatters),
+        _ => false,
+    }
 }
 
 fn var_name(kernel: &Kernel, id: VarId) -> String {
@@ -132,23 +136,33 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            Statement::GatherRun { source, map, at, local, positions, first, length } => {
+            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
-                    "{indent}gather_run::<{length}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
+                    "{indent}gather_run::<{length}, {scale}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
                     argument(kernel, *source),
                     argument(kernel, *map),
                     local_name(kernel, *local),
                     table_name(kernel, *positions),
                 );
             }
-            Statement::ScatterRun { target, map, at, local, positions, first, length, write } => {
+            Statement::ScatterRun {
+                target,
+                map,
+                at,
+                scale,
+                local,
+                positions,
+                first,
+                length,
+                write,
+            } => {
                 let at = index(kernel, at, kernel.lanes);
                 let add = *write == Mode::LaneSerial;
                 let _ = writeln!(
                     text,
-                    "{indent}scatter_run::<{length}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
+                    "{indent}scatter_run::<{length}, {scale}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
                     argument(kernel, *target),
                     argument(kernel, *map),
                     local_name(kernel, *local),
@@ -167,6 +181,18 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *from)
                 );
             }
+            Statement::PrefetchIndexed { array, map, entries, entry, scale, batches } => {
+                let lanes = kernel.lanes;
+                let later = format!("(batch + {batches}).min(end - 1)");
+                let at = format!("{} * {later} + {}", entries * lanes, entry * lanes);
+                let _ = writeln!(
+                    text,
+                    "{indent}prefetch_indexed({}, {}.add({at}), {scale});",
+                    argument(kernel, *array),
+                    argument(kernel, *map),
+                );
+            }
+            Statement::Stage => {}
             Statement::Comment(comment) => {
                 let _ = writeln!(text, "{indent}// {comment}");
             }

@@ -42,6 +42,7 @@ struct Indexed<'i> {
 struct Run<'i> {
     map: ArgumentId,
     at: &'i Index,
+    scale: usize,
     local: LocalId,
     positions: TableId,
     first: usize,
@@ -127,19 +128,34 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let indexed = Indexed { map: *map, at, scale, offset, masked };
                 self.scatter(*target, &indexed, *value, *write)
             }
-            Statement::GatherRun { source, map, at, local, positions, first, length } => {
-                let (local, positions) = (*local, *positions);
+            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+                let (local, positions, scale) = (*local, *positions, *scale);
                 let (map, first, length) = (*map, *first, *length);
-                self.gather_run(*source, &Run { map, at, local, positions, first, length })
+                let run = Run { map, at, scale, local, positions, first, length };
+                self.gather_run(*source, &run)
             }
-            Statement::ScatterRun { target, map, at, local, positions, first, length, write } => {
-                let (local, positions) = (*local, *positions);
+            Statement::ScatterRun {
+                target,
+                map,
+                at,
+                scale,
+                local,
+                positions,
+                first,
+                length,
+                write,
+            } => {
+                let (local, positions, scale) = (*local, *positions, *scale);
                 let (map, first, length) = (*map, *first, *length);
-                let run = Run { map, at, local, positions, first, length };
+                let run = Run { map, at, scale, local, positions, first, length };
                 self.scatter_run(*target, &run, *write)
             }
             // Loops are run by `block`; prefetches and comments have no effect.
-            Statement::For { .. } | Statement::Prefetch(..) | Statement::Comment(_) => Ok(()),
+            Statement::For { .. }
+            | Statement::Prefetch(..)
+            | Statement::PrefetchIndexed { .. }
+            | Statement::Stage
+            | Statement::Comment(_) => Ok(()),
         }
     }
 
@@ -228,12 +244,17 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
+    /// Where the run of an entry of the array of starts begins.
+    fn start(&self, run: &Run<'_>, entry: i64) -> Result<i64, Fault> {
+        Ok(i64::from(self.index(run.map, entry)?) * run.scale as i64)
+    }
+
     fn gather_run(&mut self, source: ArgumentId, run: &Run<'_>) -> Result<(), Fault> {
         let first = self.at(run.at) * self.lanes as i64;
         for lane in 0..self.lanes {
-            let start = self.index(run.map, first + lane as i64)?;
+            let start = self.start(run, first + lane as i64)?;
             for j in 0..run.length {
-                let number = self.read(source, i64::from(start) + j as i64)?;
+                let number = self.read(source, start + j as i64)?;
                 let position = self.position(run.positions, run.first + j)?;
                 let entry = self.local_entry(run.local, position)?;
                 let private = &mut self.locals[run.local.index()];
@@ -253,7 +274,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         self.places.clear();
         let first = self.at(run.at) * self.lanes as i64;
         for lane in 0..self.active.min(self.lanes) {
-            let start = i64::from(self.index(run.map, first + lane as i64)?);
+            let start = self.start(run, first + lane as i64)?;
             let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
             if let (Write::Exclusive, Some(&other)) = (write, self.places.iter().find(near)) {
                 let index = start.max(other);

@@ -173,6 +173,7 @@ fn copy_runs(write: Write) -> Builder {
         source: x,
         map: from,
         at: at.clone(),
+        scale: 1,
         local,
         positions,
         first,
@@ -184,6 +185,7 @@ fn copy_runs(write: Write) -> Builder {
         target: y,
         map: to,
         at,
+        scale: 1,
         local,
         positions,
         first,
@@ -248,7 +250,16 @@ fn private_entries_do_not_outlive_their_batch() {
     let value = b.load(local, Index::from(0));
     b.store_lanes(y, batch.clone(), value);
     let (at, first, length) = (batch, 0, 1);
-    b.statement(Statement::GatherRun { source: x, map: when, at, local, positions, first, length });
+    b.statement(Statement::GatherRun {
+        source: x,
+        map: when,
+        at,
+        scale: 1,
+        local,
+        positions,
+        first,
+        length,
+    });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];
     let arrays = &[Array::from(&mut y[..]), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];

@@ -54,7 +54,7 @@ impl<'k> Verifier<'k> {
                 self.real(*target, Use::Write)?;
                 self.map(*map, at)
             }
-            Statement::GatherRun { source, map, at, local, positions, first, length } => {
+            Statement::GatherRun { source, map, at, local, positions, first, length, .. } => {
                 self.real(*source, Use::Gather)?;
                 self.map(*map, at)?;
                 self.run(*local, *positions, *first, *length)
@@ -66,7 +66,16 @@ impl<'k> Verifier<'k> {
             }
             // Prefetching beyond the end is harmless, and usual in the last batch.
             Statement::Prefetch(argument, ..) => self.argument(*argument).map(|_| ()),
-            Statement::Let(_) | Statement::For { .. } | Statement::Comment(_) => Ok(()),
+            Statement::PrefetchIndexed { array, map, entries, entry, .. } => {
+                self.argument(*array)?;
+                let at = Index { constant: *entry as i64, terms: Vec::new() };
+                require(entry < entries, || format!("entry {entry} of {entries}"))?;
+                self.map(*map, &at)
+            }
+            Statement::Let(_)
+            | Statement::For { .. }
+            | Statement::Stage
+            | Statement::Comment(_) => Ok(()),
         }
     }
 

@@ -177,6 +177,7 @@ fn tables_and_runs_fit() {
         source: ArgumentId::from_index(0),
         map: ArgumentId::from_index(2),
         at: Index::from(0),
+        scale: 1,
         local: LocalId::from_index(0),
         positions: TableId::from_index(positions),
         first,

@@ -1,10 +1,10 @@
 //! Asking for the tables of the next batch while this one is computed.
 //!
 //! Tables are read once, from front to back; what a cell needs is far more than the hardware fetches
-//! ahead by itself. Vectors are not prefetched: their entries are close to those of this batch.
+//! ahead by itself. Of the vectors only those of degree 1 are prefetched.
 
-use super::setting::Setting;
-use crate::abi::{Argument, Role};
+use super::setting::{Setting, node_count};
+use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
 use crate::plan::Geometry;
 
@@ -34,6 +34,7 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         | Role::Direction(_)
         | Role::Result(_)
         | Role::AuxNodes(_)
+        | Role::Coordinates
         | Role::Active => None,
     }
 }
@@ -52,9 +53,16 @@ pub(super) fn cells(s: &mut Setting<'_>) {
     if !s.plan.prefetch {
         return;
     }
-    let next = Index::from(s.b.batch()).plus(1);
+    let batch = Index::from(s.b.batch());
     for argument in s.declared().to_vec() {
         let Some(Layout::Cell) = layout(s, &argument) else { continue };
+        // In a block of batches the rest is read after all have been gathered.
+        let ahead = match (argument.role, s.plan.block) {
+            (_, 1) => 1,
+            (Role::Map(..), block) => block,
+            _ => 0,
+        };
+        let next = batch.plus(ahead);
         let entries = argument.extent / s.plan.lanes;
         let step = entries_a_line(s, argument.role);
         let start = next.times(entries);
@@ -64,6 +72,31 @@ pub(super) fn cells(s: &mut Setting<'_>) {
             let at = &start + &line.times(step);
             b.statement(Statement::Prefetch(id, at, Cache::First));
         });
+    }
+}
+
+/// So many batches ahead the vectors of a field of degree 1 are asked for.
+const AHEAD: usize = 4;
+
+/// Asks for the entries of the vectors, and of the coordinates, at the last node of the cells some
+/// batches ahead. At degree 1 that is the node that earlier cells have not brought, and a batch is
+/// so little work that waiting for it shows; at higher degrees nothing is gained.
+pub(super) fn nodes(s: &mut Setting<'_>) {
+    let map = Role::Map(Owner::Field(0), Indices::Nodes);
+    let Some(&map) = s.arguments.get(&map) else { return };
+    if !s.plan.prefetch || s.elements.fields[0] != 1 {
+        return;
+    }
+    let entries = node_count(s.elements, 1);
+    for argument in s.declared().to_vec() {
+        let scale = match argument.role {
+            Role::State(0) | Role::Direction(0) | Role::Result(0) => s.components(0),
+            Role::Coordinates => coordinate_stride(s.form.dim),
+            _ => continue,
+        };
+        let array = s.arguments[&argument.role];
+        let (entry, batches) = (entries - 1, AHEAD);
+        s.b.statement(Statement::PrefetchIndexed { array, map, entries, entry, scale, batches });
     }
 }
 

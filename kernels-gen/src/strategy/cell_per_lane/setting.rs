@@ -77,6 +77,10 @@ pub(super) struct Setting<'a> {
     known: (Index, Vec<((usize, usize, Part), ValueId)>),
     abi: Vec<Argument>,
     inputs: BTreeSet<Input>,
+    /// What the task computes at a point.
+    needed: Vec<NodeId>,
+    /// The private array of gathered corners.
+    pub(super) corners: Option<LocalId>,
     points: usize,
 }
 
@@ -132,11 +136,13 @@ impl<'a> Setting<'a> {
             known: (Index::default(), Vec::new()),
             abi: Vec::new(),
             inputs,
+            needed: Vec::new(),
+            corners: None,
             points: elements.rule.count(),
         };
         setting.find_quantities();
         setting.declare();
-        setting.hoist(&nodes);
+        setting.needed = nodes;
         setting
     }
 
@@ -176,6 +182,7 @@ impl<'a> Setting<'a> {
         match self.plan.geometry {
             Geometry::Affine => dim + dim * dim,
             Geometry::Vertices => dim << dim,
+            Geometry::Corners => 0,
             Geometry::Nodes(order) => dim * node_count(self.elements, order),
             Geometry::Stored => {
                 let x = if crate::plan::reads_coordinates(self.form) { dim } else { 0 };
@@ -356,7 +363,9 @@ impl<'a> Setting<'a> {
                 _ => {}
             }
         }
-        if self.needs_geometry() {
+        if self.needs_geometry() && self.plan.geometry == Geometry::Corners {
+            self.argument(Role::Coordinates, "coordinates", Element::Real, 0, false);
+        } else if self.needs_geometry() {
             let numbers = self.geometry_numbers() * lanes;
             let extent = match self.plan.geometry {
                 Geometry::Stored => numbers * self.points,
@@ -421,7 +430,10 @@ impl<'a> Setting<'a> {
         );
     }
 
-    fn hoist(&mut self, nodes: &[NodeId]) {
+    /// Ends the stage of gathering, and computes what is the same at all points.
+    pub(super) fn gathered(&mut self) {
+        self.b.stage(self.plan.block);
+        let nodes = &self.needed.clone();
         let form = self.form;
         let integral = self.integral;
         let moving = integral.depends_on(|input| match input {

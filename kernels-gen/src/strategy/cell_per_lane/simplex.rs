@@ -8,7 +8,9 @@
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
 use super::setting::{Quantity, Setting, Source, element, node_count};
-use super::tensor::{CellGeometry, affine_point, cell_geometry, reference_point, repeat};
+use super::tensor::{
+    CellGeometry, affine_point, cell_geometry, gather_corners, reference_point, repeat,
+};
 use super::{at_point, map_of, prefetch, stored_geometry};
 use crate::abi::{Indices, Role};
 use crate::element::tabulate;
@@ -68,8 +70,14 @@ pub(super) fn lower(s: &mut Setting<'_>) {
         let nodal =
             s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
         gather(s, &quantity, nodal);
-        let gradient = constant_gradient(s, &quantity, nodal, &tables);
-        evaluated.push(Evaluated { nodal, tables, gradient });
+        evaluated.push(Evaluated { nodal, tables, gradient: None });
+    }
+    gather_corners(s);
+    prefetch::cells(s);
+    prefetch::nodes(s);
+    s.gathered();
+    for (quantity, evaluated) in s.quantities.clone().iter().zip(&mut evaluated) {
+        evaluated.gradient = constant_gradient(s, quantity, evaluated.nodal, &evaluated.tables);
     }
     let degree = s.elements.fields[0];
     let result = s.has_result().then(|| {
@@ -80,7 +88,6 @@ pub(super) fn lower(s: &mut Setting<'_>) {
         s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
         (nodal, tables)
     });
-    prefetch::cells(s);
     let cell = cell_geometry(s);
     let points = s.points();
     s.b.comment("points");
@@ -102,6 +109,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
         }
     });
     if let Some((nodal, tables)) = &result {
+        s.b.stage(s.plan.block);
         scatter(s, *nodal, tables.nodes);
     }
 }
@@ -246,7 +254,7 @@ fn geometry(
             };
             AtPoint { k: k.clone(), det: None, weight, x }
         }
-        CellGeometry::Varying => {
+        CellGeometry::Varying | CellGeometry::Multilinear(_) => {
             let position = s.quantity(Source::Position).expect("geometry should be evaluated");
             let dim = s.form.dim;
             let columns: Vec<Vec<ValueId>> = (0..dim)

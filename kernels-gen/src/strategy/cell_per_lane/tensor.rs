@@ -21,7 +21,9 @@
 mod geometry;
 mod transfer;
 
-pub(super) use geometry::{CellGeometry, affine_point, cell_geometry, reference_point};
+pub(super) use geometry::{
+    CellGeometry, affine_point, cell_geometry, gather_corners, reference_point,
+};
 
 use super::setting::{Quantity, Setting, Source, node_count};
 use super::simplex::{self, Evaluated, Tables};
@@ -118,7 +120,10 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     for index in 0..s.quantities.len() {
         tensor.gather(s, index);
     }
+    gather_corners(s);
     prefetch::cells(s);
+    prefetch::nodes(s);
+    s.gathered();
     let column_only = tensor.column_only(s);
     for index in 0..s.quantities.len() {
         tensor.interpolate_layers(s, index);
@@ -442,7 +447,7 @@ impl Tensor {
         s.b.comment("points");
         let cell = cell_geometry(s);
         if self.dim == 2 {
-            let layer = self.layer_geometry(s, None);
+            let layer = self.layer_geometry(s, &cell, None);
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &Index::default(), y));
             return;
         }
@@ -459,7 +464,7 @@ impl Tensor {
                     });
                 }
             }
-            let layer = self.layer_geometry(s, Some(&z));
+            let layer = self.layer_geometry(s, &cell, Some(&z));
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &z, y));
             let Some((_, arrays)) = &self.result else { return };
             let Some(middle) = arrays.middle else { return };
@@ -613,7 +618,7 @@ impl Tensor {
         // The line of points runs along the last direction: directions are renamed cyclically.
         let outer = if self.dim == 3 { q } else { 1 };
         repeat(s, "y", outer, tiny, |s, y| {
-            let layer = self.layer_geometry(s, (self.dim == 3).then_some(&y));
+            let layer = self.layer_geometry(s, &cell, (self.dim == 3).then_some(&y));
             repeat(s, "x", q, tiny, |s, x| {
                 let column = &y.times(q) + &x;
                 prefetch::points(s, &column.times(q), q);

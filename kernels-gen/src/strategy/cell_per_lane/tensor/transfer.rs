@@ -57,6 +57,7 @@ impl Tensor {
                         source,
                         map,
                         at,
+                        scale: 1,
                         local: nodal,
                         positions,
                         first,
@@ -69,6 +70,7 @@ impl Tensor {
 
     pub(in crate::strategy::cell_per_lane) fn scatter(&self, s: &mut Setting<'_>) {
         let Some((factors, arrays)) = &self.result else { return };
+        s.b.stage(s.plan.block);
         let nodes = factors.n.pow(self.dim as u32);
         let components = s.components(0);
         let batch = Index::from(s.b.batch());
@@ -105,6 +107,7 @@ impl Tensor {
                         target,
                         map,
                         at,
+                        scale: 1,
                         local: nodal,
                         positions,
                         first,

@@ -1,0 +1,109 @@
+//! An operator is the same whatever its kernels read of the geometry, and however many batches they
+//! gather together.
+
+use fem_dsl::problem::Argument;
+use fem_dsl::program::compile as compile_form;
+use fem_dsl::source::Source;
+use kernels_gen::element::{Lagrange, default_rule};
+use kernels_gen::plan::{Elements, Geometry, Task};
+use runtime::compile::{Target, compile, facts};
+use runtime::discretisation::Discretisation;
+use runtime::mesh::generate::generate;
+use runtime::mesh::{Mesh, gmsh};
+use runtime::operator::CellOperator;
+use runtime::solve::{LinearOperator, NonlinearSystem};
+use runtime::vector::Vector;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const SCALAR: &str = "form f { field u: scalar; f0[u] = u^3 + x[0]; f1[u] = (1 + u^2) * grad(u); }";
+const VECTOR: &str =
+    "form f { field u: vector; f0[u] = u; f1[u] = sym(grad(u)) + tr(grad(u)) * I; }";
+
+fn number(value: f64) -> Argument {
+    Argument::Number(value)
+}
+
+fn meshes() -> Vec<Mesh> {
+    let boxed = |dim: f64, cells: f64| {
+        let arguments = [("dim", dim), ("cells", cells), ("deform", 0.1)];
+        let arguments: BTreeMap<_, _> =
+            arguments.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect();
+        generate("box", &arguments).expect("a box")
+    };
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshes").join(name);
+        gmsh::read(&path).expect("a mesh")
+    };
+    vec![boxed(2.0, 7.0), boxed(3.0, 5.0), file("bracket_tet.msh")]
+}
+
+/// R(u) and J(u) w for fixed u and w, with the kernels that the wishes ask for.
+fn results(
+    form: &str,
+    mesh: &Mesh,
+    geometry: Option<Geometry>,
+    block: usize,
+    prefetch: bool,
+) -> [Vec<f64>; 2] {
+    let (program, diagnostics) = compile_form(&Source::new("form.wf", form));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let program = program.expect("a form");
+    let form = program.point_form("f", mesh.dim()).expect("a point form");
+    let cell = mesh.cell();
+    let elements = Elements::new(&form, cell, 1, default_rule(cell, 1, 1, None)).expect("elements");
+    let element = Lagrange::continuous(cell, 1).expect("an element");
+    let components = form.fields[0].shape.components();
+    let on = Discretisation::new(mesh.clone(), &[(element, components)]).expect("a space");
+    let on = Arc::new(on);
+    let mut target = Target::native();
+    target.wishes.geometry = geometry;
+    target.wishes.block = Some(block);
+    target.wishes.prefetch = Some(prefetch);
+    let tasks = [Task::Residual, Task::Action];
+    let compiled = compile(&form, &elements, &facts(&on), &tasks, &target).expect("kernels");
+    let kernels = &compiled.kernels;
+    let mut operator =
+        CellOperator::new(on, compiled.module.clone(), kernels, target.precision, &[0.0], false)
+            .expect("an operator");
+    let n = LinearOperator::size(&operator);
+    let values = |seed: usize| -> Vec<f64> {
+        (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
+    };
+    let state = Vector::from_slice(&values(1), target.precision);
+    let direction = Vector::from_slice(&values(500), target.precision);
+    let (mut residual, mut action) = (operator.vector(), operator.vector());
+    NonlinearSystem::residual(&operator, &state, &mut residual).expect("R");
+    operator.linearise(&state).expect("J");
+    operator.apply(&direction, &mut action).expect("J w");
+    [residual, action].map(|vector| vector.to_vec())
+}
+
+#[test]
+fn gathered_corners_and_blocks_change_nothing() {
+    for mesh in meshes() {
+        for form in [SCALAR, VECTOR] {
+            let wanted = results(form, &mesh, None, 1, false);
+            for (geometry, block, prefetch) in [
+                (Some(Geometry::Corners), 1, false),
+                (Some(Geometry::Corners), 4, true),
+                (None, 3, true),
+                (None, 1, true),
+            ] {
+                let got = results(form, &mesh, geometry, block, prefetch);
+                for (got, wanted) in got.iter().zip(&wanted) {
+                    let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+                    let bound = 200.0 * f64::EPSILON * most;
+                    let worst = got.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+                    let worst = worst.fold(0.0, f64::max);
+                    let cell = mesh.cell();
+                    assert!(
+                        worst <= bound && most > 0.0,
+                        "{cell}, {geometry:?}, {block} batches: {worst:e} of {most:e}"
+                    );
+                }
+            }
+        }
+    }
+}

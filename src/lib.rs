@@ -1,3 +1,114 @@
-//! The facade of weakform.
+//! weakform: the physics of a PDE at one point → specialised finite-element kernels, and what drives them.
+//!
+//! Write a form in [`weak_form!`], in the language of `.wf` files. It is checked while your program is compiled,
+//! and becomes a module with a [`Form`]. A form on a mesh is a [`System`]: residual, Jacobian, solvers.
+//!
+//! ```
+//! use weakform::{mesh, weak_form};
+//!
+//! weak_form! {
+//!     /// −Δu = f
+//!     form poisson {
+//!         field u: scalar;
+//!         param f = 4;
+//!         f0[u] = -f;
+//!         f1[u] = grad(u);
+//!     }
+//! }
+//!
+//! let mut system = poisson::form()
+//!     .on(mesh("box(dim: 2, cells: 8)")?)
+//!     .degree(2)
+//!     .dirichlet("u", weakform::ALL, |x| -x[0] * x[0] - x[1] * x[1])
+//!     .build()?;
+//! let mut u = system.initial();
+//! system.solve(&mut u)?;
+//! let error = system.error_l2("u", &u, |x| -x[0] * x[0] - x[1] * x[1])?;
+//! assert!(error < 1e-8);
+//! # Ok::<(), weakform::Error>(())
+//! ```
+//!
+//! A whole problem can stand in the macro too, and is solved as `wf run` solves it:
+//!
+//! ```
+//! weakform::weak_form! {
+//!     form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+//!
+//!     problem disc solves poisson {
+//!         mesh = ball(dim: 2, refine: 2, order: 2);
+//!         degree = 2;
+//!         dirichlet u = 0 on all;
+//!         exact u = (1 - dot(x, x)) / 4;
+//!     }
+//! }
+//!
+//! let solution = poisson::problem::disc().run()?;
+//! let (l2, _h1) = solution.error("u").expect("the problem has an exact solution");
+//! assert!(l2 < 1e-3);
+//! # Ok::<(), weakform::Error>(())
+//! ```
 
+mod emit;
+mod error;
+mod form;
+mod output;
 pub mod render;
+mod solution;
+mod system;
+mod threads;
+
+pub use emit::{Cell, Emission, Isa, Language, Precision, Stage, Task, emit, emit_program};
+pub use error::Error;
+pub use form::{Form, Problem};
+pub use output::write_vtu;
+pub use runtime::compile::{Execution, Origin};
+pub use runtime::mesh::Mesh;
+pub use runtime::solve::Report;
+pub use runtime::vector::Vector;
+pub use solution::Solution;
+pub use system::{ALL, Boundary, Setup, System, Value, mesh};
+
+/// Compiles forms and problems with your program, and makes a module of each form.
+///
+/// The body is text of the language, as in a `.wf` file; mistakes are underlined at their tokens. The macro stands
+/// where items stand. For each form there is a module of its name with a function `form`, which gives the
+/// [`Form`]; for each problem a function of its name in the module `problem` beside it, which gives the [`Problem`].
+///
+/// # Ahead of time
+///
+/// Kernels are compiled where the program runs, by `rustc`, for the mesh at hand. With the attribute
+/// `ahead_of_time` the macro expands to the same kernels for cells and degrees that it is told, for each
+/// instruction set of the target; which of them run is decided by the processor. Such a program needs no compiler:
+///
+/// ```
+/// weakform::weak_form! {
+///     #![ahead_of_time(tri(1, order = 1))]
+///
+///     form helmholtz { field u: scalar; f0[u] = u - 1; f1[u] = grad(u); }
+/// }
+///
+/// let system = helmholtz::form().on(weakform::mesh("box(dim: 2, cells: 2, cell: tri)")?).build()?;
+/// assert_eq!(system.origin(), weakform::Origin::AheadOfTime);
+/// # Ok::<(), weakform::Error>(())
+/// ```
+///
+/// `hex(1, 2)` means degrees 1 and 2, on straight and on quadratic geometry, with the language's quadrature.
+/// `order = 1` and `quadrature = 6` ask for one geometry or another rule only. What is not there when the program
+/// runs is compiled then, which the log (`tracing`, level `info`) says; without a compiler it is an error that names
+/// what to add.
+///
+/// Optimise a program that holds kernels: without `--release` they are slow.
+pub use fem_macros::weak_form;
+
+/// What [`weak_form!`] expands to. Not for use by hand.
+#[doc(hidden)]
+pub mod embedded {
+    pub use crate::form::Embedded;
+    pub use kernels_gen::dialect::rust::Isa;
+    pub use runtime::device::cpu::Linked;
+}
+
+/// The example of the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

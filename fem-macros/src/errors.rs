@@ -1,22 +1,25 @@
 //! Diagnostics → `compile_error!`, each from the first to the last token that it is about.
 
 use crate::layout::Layout;
+use crate::settings::Mistake;
 use fem_dsl::diagnostic::Diagnostic;
 use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 
-/// A block with one `compile_error!` for each error. The compiler underlines what lies between
-/// the place of an invocation's path and that of its body.
+/// One `compile_error!` for each error. The compiler underlines what lies between the place of an
+/// invocation's path and that of its body.
 pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream {
-    let mut block = TokenStream::new();
+    let mut all = TokenStream::new();
     for diagnostic in diagnostics.iter().filter(|diagnostic| diagnostic.is_error()) {
-        if !block.is_empty() {
-            block.extend([TokenTree::from(Punct::new(';', Spacing::Alone))]);
-        }
         let place = diagnostic.primary().map(|label| label.span);
         let (first, last) = layout.tokens(place);
-        block.extend(compile_error(&message(layout, diagnostic), first, last));
+        all.extend(compile_error(&message(layout, diagnostic), first, last));
     }
-    TokenTree::from(Group::new(Delimiter::Brace, block)).into()
+    all
+}
+
+/// A `compile_error!` for a mistake that is none of the language.
+pub(crate) fn mistake(mistake: &Mistake) -> TokenStream {
+    compile_error(&mistake.message, mistake.span, mistake.span)
 }
 
 /// The message with all that the compiler has no place for.

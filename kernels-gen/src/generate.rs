@@ -1,14 +1,32 @@
 //! `generate`: (`PointForm`, `Elements`, plans) → `SourceFile`, through every stage of this crate;
 //! or, with [`interpret`], → kernels that run without a compiler.
 
-use crate::cost::{Cost, count};
+use crate::abi::KernelAbi;
+use crate::cost::count;
 use crate::dialect::SourceFile;
 use crate::dialect::rust::{Isa, Item, print};
+use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
+use crate::kir::Kernel;
 use crate::pass::legalise::legalise;
 use crate::plan::{Elements, Linearisation, Plan, PlanError};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
+
+/// The elements of a form at degree `k` on cells of geometry order `order`, with the rule that the
+/// language prescribes, or the one of an explicit `quadrature`.
+pub fn elements(
+    form: &PointForm,
+    cell: Cell,
+    degree: usize,
+    order: usize,
+    quadrature: Option<usize>,
+) -> Result<Elements, PlanError> {
+    let provisional = default_rule(cell, 1, 1, None);
+    let degrees = Elements::new(form, cell, degree, provisional)?;
+    let largest = degrees.fields.iter().copied().max().unwrap_or(1);
+    Ok(Elements { rule: default_rule(cell, largest, order, quadrature), ..degrees })
+}
 
 /// The source of the kernels of `plans`, one each, in their order.
 pub fn generate(
@@ -17,12 +35,10 @@ pub fn generate(
     plans: &[Plan],
     isa: Isa,
 ) -> Result<SourceFile, PlanError> {
-    let components = form.fields.iter().map(|field| field.shape.components()).sum();
     let mut kernels = Vec::new();
     for plan in plans {
         let (kernel, abi) = lower(form, elements, plan)?;
-        let cost = count(&kernel, &abi, elements, components);
-        let header = header(elements, plan, &cost, abi.hash);
+        let header = header(form, elements, plan, &kernel, &abi);
         kernels.push((legalise(kernel), abi, header));
     }
     let items: Vec<Item<'_>> =
@@ -48,7 +64,35 @@ pub fn interpret(
         .collect()
 }
 
-fn header(elements: &Elements, plan: &Plan, cost: &Cost, hash: u64) -> Vec<String> {
+/// The interfaces of the kernels of `plans`, in their order; their hashes say which kernels they are.
+pub fn interfaces(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+) -> Result<Vec<KernelAbi>, PlanError> {
+    plans.iter().map(|plan| Ok(lower(form, elements, plan)?.1)).collect()
+}
+
+/// A plan with what it costs, as the source's header has it.
+pub fn describe(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<String, PlanError> {
+    let (kernel, abi) = lower(form, elements, plan)?;
+    let mut text = format!("{}\n", abi.name);
+    for line in header(form, elements, plan, &kernel, &abi) {
+        text.push_str(&format!("  {line}\n"));
+    }
+    Ok(text)
+}
+
+fn header(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    kernel: &Kernel,
+    abi: &KernelAbi,
+) -> Vec<String> {
+    let components = form.fields.iter().map(|field| field.shape.components()).sum();
+    let cost = count(kernel, abi, elements, components);
+    let hash = abi.hash;
     let linearisation = match plan.linearisation {
         Linearisation::Recompute => "recomputed",
         Linearisation::Stored => "stored",

@@ -1,6 +1,7 @@
 //! From a `PointForm` to the source of a specialised finite-element kernel.
 
 pub mod abi;
+pub mod ahead;
 pub mod cost;
 pub mod dialect;
 pub mod element;

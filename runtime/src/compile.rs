@@ -1,9 +1,12 @@
 //! `compile`: a form with its elements, and what is known of the mesh → kernels that can be launched.
 //!
-//! The choice of plans, the source and its compilation in one call. Where there is no compiler, the
-//! same kernels are interpreted: slower, and right.
+//! The choice of plans, the source and its compilation in one call. Kernels that were compiled
+//! together with the program are taken from there, and nothing is compiled then. Where there is no
+//! compiler, the same kernels are interpreted: slower, and right.
 
-use crate::device::cpu::{Machine, Module, Simd};
+mod ahead;
+
+use crate::device::cpu::{Linked, Machine, Module, Simd};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError};
 use crate::operator::{CellKernel, Class};
@@ -67,6 +70,8 @@ pub struct Target {
     pub wishes: Wishes,
     /// Whether kernels are compiled or interpreted.
     pub execution: Execution,
+    /// Kernels that were compiled together with the program.
+    pub linked: &'static [Linked],
 }
 
 impl Target {
@@ -78,7 +83,7 @@ impl Target {
             Simd::Sse2 | Simd::Neon | Simd::Scalar => Isa::Portable,
         };
         let (wishes, execution) = (Wishes::default(), Execution::default());
-        Self { isa, precision: Precision::F64, wishes, execution }
+        Self { isa, precision: Precision::F64, wishes, execution, linked: &[] }
     }
 
     /// Why kernels are interpreted, if they are.
@@ -103,6 +108,32 @@ pub enum CompileError {
     /// The compiler failed.
     #[error(transparent)]
     Jit(#[from] JitError),
+    /// Not among the kernels that were compiled together with the program, and there is no compiler.
+    #[error(
+        "`{kernel}` was not compiled ahead of time, and {compiler}\n\
+         help: or add `{setting}` to the macro's `#![ahead_of_time(…)]`, or have kernels interpreted"
+    )]
+    NotAhead {
+        /// The kernel.
+        kernel: String,
+        /// What the macro must be told.
+        setting: String,
+        /// Why it cannot be compiled now.
+        compiler: CompilerError,
+    },
+}
+
+/// Where kernels come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// They are part of the program.
+    AheadOfTime,
+    /// They had been compiled before.
+    Cache,
+    /// They were compiled now.
+    Compiler,
+    /// They are interpreted.
+    Interpreter,
 }
 
 /// Kernels with all that led to them.
@@ -110,8 +141,10 @@ pub enum CompileError {
 pub struct Compiled {
     /// The plans, in the order of the source's kernels.
     pub plans: Vec<Plan>,
-    /// The source.
+    /// The source; its text is empty where it was compiled ahead of time.
     pub source: SourceFile,
+    /// Where the kernels come from.
+    pub origin: Origin,
     /// The kernels, ready to run.
     pub module: Arc<Module>,
     /// Why they are interpreted; none where they are compiled.
@@ -148,26 +181,8 @@ pub fn compile(
     target: &Target,
 ) -> Result<Compiled, CompileError> {
     let start = Instant::now();
-    let interpreted = target.interpreted();
-    let mut wishes = target.wishes;
-    if interpreted.is_some() {
-        wishes.lanes = wishes.lanes.or(Some(LANES));
-    }
-    let plans = choose(form, elements, facts, tasks, target.isa, target.precision, &wishes)?;
-    let source = generate(form, elements, &plans, target.isa)?;
-    let module = match &interpreted {
-        Some(why) => {
-            if *why != Why::Asked {
-                tracing::warn!("{why}");
-            }
-            Module::interpreted(interpret(form, elements, &plans)?)
-        }
-        None => {
-            let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
-            let library = jit::compile(&source.text, &options)?;
-            Module::new(library, &source.kernels).map_err(JitError::Load)?
-        }
-    };
+    let Made { plans, source, module, origin, interpreted } =
+        make(form, elements, facts, tasks, target)?;
     let kernels = plans
         .iter()
         .zip(&source.kernels)
@@ -183,5 +198,61 @@ pub fn compile(
         })
         .collect();
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Compiled { plans, source, module: Arc::new(module), interpreted, kernels, seconds })
+    let module = Arc::new(module);
+    Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
+}
+
+/// Kernels that can run.
+struct Made {
+    plans: Vec<Plan>,
+    source: SourceFile,
+    module: Module,
+    origin: Origin,
+    interpreted: Option<Why>,
+}
+
+fn make(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    target: &Target,
+) -> Result<Made, CompileError> {
+    let Target { isa, precision, mut wishes, .. } = *target;
+    let mut missing = None;
+    if !target.linked.is_empty() && target.execution != Execution::Interpreted {
+        let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
+        match ahead::find(form, elements, &plans, target)? {
+            Ok((source, module)) => {
+                let origin = Origin::AheadOfTime;
+                return Ok(Made { plans, source, module, origin, interpreted: None });
+            }
+            Err(kernel) => missing = Some(kernel),
+        }
+    }
+    let interpreted = target.interpreted();
+    if let (Some(kernel), Some(Why::NoCompiler(compiler))) = (missing, &interpreted) {
+        let (setting, compiler) = (ahead::setting(elements, facts), compiler.clone());
+        return Err(CompileError::NotAhead { kernel, setting, compiler });
+    }
+    if interpreted.is_some() {
+        wishes.lanes = wishes.lanes.or(Some(LANES));
+    }
+    let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
+    let source = generate(form, elements, &plans, isa)?;
+    let (module, origin) = match &interpreted {
+        Some(why) => {
+            if *why != Why::Asked {
+                tracing::warn!("{why}");
+            }
+            (Module::interpreted(interpret(form, elements, &plans)?), Origin::Interpreter)
+        }
+        None => {
+            let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
+            let library = jit::compile(&source.text, &options)?;
+            let origin = if library.is_cached() { Origin::Cache } else { Origin::Compiler };
+            (Module::new(library, &source.kernels).map_err(JitError::Load)?, origin)
+        }
+    };
+    Ok(Made { plans, source, module, origin, interpreted })
 }

@@ -179,23 +179,56 @@ pub fn errors(
     parameters: &Parameters,
 ) -> Result<(f64, f64), ElementError> {
     let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
-    let values = exact.value.len();
-    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, u)], |block| {
+    let sums = squares(on, field, u, exact.value.len(), |block| {
         let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
-        let known = evaluate(exact, &roots, &block.x, parameters, diameter);
+        evaluate(exact, &roots, &block.x, parameters, diameter)
+    })?;
+    Ok((sums[0].sqrt(), (sums[0] + sums[1]).sqrt()))
+}
+
+/// The error of a field in L2 against a function, which writes the field's components at a point.
+pub fn error_l2(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
+) -> Result<f64, ElementError> {
+    let components = on.fields[field].space.components();
+    let sums = squares(on, field, u, components, |block| {
+        let mut known = vec![0.0; block.x.len() * components];
+        for (x, row) in block.x.iter().zip(known.chunks_mut(components)) {
+            exact(x, row);
+        }
+        known
+    })?;
+    Ok(sums[0].sqrt())
+}
+
+/// ∫ |u_h − u|² and, where `known` goes on behind the `values` components with their gradients,
+/// ∫ |∇u_h − ∇u|²; `known` is `[point][entry]`.
+fn squares(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    values: usize,
+    known: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<[f64; 2], ElementError> {
+    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, u)], |block| {
+        let known = known(block);
+        let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];
-        let rows: Vec<&Vec<f64>> = computed.value.iter().chain(&computed.gradient).collect();
+        let rows: Vec<&Vec<f64>> =
+            computed.value.iter().chain(&computed.gradient).take(entries).collect();
         let mut sums = vec![0.0; 2];
         for (point, weight) in block.weight.iter().enumerate() {
             for (at, row) in rows.iter().enumerate() {
-                let difference = row[point] - known[point * roots.len() + at];
+                let difference = row[point] - known[point * entries + at];
                 sums[usize::from(at >= values)] += weight * difference * difference;
             }
         }
         sums
     })?;
-    let (value, gradient) = (sums.first().unwrap_or(&0.0), sums.get(1).unwrap_or(&0.0));
-    Ok((value.sqrt(), (value + gradient).sqrt()))
+    Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
 }
 
 /// The energy of a symmetric form at a state, from its residual alone.

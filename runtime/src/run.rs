@@ -19,7 +19,8 @@ use crate::solve::{
 use crate::space::SpaceError;
 use fem_dsl::point::{Location, Part, PointForm};
 use fem_dsl::problem::{Argument, Dirichlet, Expression, Problem, Solver};
-use kernels_gen::element::{ElementError, Lagrange, default_rule};
+use kernels_gen::element::{ElementError, Lagrange};
+use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -149,11 +150,8 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     let form = &problem.form;
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
-    let provisional = default_rule(mesh.cell(), 1, 1, None);
-    let degrees = Elements::new(form, mesh.cell(), problem.degree, provisional)?;
-    let largest = degrees.fields.iter().copied().max().unwrap_or(1);
-    let rule = default_rule(mesh.cell(), largest, mesh.order(), problem.quadrature);
-    let elements = Elements { rule, ..degrees };
+    let (cell, order) = (mesh.cell(), mesh.order());
+    let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
     let fields = form.fields.iter().zip(&elements.fields).map(|(field, &degree)| {
         Ok((Lagrange::continuous(mesh.cell(), degree)?, field.shape.components()))
     });
@@ -164,7 +162,8 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }
 
-fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
+/// Every parameter must be finite.
+pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
     let names = std::iter::once("t".to_owned()).chain(
         form.params
             .iter()
@@ -269,7 +268,7 @@ fn at_points(
 }
 
 /// Every component must be held by a condition, or by the form itself.
-fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError> {
+pub fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError> {
     for (index, (field, discrete)) in form.fields.iter().zip(&on.fields).enumerate() {
         let components = field.shape.components();
         for component in 0..components {
@@ -372,7 +371,9 @@ fn measure(
     Ok(u.len() as f64 / times[times.len() / 2])
 }
 
-fn solve(
+/// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
+/// the report, and the linear iterations in all.
+pub fn solve(
     operator: &mut CellOperator,
     u: &mut crate::vector::Vector,
     solver: Option<&Solver>,

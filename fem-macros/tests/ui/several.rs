@@ -1,3 +1,6 @@
+extern crate self as weakform;
+pub struct Form;
+
 macro_rules! source {
     ($value:expr) => {
         fem_macros::weak_form! {
@@ -11,6 +14,8 @@ macro_rules! source {
     };
 }
 
+source!(1 + other);
+
 fn main() {
-    let _ = source!(1 + other);
+    let _: Form = a::form();
 }

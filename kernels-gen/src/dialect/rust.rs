@@ -4,9 +4,11 @@
 //! typed arguments, and an `extern "C"` entry with the calling convention of [`crate::abi`].
 
 mod isa;
+mod nested;
 mod statement;
 
 pub use isa::Isa;
+pub use nested::print_nested;
 
 use super::{Language, SourceFile};
 use crate::abi::KernelAbi;
@@ -59,8 +61,8 @@ fn module(text: &mut String, item: &Item<'_>, isa: Isa) {
     inner.push_str(&isa.preamble(kernel.precision, kernel.lanes));
     inner.push('\n');
     tables(&mut inner, kernel);
-    function(&mut inner, item, isa);
-    entry(&mut inner, item);
+    function(&mut inner, kernel, isa);
+    entry(&mut inner, kernel, Some(&item.abi.name));
     for line in inner.lines() {
         let _ = writeln!(text, "    {line}");
     }
@@ -101,8 +103,7 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
-fn function(text: &mut String, item: &Item<'_>, isa: Isa) {
-    let kernel = item.kernel;
+fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
     let _ = writeln!(text, "/// Runs the batches `begin..end`.");
     let _ = writeln!(text, "///");
     let _ = writeln!(text, "/// # Safety");
@@ -185,13 +186,15 @@ fn pointer(argument: &crate::kir::Argument) -> &'static str {
     }
 }
 
-fn entry(text: &mut String, item: &Item<'_>) {
-    let kernel = item.kernel;
+/// The function that is called from outside; with a symbol of its own where it is exported.
+fn entry(text: &mut String, kernel: &Kernel, symbol: Option<&str>) {
     let _ = writeln!(text, "/// The same, one pointer an argument.");
     let _ = writeln!(text, "///");
     let _ = writeln!(text, "/// # Safety");
     let _ = writeln!(text, "/// As for `run`.");
-    let _ = writeln!(text, "#[unsafe(export_name = \"{}\")]", item.abi.name);
+    if let Some(symbol) = symbol {
+        let _ = writeln!(text, "#[unsafe(export_name = \"{symbol}\")]");
+    }
     let _ = writeln!(
         text,
         "pub unsafe extern \"C\" fn entry(begin: usize, end: usize, arguments: *const *const u8) {{"

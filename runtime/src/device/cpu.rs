@@ -7,12 +7,14 @@
 mod buffer;
 mod interpreted;
 mod library;
+mod linked;
 mod machine;
 mod module;
 mod shared;
 
 pub use buffer::{Buffer, PADDING, Plain};
 pub use library::{Entry, Library, LoadError};
+pub use linked::Linked;
 #[cfg(unix)]
 pub use machine::effective_user;
 pub use machine::{Machine, Simd, dynamic_library_loads};

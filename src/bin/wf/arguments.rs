@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use runtime::compile::{Execution, Target};
+use weakform::Cell;
 
 /// Which problem is meant, and what of it is said otherwise.
 #[derive(Args, Clone, Debug, Default)]
@@ -119,6 +120,17 @@ pub(crate) enum CellArgument {
     Hex,
     /// Tetrahedron.
     Tet,
+}
+
+impl From<CellArgument> for Cell {
+    fn from(cell: CellArgument) -> Self {
+        match cell {
+            CellArgument::Quad => Self::Quadrilateral,
+            CellArgument::Tri => Self::Triangle,
+            CellArgument::Hex => Self::Hexahedron,
+            CellArgument::Tet => Self::Tetrahedron,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,16 @@ impl Failure {
         Self { message, diagnostics, done: None, code: 1 }
     }
 
+    /// What the library refused, with its places where it has any.
+    pub(crate) fn library(error: &weakform::Error) -> Self {
+        match error {
+            weakform::Error::Language { source_text, diagnostics } => {
+                Self::diagnostics(source_text, diagnostics)
+            }
+            error => Self::input(error),
+        }
+    }
+
     /// The failure after some work had been done, which is reported too.
     pub(crate) fn after(mut self, done: Report) -> Self {
         self.done = Some(done);

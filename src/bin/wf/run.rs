@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use fem_dsl::point::{Location, Shape};
+use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::compile::Target;
-use runtime::discretisation::AuxValues;
-use runtime::output::{CellField, Output, PointField, write_vtu};
 use runtime::run::{Solution, run};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
@@ -67,7 +65,7 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
             let target = arguments.problem.target();
             let solution = solve(&problem, mesh, &target, quiet)?;
             if let Some(path) = &output {
-                write(path, &problem, &solution)?;
+                weakform::write_vtu(path, &problem.form, &solution.on, &solution.u)?;
             }
             Ok::<_, Failure>((problem, solution))
         })?;
@@ -107,36 +105,6 @@ fn solve(
     let solution = run(problem, mesh, target, &mut observe);
     bar.finish_and_clear();
     Ok(solution?)
-}
-
-fn write(path: &Path, problem: &Problem, solution: &Solution) -> Result<(), Failure> {
-    let form = &problem.form;
-    let field = &solution.on.fields[0].space;
-    let mut point_fields = vec![PointField {
-        name: &form.fields[0].name,
-        element: field.element(),
-        nodes: field.nodes(),
-        values: &solution.u,
-        shape: form.fields[0].shape,
-    }];
-    let mut cell_fields = Vec::new();
-    for (aux, values) in form.aux.iter().zip(&solution.on.aux) {
-        match values {
-            AuxValues::Nodes(space, values) => point_fields.push(PointField {
-                name: &aux.name,
-                element: space.element(),
-                nodes: space.nodes(),
-                values,
-                shape: aux.shape,
-            }),
-            AuxValues::Cells(values) if aux.location == Location::Cells => {
-                cell_fields.push(CellField { name: &aux.name, values, shape: aux.shape });
-            }
-            AuxValues::Cells(_) | AuxValues::Points(_) => {}
-        }
-    }
-    let mesh = &solution.on.mesh;
-    Ok(write_vtu(path, &Output { mesh, point_fields, cell_fields, time: None })?)
 }
 
 fn shape_word(shape: Shape) -> String {

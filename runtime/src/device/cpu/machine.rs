@@ -144,9 +144,11 @@ fn features() -> Vec<&'static str> {
 fn simd() -> Simd {
     let features = features();
     let has = |name: &str| features.contains(&name);
-    if has("avx512f") && has("avx512dq") && has("avx512vl") {
+    // All that kernels of these widths enable.
+    let avx2 = has("avx2") && has("fma") && has("bmi2");
+    if avx2 && has("avx512f") && has("avx512dq") && has("avx512vl") {
         Simd::Avx512
-    } else if has("avx2") && has("fma") {
+    } else if avx2 {
         Simd::Avx2Fma
     } else if has("sse2") {
         Simd::Sse2

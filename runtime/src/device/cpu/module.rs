@@ -14,7 +14,7 @@ use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 use kernels_gen::interpreted::Interpreted;
 
 use super::interpreted::arrays;
-use super::{Entry, Library, LoadError, Plain};
+use super::{Entry, Library, Linked, LoadError, Plain};
 
 /// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ enum Code<'m> {
 pub struct Module {
     compiled: BTreeMap<String, (Entry, KernelAbi)>,
     interpreted: BTreeMap<String, Interpreted>,
-    // Owns the code that `compiled` points into.
+    // Owns the code that `compiled` points into, unless that is part of the program.
     code: Option<Library>,
 }
 
@@ -153,20 +153,34 @@ impl Module {
         Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Some(library) })
     }
 
+    /// The `kernels` among those that were compiled together with the program.
+    ///
+    /// # Errors
+    ///
+    /// The first of `kernels` that is not there.
+    pub fn linked<'k>(linked: &[Linked], kernels: &'k [KernelAbi]) -> Result<Self, &'k KernelAbi> {
+        let mut found = BTreeMap::new();
+        for abi in kernels {
+            let entry = linked.iter().find_map(|linked| linked.entry(abi.hash)).ok_or(abi)?;
+            found.insert(abi.name.clone(), (entry, abi.clone()));
+        }
+        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: None })
+    }
+
     /// Kernels that are interpreted.
     pub fn interpreted(kernels: Vec<Interpreted>) -> Self {
         let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
         Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: None }
     }
 
-    /// The library that holds the code; none where kernels are interpreted.
+    /// The library that holds the code; none where kernels are interpreted or part of the program.
     pub fn library(&self) -> Option<&Library> {
         self.code.as_ref()
     }
 
     /// Whether the kernels are interpreted.
     pub fn is_interpreted(&self) -> bool {
-        self.code.is_none()
+        !self.interpreted.is_empty()
     }
 
     /// The kernel `name`.

@@ -1,0 +1,57 @@
+//! What the macro expands to, as text.
+
+use super::*;
+
+fn expanded(text: &str) -> String {
+    expand(text.parse().expect("the text should be tokens of Rust")).to_string()
+}
+
+#[test]
+fn a_right_form_becomes_a_module() {
+    let text = expanded("form a { field u: scalar; f0[u] = -u^2; }");
+    assert!(text.contains("pub mod a {"), "{text}");
+    assert!(text.contains("field u: scalar;") && text.contains("pub fn form ()"), "{text}");
+    assert!(!text.contains("extern"), "{text}");
+}
+
+#[test]
+fn problems_become_functions() {
+    let text = expanded(
+        "form a { field u: scalar; f0[u] = u; } problem b solves a { mesh = box(dim: 2, cells: 1); }",
+    );
+    assert!(text.contains("pub mod problem") && text.contains("known_problem (\"b\")"), "{text}");
+}
+
+#[test]
+fn each_error_becomes_a_compile_error() {
+    let text = expanded("form a { field u: scalar; f0[u] = alpha + beta * ; f1[u] = gama; }");
+    assert_eq!(text.matches("compile_error").count(), 2, "{text}");
+    let text = expanded("form a { field u: scalar; f0[u] = alpha + beta; }");
+    assert_eq!(text.matches("compile_error").count(), 2, "{text}");
+    assert!(text.contains("unknown name `alpha` [E0201]"), "{text}");
+}
+
+#[test]
+fn what_comes_later_is_an_error() {
+    let text = expanded("form a { field u: scalar in L2(k); f0[u] = u; }");
+    assert!(text.contains("[E0909]"), "{text}");
+}
+
+#[test]
+fn kernels_are_made_for_what_is_named() {
+    let form = "form a { field u: scalar; f0[u] = u; f1[u] = grad(u); }";
+    let text = expanded(&format!("#![ahead_of_time(tri(1, order = 1))] {form}"));
+    for part in ["mod avx512_2d", "mod avx2_2d", "mod portable_2d", "a_residual_tri_1_nodes_"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("_tri_2_") && !text.contains("export_name"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_made_is_an_error() {
+    let form = "form a { field u: vector; f1[u] = cross([1, 2, 3], u)[0] * I; }";
+    let text = expanded(&format!("#![ahead_of_time(tri(1))] {form}"));
+    assert!(text.contains("no form here holds in the 2 dimensions of a tri"), "{text}");
+    let text = expanded(&format!("#![ahead_of_time(tet(9))] {form}"));
+    assert!(text.contains("supported are degrees 1 to 4"), "{text}");
+}

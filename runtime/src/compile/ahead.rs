@@ -1,0 +1,51 @@
+//! Kernels that were compiled together with the program: plans → the module that they are in, or what
+//! is missing there.
+
+use super::Target;
+use crate::device::cpu::{Linked, Module};
+use fem_dsl::point::PointForm;
+use kernels_gen::dialect::{Language, SourceFile};
+use kernels_gen::element::{Rule, default_rule};
+use kernels_gen::generate::interfaces;
+use kernels_gen::plan::choose::MeshFacts;
+use kernels_gen::plan::{Elements, Plan, PlanError};
+
+/// The kernels of `plans`, or the name of the first that is not there.
+pub(super) fn find(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    target: &Target,
+) -> Result<Result<(SourceFile, Module), String>, PlanError> {
+    let isa = target.isa;
+    let linked: Vec<Linked> =
+        target.linked.iter().filter(|linked| linked.isa() == isa).copied().collect();
+    let kernels = interfaces(form, elements, plans)?;
+    let missing = match Module::linked(&linked, &kernels) {
+        Ok(module) => {
+            let source = SourceFile { text: String::new(), language: Language::Rust, kernels };
+            return Ok(Ok((source, module)));
+        }
+        Err(missing) => missing.name.clone(),
+    };
+    tracing::info!("`{missing}` was not compiled ahead of time for {isa}");
+    Ok(Err(missing))
+}
+
+/// How the macro is told of these elements, `hex(2)`.
+pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
+    let Elements { cell, degree, rule, .. } = elements;
+    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let mut setting = format!("{cell}({degree}");
+    if facts.order > 2 {
+        setting.push_str(&format!(", order = {}", facts.order));
+    }
+    if *rule != default_rule(*cell, largest, facts.order, None) {
+        let degree = match rule {
+            Rule::Tensor { line, .. } => 2 * line.count().saturating_sub(1),
+            Rule::Simplex { degree, .. } => *degree,
+        };
+        setting.push_str(&format!(", quadrature = {degree}"));
+    }
+    setting + ")"
+}

@@ -1,0 +1,295 @@
+//! `emit`: text of the language → what comes out of any stage of the compiler, as text; the generated source in the end.
+
+use crate::Error;
+use fem_dsl::differentiate::differentiate;
+use fem_dsl::point::{PointForm, point};
+use fem_dsl::program::{CheckedForm, Program, compile};
+use fem_dsl::simplify::simplify;
+use fem_dsl::source::Source;
+use kernels_gen::ahead::TASKS;
+use kernels_gen::generate::{describe, elements, generate};
+use kernels_gen::pass::legalise::legalise;
+use kernels_gen::plan::choose::{MeshFacts, Wishes, choose};
+use kernels_gen::plan::{Elements, Plan};
+use kernels_gen::strategy::lower;
+use runtime::compile::Target;
+use std::fmt;
+use std::str::FromStr;
+
+pub use kernels_gen::abi::Precision;
+pub use kernels_gen::dialect::Language;
+pub use kernels_gen::dialect::rust::Isa;
+pub use kernels_gen::element::Cell;
+pub use kernels_gen::plan::Task;
+
+/// A stage of the compiler, named after its verb.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    /// The syntax tree.
+    Parse,
+    /// The form: names resolved, every expression with its shape.
+    Check,
+    /// The form with the pointwise action of its Jacobian.
+    Differentiate,
+    /// The same after algebra.
+    Simplify,
+    /// The scalar computation at one point.
+    Point,
+    /// What was chosen for this cell, degree and machine, with its counts.
+    Plan,
+    /// The kernel, as the strategy wrote it.
+    Lower,
+    /// The kernel, in what the target language has.
+    Legalise,
+    /// The source.
+    #[default]
+    Print,
+}
+
+impl Stage {
+    /// Every stage, in the order in which they follow one another.
+    pub const ALL: [Self; 9] = [
+        Self::Parse,
+        Self::Check,
+        Self::Differentiate,
+        Self::Simplify,
+        Self::Point,
+        Self::Plan,
+        Self::Lower,
+        Self::Legalise,
+        Self::Print,
+    ];
+
+    /// Its verb.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Check => "check",
+            Self::Differentiate => "differentiate",
+            Self::Simplify => "simplify",
+            Self::Point => "point",
+            Self::Plan => "plan",
+            Self::Lower => "lower",
+            Self::Legalise => "legalise",
+            Self::Print => "print",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Stage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|stage| stage.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown stage `{text}`; the stages are {names}")
+        })
+    }
+}
+
+/// Which kernels are meant, and which stage of them. [`Emission::default`] is the source of the kernels of degree 2 on
+/// hexahedra, or quadrilaterals for a form in two dimensions, for this machine.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub struct Emission {
+    form: Option<String>,
+    language: Language,
+    stage: Stage,
+    cell: Option<Cell>,
+    degree: usize,
+    quadrature: Option<usize>,
+    task: Option<Task>,
+    isa: Option<Isa>,
+    precision: Precision,
+}
+
+impl Default for Emission {
+    fn default() -> Self {
+        Self {
+            form: None,
+            language: Language::Rust,
+            stage: Stage::Print,
+            cell: None,
+            degree: 2,
+            quadrature: None,
+            task: None,
+            isa: None,
+            precision: Precision::F64,
+        }
+    }
+}
+
+impl Emission {
+    /// The source of the kernels on these cells, of this degree.
+    pub fn new(cell: Cell, degree: usize) -> Self {
+        Self { cell: Some(cell), degree, ..Self::default() }
+    }
+
+    /// The form; needed where the text has several.
+    pub fn form(mut self, name: impl Into<String>) -> Self {
+        self.form = Some(name.into());
+        self
+    }
+
+    /// The language of the source; so far there is [`Language::Rust`].
+    pub fn language(mut self, language: Language) -> Self {
+        self.language = language;
+        self
+    }
+
+    /// The stage whose result is wanted; the source without it.
+    pub fn stage(mut self, stage: Stage) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// The cell.
+    pub fn cell(mut self, cell: Cell) -> Self {
+        self.cell = Some(cell);
+        self
+    }
+
+    /// The degree.
+    pub fn degree(mut self, degree: usize) -> Self {
+        self.degree = degree;
+        self
+    }
+
+    /// Another quadrature than the language prescribes, by its degree.
+    pub fn quadrature(mut self, degree: usize) -> Self {
+        self.quadrature = Some(degree);
+        self
+    }
+
+    /// What the kernel computes; residual, Jacobian action and diagonal without it.
+    pub fn task(mut self, task: Task) -> Self {
+        self.task = Some(task);
+        self
+    }
+
+    /// The instruction set; this machine's without it. Name one where the text must be the same everywhere.
+    pub fn isa(mut self, isa: Isa) -> Self {
+        self.isa = Some(isa);
+        self
+    }
+
+    /// The precision; double without it.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+}
+
+/// What comes out of a stage of the compiler for a form: text that can be read, compared in a test, or compiled.
+///
+/// ```
+/// use weakform::{Cell, Emission, Isa, Task, emit};
+///
+/// let form = "form mass { field u: scalar; f0[u] = u; }";
+/// let kernel = emit(form, &Emission::new(Cell::Quadrilateral, 1).task(Task::Action).isa(Isa::Avx2))?;
+/// assert!(kernel.contains("pub unsafe fn run("));
+/// # Ok::<(), weakform::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Mistakes in the text, a form that is not there, kernels that cannot be made.
+pub fn emit(text: &str, emission: &Emission) -> Result<String, Error> {
+    let source = Source::new("form", text);
+    let (program, diagnostics) = compile(&source);
+    match program {
+        Some(program) => emit_program(&program, emission),
+        None => {
+            let errors = diagnostics.into_iter().filter(|found| found.is_error()).collect();
+            Err(Error::language(&source, errors))
+        }
+    }
+}
+
+/// The same for a compiled file.
+///
+/// # Errors
+///
+/// As [`emit`].
+pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Error> {
+    if emission.stage == Stage::Parse {
+        return Ok(format!("{:#?}\n", program.file()));
+    }
+    let checked = chosen(program, emission.form.as_deref())?;
+    let cell = emission.cell.unwrap_or(match checked.dimensions.form(3) {
+        Some(_) => Cell::Hexahedron,
+        None => Cell::Quadrilateral,
+    });
+    let told = |found| Error::language(program.source(), found);
+    let Some(form) = checked.dimensions.form(cell.dim()) else {
+        // It says which token fixes the other dimension.
+        program.point_form(&checked.name, cell.dim()).map_err(told)?;
+        return Err(Error::unknown("form", &checked.name, []));
+    };
+    Ok(match emission.stage {
+        Stage::Parse | Stage::Check => form.to_string(),
+        Stage::Differentiate => differentiate(form).to_string(),
+        Stage::Simplify => simplify(&differentiate(form)).to_string(),
+        Stage::Point => point(&simplify(&differentiate(form))).to_string(),
+        Stage::Plan | Stage::Lower | Stage::Legalise | Stage::Print => {
+            let form = program.point_form(&checked.name, cell.dim()).map_err(told)?;
+            kernels(&form, cell, emission)?
+        }
+    })
+}
+
+/// The form of this name, or the only one.
+fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedForm, Error> {
+    let names = || program.forms().iter().map(|form| form.name.as_str());
+    match (name, program.forms()) {
+        (Some(name), _) => program.form(name).ok_or_else(|| Error::unknown("form", name, names())),
+        (None, [form]) => Ok(form),
+        (None, _) => Err(Error::WhichForm { known: names().map(str::to_owned).collect() }),
+    }
+}
+
+/// The stages from the plan on.
+fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, Error> {
+    let Language::Rust = emission.language;
+    let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
+    let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
+    let plans = plans(form, &elements, isa, emission)?;
+    let mut text = String::new();
+    match emission.stage {
+        Stage::Plan => {
+            for plan in &plans {
+                text.push_str(&describe(form, &elements, plan)?);
+            }
+        }
+        Stage::Lower | Stage::Legalise => {
+            for plan in &plans {
+                let (kernel, _) = lower(form, &elements, plan)?;
+                let lowered = emission.stage == Stage::Lower;
+                let kernel = if lowered { kernel } else { legalise(kernel) };
+                text.push_str(&kernel.to_string());
+            }
+        }
+        _ => text = generate(form, &elements, &plans, isa)?.text,
+    }
+    Ok(text)
+}
+
+/// The plans for a straight mesh without constrained unknowns.
+fn plans(
+    form: &PointForm,
+    elements: &Elements,
+    isa: Isa,
+    emission: &Emission,
+) -> Result<Vec<Plan>, Error> {
+    let tensor = elements.cell.is_tensor();
+    let facts = MeshFacts { affine: !tensor, order: 1, runs: tensor, constrained: false };
+    let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
+    let wishes = Wishes::default();
+    Ok(choose(form, elements, &facts, &tasks, isa, emission.precision, &wishes)?)
+}

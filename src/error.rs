@@ -1,0 +1,101 @@
+//! What can go wrong for a program that uses the facade.
+
+use crate::render::{Style, render};
+use fem_dsl::diagnostic::{Diagnostic, nearest};
+use fem_dsl::source::Source;
+use kernels_gen::plan::PlanError;
+use runtime::mesh::LoadError;
+use runtime::output::OutputError;
+use runtime::run::RunError;
+use std::fmt;
+
+/// Why something could not be done. Its debug text is its message, so that `main` may return it.
+#[derive(thiserror::Error)]
+pub enum Error {
+    /// Mistakes in text of the language, each with its place.
+    #[error("{}", render(source_text, diagnostics, Style::Plain).trim_end())]
+    Language {
+        /// The text.
+        source_text: Source,
+        /// The mistakes.
+        diagnostics: Vec<Diagnostic>,
+    },
+    /// The mesh cannot be made or read.
+    #[error(transparent)]
+    Mesh(#[from] LoadError),
+    /// The problem cannot be set up or solved.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Kernels of this kind cannot be made.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A name that the form or the program does not have.
+    #[error("{}", unknown(what, name, known))]
+    Unknown {
+        /// What it should be.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// There are several forms, or none, and none was named.
+    #[error("{}", which(known))]
+    WhichForm {
+        /// The forms that there are.
+        known: Vec<String>,
+    },
+    /// A value with another number of components than its place.
+    #[error("`{name}` has {expected} components, but its value has {found}")]
+    Components {
+        /// What gets the value.
+        name: String,
+        /// Its components.
+        expected: usize,
+        /// Those of the value.
+        found: usize,
+    },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Error {
+    pub(crate) fn language(source: &Source, diagnostics: Vec<Diagnostic>) -> Self {
+        Self::Language { source_text: source.clone(), diagnostics }
+    }
+
+    pub(crate) fn unknown<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known = known.into_iter().map(str::to_owned).collect();
+        Self::Unknown { what, name: name.to_owned(), known }
+    }
+}
+
+fn unknown(what: &str, name: &str, known: &[String]) -> String {
+    let help = match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("there are {}", known.join(", ")),
+    };
+    format!("there is no {what} `{name}`\nhelp: {help}")
+}
+
+fn which(known: &[String]) -> String {
+    match known {
+        [] => "there is no form".to_owned(),
+        _ => format!(
+            "there are several forms: {}\nhelp: name one of them, as `--form NAME` does",
+            known.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,245 @@
+//! Forms and problems as a program holds them: checked text → [`Form`] → [`Problem`] → [`Solution`].
+
+use crate::{Emission, Error, Mesh, Setup, Solution, emit_program, threads};
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::point::PointForm;
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use runtime::compile::{Execution, Target};
+use runtime::device::cpu::Linked;
+use runtime::mesh::load;
+use runtime::run::run;
+use runtime::solve::{Continue, Progress, silent};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// A form: the physics of a PDE at one point, checked, with the kernels that were compiled ahead of time.
+///
+/// [`weak_form!`](crate::weak_form) makes it while the program is compiled, [`Form::parse`] while it runs.
+#[derive(Clone)]
+pub struct Form {
+    program: Arc<Program>,
+    name: String,
+    linked: &'static [Linked],
+}
+
+impl Form {
+    /// Compiles text of the language; `name` is one of its forms.
+    ///
+    /// ```
+    /// let text = "form mass { field u: scalar; f0[u] = u; }";
+    /// assert_eq!(weakform::Form::parse(text, "mass")?.name(), "mass");
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// All mistakes of the text.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
+        let source = Source::new(name, text);
+        let (program, diagnostics) = compile(&source);
+        let errors: Vec<_> = diagnostics.into_iter().filter(|found| found.is_error()).collect();
+        let Some(program) = program.filter(|_| errors.is_empty()) else {
+            return Err(Error::language(&source, errors));
+        };
+        let names = program.forms().iter().map(|form| form.name.as_str());
+        match program.form(name) {
+            Some(_) => Ok(Self { program: Arc::new(program), name: name.to_owned(), linked: &[] }),
+            None => Err(Error::unknown("form", name, names)),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text that it was compiled from.
+    pub fn text(&self) -> &str {
+        self.program.source().text()
+    }
+
+    /// The form in `dim` dimensions, as kernels are generated from it.
+    ///
+    /// # Errors
+    ///
+    /// The form does not hold in this dimension.
+    pub fn point_form(&self, dim: usize) -> Result<PointForm, Error> {
+        let form = self.program.point_form(&self.name, dim);
+        form.map_err(|found| Error::language(self.program.source(), found))
+    }
+
+    /// What comes out of a stage of the compiler for this form; see [`emit`](crate::emit()).
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made.
+    pub fn emit(&self, emission: &Emission) -> Result<String, Error> {
+        emit_program(&self.program, &emission.clone().form(&self.name))
+    }
+
+    /// Begins to set the form up on a mesh.
+    pub fn on(&self, mesh: Mesh) -> Setup {
+        Setup::new(self.clone(), mesh)
+    }
+
+    /// The problem of this name, which stands in the same text and solves this form.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn problem(&self, name: &str) -> Result<Problem, Error> {
+        let heads = self.program.problems().filter(|head| head.form == self.name);
+        let names: Vec<&str> = heads.map(|head| head.name).collect();
+        match names.contains(&name) {
+            true => Ok(self.known_problem(name)),
+            false => Err(Error::unknown("problem", name, names)),
+        }
+    }
+
+    /// A problem that is known to be there.
+    #[doc(hidden)]
+    pub fn known_problem(&self, name: &str) -> Problem {
+        Problem {
+            form: self.clone(),
+            name: name.to_owned(),
+            overrides: Overrides::default(),
+            folder: PathBuf::new(),
+            execution: Execution::default(),
+        }
+    }
+
+    /// What kernels are compiled for: this machine, with those that the program holds.
+    pub(crate) fn target(&self, execution: Execution) -> Target {
+        Target { linked: self.linked, execution, ..Target::native() }
+    }
+}
+
+impl std::fmt::Debug for Form {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Form").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A problem: a form with its mesh, degree, conditions and data. The methods say otherwise what the text says.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    form: Form,
+    name: String,
+    overrides: Overrides,
+    folder: PathBuf,
+    execution: Execution,
+}
+
+impl Problem {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Another mesh: a generator of the language, or a file's path from the current folder.
+    #[must_use]
+    pub fn mesh(mut self, mesh: impl Into<String>) -> Self {
+        self.overrides.mesh = Some(mesh.into());
+        self
+    }
+
+    /// The folder from which the paths of mesh files in the text start; the current one without it.
+    #[must_use]
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    /// Another degree.
+    #[must_use]
+    pub fn degree(mut self, degree: usize) -> Self {
+        self.overrides.degree = Some(degree.to_string());
+        self
+    }
+
+    /// Another quadrature.
+    #[must_use]
+    pub fn quadrature(mut self, degree: usize) -> Self {
+        self.overrides.quadrature = Some(degree.to_string());
+        self
+    }
+
+    /// The value of a parameter, an expression of the language.
+    #[must_use]
+    pub fn param(mut self, name: &str, value: impl ToString) -> Self {
+        self.overrides.params.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The value of auxiliary data, an expression of the language in x.
+    #[must_use]
+    pub fn aux(mut self, name: &str, value: impl ToString) -> Self {
+        self.overrides.aux.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// Whether kernels are compiled or interpreted; without it they are interpreted where there is no compiler.
+    #[must_use]
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    /// Solves it, as `wf run` does.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes in what was said otherwise, a mesh that cannot be made, a solve that fails.
+    pub fn run(&self) -> Result<Solution, Error> {
+        self.run_observed(silent)
+    }
+
+    /// Solves it; `observe` sees each iteration and may stop the solve.
+    ///
+    /// # Errors
+    ///
+    /// As [`Problem::run`].
+    pub fn run_observed(
+        &self,
+        mut observe: impl FnMut(Progress) -> Continue + Send,
+    ) -> Result<Solution, Error> {
+        let program = &self.form.program;
+        let told = |found| Error::language(program.source(), found);
+        let (source, _) = program.mesh(&self.name, &self.overrides).map_err(told)?;
+        let mesh = load(&source, &self.folder)?;
+        let problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
+        let target = self.form.target(self.execution);
+        let solved = threads::roomy(|| run(&problem, mesh, &target, &mut observe))?;
+        Ok(Solution::new(problem, solved))
+    }
+}
+
+/// A form as the macro puts it into a program: its text, and its kernels.
+#[doc(hidden)]
+pub struct Embedded {
+    text: &'static str,
+    name: &'static str,
+    linked: &'static [Linked],
+    form: OnceLock<Form>,
+}
+
+impl Embedded {
+    /// Text that the macro has checked.
+    pub const fn new(text: &'static str, name: &'static str, linked: &'static [Linked]) -> Self {
+        Self { text, name, linked, form: OnceLock::new() }
+    }
+
+    /// The form.
+    ///
+    /// # Panics
+    ///
+    /// If the text is none that this version's macro has checked.
+    pub fn form(&self) -> Form {
+        let parse = || match Form::parse(self.text, self.name) {
+            Ok(form) => Form { linked: self.linked, ..form },
+            Err(error) => panic!("the macro is of another version than the library: {error}"),
+        };
+        self.form.get_or_init(parse).clone()
+    }
+}

@@ -1,0 +1,45 @@
+//! A state of a form on its mesh → a VTU file, with all fields and data that have a place there.
+
+use fem_dsl::point::{Location, PointForm};
+use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::output::{CellField, Output, OutputError, PointField};
+use std::path::Path;
+
+/// Writes the field `u` and the auxiliary data of a form for ParaView.
+///
+/// # Errors
+///
+/// The file cannot be written; there is no partial file then.
+pub fn write_vtu(
+    path: &Path,
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+) -> Result<(), OutputError> {
+    let field = &on.fields[0].space;
+    let mut point_fields = vec![PointField {
+        name: &form.fields[0].name,
+        element: field.element(),
+        nodes: field.nodes(),
+        values: u,
+        shape: form.fields[0].shape,
+    }];
+    let mut cell_fields = Vec::new();
+    for (aux, values) in form.aux.iter().zip(&on.aux) {
+        match values {
+            AuxValues::Nodes(space, values) => point_fields.push(PointField {
+                name: &aux.name,
+                element: space.element(),
+                nodes: space.nodes(),
+                values,
+                shape: aux.shape,
+            }),
+            AuxValues::Cells(values) if aux.location == Location::Cells => {
+                cell_fields.push(CellField { name: &aux.name, values, shape: aux.shape });
+            }
+            AuxValues::Cells(_) | AuxValues::Points(_) => {}
+        }
+    }
+    let output = Output { mesh: &on.mesh, point_fields, cell_fields, time: None };
+    runtime::output::write_vtu(path, &output)
+}

@@ -1,0 +1,349 @@
+//! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
+
+use super::System;
+use crate::{Error, Form, Mesh, threads};
+use fem_dsl::point::{Location, PointForm};
+use kernels_gen::ahead::TASKS;
+use kernels_gen::element::{ElementError, Lagrange};
+use kernels_gen::generate::elements;
+use kernels_gen::plan::Elements;
+use runtime::compile::{Execution, compile, facts};
+use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::expression::Parameters;
+use runtime::geometry::places;
+use runtime::operator::CellOperator;
+use runtime::run::{RunError, check_parameters};
+use std::sync::Arc;
+
+/// The value of a field, a parameter or data at a point: a number, or one for each component.
+pub trait Value {
+    /// The components in order; a matrix row by row.
+    fn components(&self) -> &[f64];
+}
+
+impl Value for f64 {
+    fn components(&self) -> &[f64] {
+        std::slice::from_ref(self)
+    }
+}
+
+impl<const N: usize> Value for [f64; N] {
+    fn components(&self) -> &[f64] {
+        self
+    }
+}
+
+impl Value for Vec<f64> {
+    fn components(&self) -> &[f64] {
+        self
+    }
+}
+
+/// A part of the boundary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Boundary {
+    /// Every facet of exactly one cell.
+    All,
+    /// The facets with one of these tags.
+    Tags(Vec<String>),
+}
+
+/// The whole boundary.
+pub const ALL: Boundary = Boundary::All;
+
+impl From<&str> for Boundary {
+    fn from(tag: &str) -> Self {
+        Self::Tags(vec![tag.to_owned()])
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Boundary {
+    fn from(tags: [&str; N]) -> Self {
+        Self::Tags(tags.map(str::to_owned).into())
+    }
+}
+
+/// Writes the components at a point, after comparing their number.
+type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+
+struct Condition {
+    field: String,
+    component: Option<usize>,
+    boundary: Boundary,
+    value: Write,
+}
+
+/// A form on a mesh, before anything is numbered or compiled. The methods add to it; [`Setup::build`] makes the
+/// [`System`] and says what is wrong.
+#[must_use]
+pub struct Setup {
+    form: Form,
+    mesh: Mesh,
+    degree: usize,
+    quadrature: Option<usize>,
+    time: f64,
+    params: Vec<(String, Vec<f64>)>,
+    conditions: Vec<Condition>,
+    aux: Vec<(String, Write)>,
+    execution: Execution,
+}
+
+impl Setup {
+    pub(crate) fn new(form: Form, mesh: Mesh) -> Self {
+        Self {
+            form,
+            mesh,
+            degree: 1,
+            quadrature: None,
+            time: 0.0,
+            params: Vec::new(),
+            conditions: Vec::new(),
+            aux: Vec::new(),
+            execution: Execution::default(),
+        }
+    }
+
+    /// The degree k; 1 without it.
+    pub fn degree(mut self, degree: usize) -> Self {
+        self.degree = degree;
+        self
+    }
+
+    /// Another quadrature than the language prescribes, by its degree.
+    pub fn quadrature(mut self, degree: usize) -> Self {
+        self.quadrature = Some(degree);
+        self
+    }
+
+    /// The time t; 0 without it.
+    pub fn time(mut self, time: f64) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// The value of a parameter; the form's own without it.
+    pub fn param<V: Value>(mut self, name: &str, value: V) -> Self {
+        self.params.push((name.to_owned(), value.components().to_vec()));
+        self
+    }
+
+    /// An essential condition on a whole field. Where two meet in a node the later one holds.
+    pub fn dirichlet<V: Value>(
+        self,
+        field: &str,
+        on: impl Into<Boundary>,
+        value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
+    ) -> Self {
+        self.condition(field, None, on.into(), writing(field, value))
+    }
+
+    /// An essential condition on one component of a field.
+    pub fn dirichlet_component(
+        self,
+        field: &str,
+        component: usize,
+        on: impl Into<Boundary>,
+        value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        self.condition(field, Some(component), on.into(), writing(field, value))
+    }
+
+    fn condition(
+        mut self,
+        field: &str,
+        component: Option<usize>,
+        boundary: Boundary,
+        value: Write,
+    ) -> Self {
+        self.conditions.push(Condition { field: field.to_owned(), component, boundary, value });
+        self
+    }
+
+    /// Auxiliary data as a function of the place: interpolated at nodes, taken at the image of the reference centre
+    /// on cells, and at each point on points.
+    pub fn aux<V: Value>(
+        mut self,
+        name: &str,
+        value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
+    ) -> Self {
+        self.aux.push((name.to_owned(), writing(name, value)));
+        self
+    }
+
+    /// Whether kernels are compiled or interpreted; without it they are interpreted where there is no compiler.
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.execution = execution;
+        self
+    }
+
+    /// Numbers the unknowns, compiles the kernels or finds them, and fills their tables.
+    ///
+    /// # Errors
+    ///
+    /// A name or value that does not fit the form, an element that is not supported, kernels that cannot be made.
+    pub fn build(self) -> Result<System, Error> {
+        threads::roomy(|| self.build_here())
+    }
+
+    fn build_here(self) -> Result<System, Error> {
+        let form = self.form.point_form(self.mesh.dim())?;
+        let parameters = self.parameters(&form)?;
+        let (cell, order) = (self.mesh.cell(), self.mesh.order());
+        let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
+        let fields = form.fields.iter().zip(&elements.fields).map(|(field, &degree)| {
+            Ok((Lagrange::continuous(cell, degree)?, field.shape.components()))
+        });
+        let fields: Vec<_> = fields.collect::<Result<_, ElementError>>().map_err(RunError::from)?;
+        let mut on = Discretisation::new(self.mesh, &fields).map_err(RunError::from)?;
+        for condition in &self.conditions {
+            set_condition(&form, condition, &mut on)?;
+        }
+        set_aux(&form, &elements, &self.aux, &mut on)?;
+        let on = Arc::new(on);
+        let target = self.form.target(self.execution);
+        let compiled =
+            compile(&form, &elements, &facts(&on), &TASKS, &target).map_err(RunError::from)?;
+        let operator = CellOperator::new(
+            on.clone(),
+            compiled.module.clone(),
+            &compiled.kernels,
+            target.precision,
+            &parameters.values,
+            form.integrals.iter().all(|integral| integral.symmetric),
+        );
+        let operator = operator.map_err(RunError::from)?;
+        Ok(System { form, on, compiled, operator, parameters })
+    }
+
+    fn parameters(&self, form: &PointForm) -> Result<Parameters, Error> {
+        let mut replaced = Vec::new();
+        for (name, value) in &self.params {
+            let at = index("param", name, form.params.iter().map(|param| param.name.as_str()))?;
+            components(name, form.params[at].shape.components(), value)?;
+            replaced.push((at, value.clone()));
+        }
+        let parameters = Parameters::new(&form.params, self.time, &replaced, self.degree);
+        check_parameters(form, &parameters)?;
+        Ok(parameters)
+    }
+}
+
+fn set_condition(
+    form: &PointForm,
+    condition: &Condition,
+    on: &mut Discretisation,
+) -> Result<(), Error> {
+    let names = form.fields.iter().map(|field| field.name.as_str());
+    let at = index("field", &condition.field, names)?;
+    let count = form.fields[at].shape.components();
+    if condition.component.is_some_and(|component| component >= count) {
+        let known: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+        let name = condition.component.unwrap_or_default().to_string();
+        return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
+    }
+    let space = &on.fields[at].space;
+    let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
+    let facets = match &condition.boundary {
+        Boundary::All => on.mesh.boundary(),
+        Boundary::Tags(tags) => {
+            let mut facets = Vec::new();
+            for tag in tags {
+                facets.extend_from_slice(on.mesh.facets_tagged(tag).map_err(RunError::from)?);
+            }
+            facets
+        }
+    };
+    let nodes = space.nodes_on(&facets);
+    let mut wrong = None;
+    let fixed = on.fields[at].constraints.fix(&nodes, condition.component, &points, |x, row| {
+        wrong = wrong.take().or((condition.value)(x, row).err());
+    });
+    if let Some(error) = wrong {
+        return Err(error);
+    }
+    let field = condition.field.clone();
+    fixed.map_err(|source| RunError::Condition { field, source })?;
+    Ok(())
+}
+
+fn set_aux(
+    form: &PointForm,
+    elements: &Elements,
+    given: &[(String, Write)],
+    on: &mut Discretisation,
+) -> Result<(), Error> {
+    let names = form.aux.iter().map(|aux| aux.name.as_str());
+    for (name, _) in given {
+        index("aux", name, names.clone())?;
+    }
+    let mut all = Vec::new();
+    for (at, aux) in form.aux.iter().enumerate() {
+        let Some((_, write)) = given.iter().rev().find(|(name, _)| *name == aux.name) else {
+            return Err(RunError::NoAux { name: aux.name.clone() }.into());
+        };
+        let count = aux.shape.components();
+        let (points, space) = match aux.location {
+            Location::Nodes(_) => {
+                let degree = elements.aux[at].unwrap_or(1);
+                let element =
+                    Lagrange::continuous(on.mesh.cell(), degree).map_err(RunError::from)?;
+                let space = on.aux_space(element, count).map_err(RunError::from)?;
+                (space.points(&on.mesh, &on.partition), Some(space))
+            }
+            Location::Cells => (places(&on.mesh, &[on.mesh.cell().centre()]), None),
+            Location::Points => (places(&on.mesh, &elements.rule.points()), None),
+        };
+        let points = points.map_err(RunError::from)?;
+        let mut values = vec![0.0; points.len() * count];
+        for (&point, row) in points.iter().zip(values.chunks_mut(count)) {
+            write(&point, row)?;
+            if let Some(&value) = row.iter().find(|value| !value.is_finite()) {
+                let name = aux.name.clone();
+                return Err(RunError::AuxNotFinite { name, value, point }.into());
+            }
+        }
+        all.push(match (space, aux.location) {
+            (Some(space), _) => AuxValues::Nodes(space, values),
+            (None, Location::Cells) => AuxValues::Cells(values),
+            (None, _) => AuxValues::Points(values),
+        });
+    }
+    on.aux = all;
+    Ok(())
+}
+
+/// The place of a name among those that there are.
+pub(super) fn index<'a>(
+    what: &'static str,
+    name: &str,
+    mut known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, Error> {
+    let all = known.clone();
+    known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
+}
+
+/// Whether a value has as many components as its place.
+pub(super) fn components(name: &str, expected: usize, value: &[f64]) -> Result<(), Error> {
+    let (name, found) = (name.to_owned(), value.len());
+    if found == expected { Ok(()) } else { Err(Error::Components { name, expected, found }) }
+}
+
+/// Whether a function has, at the first point, as many components as its place.
+pub(super) fn fits<V: Value>(
+    name: &str,
+    expected: usize,
+    value: impl Fn(&[f64; 3]) -> V,
+    points: &[[f64; 3]],
+) -> Result<(), Error> {
+    points.first().map_or(Ok(()), |point| components(name, expected, value(point).components()))
+}
+
+fn writing<V: Value>(name: &str, value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static) -> Write {
+    let name = name.to_owned();
+    Box::new(move |x, row| {
+        let value = value(x);
+        components(&name, row.len(), value.components())?;
+        row.copy_from_slice(value.components());
+        Ok(())
+    })
+}

@@ -1,0 +1,152 @@
+//! `wf emit`: every stage says something, and the source is one file that `rustc` compiles alone.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn form(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/forms").join(name)
+}
+
+fn emit(name: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.arg("emit").arg(form(name)).args(arguments).output().expect("wf should start")
+}
+
+fn text(name: &str, arguments: &[&str]) -> String {
+    let output = emit(name, arguments);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} {arguments:?}: {log}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Compiles a file as somebody does who has it and nothing else: no edition, no flags but for warnings.
+fn compiles(source: &Path) {
+    let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
+    let output = Command::new(rustc)
+        .args(["--crate-type", "lib", "-Dwarnings", "--out-dir"])
+        .arg(source.parent().expect("a folder"))
+        .arg(source)
+        .output()
+        .expect("rustc should start");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && log.is_empty(), "{}: {log}", source.display());
+}
+
+/// All tasks and precisions on one cell.
+fn sources_compile(cell: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let isas = if cfg!(target_arch = "x86_64") {
+        &["avx512", "avx2", "portable"][..]
+    } else {
+        &["portable"]
+    };
+    for precision in ["f64", "f32"] {
+        for (task, isa) in ["residual", "jacobian", "diagonal"].iter().zip(isas.iter().cycle()) {
+            let file = folder.path().join(format!("{cell}_{precision}_{task}.rs"));
+            let path = file.to_str().expect("a name");
+            let said = text(
+                "poisson.wf",
+                &["--target", "rust", "--cell", cell, "--degree", "2", "--task", task]
+                    .iter()
+                    .chain(&["--precision", precision, "--isa", isa, "--output", path])
+                    .copied()
+                    .collect::<Vec<_>>(),
+            );
+            assert_eq!(said.trim(), path);
+            compiles(&file);
+            let source = std::fs::read_to_string(&file).expect("the source");
+            let word = if *task == "jacobian" { "action" } else { task };
+            assert!(source.contains(&format!("pub mod poisson_{word}_{cell}_2")), "{source}");
+            assert!(source.contains(&format!("type T = {precision};")));
+            // It says what it is: the form, the plan, the counts.
+            for part in ["// form poisson {", "do not edit", "flops", "geometry: "] {
+                assert!(source.contains(part), "{part}: {source}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sources_on_triangles_compile_alone() {
+    sources_compile("tri");
+}
+
+#[test]
+fn sources_on_tetrahedra_compile_alone() {
+    sources_compile("tet");
+}
+
+#[test]
+fn sources_on_quadrilaterals_compile_alone() {
+    sources_compile("quad");
+}
+
+#[test]
+fn sources_on_hexahedra_compile_alone() {
+    sources_compile("hex");
+}
+
+#[test]
+fn all_kernels_of_a_form_make_one_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("kernels.rs");
+    let source = text("elasticity_constant.wf", &["--cell", "quad", "--degree", "3"]);
+    for task in ["residual", "action", "diagonal"] {
+        assert!(source.contains(&format!("pub mod elasticity_{task}_quad_3")), "{task}");
+    }
+    std::fs::write(&file, source).expect("written");
+    compiles(&file);
+}
+
+#[test]
+fn each_stage_shows_what_it_made() {
+    for (stage, parts) in [
+        ("parse", ["Form {", "kappa"]),
+        ("check", ["form poisson", "kappa"]),
+        ("differentiate", ["form poisson", "kappa"]),
+        ("simplify", ["form poisson", "kappa"]),
+        ("point", ["residual", "action"]),
+        ("plan", ["poisson_action_hex_2", "flops"]),
+        ("lower", ["kernel poisson_action_hex_2", "gather u"]),
+        ("legalise", ["kernel poisson_action_hex_2", "gather u"]),
+        ("print", ["pub mod poisson_action_hex_2", "pub unsafe fn run("]),
+    ] {
+        let shown = text("poisson.wf", &["--stage", stage]);
+        for part in parts {
+            assert!(shown.contains(part), "{stage} without {part:?}:\n{shown}");
+        }
+        let json = text("poisson.wf", &["--stage", stage, "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["stage"], stage);
+        assert_eq!(json["text"], shown);
+    }
+    // A degree that the text cannot show is one that the kernels do.
+    assert_ne!(
+        text("poisson.wf", &["--stage", "lower"]),
+        text("poisson.wf", &["--stage", "legalise"])
+    );
+}
+
+#[test]
+fn the_same_text_each_time() {
+    let once = text("nonlinear_diffusion.wf", &["--cell", "tet", "--degree", "2"]);
+    assert_eq!(once, text("nonlinear_diffusion.wf", &["--cell", "tet", "--degree", "2"]));
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    for (name, arguments, code, expected) in [
+        ("poisson.wf", ["--stage", "kernel"], 2, "the stages are parse, check, differentiate"),
+        ("poisson.wf", ["--form", "poison"], 1, "did you mean `poisson`?"),
+        ("three_ways.wf", ["--stage", "point"], 1, "there are several forms: a, b, c"),
+        ("poisson.wf", ["--degree", "13"], 1, "degrees 1 to 12"),
+        ("elasticity.wf", ["--stage", "plan"], 1, "integrals over the boundary come later"),
+        ("poisson.wf", ["--isa", "sse"], 2, "expected avx512, avx2 or portable"),
+    ] {
+        let output = emit(name, &arguments);
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {log}");
+        assert!(log.contains(expected), "{arguments:?}: {log}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! The programs under `examples/` run, and solve what they say they do.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Builds an example as `cargo run --example` does; where it lies.
+fn built(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_wf")).parent().expect("a folder");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if folder.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let output = cargo.output().expect("cargo should start");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let program =
+        folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(program.is_file(), "{} is missing", program.display());
+    program
+}
+
+/// A place without any compiler, and with an empty cache.
+fn without_compiler(command: &mut Command, cache: &Path) -> Output {
+    command.env("PATH", "").env("WF_RUSTC", "/nowhere/rustc").env("WF_CACHE_DIR", cache);
+    command.env_remove("RUSTC").output().expect("the example should start")
+}
+
+/// The errors at the ends of the lines, and the lines.
+fn errors(output: &Output) -> (Vec<f64>, String) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{log}");
+    let last = |line: &str| line.rsplit(' ').next().and_then(|word| word.parse().ok());
+    (text.lines().map(|line| last(line).expect("a line should end with the error")).collect(), text)
+}
+
+/// Degree 2 on meshes of 4, 8 and 16 cells a side: order 3.
+fn assert_converges(errors: &[f64]) {
+    assert_eq!(errors.len(), 3);
+    let orders: Vec<f64> = errors.windows(2).map(|pair| (pair[0] / pair[1]).log2()).collect();
+    assert!(orders.iter().all(|order| (2.85..3.2).contains(order)), "{errors:?}: {orders:?}");
+}
+
+#[test]
+fn poisson_compiled_while_running_converges() {
+    let output = Command::new(built("poisson_jit")).output().expect("the example should start");
+    assert_converges(&errors(&output).0);
+}
+
+#[test]
+fn poisson_compiled_ahead_of_time_needs_no_compiler() {
+    let program = built("poisson_ahead_of_time");
+    let cache = tempfile::tempdir().expect("a folder");
+    let output = without_compiler(&mut Command::new(&program), cache.path());
+    let (ahead, text) = errors(&output);
+    assert_converges(&ahead);
+    assert_eq!(text.matches("AheadOfTime").count(), 3, "{text}");
+    // The other example solves the same problem.
+    let other = Command::new(built("poisson_jit")).output().expect("the example should start");
+    let (other, text) = errors(&other);
+    assert!(!text.contains("AheadOfTime"), "{text}");
+    assert_eq!(ahead, other);
+}
+
+#[test]
+fn a_degree_that_was_not_compiled_ahead_of_time_says_how_to_do_that() {
+    let program = built("poisson_ahead_of_time");
+    let cache = tempfile::tempdir().expect("a folder");
+    let output = without_compiler(Command::new(&program).arg("3"), cache.path());
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && log.contains("add `hex(3)` to the macro's"), "{log}");
+    // With a compiler it runs all the same.
+    let output = Command::new(&program).arg("3").output().expect("the example should start");
+    let (errors, text) = errors(&output);
+    assert!(errors[2] < 1e-5 && !text.contains("AheadOfTime"), "{text}");
+}

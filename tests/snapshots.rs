@@ -1,0 +1,118 @@
+//! What each stage makes of the forms in `tests/forms`, as text in `tests/snapshots`.
+//!
+//! A change of the text shows in review. `INSTA_UPDATE=always cargo test --workspace --test snapshots` accepts it.
+
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use insta::{assert_snapshot, with_settings};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use weakform::{Cell, Emission, Isa, Precision, Stage, Task, emit_program};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The forms of the corpus: names of the files, and the programs.
+fn corpus() -> Vec<(String, Program)> {
+    let entries = fs::read_dir(root().join("tests/forms")).expect("the corpus");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("a form should be readable");
+        let (program, found) = compile(&Source::new(name.clone(), text));
+        (name, program.unwrap_or_else(|| panic!("{}: {found:?}", path.display())))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Compares texts with `tests/snapshots/FOLDER/NAME.snap`, and allows no other file there.
+fn compare(folder: &str, texts: &[(String, String)]) {
+    for (name, text) in texts {
+        with_settings!({
+            snapshot_path => Path::new("snapshots").join(folder),
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, {
+            assert_snapshot!(name.as_str(), text);
+        });
+    }
+    let known: BTreeSet<String> = texts.iter().map(|(name, _)| format!("{name}.snap")).collect();
+    assert_eq!(known.len(), texts.len(), "a name stands for one text");
+    let folder = root().join("tests/snapshots").join(folder);
+    for entry in fs::read_dir(&folder).expect("the snapshots").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(known.contains(&name), "{} belongs to no test", entry.path().display());
+    }
+}
+
+/// The text of every form of the corpus at a stage; in two dimensions where it holds there.
+fn stage(stage: Stage) -> Vec<(String, String)> {
+    let mut texts = Vec::new();
+    for (file, program) in corpus() {
+        for form in program.forms() {
+            let plane = form.dimensions.form(2).is_some();
+            let cell = if plane { Cell::Quadrilateral } else { Cell::Hexahedron };
+            let emission = Emission::new(cell, 1).form(&form.name).stage(stage);
+            let text = emit_program(&program, &emission).expect("every form has this stage");
+            let name = if program.forms().len() == 1 {
+                file.clone()
+            } else {
+                format!("{file}-{}", form.name)
+            };
+            texts.push((name, text));
+        }
+    }
+    assert!(texts.len() >= 12, "the corpus is too small");
+    texts
+}
+
+#[test]
+fn forms() {
+    compare("form", &stage(Stage::Simplify));
+}
+
+#[test]
+fn point_forms() {
+    compare("point", &stage(Stage::Point));
+}
+
+/// The kernels of one form of the corpus.
+fn kernel(file: &str, emission: &Emission) -> String {
+    let all = corpus();
+    let (_, program) = all.iter().find(|(name, _)| name == file).expect("a form of the corpus");
+    emit_program(program, emission).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+#[test]
+fn kernels() {
+    use Cell::{Quadrilateral, Triangle};
+    let cases = [
+        ("poisson", Triangle, Task::Action, Isa::Avx2),
+        ("poisson", Quadrilateral, Task::Residual, Isa::Avx512),
+        ("elasticity_constant", Triangle, Task::Action, Isa::Avx512),
+    ];
+    let texts = cases.map(|(form, cell, task, isa)| {
+        let emission = Emission::new(cell, 1).task(task).isa(isa).stage(Stage::Legalise);
+        (format!("{form}-{cell}1-{}", task.word()), kernel(form, &emission))
+    });
+    compare("kir", &texts);
+}
+
+#[test]
+fn sources() {
+    use Cell::{Quadrilateral, Tetrahedron, Triangle};
+    let cases = [
+        ("poisson", Quadrilateral, Task::Residual, Isa::Avx2, Precision::F64),
+        ("elasticity_constant", Triangle, Task::Action, Isa::Avx512, Precision::F64),
+        ("minimal_surface", Triangle, Task::Diagonal, Isa::Avx2, Precision::F32),
+        ("mass", Tetrahedron, Task::Action, Isa::Portable, Precision::F64),
+    ];
+    let texts = cases.map(|(form, cell, task, isa, precision)| {
+        let emission = Emission::new(cell, 1).task(task).isa(isa).precision(precision);
+        (format!("{form}-{cell}1-{}-{isa}", task.word()), kernel(form, &emission))
+    });
+    compare("rust", &texts);
+}

@@ -1,0 +1,165 @@
+//! The facade: what `weak_form!` makes, kernels ahead of time against those compiled now, and what is refused.
+
+use weakform::{ALL, Error, Form, Origin, System, mesh, weak_form};
+
+weak_form! {
+    #![ahead_of_time(quad(1), quad(3, order = 1), tri(2, order = 1), tet(1, order = 1))]
+
+    /// Reaction and diffusion with data everywhere.
+    form reaction {
+        field u: scalar;
+        aux kappa: scalar on cells;
+        aux source: scalar;
+        param sigma = 2;
+        f0[u] = sigma * u + u^3 - source;
+        f1[u] = kappa * (1 + u^2) * grad(u);
+    }
+
+    problem small solves reaction {
+        mesh = box(dim: 2, cells: 3);
+        param sigma = 1;
+        aux kappa = 1;
+        aux source = 1;
+        dirichlet u = 0 on "x0";
+        quadrature = 4;
+    }
+}
+
+weak_form! {
+    /// Its solution is the place.
+    form place { field u: vector; f0[u] = u - x; }
+}
+
+const MESHES: [(&str, usize); 8] = [
+    ("box(dim: 2, cells: 3)", 1),
+    ("box(dim: 2, cells: 3, deform: 0.1)", 1),
+    ("ball(dim: 2, refine: 1, order: 2)", 1),
+    ("box(dim: 2, cells: 3)", 3),
+    ("box(dim: 2, cells: 3, deform: 0.1)", 3),
+    ("box(dim: 2, cells: 3, cell: tri)", 2),
+    ("box(dim: 3, cells: 2, cell: tet)", 1),
+    ("box(dim: 3, cells: 2, cell: tet, deform: 0.1)", 1),
+];
+
+fn system(form: &Form, text: &str, degree: usize, conditions: bool) -> Result<System, Error> {
+    let setup = form
+        .on(mesh(text)?)
+        .degree(degree)
+        .param("sigma", 3.0)
+        .aux("kappa", |x| 1.0 + x[0])
+        .aux("source", |x| x[1]);
+    if conditions { setup.dirichlet("u", ALL, |x| x[0] * x[1]).build() } else { setup.build() }
+}
+
+/// Residual, action and diagonal at a state.
+fn outcomes(system: &mut System) -> Result<[Vec<f64>; 3], Error> {
+    let u = system.interpolate("u", |x| (x[0] - x[1] * x[2]).sin())?;
+    let x = system.interpolate("u", |x| 1.0 - x[0] * x[1])?;
+    let (mut r, mut y, mut d) = (system.vector(), system.vector(), system.vector());
+    system.linearise(&u)?;
+    system.residual(&u, &mut r)?;
+    system.apply(&x, &mut y)?;
+    system.diagonal(&mut d)?;
+    Ok([r.to_vec(), y.to_vec(), d.to_vec()])
+}
+
+#[test]
+fn kernels_ahead_of_time_are_those_that_the_jit_would_build() -> Result<(), Error> {
+    let ahead = reaction::form();
+    let now = Form::parse(ahead.text(), "reaction")?;
+    for (text, degree) in MESHES {
+        for conditions in [false, true] {
+            let mut first = system(&ahead, text, degree, conditions)?;
+            let mut second = system(&now, text, degree, conditions)?;
+            assert_eq!(first.origin(), Origin::AheadOfTime, "{text}, degree {degree}");
+            assert_ne!(second.origin(), Origin::AheadOfTime);
+            let plans = (&first.compiled().plans, &second.compiled().plans);
+            assert_eq!(plans.0, plans.1);
+            let (first, second) = (outcomes(&mut first)?, outcomes(&mut second)?);
+            assert!(first.iter().flatten().any(|value| *value != 0.0));
+            // The same operations in the same order, bit for bit, where the flags choose no other ones.
+            if cfg!(target_arch = "x86_64") {
+                assert_eq!(first, second, "{text}, degree {degree}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_problem_runs_with_what_it_says_and_what_is_said_otherwise() -> Result<(), Error> {
+    let solution = reaction::problem::small().run()?;
+    assert_eq!((solution.cells(), solution.dofs()), (9, 16));
+    // Its own quadrature is among what was compiled.
+    assert_eq!(solution.origin(), Origin::AheadOfTime);
+    assert!(solution.residual() < 1e-8 && solution.error("u").is_none());
+    let other = reaction::problem::small()
+        .mesh("box(dim: 2, cells: 4)")
+        .degree(2)
+        .param("sigma", 5)
+        .aux("source", "1 + x[0]")
+        .run()?;
+    assert_eq!(other.dofs(), 81);
+    assert_eq!(other.points()?.len(), other.values().len());
+    Ok(())
+}
+
+#[test]
+fn a_system_solves_and_its_parameters_change() -> Result<(), Error> {
+    // u = x for vectors, in a space that has it.
+    let mut vector = place::form().on(mesh("box(dim: 3, cells: 2)")?).build()?;
+    let mut u = vector.initial();
+    vector.solve(&mut u)?;
+    assert!(vector.error_l2("u", &u, |x| *x)? < 1e-10);
+    let mut system = system(&reaction::form(), "box(dim: 2, cells: 3)", 1, true)?;
+    let (mut before, mut after) = (system.initial(), system.initial());
+    system.solve(&mut before)?;
+    system.set_param("sigma", 30.0)?;
+    system.solve(&mut after)?;
+    assert!(after.norm() < before.norm());
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("u.vtu");
+    system.write_vtu(&file, &after)?;
+    assert!(file.is_file());
+    Ok(())
+}
+
+/// The message of what is refused.
+fn refused<T>(result: Result<T, Error>) -> String {
+    result.err().map_or_else(|| "nothing was refused".to_owned(), |error| error.to_string())
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_a_reason() {
+    let square = || mesh("box(dim: 2, cells: 2)").expect("a mesh");
+    let setup = || {
+        let setup = reaction::form().on(square());
+        setup.aux("kappa", |_| 1.0).aux("source", |_| 1.0)
+    };
+    let cases = [
+        (refused(mesh("bix(dim: 2, cells: 2)")), "unknown mesh generator `bix`"),
+        (refused(mesh("missing.msh")), "missing.msh"),
+        (refused(Form::parse("form a { field u scalar; }", "a")), "expected `:`"),
+        (refused(Form::parse("form a { field u: scalar; f0[u] = u; }", "b")), "no form `b`"),
+        (refused(reaction::form().problem("smell")), "did you mean `small`?"),
+        (refused(reaction::problem::small().param("sigm", 2).run()), "sigm"),
+        (refused(setup().param("sigm", 2.0).build()), "did you mean `sigma`?"),
+        (
+            refused(setup().param("sigma", [2.0, 3.0]).build()),
+            "has 1 components, but its value has 2",
+        ),
+        (refused(setup().param("sigma", f64::NAN).build()), "`param sigma` is NaN"),
+        (refused(setup().aux("kapa", |_| 1.0).build()), "there is no aux `kapa`"),
+        (refused(setup().aux("kappa", |_| f64::INFINITY).build()), "`aux kappa` is inf"),
+        (refused(reaction::form().on(square()).build()), "`aux kappa` has no value"),
+        (refused(setup().dirichlet("v", ALL, |_| 0.0).build()), "there is no field `v`"),
+        (refused(setup().dirichlet("u", "x2", |_| 0.0).build()), "x2"),
+        (refused(setup().dirichlet("u", ["x0"], |_| [0.0; 2]).build()), "its value has 2"),
+        (refused(setup().dirichlet_component("u", 1, "x0", |_| 0.0).build()), "component `1`"),
+        (refused(setup().dirichlet("u", ALL, |_| f64::NAN).build()), "no finite value"),
+        (refused(setup().degree(13).build()), "degrees 1 to 12"),
+    ];
+    for (found, expected) in cases {
+        assert!(found.contains(expected), "expected {expected:?} in {found:?}");
+    }
+}

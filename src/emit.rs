@@ -7,9 +7,11 @@ use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::simplify::simplify;
 use fem_dsl::source::Source;
 use kernels_gen::ahead::TASKS;
-use kernels_gen::generate::{describe, elements, generate};
-use kernels_gen::pass::legalise::legalise;
-use kernels_gen::plan::choose::{MeshFacts, Wishes, choose};
+use kernels_gen::dialect::cuda::CUDA;
+use kernels_gen::dialect::opencl::OPENCL;
+use kernels_gen::generate::{describe, elements, generate, generate_for_threads};
+use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
+use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
 use kernels_gen::plan::{Elements, Plan};
 use kernels_gen::strategy::lower;
 use runtime::compile::Target;
@@ -137,7 +139,7 @@ impl Emission {
         self
     }
 
-    /// The language of the source; so far there is [`Language::Rust`].
+    /// The language of the source; [`Language::Rust`] without it.
     pub fn language(mut self, language: Language) -> Self {
         self.language = language;
         self
@@ -256,7 +258,6 @@ fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedFor
 
 /// The stages from the plan on.
 fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, Error> {
-    let Language::Rust = emission.language;
     let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
     let plans = plans(form, &elements, isa, emission)?;
@@ -271,11 +272,22 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
             for plan in &plans {
                 let (kernel, _) = lower(form, &elements, plan)?;
                 let lowered = emission.stage == Stage::Lower;
-                let kernel = if lowered { kernel } else { legalise(kernel) };
+                let kernel = match emission.language {
+                    _ if lowered => kernel,
+                    Language::Rust => legalise(kernel),
+                    Language::Cuda | Language::OpenCl => legalise_for_threads(kernel),
+                };
                 text.push_str(&kernel.to_string());
             }
         }
-        _ => text = generate(form, &elements, &plans, isa)?.text,
+        _ => {
+            let source = match emission.language {
+                Language::Rust => generate(form, &elements, &plans, isa),
+                Language::Cuda => generate_for_threads(form, &elements, &plans, &CUDA),
+                Language::OpenCl => generate_for_threads(form, &elements, &plans, &OPENCL),
+            };
+            text = source?.text;
+        }
     }
     Ok(text)
 }
@@ -291,5 +303,11 @@ fn plans(
     let facts = MeshFacts { affine: !tensor, order: 1, runs: tensor, constrained: false };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
     let wishes = Wishes::default();
-    Ok(choose(form, elements, &facts, &tasks, isa, emission.precision, &wishes)?)
+    let precision = emission.precision;
+    Ok(match emission.language {
+        Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,
+        Language::Cuda | Language::OpenCl => {
+            choose_for_threads(form, elements, &facts, &tasks, precision, &wishes)?
+        }
+    })
 }

@@ -288,6 +288,8 @@ pub enum Write {
     LaneSerial,
     /// Stores: nobody else writes these elements.
     Exclusive,
+    /// Adds, in whatever order threads come to it.
+    Atomic,
 }
 
 /// The cache that a prefetch aims at.

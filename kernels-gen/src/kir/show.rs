@@ -131,6 +131,7 @@ fn verb(write: Write) -> &'static str {
     match write {
         Write::LaneSerial => "+= (lane-serial)",
         Write::Exclusive => "= (exclusive)",
+        Write::Atomic => "+= (atomic)",
     }
 }
 

@@ -3,7 +3,7 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{Kernel, Op, Statement, Value, ValueId};
+use crate::kir::{Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -111,4 +111,33 @@ impl Pass {
             other => other,
         }
     }
+}
+
+/// The kernel for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
+/// atomically, and what only helps one core's cache is dropped.
+pub fn legalise_for_threads(mut kernel: Kernel) -> Kernel {
+    kernel.body = for_threads(std::mem::take(&mut kernel.body));
+    kernel.block = 1;
+    kernel
+}
+
+fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
+    let mut out = Vec::with_capacity(body.len());
+    for mut statement in body {
+        match &mut statement {
+            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {
+                continue;
+            }
+            Statement::Scatter { write, .. } | Statement::ScatterRun { write, .. } => {
+                if *write == Write::LaneSerial {
+                    *write = Write::Atomic;
+                }
+            }
+            // Loops nest a fixed few levels deep, whatever the user wrote.
+            Statement::For { body, .. } => *body = for_threads(std::mem::take(body)),
+            _ => {}
+        }
+        out.push(statement);
+    }
+    out
 }

@@ -134,6 +134,46 @@ fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
     if stores || components < 2 || elements.fields.iter().any(|&degree| degree > 1) { 1 } else { 4 }
 }
 
+/// Threads of a group where one thread does one cell.
+pub const THREADS: usize = 128;
+
+/// The plans where one thread of a GPU does one cell: everything on the fly, nodes one by one.
+pub fn choose_for_threads(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let own = own_geometry(elements, facts);
+    let mut plans = Vec::new();
+    for &task in tasks {
+        let geometry = wishes.geometry.unwrap_or(own);
+        let plan = Plan {
+            unroll: 1 << 16,
+            even_odd: wishes.even_odd.unwrap_or(crate::lower::contract::EvenOdd::Always),
+            ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)
+        };
+        let best = corners(&plan, elements, facts, wishes).unwrap_or(plan);
+        plans.push(best);
+    }
+    if facts.constrained {
+        let constrained: Vec<Plan> = plans
+            .iter()
+            .map(|plan| {
+                let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
+                Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
+            })
+            .collect();
+        plans.extend(constrained);
+    }
+    for plan in &plans {
+        plan.check(form, elements)?;
+    }
+    Ok(plans)
+}
+
 fn reads_geometry(plan: &Plan) -> bool {
     plan.task != Task::Action || plan.linearisation == Linearisation::Recompute
 }

@@ -67,6 +67,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Target {
     /// Rust with SIMD, for the CPU.
     Rust,
+    /// CUDA C++, for NVIDIA's GPUs.
+    Cuda,
+    /// OpenCL C 1.2.
+    Opencl,
 }
 
 /// What a kernel computes.
@@ -106,6 +110,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
 fn emission(arguments: &Arguments) -> Emission {
     let language = match arguments.target {
         Target::Rust => Language::Rust,
+        Target::Cuda => Language::Cuda,
+        Target::Opencl => Language::OpenCl,
     };
     let precision = match arguments.precision {
         PrecisionArgument::F64 => Precision::F64,

@@ -294,7 +294,9 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Adds or stores one element.
     fn put(&self, target: ArgumentId, place: i64, number: f64, write: Write) -> Result<(), Fault> {
         let number = match write {
-            Write::LaneSerial => rounded(self.kernel.precision, self.read(target, place)? + number),
+            Write::LaneSerial | Write::Atomic => {
+                rounded(self.kernel.precision, self.read(target, place)? + number)
+            }
             Write::Exclusive => number,
         };
         self.write(target, place, number)

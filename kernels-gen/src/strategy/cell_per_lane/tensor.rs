@@ -100,7 +100,9 @@ pub(super) struct Tensor {
 fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
     let layer = q.pow(dim as u32 - 1);
     let bytes = layer * plan.lanes * plan.precision.bytes();
-    if dim == 3 && bytes.is_multiple_of(2048) { layer + 1 } else { layer }
+    // Threads keep their arrays in registers.
+    let simd = plan.lanes <= 16;
+    if simd && dim == 3 && bytes.is_multiple_of(2048) { layer + 1 } else { layer }
 }
 
 /// The factors of the continuous Lagrange element of a degree.

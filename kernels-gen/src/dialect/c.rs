@@ -1,0 +1,133 @@
+//! Kernels in the C family: one abstract thread of the kernel IR is one thread of a group.
+//!
+//! CUDA and OpenCL say the same things in other words; [`Words`] holds them. A kernel takes the first
+//! batch, the end of the batches and its arrays; group g does batches `first + g · block` on. Local
+//! arrays are the thread's own, and all loops over them are to be unrolled, so that they become
+//! registers.
+
+mod statement;
+
+use super::{Language, SourceFile};
+use crate::abi::KernelAbi;
+use crate::kir::{Element, Entries, Kernel, Precision};
+use std::fmt::Write;
+
+/// The words of one dialect.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The language.
+    pub language: Language,
+    /// Before the name of a kernel, with the number of threads for `$THREADS`.
+    pub kernel: &'static str,
+    /// Before a pointer to global memory.
+    pub global: &'static str,
+    /// Before a constant table.
+    pub constant: &'static str,
+    /// Before a pointer that nothing else points to.
+    pub restrict: &'static str,
+    /// The number of the thread in its group.
+    pub thread: &'static str,
+    /// The number of the group.
+    pub group: &'static str,
+    /// The type of sizes.
+    pub size: &'static str,
+    /// What stands before the first kernel, with the scalar type for `$T`.
+    pub preamble: &'static str,
+}
+
+/// A kernel with what its header says.
+pub struct Item<'a> {
+    /// The kernel, legalised for threads.
+    pub kernel: &'a Kernel,
+    /// Its interface.
+    pub abi: &'a KernelAbi,
+    /// Lines of the header: the plan and its counts.
+    pub header: &'a [String],
+}
+
+/// Prints kernels of one precision as one file. `title` is the form's text.
+pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
+    let mut text = String::new();
+    for line in title.lines() {
+        let _ = writeln!(text, "// {line}");
+    }
+    let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
+    let (scalar, unsigned) = match precision {
+        Precision::F64 => ("double", "ulong"),
+        Precision::F32 => ("float", "uint"),
+    };
+    text.push('\n');
+    text.push_str(&words.preamble.replace("$T", scalar).replace("$U", unsigned));
+    for item in items {
+        text.push('\n');
+        kernel(&mut text, item, words);
+    }
+    let text = text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
+    let kernels = items.iter().map(|item| item.abi.clone()).collect();
+    SourceFile { text, language: words.language, kernels }
+}
+
+fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
+    let kernel = item.kernel;
+    for line in item.header {
+        let _ = writeln!(text, "// {line}");
+    }
+    for (id, table) in kernel.tables.iter_enumerated() {
+        let name = statement::table_name(kernel, id);
+        let (scalar, entries): (_, Vec<String>) = match &table.entries {
+            Entries::Real(entries) => {
+                ("T", entries.iter().map(|&entry| number(entry, kernel.precision)).collect())
+            }
+            Entries::Position(entries) => {
+                ("int", entries.iter().map(ToString::to_string).collect())
+            }
+        };
+        let _ = write!(text, "{} {scalar} {name}[{}] = {{", words.constant, entries.len());
+        for (i, entry) in entries.iter().enumerate() {
+            let _ = write!(text, "{}{entry},", if i % 8 == 0 { "\n    " } else { " " });
+        }
+        text.push_str("\n};\n");
+    }
+    let threads = kernel.lanes.to_string();
+    let size = words.size;
+    let _ = writeln!(text, "{} {}(", words.kernel.replace("$THREADS", &threads), kernel.name);
+    let _ = write!(text, "    const {size} first,\n    const {size} end");
+    for argument in &kernel.arguments {
+        let scalar = match argument.element {
+            Element::Real => "T",
+            Element::U32 => "uint32",
+        };
+        let access = if argument.written { "" } else { "const " };
+        let (global, restrict) = (words.global, words.restrict);
+        let _ = write!(text, ",\n    {global}{access}{scalar}* {restrict} {}", argument.name);
+    }
+    text.push_str(")\n{\n");
+    let _ = writeln!(text, "    const int lane = {};", words.thread);
+    let _ = writeln!(text, "    const {size} batch = first + {};", words.group);
+    text.push_str("    if (batch >= end) return;\n");
+    if let Some(active) = kernel.active {
+        let name = &kernel.arguments[active].name;
+        let _ = writeln!(text, "    const bool writes = lane < (int){name}[batch];");
+    }
+    for (id, local) in kernel.locals.iter_enumerated() {
+        if statement::uses_local(kernel, &kernel.body, id) {
+            let _ =
+                writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
+        }
+    }
+    statement::block(text, kernel, &kernel.body, 1);
+    text.push_str("}\n");
+}
+
+/// A literal that reads back as the same number.
+pub(crate) fn number(value: f64, precision: Precision) -> String {
+    let suffix = if precision == Precision::F32 { "f" } else { "" };
+    if value.is_infinite() {
+        return if value > 0.0 { "(T)INFINITY".to_owned() } else { "(T)-INFINITY".to_owned() };
+    }
+    // A double that is no float would not compile as one: round it as the kernel will.
+    match precision {
+        Precision::F64 => format!("{value:?}"),
+        Precision::F32 => format!("{:?}{suffix}", value as f32),
+    }
+}

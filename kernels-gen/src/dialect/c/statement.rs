@@ -1,0 +1,280 @@
+//! Statements and expressions of the C family.
+
+use super::number;
+use crate::kir::{
+    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary, ValueId,
+    VarId, Write as Mode,
+};
+use fem_dsl::arena::Id as _;
+use std::fmt::Write;
+
+pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
+    unique(&kernel.locals[id].name, id.index())
+}
+
+pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
+    unique(&format!("{}_{}", kernel.name, kernel.tables[id].name), id.index())
+}
+
+fn unique(name: &str, number: usize) -> String {
+    format!("{name}_{number}")
+}
+
+/// Whether a local array is used by some statements.
+pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Let(value) => {
+            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
+        }
+        Statement::StoreLocal(local, ..)
+        | Statement::GatherRun { local, .. }
+        | Statement::ScatterRun { local, .. } => *local == id,
+        Statement::For { body, .. } => uses_local(kernel, body, id),
+        _ => false,
+    })
+}
+
+fn var_name(kernel: &Kernel, id: VarId) -> String {
+    if id == kernel.batch() {
+        return "batch".to_owned();
+    }
+    unique(&kernel.vars[id].name, id.index())
+}
+
+fn index(kernel: &Kernel, index: &Index) -> String {
+    let mut text = String::new();
+    for &(var, by) in &index.terms {
+        if !text.is_empty() {
+            text.push_str(" + ");
+        }
+        let name = var_name(kernel, var);
+        let _ = if by == 1 { write!(text, "{name}") } else { write!(text, "{by} * {name}") };
+    }
+    if text.is_empty() {
+        return index.constant.to_string();
+    }
+    if index.constant != 0 {
+        let _ = write!(text, " + {}", index.constant);
+    }
+    text
+}
+
+/// Element `i · lanes + lane`.
+fn of_lane(kernel: &Kernel, at: &Index) -> String {
+    format!("({}) * {} + lane", index(kernel, at), kernel.lanes)
+}
+
+fn value(kernel: &Kernel, id: ValueId) -> String {
+    let value = &kernel.values[id];
+    match (&value.op, &value.name) {
+        (Op::Constant(constant), _) => {
+            let text = number(*constant, kernel.precision);
+            if text.starts_with('-') { format!("({text})") } else { text }
+        }
+        (_, Some(name)) => unique(name, id.index()),
+        (_, None) => format!("v{}", id.index()),
+    }
+}
+
+fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
+    &kernel.arguments[id].name
+}
+
+/// Adds to or sets an element.
+fn write_to(mode: Mode, target: &str, place: &str, stored: &str) -> String {
+    match mode {
+        Mode::Exclusive => format!("{target}[{place}] = {stored};"),
+        Mode::Atomic => format!("atomic_add(&{target}[{place}], {stored});"),
+        Mode::LaneSerial => format!("{target}[{place}] += {stored};"),
+    }
+}
+
+/// Prints statements, each on its line.
+pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], depth: usize) {
+    let indent = "    ".repeat(depth);
+    for statement in body {
+        match statement {
+            Statement::Let(id) => {
+                if let Some(expression) = definition(kernel, *id) {
+                    let kind = if kernel.values[*id].op.is_truth() { "bool" } else { "T" };
+                    let name = value(kernel, *id);
+                    let _ = writeln!(text, "{indent}const {kind} {name} = {expression};");
+                }
+            }
+            Statement::StoreLocal(local, at, stored) => {
+                let (name, at) = (local_name(kernel, *local), index(kernel, at));
+                let _ = writeln!(text, "{indent}{name}[{at}] = {};", value(kernel, *stored));
+            }
+            Statement::StoreLanes(target, at, stored) => {
+                let (at, stored) = (of_lane(kernel, at), value(kernel, *stored));
+                let target = argument(kernel, *target);
+                let _ = writeln!(text, "{indent}{target}[{at}] = {stored};");
+            }
+            Statement::For { var, extent, body } => {
+                let var = var_name(kernel, *var);
+                let _ = writeln!(text, "{indent}#pragma unroll");
+                let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
+                block(text, kernel, body, depth + 1);
+                let _ = writeln!(text, "{indent}}}");
+            }
+            Statement::Scatter {
+                target,
+                map,
+                at,
+                scale,
+                offset,
+                masked,
+                value: stored,
+                write: mode,
+            } => {
+                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
+                let place = format!("(size_t)to * {scale} + {offset}");
+                let write = write_to(*mode, target, &place, &value(kernel, *stored));
+                let mask = if *masked { " && to != 0xffffffffu" } else { "" };
+                let at = of_lane(kernel, at);
+                let _ = writeln!(
+                    text,
+                    "{indent}{{ const uint32 to = {map}[{at}]; if (writes{mask}) {write} }}"
+                );
+            }
+            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+                let (source, map) = (argument(kernel, *source), argument(kernel, *map));
+                let places = &kernel.tables[*positions].entries;
+                let local = local_name(kernel, *local);
+                let at = of_lane(kernel, at);
+                let _ = writeln!(text, "{indent}{{");
+                let _ = writeln!(
+                    text,
+                    "{indent}    const size_t from = (size_t){map}[{at}] * {scale};"
+                );
+                for j in 0..*length {
+                    let place = position(places, first + j);
+                    let _ = writeln!(text, "{indent}    {local}[{place}] = {source}[from + {j}];");
+                }
+                let _ = writeln!(text, "{indent}}}");
+            }
+            Statement::ScatterRun {
+                target,
+                map,
+                at,
+                scale,
+                local,
+                positions,
+                first,
+                length,
+                write: mode,
+            } => {
+                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
+                let places = &kernel.tables[*positions].entries;
+                let local = local_name(kernel, *local);
+                let at = of_lane(kernel, at);
+                let _ = writeln!(text, "{indent}if (writes) {{");
+                let _ =
+                    writeln!(text, "{indent}    const size_t to = (size_t){map}[{at}] * {scale};");
+                for j in 0..*length {
+                    let stored = format!("{local}[{}]", position(places, first + j));
+                    let write = write_to(*mode, target, &format!("to + {j}"), &stored);
+                    let _ = writeln!(text, "{indent}    {write}");
+                }
+                let _ = writeln!(text, "{indent}}}");
+            }
+            Statement::Comment(comment) => {
+                let _ = writeln!(text, "{indent}// {comment}");
+            }
+            // Dropped by `legalise`.
+            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {}
+        }
+    }
+}
+
+fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
+    match entries {
+        crate::kir::Entries::Position(places) => places[at],
+        crate::kir::Entries::Real(_) => unreachable!("a run's places should be positions"),
+    }
+}
+
+/// What stands behind the `=` of a value; nothing for what is written where it is used.
+fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
+    let v = |id: ValueId| value(kernel, id);
+    Some(match &kernel.values[id].op {
+        Op::Constant(_) => return None,
+        Op::Broadcast(operand) => v(*operand),
+        Op::Unary(function, a) => unary(*function, &v(*a)),
+        Op::Binary(function, a, b) => binary(*function, &v(*a), &v(*b)),
+        Op::Fma(a, b, c) => format!("fma({}, {}, {})", v(*a), v(*b), v(*c)),
+        Op::FmaNeg(a, b, c) => format!("fma(-{}, {}, {})", v(*a), v(*b), v(*c)),
+        Op::Reciprocal(a) => format!("reciprocal({})", v(*a)),
+        Op::Compare(comparison, a, b) => format!("{} {} {}", v(*a), sign(*comparison), v(*b)),
+        Op::And(a, b) => format!("{} && {}", v(*a), v(*b)),
+        Op::Or(a, b) => format!("{} || {}", v(*a), v(*b)),
+        Op::Not(a) => format!("!{}", v(*a)),
+        Op::Select(c, a, b) => format!("{} ? {} : {}", v(*c), v(*a), v(*b)),
+        Op::LoadLocal(local, at) => {
+            format!("{}[{}]", local_name(kernel, *local), index(kernel, at))
+        }
+        Op::LoadTable(table, at) => {
+            format!("{}[{}]", table_name(kernel, *table), index(kernel, at))
+        }
+        Op::LoadUniform(from, at) => {
+            format!("{}[{}]", argument(kernel, *from), index(kernel, at))
+        }
+        Op::LoadLanes(from, at) => {
+            format!("{}[{}]", argument(kernel, *from), of_lane(kernel, at))
+        }
+        Op::Gather { source, map, at, scale, offset, masked } => {
+            let (source, map) = (argument(kernel, *source), argument(kernel, *map));
+            let at = of_lane(kernel, at);
+            if *masked {
+                format!("gather_masked({source}, {map}[{at}], {scale}, {offset})")
+            } else {
+                format!("{source}[(size_t){map}[{at}] * {scale} + {offset}]")
+            }
+        }
+    })
+}
+
+fn unary(function: Unary, a: &str) -> String {
+    let name = match function {
+        Unary::Neg => return format!("-{a}"),
+        Unary::Sign => return format!("(T)(({a} > 0) - ({a} < 0))"),
+        Unary::Sqrt => "sqrt",
+        Unary::Abs => "fabs",
+        Unary::Exp => "exp",
+        Unary::Log => "log",
+        Unary::Sin => "sin",
+        Unary::Cos => "cos",
+        Unary::Tan => "tan",
+        Unary::Asin => "asin",
+        Unary::Acos => "acos",
+        Unary::Atan => "atan",
+        Unary::Sinh => "sinh",
+        Unary::Cosh => "cosh",
+        Unary::Tanh => "tanh",
+    };
+    format!("{name}({a})")
+}
+
+fn binary(function: Binary, a: &str, b: &str) -> String {
+    match function {
+        Binary::Add => format!("{a} + {b}"),
+        Binary::Sub => format!("{a} - {b}"),
+        Binary::Mul => format!("{a} * {b}"),
+        Binary::Div => format!("{a} / {b}"),
+        Binary::Pow => format!("pow({a}, {b})"),
+        Binary::Atan2 => format!("atan2({a}, {b})"),
+        Binary::Min => format!("{b} < {a} ? {b} : {a}"),
+        Binary::Max => format!("{a} < {b} ? {b} : {a}"),
+    }
+}
+
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Lt => "<",
+        Comparison::Le => "<=",
+        Comparison::Gt => ">",
+        Comparison::Ge => ">=",
+        Comparison::Eq => "==",
+        Comparison::Ne => "!=",
+    }
+}

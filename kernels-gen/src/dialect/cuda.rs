@@ -1,0 +1,17 @@
+//! CUDA C++, for NVRTC: compiled without any header.
+
+use super::Language;
+use super::c::Words;
+
+/// The words of CUDA.
+pub const CUDA: Words = Words {
+    language: Language::Cuda,
+    kernel: "extern \"C\" __global__ void __launch_bounds__($THREADS)",
+    global: "",
+    constant: "__constant__",
+    restrict: "__restrict__",
+    thread: "(int)threadIdx.x",
+    group: "blockIdx.x",
+    size: "size_t",
+    preamble: include_str!("preamble/cuda.cu"),
+};

@@ -1,0 +1,17 @@
+//! OpenCL C 1.2 with `cl_khr_fp64`.
+
+use super::Language;
+use super::c::Words;
+
+/// The words of OpenCL.
+pub const OPENCL: Words = Words {
+    language: Language::OpenCl,
+    kernel: "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
+    global: "__global ",
+    constant: "__constant",
+    restrict: "restrict",
+    thread: "(int)get_local_id(0)",
+    group: "get_group_id(0)",
+    size: "ulong",
+    preamble: include_str!("preamble/opencl.cl"),
+};

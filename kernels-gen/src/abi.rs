@@ -100,6 +100,10 @@ pub struct KernelAbi {
     pub name: String,
     /// Cells a batch.
     pub lanes: usize,
+    /// Threads of a group; 1 where the lanes are those of a vector.
+    pub threads: usize,
+    /// Batches that a group of threads does.
+    pub group: usize,
     /// Precision of every real array.
     pub precision: Precision,
     /// The arguments, in order.

@@ -52,8 +52,10 @@ pub fn generate_for_threads(
     words: &c::Words,
 ) -> Result<SourceFile, PlanError> {
     let mut kernels = lowered(form, elements, plans)?;
-    for (kernel, ..) in &mut kernels {
+    for (kernel, abi, _) in &mut kernels {
         *kernel = legalise_for_threads(kernel.clone());
+        // Where the strategy knows no threads, each lane is one.
+        abi.threads = abi.threads.max(abi.lanes);
     }
     let items: Vec<c::Item<'_>> =
         kernels.iter().map(|(kernel, abi, header)| c::Item { kernel, abi, header }).collect();

@@ -11,11 +11,14 @@
 //! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
 //! run; bytes are what the kernel streams: its tables, x once, y read and written.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod machine;
 
 use crate::assemble::Csr;
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::discretisation::Discretisation;
+use crate::mesh::Mesh;
 use crate::mesh::generate::{GenerateError, generate};
 use crate::operator::{BuildError, CellOperator};
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
@@ -98,6 +101,9 @@ pub enum BenchError {
     /// A launch.
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    /// A device.
+    #[error("{0}")]
+    Device(String),
     /// The suite's own form does not compile.
     #[error("the form of {0} does not compile")]
     Form(&'static str),
@@ -172,19 +178,10 @@ pub fn prepare(
     dofs: usize,
     target: &Target,
 ) -> Result<Prepared, BenchError> {
-    let nodes = dofs as f64 / case.components as f64;
-    let cells = ((nodes.cbrt() - 1.0) / degree as f64).ceil().max(1.0);
-    let arguments = BTreeMap::from([
-        ("dim".to_owned(), Argument::Number(3.0)),
-        ("cells".to_owned(), Argument::Number(cells)),
-        ("deform".to_owned(), Argument::Number(0.1)),
-    ]);
-    let mesh = generate("box", &arguments)?;
-    let cell = Cell::Hexahedron;
+    let mesh = mesh(case, degree, dofs)?;
     let form = form(case)?;
-    let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
-    let elements = Elements::new(&form, cell, degree, rule)?;
-    let element = Lagrange::continuous(cell, degree)?;
+    let elements = elements_of(case, &form, degree)?;
+    let element = Lagrange::continuous(Cell::Hexahedron, degree)?;
     let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
     let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
     let mut params = vec![0.0];
@@ -200,6 +197,24 @@ pub fn prepare(
     let state = operator.vector();
     operator.linearise(&state)?;
     Ok(Prepared { operator, compiled, elements, form })
+}
+
+/// A deformed box with at least `dofs` unknowns.
+fn mesh(case: &Case, degree: usize, dofs: usize) -> Result<Mesh, BenchError> {
+    let nodes = dofs as f64 / case.components as f64;
+    let cells = ((nodes.cbrt() - 1.0) / degree as f64).ceil().max(1.0);
+    let arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(3.0)),
+        ("cells".to_owned(), Argument::Number(cells)),
+        ("deform".to_owned(), Argument::Number(0.1)),
+    ]);
+    Ok(generate("box", &arguments)?)
+}
+
+fn elements_of(case: &Case, form: &PointForm, degree: usize) -> Result<Elements, BenchError> {
+    let cell = Cell::Hexahedron;
+    let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
+    Ok(Elements::new(form, cell, degree, rule)?)
 }
 
 fn form(case: &Case) -> Result<PointForm, BenchError> {

@@ -5,3 +5,5 @@
 //! checked before control passes to generated code.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;

@@ -12,6 +12,8 @@
 //! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
 //! is the same bit for bit on any number of threads.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod element;
 mod schedule;
 mod tables;

@@ -28,7 +28,11 @@ impl fmt::Display for Shown<'_> {
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
+        write!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
+        if self.block > 1 {
+            write!(f, ", {} batches a stage", self.block)?;
+        }
+        writeln!(f)?;
         for (id, argument) in self.arguments.iter_enumerated() {
             let access = if argument.written { "inout" } else { "in" };
             let mark = if self.active == Some(id) { " (active lanes)" } else { "" };

@@ -36,6 +36,8 @@ pub fn measure() -> Result<Rates, JitError> {
     let kernel = |name: &str| KernelAbi {
         name: name.into(),
         lanes: 1,
+        threads: 1,
+        group: 1,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         private_bytes: 0,

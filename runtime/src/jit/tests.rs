@@ -26,7 +26,16 @@ fn axpy() -> KernelAbi {
         |name: &str, role, written| abi::Argument { role, name: name.into(), extent: 1, written };
     let arguments = vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)];
     let name = "axpy".into();
-    KernelAbi { name, lanes: 1, precision: Precision::F64, arguments, private_bytes: 0, hash: 0 }
+    KernelAbi {
+        name,
+        lanes: 1,
+        threads: 1,
+        group: 1,
+        precision: Precision::F64,
+        arguments,
+        private_bytes: 0,
+        hash: 0,
+    }
 }
 
 fn jit(cache: &Path) -> Jit {

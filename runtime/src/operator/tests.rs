@@ -208,6 +208,8 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
         abis.push(KernelAbi {
             name: name.clone(),
             lanes,
+            threads: 1,
+            group: 1,
             precision,
             arguments: arguments.into_iter().map(argument).collect(),
             private_bytes: 0,

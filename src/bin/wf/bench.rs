@@ -76,12 +76,19 @@ pub(crate) enum Suite {
 pub(crate) enum Backend {
     /// Generated Rust with SIMD.
     Cpu,
+    /// CUDA, on the first GPU.
+    #[cfg(feature = "cuda")]
+    Cuda,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let Backend::Cpu = arguments.backend;
     let Suite::Bp = arguments.suite;
     let cases = cases(&arguments.problem)?;
+    #[cfg(feature = "cuda")]
+    if arguments.backend == Backend::Cuda {
+        let (text, json) = cuda::suite(arguments, &cases)?;
+        return Ok(Report { text, json });
+    }
     let threads: Vec<u16> = match arguments.threads {
         Some(threads) => vec![threads],
         None => vec![1, std::thread::available_parallelism().map_or(1, |n| n.get() as u16)],
@@ -189,6 +196,79 @@ fn row(
         row.csr_seconds = Some(csr_seconds(&prepared)?);
     }
     Ok(row)
+}
+
+/// The suite on a GPU.
+#[cfg(feature = "cuda")]
+mod cuda {
+    use super::{Arguments, CASES, Failure, line, value};
+    use kernels_gen::plan::choose::Wishes;
+    use runtime::bench::cuda::{input, prepare, rates};
+    use runtime::bench::{BenchError, Case, prepare as prepare_host};
+    use runtime::compile::{Execution, Target};
+    use runtime::device::cuda::Cuda;
+    use runtime::solve::LinearOperator;
+    use runtime::vector::{Precision, Vector};
+    use serde_json::{Value, json};
+
+    /// Unknowns of the problem on which results are compared with the interpreter's.
+    const CHECK: usize = 3000;
+
+    pub(super) fn suite(
+        arguments: &Arguments,
+        cases: &[Case],
+    ) -> Result<(String, Vec<Value>), Failure> {
+        assert!(!CASES.is_empty());
+        let device = Cuda::new(0).map_err(BenchError::from)?;
+        let measured = rates(&device).map_err(BenchError::from)?;
+        let mut text = format!(
+            "{} ({}): copy {:.0} GB/s, multiply-adds {:.1} TFLOP/s\n",
+            device.name(),
+            device.arch(),
+            measured.copy / 1e9,
+            measured.flops / 1e12
+        );
+        let mut values = Vec::new();
+        for case in cases {
+            for degree in arguments.degree.first..=arguments.degree.last {
+                let degree = degree as usize;
+                let error = check(case, degree)?;
+                let device = Cuda::new(0).map_err(BenchError::from)?;
+                let wishes = Wishes::default();
+                let dofs = arguments.dofs as usize;
+                let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
+                let row = prepared.measure(&measured)?;
+                let shown = line(&row);
+                text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
+                eprint!("{}  error {error:.1e}\n", shown.trim_end());
+                let mut value = value(&row);
+                value["backend"] = json!("cuda");
+                value["scatter"] = json!("atomic");
+                value["error"] = json!(error);
+                value["compile_seconds"] = json!(prepared.operator.compile_seconds);
+                values.push(value);
+            }
+        }
+        Ok((text, values))
+    }
+
+    /// The largest difference from the interpreted kernels of the CPU, relative to the largest entry.
+    fn check(case: &Case, degree: usize) -> Result<f64, BenchError> {
+        let device = Cuda::new(0)?;
+        let mut prepared =
+            prepare(device, case, degree, CHECK, Precision::F64, &Wishes::default())?;
+        let found = prepared.result()?;
+        let mut target = Target::native();
+        target.execution = Execution::Interpreted;
+        let host = prepare_host(case, degree, CHECK, &target)?;
+        let x = Vector::from_slice(&input(found.len()), Precision::F64);
+        let mut y = host.operator.vector();
+        LinearOperator::apply(&host.operator, &x, &mut y)?;
+        let wanted = y.to_vec();
+        let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        Ok(worst / most)
+    }
 }
 
 fn line(row: &Row) -> String {

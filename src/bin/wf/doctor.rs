@@ -181,6 +181,8 @@ fn try_kernel() -> Result<(), String> {
     let abi = KernelAbi {
         name: "probe".into(),
         lanes: 1,
+        threads: 1,
+        group: 1,
         precision: Precision::F64,
         arguments: vec![values],
         private_bytes: 0,

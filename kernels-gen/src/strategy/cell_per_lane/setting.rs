@@ -488,6 +488,8 @@ impl<'a> Setting<'a> {
         let abi = KernelAbi {
             name: kernel.name.clone(),
             lanes: kernel.lanes,
+            threads: 1,
+            group: 1,
             precision: kernel.precision,
             arguments: self.abi,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),

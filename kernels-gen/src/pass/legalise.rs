@@ -128,10 +128,10 @@ fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
             Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {
                 continue;
             }
-            Statement::Scatter { write, .. } | Statement::ScatterRun { write, .. } => {
-                if *write == Write::LaneSerial {
-                    *write = Write::Atomic;
-                }
+            Statement::Scatter { write, .. } | Statement::ScatterRun { write, .. }
+                if *write == Write::LaneSerial =>
+            {
+                *write = Write::Atomic;
             }
             // Loops nest a fixed few levels deep, whatever the user wrote.
             Statement::For { body, .. } => *body = for_threads(std::mem::take(body)),

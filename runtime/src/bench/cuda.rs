@@ -5,10 +5,10 @@ use crate::device::cuda::{Array, Cuda, CudaError};
 use crate::discretisation::Discretisation;
 use crate::operator::cuda::{CudaBuildError, CudaOperator};
 use kernels_gen::abi::KernelAbi;
+use kernels_gen::abi::Precision;
 use kernels_gen::cost::count;
 use kernels_gen::dialect::{Language, SourceFile};
 use kernels_gen::element::{Cell, Lagrange};
-use kernels_gen::kir::Precision;
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::strategy::lower;
 

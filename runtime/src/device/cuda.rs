@@ -11,9 +11,9 @@ use cudarc::driver::{
     PushKernelArg, sys,
 };
 use cudarc::nvrtc::Ptx;
+use kernels_gen::abi::Precision;
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::kir::Precision;
 use std::ops::Range;
 use std::sync::Arc;
 

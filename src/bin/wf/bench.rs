@@ -240,7 +240,7 @@ mod cuda {
                 let row = prepared.measure(&measured)?;
                 let shown = line(&row);
                 text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
-                eprint!("{}  error {error:.1e}\n", shown.trim_end());
+                eprintln!("{}  error {error:.1e}", shown.trim_end());
                 let mut value = value(&row);
                 value["backend"] = json!("cuda");
                 value["scatter"] = json!("atomic");

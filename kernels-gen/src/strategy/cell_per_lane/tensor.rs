@@ -18,42 +18,26 @@
 //! that, n > q (curved geometry of low-order fields, reduced quadrature), is evaluated and tested
 //! point by point with dense tables instead.
 
+mod arrays;
 mod geometry;
 mod transfer;
 
+pub(super) use arrays::Tensor;
+use arrays::{Arrays, Factors};
 pub(super) use geometry::{
     CellGeometry, affine_point, cell_geometry, gather_corners, reference_point,
 };
 
-use super::setting::{Quantity, Setting, Source, node_count};
-use super::simplex::{self, Evaluated, Tables};
+use super::setting::Setting;
+use super::simplex;
 use super::{at_point, diagonal, prefetch};
-use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::lower::contract::{Matrix, contract, derive_and_integrate, interpolate_and_derive};
+use crate::kir::{Index, LocalId, ValueId};
+use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::geometry::{MultilinearLayer, multilinear_row};
 use crate::lower::stored::Tested;
 use crate::plan::Plan;
 use fem_dsl::point::Part;
-
-/// The private arrays of one quantity or result; component c of an array of length l starts at
-/// c · l / components.
-#[derive(Clone)]
-pub(super) struct Arrays {
-    /// Nodal values, n^d.
-    pub(super) nodal: LocalId,
-    /// Values at the points, q^d; the same array as `nodal` where they coincide.
-    pub(super) value: LocalId,
-    /// Derivatives in the last direction, q^d.
-    last: Option<LocalId>,
-    /// Derivatives in the middle direction of one layer, q².
-    middle: Option<LocalId>,
-    /// Derivatives in the first direction of one row, q.
-    row: Option<LocalId>,
-    /// Values of one row, q.
-    row_value: LocalId,
-}
 
 /// A point of the rule.
 struct Point<'a> {
@@ -65,56 +49,6 @@ struct Point<'a> {
     place: Index,
     /// Its number in the rule.
     number: Index,
-}
-
-/// The factors of the tensor product for one element.
-pub(super) struct Factors {
-    pub(super) n: usize,
-    /// B: q × n.
-    pub(super) interpolate: Matrix,
-}
-
-/// Everything that stays the same through a kernel.
-pub(super) struct Tensor {
-    pub(super) dim: usize,
-    pub(super) q: usize,
-    /// From one layer of points to the next in private arrays: q^(d−1), and more where layers would
-    /// lie a multiple of 2 KiB apart, so that a column falls into few sets of the cache.
-    pub(super) plane: usize,
-    /// D: q × q.
-    pub(super) derive: Matrix,
-    pub(super) line: LinePoints,
-    points: TableId,
-    weights: TableId,
-    unroll_row: bool,
-    /// Factors and arrays of each quantity.
-    inputs: Vec<(Factors, Arrays)>,
-    /// For each quantity with n > q, how it is evaluated.
-    dense: Vec<Option<Evaluated>>,
-    result: Option<(Factors, Arrays)>,
-    /// How the result is tested where n > q.
-    dense_result: Option<Tables>,
-}
-
-/// The distance of layers of points in private arrays.
-fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
-    let layer = q.pow(dim as u32 - 1);
-    let bytes = layer * plan.lanes * plan.precision.bytes();
-    // Threads keep their arrays in registers.
-    let simd = plan.lanes <= 16;
-    if simd && dim == 3 && bytes.is_multiple_of(2048) { layer + 1 } else { layer }
-}
-
-/// The factors of the continuous Lagrange element of a degree.
-pub(super) fn factors(line: LinePoints, degree: usize) -> Factors {
-    let nodes = LinePoints::GaussLobatto(degree + 1);
-    let table = LineTable::new(nodes, line);
-    let interpolate = if nodes == line {
-        Matrix::from_fn(degree + 1, degree + 1, |i, j| f64::from(u8::from(i == j)))
-    } else {
-        Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
-    };
-    Factors { n: degree + 1, interpolate }
 }
 
 pub(super) fn lower(s: &mut Setting<'_>) {
@@ -148,111 +82,6 @@ pub(super) fn lower(s: &mut Setting<'_>) {
 }
 
 impl Tensor {
-    fn new(s: &mut Setting<'_>) -> Self {
-        let dim = s.elements.cell.dim();
-        let line = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
-        let q = line.count();
-        let collocation = LineTable::new(line, line);
-        let derive = Matrix::from_fn(q, q, |i, j| collocation.derivative(i, j));
-        let points = s.b.table("points", Entries::Real(line.points()));
-        let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
-        let crowded = s.quantities.iter().any(|quantity| quantity.degree + 1 > q)
-            || s.elements.fields[0] + 1 > q;
-        let small = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
-        let mut tensor = Self {
-            dim,
-            q,
-            plane: plane(s.plan, dim, q),
-            derive,
-            line,
-            points,
-            weights,
-            unroll_row: small && !crowded,
-            inputs: Vec::new(),
-            dense: Vec::new(),
-            result: None,
-            dense_result: None,
-        };
-        for quantity in s.quantities.clone() {
-            let factors = factors(line, quantity.degree);
-            let arrays = tensor.arrays(s, &quantity, &factors);
-            tensor.dense.push((factors.n > q).then(|| {
-                let tables = simplex::tables(s, &quantity.name, quantity.degree);
-                Evaluated { nodal: arrays.nodal, tables, gradient: None }
-            }));
-            tensor.inputs.push((factors, arrays));
-        }
-        if s.has_result() {
-            let own = [Source::Direction(0), Source::State(0)];
-            let shared = own.iter().find_map(|source| s.quantity(*source));
-            let factors = factors(line, s.elements.fields[0]);
-            // The inputs are still read at later points while a dense result grows.
-            let shared = shared.filter(|_| factors.n <= q);
-            let result = Quantity {
-                source: Source::Direction(0),
-                name: "r".to_owned(),
-                components: s.components(0),
-                degree: s.elements.fields[0],
-                value: true,
-                gradient: tensor.result_has_gradient(s),
-            };
-            let mut arrays = match shared {
-                Some(index) => tensor.inputs[index].1.clone(),
-                None => tensor.arrays(s, &result, &factors),
-            };
-            if factors.n > q {
-                tensor.dense_result = Some(simplex::tables(s, &result.name, result.degree));
-            } else if result.gradient && arrays.last.is_none() {
-                tensor.derivative_arrays(s, &result, &mut arrays);
-            }
-            if shared.is_some() {
-                // A row of the result is written point by point while the row's inputs are read.
-                let components = result.components;
-                arrays.row_value = s.b.local("r_row", components * tensor.q);
-                if result.gradient {
-                    arrays.row = Some(s.b.local("r_row_x", components * tensor.q));
-                }
-            }
-            tensor.result = Some((factors, arrays));
-        }
-        tensor
-    }
-
-    fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
-        let (name, components) = (&quantity.name, quantity.components);
-        let q_all = self.volume();
-        let nodal_length = components * node_count(s.elements, quantity.degree);
-        if factors.n > self.q {
-            // Dense tables need the nodes and nothing else.
-            let nodal = s.b.local(&format!("{name}_nodal"), nodal_length);
-            let (last, middle, row) = (None, None, None);
-            return Arrays { nodal, value: nodal, last, middle, row, row_value: nodal };
-        }
-        let value = s.b.local(&format!("{name}_q"), components * q_all);
-        let nodal = if factors.interpolate.is_identity() {
-            value
-        } else {
-            s.b.local(&format!("{name}_nodal"), nodal_length)
-        };
-        let row_value = s.b.local(&format!("{name}_row"), components * self.q);
-        let mut arrays = Arrays { nodal, value, last: None, middle: None, row: None, row_value };
-        if quantity.gradient {
-            self.derivative_arrays(s, quantity, &mut arrays);
-        }
-        arrays
-    }
-
-    fn derivative_arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, arrays: &mut Arrays) {
-        let (name, components) = (&quantity.name, quantity.components);
-        let letter = if self.dim == 3 { "z" } else { "y" };
-        let q_all = self.volume();
-        arrays.last = Some(s.b.local(&format!("{name}_{letter}"), components * q_all));
-        if self.dim == 3 {
-            arrays.middle = Some(s.b.local(&format!("{name}_y"), components * self.q * self.q));
-        }
-        arrays.row = Some(s.b.local(&format!("{name}_x"), components * self.q));
-    }
-
     /// Whether steps 2 to 4 are one pass, because nothing has a gradient.
     fn column_only(&self, s: &Setting<'_>) -> bool {
         s.quantities.iter().all(|quantity| !quantity.gradient)

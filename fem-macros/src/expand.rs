@@ -53,9 +53,6 @@ fn braced(text: TokenStream) -> TokenTree {
     Group::new(Delimiter::Brace, text).into()
 }
 
-/// Every instruction set, the best first.
-const ISAS: [Isa; 3] = [Isa::Avx512, Isa::Avx2, Isa::Portable];
-
 /// The compiler's lints do not look into what a macro wrote; some of Clippy's do.
 const LINTS: &str = "#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
 
@@ -142,7 +139,7 @@ fn kernels_of(
     for dim in [2, 3] {
         let wanted: Vec<&Wanted> = wanted.iter().filter(|w| w.cell.dim() == dim).collect();
         let Ok(form) = program.point_form(&checked.name, dim) else { continue };
-        for isa in ISAS.into_iter().filter(|_| !wanted.is_empty()) {
+        for isa in Isa::ALL.into_iter().filter(|_| !wanted.is_empty()) {
             let mut made = Vec::new();
             for wanted in &wanted {
                 for setting in settings_of(program, checked, wanted) {

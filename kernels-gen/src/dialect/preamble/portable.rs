@@ -12,28 +12,12 @@ struct M([bool; LANES]);
 
 impl V {
     #[inline(always)]
-    fn each(f: impl Fn(usize) -> T) -> Self {
-        let mut lanes = [0.0; LANES];
-        for lane in 0..LANES {
-            lanes[lane] = f(lane);
-        }
-        Self(lanes)
-    }
-    #[inline(always)]
-    fn holds(f: impl Fn(usize) -> bool) -> M {
-        let mut lanes = [false; LANES];
-        for lane in 0..LANES {
-            lanes[lane] = f(lane);
-        }
-        M(lanes)
-    }
-    #[inline(always)]
     fn splat(value: T) -> Self {
         Self([value; LANES])
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        Self::each(|lane| unsafe { *from.add(lane) })
+        Self([$EACH{unsafe { *from.add($I) }}])
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
@@ -43,7 +27,7 @@ impl V {
     }
     #[inline(always)]
     unsafe fn load_part(from: *const T, count: usize) -> Self {
-        Self::each(|lane| if lane < count { unsafe { *from.add(lane) } } else { 0.0 })
+        Self([$EACH{if $I < count { unsafe { *from.add($I) } } else { 0.0 }}])
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut T, count: usize) {
@@ -61,29 +45,29 @@ impl V {
     }
     #[inline(always)]
     unsafe fn gather(source: *const T, map: *const u32, scale: usize, offset: usize) -> Self {
-        Self::each(|lane| unsafe { *source.add(*map.add(lane) as usize * scale + offset) })
+        Self([$EACH{unsafe { *source.add(*map.add($I) as usize * scale + offset) }}])
     }
     #[inline(always)]
     fn add(self, b: Self) -> Self {
-        Self::each(|lane| self.0[lane] + b.0[lane])
+        Self([$EACH{self.0[$I] + b.0[$I]}])
     }
     #[inline(always)]
     fn sub(self, b: Self) -> Self {
-        Self::each(|lane| self.0[lane] - b.0[lane])
+        Self([$EACH{self.0[$I] - b.0[$I]}])
     }
     #[inline(always)]
     fn mul(self, b: Self) -> Self {
-        Self::each(|lane| self.0[lane] * b.0[lane])
+        Self([$EACH{self.0[$I] * b.0[$I]}])
     }
     #[inline(always)]
     fn div(self, b: Self) -> Self {
-        Self::each(|lane| self.0[lane] / b.0[lane])
+        Self([$EACH{self.0[$I] / b.0[$I]}])
     }
     /// self · b + c, rounded once where the machine can at no cost.
     #[inline(always)]
     fn fma(self, b: Self, c: Self) -> Self {
         if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
-            Self::each(|lane| self.0[lane].mul_add(b.0[lane], c.0[lane]))
+            Self([$EACH{self.0[$I].mul_add(b.0[$I], c.0[$I])}])
         } else {
             self.mul(b).add(c)
         }
@@ -95,7 +79,7 @@ impl V {
     }
     #[inline(always)]
     fn neg(self) -> Self {
-        Self::each(|lane| -self.0[lane])
+        Self([$EACH{-self.0[$I]}])
     }
     #[inline(always)]
     fn reciprocal(self) -> Self {
@@ -103,23 +87,23 @@ impl V {
     }
     #[inline(always)]
     fn sqrt(self) -> Self {
-        Self::each(|lane| self.0[lane].sqrt())
+        Self([$EACH{self.0[$I].sqrt()}])
     }
     #[inline(always)]
     fn abs(self) -> Self {
-        Self::each(|lane| self.0[lane].abs())
+        Self([$EACH{self.0[$I].abs()}])
     }
     #[inline(always)]
     fn lt(self, b: Self) -> M {
-        Self::holds(|lane| self.0[lane] < b.0[lane])
+        M([$EACH{self.0[$I] < b.0[$I]}])
     }
     #[inline(always)]
     fn le(self, b: Self) -> M {
-        Self::holds(|lane| self.0[lane] <= b.0[lane])
+        M([$EACH{self.0[$I] <= b.0[$I]}])
     }
     #[inline(always)]
     fn eq(self, b: Self) -> M {
-        Self::holds(|lane| self.0[lane] == b.0[lane])
+        M([$EACH{self.0[$I] == b.0[$I]}])
     }
 }
 
@@ -130,20 +114,20 @@ impl M {
     }
     #[inline(always)]
     fn and(self, b: Self) -> Self {
-        V::holds(|lane| self.0[lane] & b.0[lane])
+        M([$EACH{self.0[$I] & b.0[$I]}])
     }
     #[inline(always)]
     fn or(self, b: Self) -> Self {
-        V::holds(|lane| self.0[lane] | b.0[lane])
+        M([$EACH{self.0[$I] | b.0[$I]}])
     }
     #[inline(always)]
     fn not(self) -> Self {
-        V::holds(|lane| !self.0[lane])
+        M([$EACH{!self.0[$I]}])
     }
     /// a where it holds, else b.
     #[inline(always)]
     fn select(self, a: V, b: V) -> V {
-        V::each(|lane| if self.0[lane] { a.0[lane] } else { b.0[lane] })
+        V([$EACH{if self.0[$I] { a.0[$I] } else { b.0[$I] }}])
     }
 }
 

@@ -41,6 +41,9 @@ impl FromStr for Isa {
 }
 
 impl Isa {
+    /// Every instruction set, the best first.
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+
     /// The widest vector, in lanes.
     pub fn widest(self, precision: Precision) -> usize {
         let bytes = match self {
@@ -100,8 +103,12 @@ impl Isa {
         let enable = enable.map_or_else(String::new, |features| {
             format!("#[target_feature(enable = \"{features}\")]")
         });
-        let text = [template, &transpose, common].join("\n");
-        text.replace("$P", &prefix)
+        let text = [template, &transpose, common].join(
+            "
+",
+        );
+        write_out_lanes(&text, lanes)
+            .replace("$P", &prefix)
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
             .replace("$MASK", mask)
@@ -110,4 +117,31 @@ impl Isa {
             .replace("$BYTES", &bytes.to_string())
             .replace("$T", scalar(precision))
     }
+}
+
+/// Writes each `$EACH{… $I …}` out, once a lane. The compiler takes several times as long over loops
+/// of closures, and comes to the same code.
+fn write_out_lanes(text: &str, lanes: usize) -> String {
+    let mut parts = text.split("$EACH{");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = closing(part);
+        let each: Vec<String> =
+            (0..lanes).map(|lane| part[..end].replace("$I", &lane.to_string())).collect();
+        out.push_str(&each.join(", "));
+        out.push_str(part.get(end + 1..).unwrap_or_default());
+    }
+    out
+}
+
+/// Where the brace closes that was opened before `text`.
+fn closing(text: &str) -> usize {
+    let mut open = 1;
+    for (at, byte) in text.bytes().enumerate() {
+        open += i32::from(byte == b'{') - i32::from(byte == b'}');
+        if open == 0 {
+            return at;
+        }
+    }
+    text.len()
 }

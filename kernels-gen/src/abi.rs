@@ -104,6 +104,8 @@ pub struct KernelAbi {
     pub threads: usize,
     /// Batches that a group of threads does.
     pub group: usize,
+    /// Groups of threads that a processor is to hold at once, which bounds their registers.
+    pub residency: usize,
     /// Precision of every real array.
     pub precision: Precision,
     /// The arguments, in order.

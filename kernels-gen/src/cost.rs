@@ -60,7 +60,9 @@ impl Cost {
 /// Counts a kernel.
 pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements, components: usize) -> Cost {
     let mut cost = Cost { bytes: bytes(abi, elements, components), ..Cost::default() };
-    add(kernel, &kernel.body, 1.0, &mut cost);
+    // All threads of a cell together.
+    let threads = (kernel.threads / kernel.group.max(1)).max(1);
+    add(kernel, &kernel.body, threads as f64, &mut cost);
     cost
 }
 
@@ -100,7 +102,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             Statement::Let(id) => {
                 let value = &kernel.values[*id];
                 match value.op {
-                    Op::LoadLocal(..) => cost.private_accesses += times,
+                    Op::LoadLocal(..) | Op::LoadShared(..) => cost.private_accesses += times,
                     Op::Gather { .. } => cost.operations += times * GATHER,
                     _ => {}
                 }
@@ -110,7 +112,17 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                     cost.operations += times * operations;
                 }
             }
-            Statement::StoreLocal(..) => cost.private_accesses += times,
+            Statement::StoreLocal(..) | Statement::StoreShared(..) => {
+                cost.private_accesses += times;
+            }
+            Statement::When { below, body } => {
+                // The share of the threads that go in.
+                let share = below.iter().fold(1.0, |share, &(var, bound)| {
+                    let modulus = kernel.vars[var].thread.map_or(1, |thread| thread.modulus);
+                    share * (bound.min(modulus) as f64 / modulus as f64)
+                });
+                add(kernel, body, times * share, cost);
+            }
             Statement::For { extent, body, .. } => {
                 add(kernel, body, times * *extent as f64, cost);
             }
@@ -129,6 +141,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
+            | Statement::Barrier
             | Statement::Comment(_) => {}
         }
     }
@@ -159,6 +172,7 @@ fn weight(op: &Op) -> (f64, f64) {
         Op::Constant(_)
         | Op::Broadcast(_)
         | Op::LoadLocal(..)
+        | Op::LoadShared(..)
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)

@@ -23,6 +23,11 @@
 //! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
 //! and lanes at or beyond the value of [`Kernel::active`] write nothing.
 //!
+//! Where [`Kernel::threads`] is not 0, a *group of threads* works on [`Kernel::group`] batches of one
+//! cell: every thread runs the kernel for the batch that is its share, with variables that are digits
+//! of its number ([`Thread`]), and threads meet at [`Statement::Barrier`]s. Between two barriers no
+//! thread touches an entry of a shared array that another one writes.
+//!
 //! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
 
 pub mod build;
@@ -45,6 +50,10 @@ id_type!(
 id_type!(
     /// A local array.
     LocalId, "local"
+);
+id_type!(
+    /// An array that the threads of a group share.
+    SharedId, "shared"
 );
 id_type!(
     /// A constant table.
@@ -121,11 +130,22 @@ pub enum Entries {
     Position(Vec<u32>),
 }
 
-/// A loop variable, or a number derived from one.
+/// A loop variable, or a number derived from the thread's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     /// Name in the generated source.
     pub name: String,
+    /// What it is of the thread's number; none for loop variables and the batch.
+    pub thread: Option<Thread>,
+}
+
+/// `t / divisor mod modulus`, t being the thread's number in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The divisor.
+    pub divisor: usize,
+    /// The modulus.
+    pub modulus: usize,
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -218,6 +238,8 @@ pub enum Op {
     Broadcast(ValueId),
     /// An entry of a local array.
     LoadLocal(LocalId, Index),
+    /// An entry of a shared array.
+    LoadShared(SharedId, Index),
     /// An entry of a table of reals, uniform.
     LoadTable(TableId, Index),
     /// Element `i` of a global array of reals, uniform.
@@ -256,6 +278,7 @@ impl Op {
             }
             Self::Constant(_)
             | Self::LoadLocal(..)
+            | Self::LoadShared(..)
             | Self::LoadTable(..)
             | Self::LoadUniform(..)
             | Self::LoadLanes(..)
@@ -308,6 +331,18 @@ pub enum Statement {
     Let(ValueId),
     /// Writes an entry of a local array.
     StoreLocal(LocalId, Index, ValueId),
+    /// Writes an entry of a shared array.
+    StoreShared(SharedId, Index, ValueId),
+    /// All threads of the group have come here before any goes on, and see what the others have
+    /// written to shared arrays. Only outside of loops and conditions.
+    Barrier,
+    /// Runs the body in the threads whose variables are all below their bounds.
+    When {
+        /// Variables of the thread, and bounds.
+        below: Vec<(VarId, usize)>,
+        /// The body.
+        body: Vec<Statement>,
+    },
     /// Writes element `i · lanes + lane` of a global array (all lanes).
     StoreLanes(ArgumentId, Index, ValueId),
     /// Runs the body for `var = 0, 1, …, extent − 1`.
@@ -427,6 +462,13 @@ pub struct Kernel {
     pub values: IndexVec<ValueId, Value>,
     /// The `u32` array with the number of lanes that write, one a batch.
     pub active: Option<ArgumentId>,
+    /// Threads of a group that work on its batches together, with [`Kernel::lanes`] 1; 0 where each
+    /// lane works for itself.
+    pub threads: usize,
+    /// Batches of a group; each has `threads / group` threads in a row.
+    pub group: usize,
+    /// Arrays that the threads of a group share.
+    pub shared: IndexVec<SharedId, Local>,
     /// How many batches go through a stage together; 1 where there are no stages.
     pub block: usize,
     /// What is done for one batch.

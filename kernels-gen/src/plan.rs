@@ -191,11 +191,36 @@ impl Elements {
     }
 }
 
+/// Who does what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Strategy {
+    /// One SIMD lane, or one thread of a GPU, does one cell.
+    CellPerLane,
+    /// The threads of a GPU do whole lines of points of a hexahedron, q² threads a cell.
+    ThreadPerLine {
+        /// Cells of a group of threads.
+        cells: usize,
+    },
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CellPerLane => "cell_per_lane",
+            Self::ThreadPerLine { .. } => "thread_per_line",
+        })
+    }
+}
+
 /// Everything that makes one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// What it computes.
     pub task: Task,
+    /// Who does what.
+    pub strategy: Strategy,
+    /// Groups of threads that a processor is to hold at once, which bounds their registers.
+    pub residency: usize,
     /// Cells a batch: one a SIMD lane.
     pub lanes: usize,
     /// Precision of vectors, tables and arithmetic.
@@ -221,6 +246,8 @@ impl Plan {
     pub fn new(task: Task, lanes: usize, precision: Precision, geometry: Geometry) -> Self {
         Self {
             task,
+            strategy: Strategy::CellPerLane,
+            residency: 1,
             lanes,
             precision,
             geometry,
@@ -257,6 +284,9 @@ impl Plan {
                 return unsupported("corners are gathered where a field is");
             }
             _ => {}
+        }
+        if let Strategy::ThreadPerLine { cells } = self.strategy {
+            crate::strategy::thread_per_line::check(form, elements, self, cells)?;
         }
         if self.indices == Indices::Runs && !tensor {
             return unsupported("runs of unknowns need a tensor cell");

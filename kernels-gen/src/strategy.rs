@@ -1,10 +1,11 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
 
 pub mod cell_per_lane;
+pub mod thread_per_line;
 
 use crate::abi::KernelAbi;
 use crate::kir::Kernel;
-use crate::plan::{Elements, Plan, PlanError};
+use crate::plan::{Elements, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 
 /// Writes the kernel of a plan.
@@ -14,5 +15,8 @@ pub fn lower(
     plan: &Plan,
 ) -> Result<(Kernel, KernelAbi), PlanError> {
     plan.check(form, elements)?;
-    Ok(cell_per_lane::lower(form, elements, plan))
+    Ok(match plan.strategy {
+        Strategy::CellPerLane => cell_per_lane::lower(form, elements, plan),
+        Strategy::ThreadPerLine { cells } => thread_per_line::lower(form, elements, plan, cells),
+    })
 }

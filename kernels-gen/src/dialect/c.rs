@@ -9,7 +9,7 @@ mod statement;
 
 use super::{Language, SourceFile};
 use crate::abi::KernelAbi;
-use crate::kir::{Element, Entries, Kernel, Precision};
+use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::fmt::Write;
 
 /// The words of one dialect.
@@ -21,6 +21,10 @@ pub struct Words {
     pub kernel: &'static str,
     /// Before a pointer to global memory.
     pub global: &'static str,
+    /// Before an array that a group shares.
+    pub shared: &'static str,
+    /// Where all threads of a group meet.
+    pub barrier: &'static str,
     /// Before a constant table.
     pub constant: &'static str,
     /// Before a pointer that nothing else points to.
@@ -88,9 +92,17 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         }
         text.push_str("\n};\n");
     }
-    let threads = kernel.lanes.to_string();
+    let count = kernel.threads.max(kernel.lanes).to_string();
     let size = words.size;
-    let _ = writeln!(text, "{} {}(", words.kernel.replace("$THREADS", &threads), kernel.name);
+    let _ = writeln!(
+        text,
+        "{} {}(",
+        words
+            .kernel
+            .replace("$THREADS", &count)
+            .replace("$GROUPS", &item.abi.residency.to_string()),
+        kernel.name
+    );
     let _ = write!(text, "    const {size} first,\n    const {size} end");
     for argument in &kernel.arguments {
         let scalar = match argument.element {
@@ -102,12 +114,16 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         let _ = write!(text, ",\n    {global}{access}{scalar}* {restrict} {}", argument.name);
     }
     text.push_str(")\n{\n");
-    let _ = writeln!(text, "    const int lane = {};", words.thread);
-    let _ = writeln!(text, "    const {size} batch = first + {};", words.group);
-    text.push_str("    if (batch >= end) return;\n");
-    if let Some(active) = kernel.active {
-        let name = &kernel.arguments[active].name;
-        let _ = writeln!(text, "    const bool writes = lane < (int){name}[batch];");
+    if kernel.threads == 0 {
+        let _ = writeln!(text, "    const int lane = {};", words.thread);
+        let _ = writeln!(text, "    const {size} batch = first + {};", words.group);
+        text.push_str("    if (batch >= end) return;\n");
+        if let Some(active) = kernel.active {
+            let name = &kernel.arguments[active].name;
+            let _ = writeln!(text, "    const bool writes = lane < (int){name}[batch];");
+        }
+    } else {
+        threads(text, kernel, words);
     }
     for (id, local) in kernel.locals.iter_enumerated() {
         if statement::uses_local(kernel, &kernel.body, id) {
@@ -115,8 +131,32 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
                 writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
         }
     }
-    statement::block(text, kernel, &kernel.body, 1);
+    statement::block(text, kernel, words, &kernel.body, 1);
     text.push_str("}\n");
+}
+
+/// What a thread of a group is: its batch, the last one where there are no more, and its variables.
+fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
+    let (size, group) = (words.size, kernel.group);
+    let _ = writeln!(text, "    const int thread = {};", words.thread);
+    let share = kernel.threads / group;
+    let _ = writeln!(
+        text,
+        "    const {size} own = first + ({size}){} * {group} + thread / {share};",
+        words.group
+    );
+    text.push_str("    const bool writes = own < end;\n");
+    let _ = writeln!(text, "    const {size} batch = writes ? own : end - 1;");
+    for (id, var) in kernel.vars.iter_enumerated() {
+        if let Some(Thread { divisor, modulus }) = var.thread {
+            let name = statement::var_name(kernel, id);
+            let _ = writeln!(text, "    const int {name} = thread / {divisor} % {modulus};");
+        }
+    }
+    for (id, shared) in kernel.shared.iter_enumerated() {
+        let name = statement::shared_name(kernel, id);
+        let _ = writeln!(text, "    {} T {name}[{}];", words.shared, shared.length);
+    }
 }
 
 /// A literal that reads back as the same number.

@@ -6,8 +6,10 @@ use super::c::Words;
 /// The words of CUDA.
 pub const CUDA: Words = Words {
     language: Language::Cuda,
-    kernel: "extern \"C\" __global__ void __launch_bounds__($THREADS)",
+    kernel: "extern \"C\" __global__ void __launch_bounds__($THREADS, $GROUPS)",
     global: "",
+    shared: "__shared__",
+    barrier: "__syncthreads()",
     constant: "__constant__",
     restrict: "__restrict__",
     thread: "(int)threadIdx.x",

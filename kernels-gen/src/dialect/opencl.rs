@@ -8,6 +8,8 @@ pub const OPENCL: Words = Words {
     language: Language::OpenCl,
     kernel: "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
     global: "__global ",
+    shared: "__local",
+    barrier: "barrier(CLK_LOCAL_MEM_FENCE)",
     constant: "__constant",
     restrict: "restrict",
     thread: "(int)get_local_id(0)",

@@ -2,7 +2,8 @@
 
 use super::{
     Argument, ArgumentId, Binary, Comparison, Element, Entries, Index, Kernel, Local, LocalId, Op,
-    Precision, Statement, Table, TableId, Unary, Value, ValueId, Var, VarId, Write,
+    Precision, SharedId, Statement, Table, TableId, Thread, Unary, Value, ValueId, Var, VarId,
+    Write,
 };
 use fem_dsl::arena::IndexVec;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ impl Builder {
     /// An empty kernel for batches of `lanes` cells.
     pub fn new(name: &str, precision: Precision, lanes: usize) -> Self {
         let mut vars = IndexVec::new();
-        vars.push(Var { name: "batch".to_owned() });
+        vars.push(Var { name: "batch".to_owned(), thread: None });
         Self {
             kernel: Kernel {
                 name: name.to_owned(),
@@ -36,6 +37,9 @@ impl Builder {
                 vars,
                 values: IndexVec::new(),
                 active: None,
+                threads: 0,
+                group: 1,
+                shared: IndexVec::new(),
                 block: 1,
                 body: Vec::new(),
             },
@@ -116,7 +120,11 @@ impl Builder {
 
     fn define(&mut self, op: Op) -> ValueId {
         let varying = match &op {
-            Op::LoadLocal(..) | Op::LoadLanes(..) | Op::Gather { .. } | Op::Broadcast(_) => true,
+            Op::LoadLocal(..)
+            | Op::LoadShared(..)
+            | Op::LoadLanes(..)
+            | Op::Gather { .. }
+            | Op::Broadcast(_) => true,
             Op::Constant(_) | Op::LoadTable(..) | Op::LoadUniform(..) => false,
             _ => op.operands().any(|operand| self.kernel.values[operand].varying),
         };
@@ -342,6 +350,39 @@ impl Builder {
         self.push(statement);
     }
 
+    /// Makes the kernel one for groups of `threads` threads that work on `group` batches.
+    pub fn set_threads(&mut self, threads: usize, group: usize) {
+        self.kernel.threads = threads;
+        self.kernel.group = group;
+    }
+
+    /// A variable that is a digit of the thread's number.
+    pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
+        let thread = Some(Thread { divisor, modulus });
+        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+    }
+
+    /// Declares an array that the threads of a group share.
+    pub fn shared(&mut self, name: &str, length: usize) -> SharedId {
+        self.kernel.shared.push(Local { name: name.to_owned(), length })
+    }
+
+    /// An entry of a shared array.
+    pub fn load_shared(&mut self, shared: SharedId, at: Index) -> ValueId {
+        self.define(Op::LoadShared(shared, at))
+    }
+
+    /// Begins what only the threads below some bounds do, until [`Builder::close_when`].
+    pub fn open_when(&mut self) {
+        self.blocks.push(Vec::new());
+    }
+
+    /// Ends it.
+    pub fn close_when(&mut self, below: Vec<(VarId, usize)>) {
+        let body = self.blocks.pop().expect("the condition's block should be open");
+        self.push(Statement::When { below, body });
+    }
+
     /// Ends a stage, where batches go through stages `block` at a time.
     pub fn stage(&mut self, block: usize) {
         assert_eq!(self.blocks.len(), 1, "stages should not end in a loop");
@@ -379,7 +420,7 @@ impl Builder {
     /// Begins a loop; what follows is its body until [`Builder::close_loop`].
     pub fn open_loop(&mut self, name: &str) -> VarId {
         self.blocks.push(Vec::new());
-        self.kernel.vars.push(Var { name: name.to_owned() })
+        self.kernel.vars.push(Var { name: name.to_owned(), thread: None })
     }
 
     /// Ends the loop that was opened last.

@@ -1,6 +1,6 @@
 //! The textual form of a kernel, as `wf emit --stage kir` prints it.
 
-use super::{Entries, Index, Kernel, Op, Statement, ValueId, Write};
+use super::{Entries, Index, Kernel, Op, Statement, Thread, ValueId, Write};
 use fem_dsl::arena::Id;
 use std::fmt;
 
@@ -29,6 +29,9 @@ impl fmt::Display for Shown<'_> {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
+        if self.threads > 0 {
+            write!(f, ", {} threads for {} batches", self.threads, self.group)?;
+        }
         if self.block > 1 {
             write!(f, ", {} batches a stage", self.block)?;
         }
@@ -40,6 +43,15 @@ impl fmt::Display for Kernel {
         }
         for (id, local) in self.locals.iter_enumerated() {
             writeln!(f, "  {id} {}[{}]", local.name, local.length)?;
+        }
+        for (id, shared) in self.shared.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", shared.name, shared.length)?;
+        }
+        for (id, var) in self.vars.iter_enumerated() {
+            if let Some(Thread { divisor, modulus }) = var.thread {
+                let name = format!("{}.{}", var.name, id.index());
+                writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
+            }
         }
         for (id, table) in self.tables.iter_enumerated() {
             let (kind, length) = match &table.entries {
@@ -124,6 +136,20 @@ fn show_block(
                 let place = format!("(batch + {batches}) * {entries} + {entry}");
                 writeln!(f, "prefetch {array}[{map}[{place}, lane] * {scale}]")?;
             }
+            Statement::Barrier => writeln!(f, "barrier")?,
+            Statement::StoreShared(shared, index, value) => {
+                writeln!(f, "{shared}[{}] = {value}", at(index))?;
+            }
+            Statement::When { below, body } => {
+                let conditions: Vec<String> = below
+                    .iter()
+                    .map(|&(var, bound)| {
+                        format!("{}.{} < {bound}", kernel.vars[var].name, var.index())
+                    })
+                    .collect();
+                writeln!(f, "when {}:", conditions.join(" and "))?;
+                show_block(kernel, body, depth + 1, f)?;
+            }
             Statement::Stage => writeln!(f, "stage")?,
             Statement::Comment(text) => writeln!(f, "// {text}")?,
         }
@@ -148,6 +174,7 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
     };
     write!(f, "{id}{kind} = ")?;
     match &value.op {
+        Op::LoadShared(shared, index) => write!(f, "{shared}[{}]", Shown(kernel, index))?,
         Op::LoadLocal(local, index) => write!(f, "{local}[{}]", Shown(kernel, index))?,
         Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
         Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,

@@ -61,7 +61,12 @@ pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
         kernel,
         phase,
         state: kernel.values.iter().map(|_| State::Undefined).collect(),
-        open: kernel.vars.iter().map(|_| None).collect(),
+        open: kernel
+            .vars
+            .iter()
+            .map(|var| var.thread.map(|thread| thread.modulus as i64 - 1))
+            .collect(),
+        depth: 0,
         used: kernel.vars.iter().map(|_| false).collect(),
     };
     verifier.kernel().map_err(|what| VerifyError { kernel: kernel.name.clone(), what })
@@ -82,6 +87,8 @@ struct Verifier<'k> {
     state: IndexVec<ValueId, State>,
     /// The largest value of each variable that is in scope; the batch has none.
     open: IndexVec<VarId, Option<i64>>,
+    /// In how many loops and conditions the place is.
+    depth: usize,
     /// Whether a loop has had the variable.
     used: IndexVec<VarId, bool>,
 }
@@ -117,9 +124,12 @@ impl<'k> Verifier<'k> {
                     own.push(*id);
                 }
                 Statement::For { var, extent, body } => self.repeat(*var, *extent, body)?,
+                Statement::When { below, body } => self.when(below, body)?,
+                Statement::Barrier => {
+                    require(self.depth == 0, || "a barrier stands inside".to_owned())?;
+                }
                 Statement::Stage => {
-                    let outside = self.open.iter().all(Option::is_none);
-                    require(outside, || "a stage ends in a loop".to_owned())?;
+                    require(self.depth == 0, || "a stage ends in a loop".to_owned())?;
                     for id in own.drain(..) {
                         self.state[id] = State::Gone;
                     }
@@ -152,8 +162,27 @@ impl<'k> Verifier<'k> {
         require(extent > 0, || format!("the loop over {var} never runs"))?;
         self.used[var] = true;
         self.open[var] = Some(extent as i64 - 1);
+        self.depth += 1;
         self.block(body)?;
+        self.depth -= 1;
         self.open[var] = None;
+        Ok(())
+    }
+
+    /// What some threads do, with the bounds of their variables.
+    fn when(&mut self, below: &[(VarId, usize)], body: &'k [Statement]) -> Checked {
+        let outer = self.open.clone();
+        for &(var, bound) in below {
+            let known = self.kernel.vars.get(var).and_then(|var| var.thread);
+            let thread = known.ok_or_else(|| format!("{var} is no digit of the thread"))?;
+            require(bound > 0, || format!("nobody has {var} below 0"))?;
+            let top = bound.min(thread.modulus) as i64 - 1;
+            self.open[var] = self.open[var].map(|open| open.min(top));
+        }
+        self.depth += 1;
+        self.block(body)?;
+        self.depth -= 1;
+        self.open = outer;
         Ok(())
     }
 

@@ -22,16 +22,18 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
     for statement in body {
         match statement {
             Statement::StoreLocal(_, _, value)
+            | Statement::StoreShared(_, _, value)
             | Statement::StoreLanes(_, _, value)
             | Statement::Scatter { value, .. } => used[*value] = true,
             // Loops nest a fixed few levels deep, whatever the user wrote.
-            Statement::For { body, .. } => mark(body, used),
+            Statement::For { body, .. } | Statement::When { body, .. } => mark(body, used),
             Statement::Let(_)
             | Statement::GatherRun { .. }
             | Statement::ScatterRun { .. }
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
+            | Statement::Barrier
             | Statement::Comment(_) => {}
         }
     }
@@ -43,6 +45,9 @@ fn keep(body: Vec<Statement>, used: &IndexVec<ValueId, bool>) -> Vec<Statement> 
             Statement::Let(value) => used[value].then_some(Statement::Let(value)),
             Statement::For { var, extent, body } => {
                 Some(Statement::For { var, extent, body: keep(body, used) })
+            }
+            Statement::When { below, body } => {
+                Some(Statement::When { below, body: keep(body, used) })
             }
             other => Some(other),
         })

@@ -86,6 +86,7 @@ impl Pass {
                     }
                     Op::Constant(_)
                     | Op::LoadLocal(..)
+                    | Op::LoadShared(..)
                     | Op::LoadTable(..)
                     | Op::LoadUniform(..)
                     | Op::LoadLanes(..)
@@ -134,7 +135,9 @@ fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
                 *write = Write::Atomic;
             }
             // Loops nest a fixed few levels deep, whatever the user wrote.
-            Statement::For { body, .. } => *body = for_threads(std::mem::take(body)),
+            Statement::For { body, .. } | Statement::When { body, .. } => {
+                *body = for_threads(std::mem::take(body));
+            }
             _ => {}
         }
         out.push(statement);

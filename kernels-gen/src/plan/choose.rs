@@ -1,10 +1,13 @@
 //! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
 
-use super::{Elements, Geometry, Linearisation, Plan, PlanError, Task};
+use super::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
 use crate::abi::Indices;
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
+use crate::element::LinePoints;
 use crate::kir::Precision;
+use crate::lower::contract::EvenOdd;
+use crate::strategy::thread_per_line;
 use fem_dsl::point::PointForm;
 
 /// What a plan needs to know of a mesh.
@@ -33,13 +36,15 @@ pub struct Wishes {
     /// Addressing of cells without constraints.
     pub indices: Option<Indices>,
     /// The even-odd decomposition.
-    pub even_odd: Option<crate::lower::contract::EvenOdd>,
+    pub even_odd: Option<EvenOdd>,
     /// Whether to prefetch.
     pub prefetch: Option<bool>,
     /// Loops over at most this many entries are written out.
     pub unroll: Option<usize>,
     /// Batches that are gathered together.
     pub block: Option<usize>,
+    /// Who does what on a GPU; a thread a line stands for any number of cells a group.
+    pub strategy: Option<Strategy>,
 }
 
 /// The geometry that the mesh itself gives, on the fly.
@@ -72,7 +77,7 @@ pub fn choose(
     let base = |task: Task| Plan {
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
         indices,
-        even_odd: wishes.even_odd.unwrap_or(crate::lower::contract::EvenOdd::Always),
+        even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
         prefetch: wishes.prefetch.unwrap_or(true),
         unroll: wishes.unroll.unwrap_or(8),
         block: wishes.block.unwrap_or_else(|| block(form, elements, task)),
@@ -134,6 +139,35 @@ fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
     if stores || components < 2 || elements.fields.iter().any(|&degree| degree > 1) { 1 } else { 4 }
 }
 
+/// Groups of threads with a cell each that a processor is to hold: what a trilinear cell needs in
+/// registers leaves room for four with one component and two with several.
+fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
+    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
+    match (elements.fields.iter().max(), components) {
+        (Some(1), 1) => 4,
+        (Some(1), _) => 2,
+        _ => 1,
+    }
+}
+
+/// The plan with a thread a line, where that is possible and has more than a few lines a cell.
+fn lines(form: &PointForm, elements: &Elements, plan: &Plan) -> Option<Plan> {
+    let q = elements.rule.line().map_or(0, LinePoints::count);
+    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    let cells = thread_per_line::cells(q);
+    // What is symmetric about the middle pays from six points on.
+    let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
+    let line = Plan {
+        strategy: Strategy::ThreadPerLine { cells },
+        residency: thread_per_line::residency(q, cells),
+        lanes: 1,
+        even_odd,
+        ..plan.clone()
+    };
+    let many = degree >= 2 && q >= 4;
+    (many && line.check(form, elements).is_ok()).then_some(line)
+}
+
 /// Threads of a group where one thread does one cell.
 pub const THREADS: usize = 128;
 
@@ -152,11 +186,14 @@ pub fn choose_for_threads(
         let geometry = wishes.geometry.unwrap_or(own);
         let plan = Plan {
             unroll: 1 << 16,
-            even_odd: wishes.even_odd.unwrap_or(crate::lower::contract::EvenOdd::Always),
+            residency: cell_residency(form, elements),
+            even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)
         };
-        let best = corners(&plan, elements, facts, wishes).unwrap_or(plan);
-        plans.push(best);
+        let cell = corners(&plan, elements, facts, wishes).unwrap_or_else(|| plan.clone());
+        let line = lines(form, elements, &plan);
+        let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
+        plans.push(line.filter(|_| wanted).unwrap_or(cell));
     }
     if facts.constrained {
         let constrained: Vec<Plan> = plans

@@ -9,9 +9,9 @@
 
 mod diagonal;
 mod prefetch;
-mod setting;
+pub(in crate::strategy) mod setting;
 mod simplex;
-mod tensor;
+pub(in crate::strategy) mod tensor;
 
 use crate::abi::{Indices, KernelAbi, Role};
 use crate::kir::{Binary, Index, Kernel, Unary, ValueId};
@@ -33,10 +33,11 @@ pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kern
 }
 
 /// A value or a reference derivative of a quantity at the point.
-type Evaluate<'e> = dyn FnMut(&mut Setting<'_>, usize, usize, Part) -> ValueId + 'e;
+pub(in crate::strategy) type Evaluate<'e> =
+    dyn FnMut(&mut Setting<'_>, usize, usize, Part) -> ValueId + 'e;
 
 /// What the result is tested against at a point, or nothing where the task stores instead.
-fn at_point(
+pub(in crate::strategy) fn at_point(
     s: &mut Setting<'_>,
     at: &AtPoint,
     point: &Index,
@@ -330,7 +331,10 @@ fn physics(
 }
 
 /// The map argument through which a quantity is read, and whether it is masked.
-fn map_of(s: &Setting<'_>, quantity: &Quantity) -> (crate::kir::ArgumentId, Indices) {
+pub(in crate::strategy) fn map_of(
+    s: &Setting<'_>,
+    quantity: &Quantity,
+) -> (crate::kir::ArgumentId, Indices) {
     let indices = s.indices_of(quantity.source);
     (s.arguments[&Role::Map(quantity.source.owner(), indices)], indices)
 }

@@ -151,6 +151,7 @@ pub fn rates(device: &Cuda) -> Result<GpuRates, CudaError> {
         lanes: 256,
         threads: 256,
         group: 1,
+        residency: 1,
         precision: Precision::F64,
         arguments: written
             .iter()

@@ -38,6 +38,7 @@ pub fn measure() -> Result<Rates, JitError> {
         lanes: 1,
         threads: 1,
         group: 1,
+        residency: 1,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         private_bytes: 0,

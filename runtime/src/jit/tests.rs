@@ -31,6 +31,7 @@ fn axpy() -> KernelAbi {
         lanes: 1,
         threads: 1,
         group: 1,
+        residency: 1,
         precision: Precision::F64,
         arguments,
         private_bytes: 0,

@@ -183,6 +183,7 @@ fn try_kernel() -> Result<(), String> {
         lanes: 1,
         threads: 1,
         group: 1,
+        residency: 1,
         precision: Precision::F64,
         arguments: vec![values],
         private_bytes: 0,

@@ -1,15 +1,19 @@
 //! Statements and expressions of the C family.
 
-use super::number;
+use super::{Words, number};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary, ValueId,
-    VarId, Write as Mode,
+    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Statement, TableId,
+    Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id as _;
 use std::fmt::Write;
 
 pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
     unique(&kernel.locals[id].name, id.index())
+}
+
+pub(super) fn shared_name(kernel: &Kernel, id: SharedId) -> String {
+    unique(&kernel.shared[id].name, id.index())
 }
 
 pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
@@ -29,12 +33,12 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
         Statement::StoreLocal(local, ..)
         | Statement::GatherRun { local, .. }
         | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } => uses_local(kernel, body, id),
+        Statement::For { body, .. } | Statement::When { body, .. } => uses_local(kernel, body, id),
         _ => false,
     })
 }
 
-fn var_name(kernel: &Kernel, id: VarId) -> String {
+pub(super) fn var_name(kernel: &Kernel, id: VarId) -> String {
     if id == kernel.batch() {
         return "batch".to_owned();
     }
@@ -61,6 +65,9 @@ fn index(kernel: &Kernel, index: &Index) -> String {
 
 /// Element `i · lanes + lane`.
 fn of_lane(kernel: &Kernel, at: &Index) -> String {
+    if kernel.lanes == 1 {
+        return index(kernel, at);
+    }
     format!("({}) * {} + lane", index(kernel, at), kernel.lanes)
 }
 
@@ -90,7 +97,13 @@ fn write_to(mode: Mode, target: &str, place: &str, stored: &str) -> String {
 }
 
 /// Prints statements, each on its line.
-pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], depth: usize) {
+pub(super) fn block(
+    text: &mut String,
+    kernel: &Kernel,
+    words: &Words,
+    body: &[Statement],
+    depth: usize,
+) {
     let indent = "    ".repeat(depth);
     for statement in body {
         match statement {
@@ -114,7 +127,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let var = var_name(kernel, *var);
                 let _ = writeln!(text, "{indent}#pragma unroll");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
-                block(text, kernel, body, depth + 1);
+                block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
             Statement::Scatter {
@@ -178,6 +191,22 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
+            Statement::StoreShared(shared, at, stored) => {
+                let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
+                let _ = writeln!(text, "{indent}{name}[{at}] = {};", value(kernel, *stored));
+            }
+            Statement::Barrier => {
+                let _ = writeln!(text, "{indent}{};", words.barrier);
+            }
+            Statement::When { below, body } => {
+                let conditions: Vec<String> = below
+                    .iter()
+                    .map(|&(var, bound)| format!("{} < {bound}", var_name(kernel, var)))
+                    .collect();
+                let _ = writeln!(text, "{indent}if ({}) {{", conditions.join(" && "));
+                block(text, kernel, words, body, depth + 1);
+                let _ = writeln!(text, "{indent}}}");
+            }
             Statement::Comment(comment) => {
                 let _ = writeln!(text, "{indent}// {comment}");
             }
@@ -210,6 +239,9 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Or(a, b) => format!("{} || {}", v(*a), v(*b)),
         Op::Not(a) => format!("!{}", v(*a)),
         Op::Select(c, a, b) => format!("{} ? {} : {}", v(*c), v(*a), v(*b)),
+        Op::LoadShared(shared, at) => {
+            format!("{}[{}]", shared_name(kernel, *shared), index(kernel, at))
+        }
         Op::LoadLocal(local, at) => {
             format!("{}[{}]", local_name(kernel, *local), index(kernel, at))
         }

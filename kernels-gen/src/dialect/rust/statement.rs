@@ -192,7 +192,11 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            Statement::Stage => {}
+            // Kernels for groups of threads are not printed as Rust.
+            Statement::Stage
+            | Statement::Barrier
+            | Statement::When { .. }
+            | Statement::StoreShared(..) => {}
             Statement::Comment(comment) => {
                 let _ = writeln!(text, "{indent}// {comment}");
             }
@@ -228,6 +232,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Not(a) => format!("!{}", v(*a)),
         Op::Select(c, a, b) if wide => format!("{}.select({}, {})", v(*c), v(*a), v(*b)),
         Op::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", v(*c), v(*a), v(*b)),
+        Op::LoadShared(..) => return None,
         Op::LoadLocal(local, at) => {
             format!("*{}.add({})", local_name(kernel, *local), index(kernel, at, 1))
         }

@@ -150,8 +150,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let run = Run { map, at, scale, local, positions, first, length };
                 self.scatter_run(*target, &run, *write)
             }
-            // Loops are run by `block`; prefetches and comments have no effect.
+            // Loops are run by `block`, threads by `threads`; the others have no effect.
             Statement::For { .. }
+            | Statement::When { .. }
+            | Statement::StoreShared(..)
+            | Statement::Barrier
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage

@@ -1,7 +1,9 @@
 //! Invariants 7 to 9: what is read and written, and where.
 
 use super::{Checked, Verifier, require};
-use crate::kir::{Argument, ArgumentId, Element, Entries, Index, LocalId, Op, Statement, TableId};
+use crate::kir::{
+    Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Statement, TableId,
+};
 
 /// Which way an argument is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -16,6 +18,7 @@ impl<'k> Verifier<'k> {
     pub(super) fn loads(&self, op: &Op) -> Checked {
         match op {
             Op::LoadLocal(local, index) => self.local(*local, index),
+            Op::LoadShared(shared, index) => self.shared(*shared, index),
             Op::LoadTable(table, index) => {
                 let table = self.table(*table)?;
                 let Entries::Real(entries) = &table.entries else {
@@ -43,6 +46,10 @@ impl<'k> Verifier<'k> {
             Statement::StoreLocal(local, index, value) => {
                 self.stored(*value)?;
                 self.local(*local, index)
+            }
+            Statement::StoreShared(shared, index, value) => {
+                self.stored(*value)?;
+                self.shared(*shared, index)
             }
             Statement::StoreLanes(argument, index, value) => {
                 self.stored(*value)?;
@@ -74,9 +81,16 @@ impl<'k> Verifier<'k> {
             }
             Statement::Let(_)
             | Statement::For { .. }
+            | Statement::When { .. }
+            | Statement::Barrier
             | Statement::Stage
             | Statement::Comment(_) => Ok(()),
         }
+    }
+
+    fn shared(&self, id: SharedId, index: &Index) -> Checked {
+        let array = self.kernel.shared.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        self.within(index, array.length, &array.name)
     }
 
     /// The array of the counts of active lanes.

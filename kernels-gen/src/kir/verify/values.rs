@@ -30,7 +30,11 @@ impl Verifier<'_> {
 
     fn uniformity(&self, id: ValueId, value: &Value) -> Checked {
         let varying = match value.op {
-            Op::LoadLocal(..) | Op::LoadLanes(..) | Op::Gather { .. } | Op::Broadcast(_) => true,
+            Op::LoadLocal(..)
+            | Op::LoadShared(..)
+            | Op::LoadLanes(..)
+            | Op::Gather { .. }
+            | Op::Broadcast(_) => true,
             _ => value.op.operands().any(|operand| self.is_varying(operand)),
         };
         require(varying == value.varying, || {

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a quantity comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Source {
+pub(in crate::strategy) enum Source {
     State(usize),
     Direction(usize),
     Aux(usize),
@@ -23,7 +23,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Whose index array addresses it.
-    pub(super) fn owner(self) -> Owner {
+    pub(in crate::strategy) fn owner(self) -> Owner {
         match self {
             Self::State(field) | Self::Direction(field) => Owner::Field(field),
             Self::Aux(aux) => Owner::Aux(aux),
@@ -32,7 +32,7 @@ impl Source {
     }
 
     /// The argument that holds it.
-    pub(super) fn role(self) -> Role {
+    pub(in crate::strategy) fn role(self) -> Role {
         match self {
             Self::State(field) => Role::State(field),
             Self::Direction(field) => Role::Direction(field),
@@ -44,33 +44,33 @@ impl Source {
 
 /// Something with nodal values that is evaluated at the points.
 #[derive(Clone, Debug)]
-pub(super) struct Quantity {
-    pub(super) source: Source,
-    pub(super) name: String,
-    pub(super) components: usize,
-    pub(super) degree: usize,
-    pub(super) value: bool,
-    pub(super) gradient: bool,
+pub(in crate::strategy) struct Quantity {
+    pub(in crate::strategy) source: Source,
+    pub(in crate::strategy) name: String,
+    pub(in crate::strategy) components: usize,
+    pub(in crate::strategy) degree: usize,
+    pub(in crate::strategy) value: bool,
+    pub(in crate::strategy) gradient: bool,
 }
 
 /// A kernel under construction with all that is known of it.
-pub(super) struct Setting<'a> {
-    pub(super) form: &'a PointForm,
-    pub(super) integral: &'a Integral,
-    pub(super) elements: &'a Elements,
-    pub(super) plan: &'a Plan,
-    pub(super) b: Builder,
-    pub(super) quantities: Vec<Quantity>,
+pub(in crate::strategy) struct Setting<'a> {
+    pub(in crate::strategy) form: &'a PointForm,
+    pub(in crate::strategy) integral: &'a Integral,
+    pub(in crate::strategy) elements: &'a Elements,
+    pub(in crate::strategy) plan: &'a Plan,
+    pub(in crate::strategy) b: Builder,
+    pub(in crate::strategy) quantities: Vec<Quantity>,
     /// Residual or action, slot by slot.
-    pub(super) outputs: Vec<(Slot, NodeId)>,
+    pub(in crate::strategy) outputs: Vec<(Slot, NodeId)>,
     /// The Jacobian's coefficients, for the tasks that need them.
-    pub(super) blocks: Blocks,
+    pub(in crate::strategy) blocks: Blocks,
     /// Nodes that are the same at all points of a cell.
-    pub(super) hoisted: Lowered,
-    pub(super) arguments: BTreeMap<Role, ArgumentId>,
-    pub(super) needs_x: bool,
+    pub(in crate::strategy) hoisted: Lowered,
+    pub(in crate::strategy) arguments: BTreeMap<Role, ArgumentId>,
+    pub(in crate::strategy) needs_x: bool,
     /// Whether the point function reads a gradient of u, δu or an aux.
-    pub(super) reads_gradients: bool,
+    pub(in crate::strategy) reads_gradients: bool,
     /// Private array for the coefficients of the diagonal.
     coefficients: Option<LocalId>,
     /// Values already computed at one point, by quantity, component and part.
@@ -80,7 +80,7 @@ pub(super) struct Setting<'a> {
     /// What the task computes at a point.
     needed: Vec<NodeId>,
     /// The private array of gathered corners.
-    pub(super) corners: Option<LocalId>,
+    pub(in crate::strategy) corners: Option<LocalId>,
     points: usize,
 }
 
@@ -91,7 +91,11 @@ impl AsMut<Builder> for Setting<'_> {
 }
 
 impl<'a> Setting<'a> {
-    pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
+    pub(in crate::strategy) fn new(
+        form: &'a PointForm,
+        elements: &'a Elements,
+        plan: &'a Plan,
+    ) -> Self {
         let integral = &form.integrals[0];
         let dim = form.dim;
         let outputs = match (plan.task, plan.linearisation) {
@@ -147,37 +151,37 @@ impl<'a> Setting<'a> {
     }
 
     /// The arguments so far, in order.
-    pub(super) fn declared(&self) -> &[Argument] {
+    pub(in crate::strategy) fn declared(&self) -> &[Argument] {
         &self.abi
     }
 
     /// The number of quadrature points.
-    pub(super) fn points(&self) -> usize {
+    pub(in crate::strategy) fn points(&self) -> usize {
         self.points
     }
 
     /// The components of a field.
-    pub(super) fn components(&self, field: usize) -> usize {
+    pub(in crate::strategy) fn components(&self, field: usize) -> usize {
         self.form.fields[field].shape.components()
     }
 
     /// The quantity with this source, if it is evaluated.
-    pub(super) fn quantity(&self, source: Source) -> Option<usize> {
+    pub(in crate::strategy) fn quantity(&self, source: Source) -> Option<usize> {
         self.quantities.iter().position(|quantity| quantity.source == source)
     }
 
     /// Whether geometry is read at all.
-    pub(super) fn needs_geometry(&self) -> bool {
+    pub(in crate::strategy) fn needs_geometry(&self) -> bool {
         self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
     }
 
     /// Whether the task writes a vector.
-    pub(super) fn has_result(&self) -> bool {
+    pub(in crate::strategy) fn has_result(&self) -> bool {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
     }
 
     /// Numbers a cell of the geometry argument, or a point where it is stored.
-    pub(super) fn geometry_numbers(&self) -> usize {
+    pub(in crate::strategy) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
             Geometry::Affine => dim + dim * dim,
@@ -192,7 +196,7 @@ impl<'a> Setting<'a> {
     }
 
     /// See [`super::Factors`].
-    pub(super) fn merged(&self) -> bool {
+    pub(in crate::strategy) fn merged(&self) -> bool {
         self.plan.task == Task::Action
             && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
             && self.inputs.iter().all(|input| match input {
@@ -203,7 +207,7 @@ impl<'a> Setting<'a> {
     }
 
     /// How the unknowns of a source are addressed.
-    pub(super) fn indices_of(&self, source: Source) -> Indices {
+    pub(in crate::strategy) fn indices_of(&self, source: Source) -> Indices {
         match (source, self.plan.indices) {
             (Source::Aux(_), _) | (Source::State(_), Indices::Dofs) => Indices::Nodes,
             (_, indices) => indices,
@@ -211,12 +215,12 @@ impl<'a> Setting<'a> {
     }
 
     /// Where the numbers of this batch begin in a `[batch][point][number]` array.
-    pub(super) fn stored_at(&self, _role: Role, numbers: usize) -> Index {
+    pub(in crate::strategy) fn stored_at(&self, _role: Role, numbers: usize) -> Index {
         Index::from(self.b.batch()).times(self.points * numbers)
     }
 
     /// Whether any output is tested against the value, or the gradient, of a component.
-    pub(super) fn tested(&self, component: usize) -> (bool, bool) {
+    pub(in crate::strategy) fn tested(&self, component: usize) -> (bool, bool) {
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
             let mut tested = (false, false);
             for &(test, _, block) in &self.blocks.pairs {
@@ -237,13 +241,13 @@ impl<'a> Setting<'a> {
 
     /// The private array of the Jacobian's coefficients: number `i` of point `q` at
     /// `i · points + q`.
-    pub(super) fn coefficients(&mut self, points: usize) -> LocalId {
+    pub(in crate::strategy) fn coefficients(&mut self, points: usize) -> LocalId {
         let length = self.blocks.numbers * points;
         *self.coefficients.get_or_insert_with(|| self.b.local("coefficients", length))
     }
 
     /// What has been computed at this point; forgotten where the point is another.
-    pub(super) fn at_this_point(
+    pub(in crate::strategy) fn at_this_point(
         &mut self,
         point: &Index,
     ) -> &mut Vec<((usize, usize, Part), ValueId)> {
@@ -431,7 +435,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Ends the stage of gathering, and computes what is the same at all points.
-    pub(super) fn gathered(&mut self) {
+    pub(in crate::strategy) fn gathered(&mut self) {
         self.b.stage(self.plan.block);
         let nodes = &self.needed.clone();
         let form = self.form;
@@ -482,14 +486,15 @@ impl<'a> Setting<'a> {
     }
 
     /// The kernel and its interface.
-    pub(super) fn finish(self) -> (Kernel, KernelAbi) {
+    pub(in crate::strategy) fn finish(self) -> (Kernel, KernelAbi) {
         let kernel = crate::pass::eliminate::eliminate(self.b.finish());
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
         let abi = KernelAbi {
             name: kernel.name.clone(),
             lanes: kernel.lanes,
-            threads: 1,
-            group: 1,
+            threads: kernel.threads.max(1),
+            group: kernel.group,
+            residency: self.plan.residency,
             precision: kernel.precision,
             arguments: self.abi,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
@@ -500,12 +505,12 @@ impl<'a> Setting<'a> {
 }
 
 /// Nodes of the continuous Lagrange element of a degree on the cell.
-pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
+pub(in crate::strategy) fn node_count(elements: &Elements, degree: usize) -> usize {
     element(elements, degree).count()
 }
 
 /// The continuous Lagrange element of a degree on the cell.
-pub(super) fn element(elements: &Elements, degree: usize) -> Lagrange {
+pub(in crate::strategy) fn element(elements: &Elements, degree: usize) -> Lagrange {
     Lagrange::continuous(elements.cell, degree).expect("the plan should have checked the degree")
 }
 

@@ -22,9 +22,10 @@ mod arrays;
 mod geometry;
 mod transfer;
 
+use arrays::Arrays;
 pub(super) use arrays::Tensor;
-use arrays::{Arrays, Factors};
-pub(super) use geometry::{
+pub(in crate::strategy) use arrays::{Factors, factors};
+pub(in crate::strategy) use geometry::{
     CellGeometry, affine_point, cell_geometry, gather_corners, reference_point,
 };
 

@@ -45,6 +45,7 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
         // Set once, and by the machine.
         Op::Constant(_)
         | Op::LoadLocal(..)
+        | Op::LoadShared(..)
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)

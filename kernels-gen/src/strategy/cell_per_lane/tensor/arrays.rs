@@ -26,10 +26,10 @@ pub(in crate::strategy::cell_per_lane) struct Arrays {
 }
 
 /// The factors of the tensor product for one element.
-pub(in crate::strategy::cell_per_lane) struct Factors {
-    pub(in crate::strategy::cell_per_lane) n: usize,
+pub(in crate::strategy) struct Factors {
+    pub(in crate::strategy) n: usize,
     /// B: q × n.
-    pub(in crate::strategy::cell_per_lane) interpolate: Matrix,
+    pub(in crate::strategy) interpolate: Matrix,
 }
 
 /// Everything that stays the same through a kernel.
@@ -64,7 +64,7 @@ fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
 }
 
 /// The factors of the continuous Lagrange element of a degree.
-pub(in crate::strategy::cell_per_lane) fn factors(line: LinePoints, degree: usize) -> Factors {
+pub(in crate::strategy) fn factors(line: LinePoints, degree: usize) -> Factors {
     let nodes = LinePoints::GaussLobatto(degree + 1);
     let table = LineTable::new(nodes, line);
     let interpolate = if nodes == line {

@@ -14,7 +14,7 @@ use crate::strategy::cell_per_lane::stored_geometry;
 use fem_dsl::point::Part;
 
 /// What is known of the geometry of a whole cell.
-pub(in crate::strategy::cell_per_lane) enum CellGeometry {
+pub(in crate::strategy) enum CellGeometry {
     /// J⁻¹, |det J|, the image of the reference origin, and the columns of J.
     Constant {
         k: Vec<Vec<ValueId>>,
@@ -29,7 +29,7 @@ pub(in crate::strategy::cell_per_lane) enum CellGeometry {
 }
 
 /// The geometry of an affine cell.
-pub(in crate::strategy::cell_per_lane) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
+pub(in crate::strategy) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
     let dim = s.form.dim;
     match s.plan.geometry {
         _ if !s.needs_geometry() => return CellGeometry::Varying,
@@ -70,7 +70,7 @@ fn minus(s: &mut Setting<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
 }
 
 /// Gathers the coordinates of the corners by the nodes of the first field, where the plan says so.
-pub(in crate::strategy::cell_per_lane) fn gather_corners(s: &mut Setting<'_>) {
+pub(in crate::strategy) fn gather_corners(s: &mut Setting<'_>) {
     if s.plan.geometry != Geometry::Corners || !s.needs_geometry() {
         return;
     }
@@ -121,7 +121,7 @@ fn modes(s: &mut Setting<'_>) -> Vec<Vec<ValueId>> {
 }
 
 /// x = origin + Σ_a ξ_a J_a.
-pub(in crate::strategy::cell_per_lane) fn affine_point(
+pub(in crate::strategy) fn affine_point(
     s: &mut Setting<'_>,
     origin: &[ValueId],
     jacobian: &[Vec<ValueId>],
@@ -136,10 +136,7 @@ pub(in crate::strategy::cell_per_lane) fn affine_point(
 }
 
 /// Reference coordinates of a point of the rule.
-pub(in crate::strategy::cell_per_lane) fn reference_point(
-    s: &mut Setting<'_>,
-    point: &Index,
-) -> Vec<ValueId> {
+pub(in crate::strategy) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
     let points = s.elements.rule.points();
     (0..s.form.dim)
         .map(|axis| {

@@ -11,6 +11,7 @@ mod arrays;
 mod machine;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 pub use arrays::Array;
 
@@ -46,8 +47,9 @@ pub enum Fault {
         /// The array's name.
         array: String,
     },
-    /// Two lanes write the same element, which was said to be exclusive.
-    #[error("two lanes write {array}[{index}] exclusively")]
+    /// Two lanes write the same element, which was said to be exclusive, or two threads touch the
+    /// same shared entry between two barriers, and one of them writes.
+    #[error("two lanes or threads touch {array}[{index}] at once, and one of them writes")]
     Race {
         /// The array's name.
         array: String,
@@ -95,6 +97,9 @@ impl Interpreter {
     /// Runs a range of batches, one after another. `arguments` are in the order of the kernel's.
     pub fn run(&self, batches: Range<usize>, arguments: &[Array<'_>]) -> Result<(), Fault> {
         arrays::check(&self.kernel, arguments)?;
+        if self.kernel.threads > 0 {
+            return threads::run(&self.kernel, batches, arguments);
+        }
         let mut machine = Machine::new(&self.kernel, arguments);
         for batch in batches {
             machine.batch(batch)?;

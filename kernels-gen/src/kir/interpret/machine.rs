@@ -2,12 +2,16 @@
 
 mod lanes;
 
+use super::threads::Shared;
 use super::{Array, Fault};
 use crate::kir::{
-    ArgumentId, Entries, Index, Kernel, LocalId, Op, Statement, TableId, ValueId, VarId, Write,
+    ArgumentId, Entries, Index, Kernel, LocalId, Op, SharedId, Statement, TableId, Thread, ValueId,
+    VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// A private array: entries, lane fastest, and which of them this batch has written.
 struct Private {
@@ -27,6 +31,8 @@ pub(super) struct Machine<'k, 'm, 'a> {
     vars: Vec<i64>,
     /// Where the lanes of a scatter write, to find two in one place.
     places: Vec<i64>,
+    /// The thread, and what it shares with its group.
+    member: Option<(usize, Rc<RefCell<Shared>>)>,
 }
 
 /// Where the lanes of an indexed access lie: `map[at · lanes + lane] · scale + offset`.
@@ -61,6 +67,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             locals: Vec::new(),
             vars: vec![0; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
+            member: None,
         };
         for (id, value) in kernel.values.iter_enumerated() {
             if let Op::Constant(number) = value.op {
@@ -72,6 +79,32 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             machine.locals.push(Private { values, written: vec![false; local.length] });
         }
         machine
+    }
+
+    /// A thread of a group.
+    pub(super) fn of_group(
+        kernel: &'k Kernel,
+        arguments: &'m [Array<'a>],
+        thread: usize,
+        shared: Rc<RefCell<Shared>>,
+    ) -> Self {
+        let mut machine = Self::new(kernel, arguments);
+        machine.member = Some((thread, shared));
+        for (id, var) in kernel.vars.iter_enumerated() {
+            if let Some(Thread { divisor, modulus }) = var.thread {
+                machine.vars[id.index()] = (thread / divisor % modulus) as i64;
+            }
+        }
+        machine
+    }
+
+    /// Takes up a batch, without effect on global arrays where the thread has none of its own.
+    pub(super) fn take_up(&mut self, batch: usize, writes: bool) {
+        self.vars[self.kernel.batch().index()] = batch as i64;
+        self.active = usize::from(writes);
+        for local in &mut self.locals {
+            local.written.fill(false);
+        }
     }
 
     /// Runs one batch.
@@ -89,9 +122,20 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Runs a block. Recursive in the depth of loops, which strategies bound.
-    fn block(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
+    pub(super) fn block(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
         for statement in body {
             match statement {
+                Statement::When { below, body } => {
+                    let inside =
+                        below.iter().all(|&(var, bound)| self.vars[var.index()] < bound as i64);
+                    if inside {
+                        self.block(body)?;
+                    }
+                }
+                Statement::StoreShared(shared, index, value) => {
+                    let number = self.value(*value, 0);
+                    self.shared(*shared, index, Some(number))?;
+                }
                 Statement::For { var, extent, body } => {
                     for number in 0..*extent {
                         self.vars[var.index()] = number as i64;
@@ -167,6 +211,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         let kernel = self.kernel;
         match &kernel.values[id].op {
             Op::LoadLocal(local, index) => self.load_local(id, *local, index),
+            Op::LoadShared(shared, index) => {
+                let number = self.shared(*shared, index, None)?;
+                self.fill(id, number);
+                Ok(())
+            }
             Op::LoadTable(table, index) => {
                 let number = self.load_table(*table, self.at(index))?;
                 self.fill(id, number);
@@ -187,6 +236,35 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
                 Ok(())
             }
+        }
+    }
+
+    /// Reads an entry of a shared array, or writes it.
+    fn shared(&self, id: SharedId, index: &Index, stored: Option<f64>) -> Result<f64, Fault> {
+        let entry = self.at(index);
+        let array = || self.kernel.shared[id].name.clone();
+        let Some((thread, shared)) = &self.member else {
+            return Err(Fault::Unwritten { array: array(), index: entry });
+        };
+        let mut shared = shared.borrow_mut();
+        let slots = &mut shared.slots[id.index()];
+        let length = slots.len();
+        let slot = usize::try_from(entry).ok().and_then(|entry| slots.get_mut(entry));
+        let Some(slot) = slot else {
+            return Err(Fault::OutOfBounds { array: array(), index: entry, length });
+        };
+        let fine = match stored {
+            Some(number) => {
+                let fine = slot.write(*thread);
+                slot.value = Some(number);
+                fine
+            }
+            None => slot.read(*thread),
+        };
+        match slot.value {
+            _ if !fine => Err(Fault::Race { array: array(), index: entry }),
+            Some(number) => Ok(number),
+            None => Err(Fault::Unwritten { array: array(), index: entry }),
         }
     }
 

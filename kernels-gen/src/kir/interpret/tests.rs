@@ -304,3 +304,69 @@ fn uniform_values_reach_all_lanes() {
     Interpreter::new(kernel).expect("a well-formed kernel").run(0..1, arrays).expect("no fault");
     assert_eq!(y, [2.5; LANES]);
 }
+
+/// Two threads a batch: each puts its number beside the other's and takes the other's.
+fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
+    let mut b = Builder::new("exchange", Precision::F64, 1);
+    b.set_threads(6, 3);
+    let own = b.thread_var("own", 1, 2);
+    let cell = b.thread_var("cell", 2, 3);
+    let shared = b.shared("pair", 6);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let map = b.argument("map", Element::U32, false);
+    let batch = Index::from(b.batch());
+    let pair = Index::from(cell).times(2);
+    let place = &batch.times(2) + &Index::from(own);
+    let value = b.load_lanes(x, place.clone());
+    b.statement(Statement::StoreShared(shared, &pair + &Index::from(own), value));
+    if barrier {
+        b.statement(Statement::Barrier);
+    }
+    // 1 − own.
+    let other = Index { constant: 1, terms: vec![(own, -1)] };
+    let taken = b.load_shared(shared, &pair + &other);
+    b.open_when();
+    let doubled = b.add(taken, taken);
+    b.scatter(y, map, place.clone(), (1, 0), false, doubled);
+    b.close_when(vec![(own, 1)]);
+    b.scatter(y, map, place, (1, 0), false, taken);
+    let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
+    // Five batches: the last group has one that is not there.
+    let x: Vec<f64> = (1..=10).map(f64::from).collect();
+    let mut y = vec![0.0; 10];
+    let map: Vec<u32> = (0..10).collect();
+    interpreter.run(0..5, &[Array::F64(&x), Array::from(&mut y[..]), Array::U32(&map)])?;
+    Ok(y)
+}
+
+#[test]
+fn threads_see_what_others_wrote_before_a_barrier() {
+    let swapped = exchange(true).expect("no fault");
+    assert_eq!(swapped, [6.0, 1.0, 12.0, 3.0, 18.0, 5.0, 24.0, 7.0, 30.0, 9.0]);
+}
+
+#[test]
+fn a_missing_barrier_is_a_race_or_an_unwritten_entry() {
+    let fault = exchange(false).expect_err("a fault");
+    let array = "pair".to_owned();
+    let unwritten = Fault::Unwritten { array: array.clone(), index: 1 };
+    assert!(fault == unwritten || fault == Fault::Race { array, index: 1 }, "{fault}");
+}
+
+#[test]
+fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
+    let mut b = Builder::new("overwrite", Precision::F64, 1);
+    b.set_threads(2, 1);
+    let own = b.thread_var("own", 1, 2);
+    let shared = b.shared("pair", 2);
+    let x = b.argument("x", Element::Real, false);
+    let value = b.load_lanes(x, Index::from(own));
+    b.statement(Statement::StoreShared(shared, Index::from(own), value));
+    b.statement(Statement::Barrier);
+    let other = b.load_shared(shared, Index { constant: 1, terms: vec![(own, -1)] });
+    b.statement(Statement::StoreShared(shared, Index::from(own), other));
+    let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
+    let fault = interpreter.run(0..1, &[Array::F64(&[1.0, 2.0])]).expect_err("a race");
+    assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
+}

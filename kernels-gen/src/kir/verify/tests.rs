@@ -136,7 +136,7 @@ fn loops_have_their_own_variables() {
     broken("two loops", Lowered, |k| k.body.push(again(var, 1)));
     broken("no loop variable", Lowered, |k| k.body.push(again(k.batch(), 1)));
     broken("never runs", Lowered, |k| {
-        let var = k.vars.push(super::super::Var { name: "j".to_owned() });
+        let var = k.vars.push(super::super::Var { name: "j".to_owned(), thread: None });
         k.body.push(again(var, 0));
     });
     broken("outside its loop", Lowered, |k| {

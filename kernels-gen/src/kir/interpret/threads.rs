@@ -1,0 +1,100 @@
+//! Groups of threads: from barrier to barrier, one thread after another.
+//!
+//! A correct kernel gives the same result in every order of its threads between two barriers. Each
+//! shared entry remembers who has read and written it since the last barrier: two threads of which at
+//! least one writes are a race, whatever the order in which they are run here.
+
+use super::machine::Machine;
+use super::{Array, Fault};
+use crate::kir::{Kernel, Statement};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Who has touched something since the last barrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Touched {
+    #[default]
+    Nobody,
+    One(usize),
+    Several,
+}
+
+impl Touched {
+    /// Whether anyone but `thread` has.
+    fn by_another(self, thread: usize) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::One(one) => one != thread,
+            Self::Several => true,
+        }
+    }
+
+    fn add(&mut self, thread: usize) {
+        *self = match *self {
+            Self::Nobody => Self::One(thread),
+            Self::One(one) if one == thread => Self::One(one),
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
+}
+
+/// An entry of a shared array.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slot {
+    /// What was written last.
+    pub(super) value: Option<f64>,
+    readers: Touched,
+    writers: Touched,
+}
+
+impl Slot {
+    /// Notes a read; whether it is free of races.
+    pub(super) fn read(&mut self, thread: usize) -> bool {
+        self.readers.add(thread);
+        !self.writers.by_another(thread)
+    }
+
+    /// Notes a write; whether it is free of races.
+    pub(super) fn write(&mut self, thread: usize) -> bool {
+        self.writers.add(thread);
+        !self.writers.by_another(thread) && !self.readers.by_another(thread)
+    }
+}
+
+/// The shared arrays of a group.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// `[array][entry]`.
+    pub(super) slots: Vec<Vec<Slot>>,
+}
+
+/// Runs the groups of a range of batches.
+pub(super) fn run(
+    kernel: &Kernel,
+    batches: Range<usize>,
+    arguments: &[Array<'_>],
+) -> Result<(), Fault> {
+    let empty = || kernel.shared.iter().map(|array| vec![Slot::default(); array.length]).collect();
+    let shared = Rc::new(RefCell::new(Shared { slots: empty() }));
+    let mut threads: Vec<Machine<'_, '_, '_>> = (0..kernel.threads)
+        .map(|thread| Machine::of_group(kernel, arguments, thread, Rc::clone(&shared)))
+        .collect();
+    let share = kernel.threads / kernel.group;
+    for first in batches.clone().step_by(kernel.group) {
+        shared.borrow_mut().slots = empty();
+        for (thread, machine) in threads.iter_mut().enumerate() {
+            let own = first + thread / share;
+            machine.take_up(own.min(batches.end - 1), own < batches.end);
+        }
+        for phase in kernel.body.split(|statement| matches!(statement, Statement::Barrier)) {
+            for machine in &mut threads {
+                machine.block(phase)?;
+            }
+            for slot in shared.borrow_mut().slots.iter_mut().flatten() {
+                (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
+            }
+        }
+    }
+    Ok(())
+}

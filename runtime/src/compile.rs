@@ -14,10 +14,11 @@ use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::generate::{generate, interpret};
+use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
-use kernels_gen::plan::choose::{MeshFacts, Wishes, choose};
+use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
 use std::fmt;
 use std::sync::Arc;
@@ -237,6 +238,13 @@ fn make(
     }
     if interpreted.is_some() {
         wishes.lanes = wishes.lanes.or(Some(LANES));
+    }
+    if interpreted.is_some() && wishes.strategy.is_some() {
+        // A GPU's kernels without the GPU.
+        let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+        let source = generate_for_threads(form, elements, &plans, &OPENCL)?;
+        let module = Module::interpreted(interpret(form, elements, &plans)?);
+        return Ok(Made { plans, source, module, origin: Origin::Interpreter, interpreted });
     }
     let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
     let source = generate(form, elements, &plans, isa)?;

@@ -154,10 +154,9 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan) -> Option<Plan> {
     let q = elements.rule.line().map_or(0, LinePoints::count);
     let degree = elements.fields.iter().copied().max().unwrap_or(1);
-    let cells = thread_per_line::cells(q);
     // What is symmetric about the middle pays from six points on.
     let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
-    let line = Plan {
+    let line = |cells: usize| Plan {
         strategy: Strategy::ThreadPerLine { cells },
         residency: thread_per_line::residency(q, cells),
         lanes: 1,
@@ -165,7 +164,9 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan) -> Option<Plan> {
         ..plan.clone()
     };
     let many = degree >= 2 && q >= 4;
-    (many && line.check(form, elements).is_ok()).then_some(line)
+    // As many cells a group as shared memory holds.
+    let mut plans = (1..=thread_per_line::cells(q)).rev().map(line);
+    plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
 /// Threads of a group where one thread does one cell.

@@ -76,21 +76,19 @@ pub(crate) fn check(
         return refuse(format!("a thread a line does not take geometry `{}`", plan.geometry));
     }
     let q = line.count();
-    let nodal = form.aux.iter().zip(&elements.aux).filter_map(|(aux, degree)| {
-        let components = aux.shape.components();
-        matches!(aux.location, Location::Nodes(_)).then_some((*degree, components))
-    });
-    let fields = form.fields.iter().zip(&elements.fields);
-    let fields = fields.map(|(field, &degree)| (Some(degree), field.shape.components()));
-    // A state and a direction.
-    let all: Vec<_> = fields.clone().chain(fields).chain(nodal).collect();
-    if all.iter().any(|(degree, _)| degree.is_some_and(|degree| degree + 1 > q)) {
+    let nodal =
+        form.aux.iter().zip(&elements.aux).filter_map(|(aux, degree)| {
+            matches!(aux.location, Location::Nodes(_)).then_some(*degree)
+        });
+    let fields = elements.fields.iter().map(|&degree| Some(degree));
+    let mut degrees = fields.chain(nodal);
+    if degrees.any(|degree| degree.is_some_and(|degree| degree + 1 > q)) {
         return refuse("a thread a line needs as many points as nodes a direction".to_owned());
     }
-    let components: usize = all.iter().map(|(_, components)| components).sum();
-    let numbers = cells * components * 3 * q * q * row_stride(q);
+    let (kernel, _) = lower(form, elements, plan, cells);
+    let numbers: usize = kernel.shared.iter().map(|array| array.length).sum();
     let (bytes, threads) = (numbers * plan.precision.bytes(), cells * q * q);
-    if bytes > 2 * SHARED || threads > THREADS {
+    if bytes > SHARED || threads > THREADS {
         return refuse(format!(
             "{cells} cells a group would take {bytes} bytes of shared memory and {threads} threads"
         ));

@@ -1,0 +1,108 @@
+//! A thread a line, run by the interpreter with its threads, barriers and watch for races, gives what
+//! the processor's own kernels give.
+
+use fem_dsl::problem::Argument;
+use fem_dsl::program::compile as compile_form;
+use fem_dsl::source::Source;
+use kernels_gen::element::{Cell, Lagrange, LinePoints, Rule};
+use kernels_gen::plan::{Elements, Strategy, Task};
+use runtime::compile::{Execution, Target, compile, facts};
+use runtime::discretisation::Discretisation;
+use runtime::mesh::Mesh;
+use runtime::mesh::generate::generate;
+use runtime::operator::CellOperator;
+use runtime::solve::{LinearOperator, NonlinearSystem};
+use runtime::vector::Vector;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const FORMS: [&str; 4] = [
+    "form f { field u: scalar; f0[u] = u; }",
+    "form f { field u: scalar; f1[u] = grad(u); }",
+    "form f { field u: scalar; param a = 2; f0[u] = u^3 + x[0] - a; f1[u] = (1 + u^2) * grad(u); }",
+    "form f { field u: vector; f0[u] = 3 * u; f1[u] = sym(grad(u)) + tr(grad(u)) * I; }",
+];
+
+fn mesh(deform: f64) -> Mesh {
+    let arguments = [("dim", 3.0), ("cells", 2.0), ("deform", deform)];
+    let arguments: BTreeMap<_, _> =
+        arguments.iter().map(|&(name, value)| (name.to_owned(), Argument::Number(value))).collect();
+    generate("box", &arguments).expect("a box")
+}
+
+/// R(u) and J(u) w for fixed u and w, and the strategies of the kernels.
+fn results(
+    form: &str,
+    mesh: &Mesh,
+    degree: usize,
+    line: LinePoints,
+    threads: bool,
+) -> (Vec<Strategy>, [Vec<f64>; 2]) {
+    let (program, diagnostics) = compile_form(&Source::new("form.wf", form));
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    let form = program.expect("a form").point_form("f", 3).expect("a point form");
+    let cell = Cell::Hexahedron;
+    let elements =
+        Elements::new(&form, cell, degree, Rule::Tensor { cell, line }).expect("elements");
+    let element = Lagrange::continuous(cell, degree).expect("an element");
+    let components = form.fields[0].shape.components();
+    let on = Discretisation::new(mesh.clone(), &[(element, components)]).expect("a space");
+    let on = Arc::new(on);
+    let mut target = Target::native();
+    target.execution = Execution::Interpreted;
+    target.wishes.strategy = threads.then_some(Strategy::ThreadPerLine { cells: 1 });
+    let tasks = [Task::Residual, Task::Action];
+    let compiled = compile(&form, &elements, &facts(&on), &tasks, &target).expect("kernels");
+    let mut params = vec![0.0];
+    params.extend(form.params.iter().flat_map(|param| param.value.clone()));
+    let kernels = &compiled.kernels;
+    let mut operator =
+        CellOperator::new(on, compiled.module.clone(), kernels, target.precision, &params, false)
+            .expect("an operator");
+    let n = LinearOperator::size(&operator);
+    let values = |seed: usize| -> Vec<f64> {
+        (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
+    };
+    let state = Vector::from_slice(&values(1), target.precision);
+    let direction = Vector::from_slice(&values(500), target.precision);
+    let (mut residual, mut action) = (operator.vector(), operator.vector());
+    NonlinearSystem::residual(&operator, &state, &mut residual).expect("R");
+    operator.linearise(&state).expect("J");
+    operator.apply(&direction, &mut action).expect("J w");
+    let strategies = compiled.plans.iter().map(|plan| plan.strategy).collect();
+    (strategies, [residual, action].map(|vector| vector.to_vec()))
+}
+
+#[test]
+fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
+    let mut seen = 0;
+    for deform in [0.0, 0.1] {
+        let mesh = mesh(deform);
+        for degree in [2, 3, 4, 6] {
+            let lines = [
+                LinePoints::Gauss(degree + 1),
+                LinePoints::Gauss(degree + 2),
+                LinePoints::GaussLobatto(degree + 1),
+            ];
+            for line in lines {
+                for form in FORMS {
+                    let (_, wanted) = results(form, &mesh, degree, line, false);
+                    let (strategies, got) = results(form, &mesh, degree, line, true);
+                    let line_of = |s: &&Strategy| matches!(s, Strategy::ThreadPerLine { .. });
+                    seen += strategies.iter().filter(line_of).count();
+                    for (got, wanted) in got.iter().zip(&wanted) {
+                        let most = wanted.iter().fold(0.0, |m: f64, value| m.max(value.abs()));
+                        let worst = got.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+                        let worst = worst.fold(0.0, f64::max);
+                        assert!(
+                            worst <= 200.0 * f64::EPSILON * most && most > 0.0,
+                            "degree {degree}, {line}, {form}: {worst:e} of {most:e}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    // All but degree 2 on three points, where a cell is too few lines.
+    assert_eq!(seen, 2 * 2 * 4 * (3 * 4 - 2));
+}

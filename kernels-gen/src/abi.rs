@@ -112,7 +112,8 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Bytes of private arrays, all lanes together: they live on the stack.
     pub private_bytes: usize,
-    /// Hash of everything that made the kernel.
+    /// Hash of the kernel before its dialect: its text and the entries of its tables. Two kernels
+    /// of one hash compute the same on any instruction set.
     pub hash: u64,
 }
 

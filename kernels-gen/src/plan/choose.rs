@@ -45,6 +45,10 @@ pub struct Wishes {
     pub block: Option<usize>,
     /// Who does what on a GPU; a thread a line stands for any number of cells a group.
     pub strategy: Option<Strategy>,
+    /// Cells of a group of threads that do lines.
+    pub cells: Option<usize>,
+    /// Groups of threads that a processor is to hold.
+    pub residency: Option<usize>,
 }
 
 /// The geometry that the mesh itself gives, on the fly.
@@ -151,21 +155,23 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
 }
 
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
-fn lines(form: &PointForm, elements: &Elements, plan: &Plan) -> Option<Plan> {
+fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
     let q = elements.rule.line().map_or(0, LinePoints::count);
     let degree = elements.fields.iter().copied().max().unwrap_or(1);
     // What is symmetric about the middle pays from six points on.
     let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
+    let even_odd = wishes.even_odd.unwrap_or(even_odd);
     let line = |cells: usize| Plan {
         strategy: Strategy::ThreadPerLine { cells },
-        residency: thread_per_line::residency(q, cells),
+        residency: wishes.residency.unwrap_or_else(|| thread_per_line::residency(q, cells)),
         lanes: 1,
         even_odd,
         ..plan.clone()
     };
     let many = degree >= 2 && q >= 4;
     // As many cells a group as shared memory holds.
-    let mut plans = (1..=thread_per_line::cells(q)).rev().map(line);
+    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(q));
+    let mut plans = (1..=most).rev().map(line);
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
@@ -187,12 +193,12 @@ pub fn choose_for_threads(
         let geometry = wishes.geometry.unwrap_or(own);
         let plan = Plan {
             unroll: 1 << 16,
-            residency: cell_residency(form, elements),
+            residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)
         };
         let cell = corners(&plan, elements, facts, wishes).unwrap_or_else(|| plan.clone());
-        let line = lines(form, elements, &plan);
+        let line = lines(form, elements, &plan, wishes);
         let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
         plans.push(line.filter(|_| wanted).unwrap_or(cell));
     }

@@ -59,6 +59,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(crate) block: Option<usize>,
 
+    /// Cells of a group of threads; by degree without it
+    #[cfg(feature = "cuda")]
+    #[arg(long, value_name = "N")]
+    pub(crate) cells: Option<usize>,
+
+    /// Groups of threads that a processor is to hold, which bounds their registers
+    #[cfg(feature = "cuda")]
+    #[arg(long, value_name = "N")]
+    pub(crate) residency: Option<usize>,
+
     /// Leave the assembled matrix out.
     #[arg(long)]
     pub(crate) no_csr: bool,
@@ -232,9 +242,13 @@ mod cuda {
         for case in cases {
             for degree in arguments.degree.first..=arguments.degree.last {
                 let degree = degree as usize;
-                let error = check(case, degree)?;
+                let wishes = Wishes {
+                    cells: arguments.cells,
+                    residency: arguments.residency,
+                    ..Wishes::default()
+                };
+                let error = check(case, degree, &wishes)?;
                 let device = Cuda::new(0).map_err(BenchError::from)?;
-                let wishes = Wishes::default();
                 let dofs = arguments.dofs as usize;
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
                 let row = prepared.measure(&measured)?;
@@ -253,10 +267,9 @@ mod cuda {
     }
 
     /// The largest difference from the interpreted kernels of the CPU, relative to the largest entry.
-    fn check(case: &Case, degree: usize) -> Result<f64, BenchError> {
+    fn check(case: &Case, degree: usize, wishes: &Wishes) -> Result<f64, BenchError> {
         let device = Cuda::new(0)?;
-        let mut prepared =
-            prepare(device, case, degree, CHECK, Precision::F64, &Wishes::default())?;
+        let mut prepared = prepare(device, case, degree, CHECK, Precision::F64, wishes)?;
         let found = prepared.result()?;
         let mut target = Target::native();
         target.execution = Execution::Interpreted;

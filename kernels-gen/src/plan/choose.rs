@@ -156,7 +156,7 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
 
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
-    let q = elements.rule.line().map_or(0, LinePoints::count);
+    let q = elements.rule.line().map(LinePoints::count)?;
     let degree = elements.fields.iter().copied().max().unwrap_or(1);
     // What is symmetric about the middle pays from six points on.
     let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };

@@ -1,0 +1,89 @@
+//! CUDA sources compile for the architectures of the A100 and the H100, with NVRTC and without a GPU.
+//! Without NVRTC there is nothing to test, and `WF_REQUIRE=nvrtc` makes that a failure.
+
+#![cfg(feature = "cuda")]
+
+use fem_dsl::program::compile as compile_form;
+use fem_dsl::source::Source;
+use kernels_gen::abi::Precision;
+use kernels_gen::dialect::cuda::CUDA;
+use kernels_gen::element::Cell;
+use kernels_gen::generate::{elements, generate_for_threads};
+use kernels_gen::plan::choose::{MeshFacts, Wishes, choose_for_threads};
+use kernels_gen::plan::{Strategy, Task};
+use runtime::device::cuda::{CudaError, compile, find_nvrtc};
+
+const FORMS: [&str; 3] = [
+    "form f { field u: scalar; let kappa = 1 / (0.05 + 2 * dot(x, x)); f0[u] = -sin(x[0]); f1[u] = kappa * grad(u); }",
+    "form f { field u: vector; param lambda = 1; let eps = sym(grad(u)); f1[u] = lambda * tr(eps) * I + 2 * eps; }",
+    "form f { field u: scalar; aux c: scalar on nodes; f0[u] = c * max(u, 0)^3; f1[u] = (1 + u^2) * grad(u); }",
+];
+
+/// Whether the tests can run.
+fn nvrtc() -> bool {
+    let required = std::env::var("WF_REQUIRE").unwrap_or_default();
+    let required = required.split([' ', ',']).any(|name| name == "nvrtc");
+    let found = find_nvrtc();
+    assert!(found || !required, "NVRTC is required and missing: {}", CudaError::NoCompiler);
+    if !found {
+        eprintln!("skipped: there is no NVRTC");
+    }
+    found
+}
+
+#[test]
+fn kernels_compile_for_every_cell_precision_and_task() {
+    if !nvrtc() {
+        return;
+    }
+    let (mut kernels, mut lines) = (0, 0);
+    for (cell, degrees) in [
+        (Cell::Quadrilateral, vec![1, 2]),
+        (Cell::Hexahedron, vec![1, 4]),
+        (Cell::Triangle, vec![1, 3]),
+        (Cell::Tetrahedron, vec![1, 2]),
+    ] {
+        for degree in degrees {
+            for (number, text) in FORMS.iter().enumerate() {
+                let (program, found) = compile_form(&Source::new("form.wf", *text));
+                assert!(found.is_empty(), "{found:?}");
+                let form = program.expect("a form").point_form("f", cell.dim()).expect("a form");
+                let elements = elements(&form, cell, degree, 1, None).expect("elements");
+                // A diagonal keeps all coefficients in registers: from degree 3 on that compiles for
+                // minutes, and nobody would use it.
+                let tasks: &[Task] = match degree {
+                    0..=2 => &[Task::Residual, Task::Action, Task::Diagonal],
+                    _ => &[Task::Residual, Task::Action],
+                };
+                let affine = !cell.is_tensor();
+                let facts = MeshFacts { affine, order: 1, runs: false, constrained: true };
+                let precision = if number == 1 { Precision::F32 } else { Precision::F64 };
+                let wishes = Wishes::default();
+                let plans = choose_for_threads(&form, &elements, &facts, tasks, precision, &wishes)
+                    .expect("plans");
+                let of_lines = |s: Strategy| matches!(s, Strategy::ThreadPerLine { .. });
+                lines += plans.iter().filter(|plan| of_lines(plan.strategy)).count();
+                kernels += plans.len();
+                let source =
+                    generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
+                let archs: &[&str] = if number == 0 { &["sm_80", "sm_90"] } else { &["sm_90"] };
+                for arch in archs {
+                    let image = compile(&source.text, arch);
+                    let image = image.unwrap_or_else(|error| panic!("{cell} {degree}: {error}"));
+                    assert!(image.starts_with(b"\x7fELF"), "no code for {arch}");
+                }
+            }
+        }
+    }
+    assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
+}
+
+#[test]
+fn what_does_not_compile_shows_the_log_and_the_source() {
+    if !nvrtc() {
+        return;
+    }
+    let error = compile("extern \"C\" __global__ void f() { nonsense(); }", "sm_90");
+    let text = error.expect_err("an error").to_string();
+    assert!(text.contains("nonsense") && text.contains(".cu"), "{text}");
+}

@@ -3,6 +3,7 @@
 use crate::render::{Style, render};
 use fem_dsl::diagnostic::{Diagnostic, nearest};
 use fem_dsl::source::Source;
+use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
 use runtime::mesh::LoadError;
 use runtime::output::OutputError;
@@ -41,6 +42,14 @@ pub enum Error {
         name: String,
         /// The names that there are.
         known: Vec<String>,
+    },
+    /// Kernels for another processor.
+    #[error("kernels for {isa} do not run here: this processor has {here}")]
+    Isa {
+        /// What was asked for.
+        isa: Isa,
+        /// The best that there is.
+        here: Isa,
     },
     /// There are several forms, or none, and none was named.
     #[error("{}", which(known))]

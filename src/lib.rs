@@ -78,7 +78,8 @@ pub use system::{ALL, Boundary, Setup, System, Value, mesh};
 ///
 /// Kernels are compiled where the program runs, by `rustc`, for the mesh at hand. With the attribute
 /// `ahead_of_time` the macro expands to the same kernels for cells and degrees that it is told, for each
-/// instruction set of the target; which of them run is decided by the processor. Such a program needs no compiler:
+/// instruction set of the target, in double precision; which of them run is decided by the processor. Such a program
+/// needs no compiler:
 ///
 /// ```
 /// weakform::weak_form! {

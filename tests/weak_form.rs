@@ -1,6 +1,6 @@
 //! The facade: what `weak_form!` makes, kernels ahead of time against those compiled now, and what is refused.
 
-use weakform::{ALL, Error, Form, Origin, System, mesh, weak_form};
+use weakform::{ALL, Error, Form, Isa, Origin, System, mesh, weak_form};
 
 weak_form! {
     #![ahead_of_time(quad(1), quad(3, order = 1), tri(2, order = 1), tet(1, order = 1))]
@@ -81,6 +81,34 @@ fn kernels_ahead_of_time_are_those_that_the_jit_would_build() -> Result<(), Erro
             if cfg!(target_arch = "x86_64") {
                 assert_eq!(first, second, "{text}, degree {degree}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// The processor's best instruction set is the first that can be asked for; all below it agree.
+#[test]
+fn every_instruction_set_of_this_processor_gives_the_same() -> Result<(), Error> {
+    let build = |isa: Isa| {
+        let setup = reaction::form().on(mesh("box(dim: 2, cells: 5, deform: 0.1)")?);
+        let setup = setup.aux("kappa", |x| 1.0 + x[0]).aux("source", |x| x[1]).isa(isa);
+        setup.dirichlet("u", "x0", |_| 1.0).build()
+    };
+    let mut seen: Vec<[Vec<f64>; 3]> = Vec::new();
+    for isa in Isa::ALL {
+        let mut system = match build(isa) {
+            Ok(system) => system,
+            Err(Error::Isa { .. }) if seen.is_empty() && isa != Isa::Portable => continue,
+            Err(error) => return Err(error),
+        };
+        assert_eq!(system.origin(), Origin::AheadOfTime, "{isa}");
+        seen.push(outcomes(&mut system)?);
+    }
+    let first = &seen[0];
+    for other in &seen[1..] {
+        for (a, b) in first.iter().flatten().zip(other.iter().flatten()) {
+            // Sums of a few hundred terms below 10, with or without fused multiply-adds.
+            assert!((a - b).abs() <= 1e4 * f64::EPSILON, "{a} and {b}");
         }
     }
     Ok(())

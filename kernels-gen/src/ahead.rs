@@ -79,3 +79,67 @@ fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{LinePoints, Rule};
+    use std::collections::BTreeSet;
+
+    fn form(dim: usize) -> PointForm {
+        let text = "form a { field u: scalar; f0[u] = u^2 * x[0]; f1[u] = (1 + u^2) * grad(u); }";
+        let source = fem_dsl::source::Source::new("a", text);
+        let (program, _) = fem_dsl::program::compile(&source);
+        program.expect("a right form").point_form("a", dim).expect("the form holds")
+    }
+
+    #[test]
+    fn whatever_a_mesh_asks_for_is_there() {
+        for (cell, degree, order) in [
+            (Cell::Quadrilateral, 1, 1),
+            (Cell::Quadrilateral, 3, 2),
+            (Cell::Triangle, 1, 1),
+            (Cell::Triangle, 2, 2),
+            (Cell::Hexahedron, 2, 1),
+        ] {
+            let form = form(cell.dim());
+            let setting = Setting { cell, degree, order, quadrature: None };
+            let isa = Isa::Avx2;
+            let made = kernels(&form, setting, isa).expect("supported");
+            let hashes: BTreeSet<u64> = made.iter().map(|(_, abi)| abi.hash).collect();
+            assert_eq!(hashes.len(), made.len(), "each once");
+            let elements = elements(&form, cell, degree, order, None).expect("supported");
+            for bits in 0..8 {
+                let [affine, runs, constrained] = [1, 2, 4].map(|bit| bits & bit != 0);
+                let straight = !cell.is_tensor() && order == 1;
+                if (straight && !affine) || (runs && !cell.is_tensor()) {
+                    continue;
+                }
+                let facts = MeshFacts { affine, order, runs, constrained };
+                let wishes = Wishes::default();
+                let plans = choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &wishes);
+                for plan in plans.expect("supported") {
+                    let (_, abi) = lower(&form, &elements, &plan).expect("supported");
+                    assert!(hashes.contains(&abi.hash), "{facts:?}: {}", abi.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rules_of_one_size_have_hashes_of_their_own() {
+        let form = form(2);
+        let cell = Cell::Quadrilateral;
+        let line = |line| Rule::Tensor { cell, line };
+        let hash = |rule| {
+            let elements = elements(&form, cell, 1, 1, None).expect("supported");
+            let elements = Elements { rule, ..elements };
+            let plans = plans(&form, &elements, 1, Isa::Portable).expect("supported");
+            let abis = plans.iter().map(|plan| lower(&form, &elements, plan).expect("supported").1);
+            abis.map(|abi| abi.hash).collect::<BTreeSet<u64>>()
+        };
+        let (gauss, lobatto) =
+            (hash(line(LinePoints::Gauss(4))), hash(line(LinePoints::GaussLobatto(4))));
+        assert!(gauss.is_disjoint(&lobatto));
+    }
+}

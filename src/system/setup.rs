@@ -1,7 +1,7 @@
 //! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
 
 use super::System;
-use crate::{Error, Form, Mesh, threads};
+use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::ahead::TASKS;
 use kernels_gen::element::{ElementError, Lagrange};
@@ -86,6 +86,7 @@ pub struct Setup {
     conditions: Vec<Condition>,
     aux: Vec<(String, Write)>,
     execution: Execution,
+    isa: Option<Isa>,
 }
 
 impl Setup {
@@ -100,6 +101,7 @@ impl Setup {
             conditions: Vec::new(),
             aux: Vec::new(),
             execution: Execution::default(),
+            isa: None,
         }
     }
 
@@ -176,6 +178,12 @@ impl Setup {
         self
     }
 
+    /// Another instruction set than the best of this processor.
+    pub fn isa(mut self, isa: Isa) -> Self {
+        self.isa = Some(isa);
+        self
+    }
+
     /// Numbers the unknowns, compiles the kernels or finds them, and fills their tables.
     ///
     /// # Errors
@@ -200,7 +208,14 @@ impl Setup {
         }
         set_aux(&form, &elements, &self.aux, &mut on)?;
         let on = Arc::new(on);
-        let target = self.form.target(self.execution);
+        let mut target = self.form.target(self.execution);
+        if let Some(isa) = self.isa {
+            let here = target.isa;
+            if !isa.runs_on(here) {
+                return Err(Error::Isa { isa, here });
+            }
+            target.isa = isa;
+        }
         let compiled =
             compile(&form, &elements, &facts(&on), &TASKS, &target).map_err(RunError::from)?;
         let operator = CellOperator::new(

@@ -44,6 +44,12 @@ impl Isa {
     /// Every instruction set, the best first.
     pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
 
+    /// Whether kernels for it run on a processor whose best is `best`: each has what follows it in
+    /// [`Isa::ALL`] too.
+    pub fn runs_on(self, best: Self) -> bool {
+        self >= best
+    }
+
     /// The widest vector, in lanes.
     pub fn widest(self, precision: Precision) -> usize {
         let bytes = match self {

@@ -562,7 +562,7 @@ impl Lines {
         });
         let xi = s.b.load_table(self.points, i);
         let needs_x = s.needs_x;
-        ColumnGeometry::Row(multilinear_row(&mut s.b, &layer, xi, 0, needs_x))
+        ColumnGeometry::Row(Box::new(multilinear_row(&mut s.b, &layer, xi, 0, needs_x)))
     }
 
     fn geometry_at(
@@ -603,7 +603,7 @@ enum ColumnGeometry {
     /// All of it.
     Cell(CellGeometry),
     /// The multilinear map along z.
-    Row(MultilinearRow),
+    Row(Box<MultilinearRow>),
 }
 
 fn barrier(s: &mut Setting<'_>) {

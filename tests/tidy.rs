@@ -179,6 +179,27 @@ fn each_gpu_library_is_named_by_one_device() {
 }
 
 #[test]
+fn gpu_libraries_are_optional_and_off() {
+    let mut complaints = Vec::new();
+    for krate in [".", "fem-dsl", "fem-macros", "kernels-gen", "runtime", "xtask"] {
+        let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml"));
+        let manifest = manifest.expect("a manifest");
+        for line in manifest.lines() {
+            let gpu = line.starts_with("ocl.") || line.starts_with("ocl ");
+            let gpu = gpu || line.starts_with("cudarc.") || line.starts_with("cudarc ");
+            let listed = krate == "." && !line.contains("workspace");
+            if gpu && !listed && !line.contains("optional = true") {
+                complaints.push(format!("{krate}: `{line}` is not optional"));
+            }
+            if line.starts_with("default =") {
+                complaints.push(format!("{krate}: `{line}`"));
+            }
+        }
+    }
+    report("without features, no GPU's library is needed", &complaints);
+}
+
+#[test]
 fn solvers_name_no_backend() {
     let banned = ["cpu", "cuda", "opencl", "jit", "Library", "Module"];
     report("a solver knows operators and vectors", &naming(&["runtime/src/solve"], &[], &banned));

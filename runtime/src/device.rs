@@ -7,3 +7,5 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "opencl")]
+pub mod opencl;

@@ -9,6 +9,7 @@
 mod cache;
 mod compiler;
 mod environment;
+mod foreign;
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use crate::device::cpu::{Library, LoadError, Machine};
 pub use cache::{Cache, CacheError, Contents};
 pub use compiler::{Compiler, CompilerError};
 pub use environment::Environment;
+pub use foreign::Foreign;
 
 use cache::{Key, MODULE};
 
@@ -156,7 +158,7 @@ impl Jit {
     pub fn compile(&self, source: &str, options: &Options) -> Result<Library, JitError> {
         let compiler = self.compiler().map_err(Clone::clone)?;
         let key = self.key(compiler, source, options);
-        self.dump(&key, source, options);
+        self.dump(&dump_name(&key, &options.name, "rs"), source);
         let cache = match &self.cache {
             Ok(cache) => cache,
             Err(error) => {
@@ -254,7 +256,7 @@ impl Jit {
             if log.trim().is_empty() {
                 log = output.status.to_string();
             }
-            let dump = self.dump_rejected(key, source, options)?;
+            let dump = self.dump_rejected(&dump_name(key, &options.name, "rs"), source)?;
             return Err(JitError::Rejected { name: options.name.clone(), log, dump });
         }
         tracing::debug!(seconds = started.elapsed().as_secs_f64(), "compiled {}", options.name);
@@ -262,37 +264,32 @@ impl Jit {
     }
 
     /// Writes the source to the folder that the user named for that, if any.
-    fn dump(&self, key: &Key, source: &str, options: &Options) {
+    fn dump(&self, file: &str, source: &str) {
         let Some(folder) = &self.environment.dump_dir else { return };
-        let path = folder.join(dump_name(key, options));
+        let path = folder.join(file);
         if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, source)) {
             tracing::warn!("cannot write {} (WF_DUMP_DIR): {error}", path.display());
         }
     }
 
-    /// Keeps a source that `rustc` refused where the user can read it.
-    fn dump_rejected(
-        &self,
-        key: &Key,
-        source: &str,
-        options: &Options,
-    ) -> Result<PathBuf, JitError> {
-        let dumped =
-            self.environment.dump_dir.as_ref().map(|folder| folder.join(dump_name(key, options)));
+    /// Keeps a source that a compiler refused where the user can read it.
+    fn dump_rejected(&self, file: &str, source: &str) -> Result<PathBuf, JitError> {
+        let dumped = self.environment.dump_dir.as_ref().map(|folder| folder.join(file));
         if let Some(path) = dumped.filter(|path| path.is_file()) {
             return Ok(path);
         }
         if let Ok(cache) = &self.cache
-            && let Ok(path) = cache.keep_rejected(key, source)
+            && let Ok(path) = cache.keep_rejected(file, source)
         {
             return Ok(path);
         }
         let folder = std::env::temp_dir();
         let keep = || -> std::io::Result<PathBuf> {
             let mut builder = tempfile::Builder::new();
-            let file = builder.prefix("weakform-").suffix(".rs").tempfile_in(&folder)?;
-            fs::write(file.path(), source)?;
-            Ok(file.keep()?.1)
+            let suffix = format!("-{file}");
+            let kept = builder.prefix("weakform-").suffix(&suffix).tempfile_in(&folder)?;
+            fs::write(kept.path(), source)?;
+            Ok(kept.keep()?.1)
         };
         keep().map_err(|error| JitError::Files {
             doing: "write a file in",
@@ -310,10 +307,10 @@ impl Jit {
 }
 
 /// The file name of a dumped source: what it is about, and the key's hash.
-fn dump_name(key: &Key, options: &Options) -> String {
+fn dump_name(key: &Key, name: &str, extension: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = options.name.chars().take(64).map(plain).collect();
-    format!("{name}-{}.rs", &key.hash()[..16])
+    let name: String = name.chars().take(64).map(plain).collect();
+    format!("{name}-{}.{extension}", &key.hash()[..16])
 }
 
 #[cfg(test)]

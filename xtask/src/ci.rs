@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::{capture, cargo, execute, root, validate};
 
 /// The backends that must be there when CI tests; a test that needs one of these fails without it.
-const REQUIRED: &str = "rust nvrtc";
+const REQUIRED: &str = "rust nvrtc opencl";
 
 type Step = (&'static str, fn() -> Result<(), String>);
 

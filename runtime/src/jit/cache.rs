@@ -203,8 +203,8 @@ impl Cache {
     }
 
     /// Keeps a source that does not compile, to be read.
-    pub(super) fn keep_rejected(&self, key: &Key, source: &str) -> Result<PathBuf, CacheError> {
-        let path = self.folder.join("rejected").join(format!("{}.rs", key.hash));
+    pub(super) fn keep_rejected(&self, file: &str, source: &str) -> Result<PathBuf, CacheError> {
+        let path = self.folder.join("rejected").join(file);
         self.write(&path, source)
             .map_err(|error| CacheError::Write { path: path.clone(), error })?;
         Ok(path)

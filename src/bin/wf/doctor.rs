@@ -256,16 +256,45 @@ fn nvrtc() -> Finding {
     }
 }
 
+#[cfg(feature = "opencl")]
+fn opencl() -> Finding {
+    use runtime::device::opencl::{OpenCl, devices};
+    let (device, all) = match (OpenCl::new(), devices()) {
+        (Ok(device), Ok(all)) => (device, all),
+        (Err(error), _) | (_, Err(error)) => {
+            return Finding::error("OpenCL", State::Missing, &error.to_string());
+        }
+    };
+    let mut detail = device.name();
+    for other in all.iter().filter(|other| other.to_string() != device.name()) {
+        let _ = write!(detail, "\nalso {other}");
+        if !other.doubles {
+            detail.push_str(", without double precision");
+        }
+    }
+    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let facts = device.facts();
+    let facts = json!({
+        "device": device.name(), "driver": facts.driver, "memory": facts.memory, "devices": names,
+    });
+    Finding::good("OpenCL", detail, facts)
+}
+
+#[cfg(not(feature = "opencl"))]
 fn opencl() -> Finding {
     match first_that_loads(&["libOpenCL.so.1", "OpenCL.dll"]) {
-        Some(name) => {
-            Finding::good("OpenCL", format!("{name} {UNUSED}"), json!({ "library": name }))
-        }
+        Some(name) => Finding::bad(
+            "OpenCL",
+            State::Missing,
+            format!("{name} is here, but this build cannot use it"),
+            "build with `--features opencl`",
+        ),
         None => Finding::bad(
             "OpenCL",
             State::Missing,
             "libOpenCL.so.1 does not load: OpenCL devices cannot be used",
-            "install a loader and a driver (Debian, on the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd)",
+            "install a loader and a driver (Debian, on the CPU: apt-get install ocl-icd-opencl-dev \
+             pocl-opencl-icd), and build with `--features opencl`",
         ),
     }
 }

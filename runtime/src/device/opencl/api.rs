@@ -1,0 +1,429 @@
+//! The calls of OpenCL 1.2 that weakform makes, with handles that release what they hold and errors that are numbers.
+//!
+//! Only the bindings of the crate `ocl` are used: its own wrappers panic at error codes of a vendor, and wait ten
+//! seconds for a platform where there is none.
+
+use std::ffi::{CStr, CString};
+use std::fmt;
+use std::ptr;
+
+use ocl::ffi::{self, c_void, cl_bool, cl_int, cl_uint, cl_ulong, size_t};
+
+/// An error code of OpenCL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub i32);
+
+impl Status {
+    /// Whether memory is short.
+    pub fn is_memory(self) -> bool {
+        [
+            ffi::CL_MEM_OBJECT_ALLOCATION_FAILURE,
+            ffi::CL_OUT_OF_RESOURCES,
+            ffi::CL_OUT_OF_HOST_MEMORY,
+            ffi::CL_INVALID_BUFFER_SIZE,
+        ]
+        .contains(&self.0)
+    }
+
+    fn name(self) -> &'static str {
+        match self.0 {
+            ffi::CL_DEVICE_NOT_FOUND => "CL_DEVICE_NOT_FOUND",
+            ffi::CL_DEVICE_NOT_AVAILABLE => "CL_DEVICE_NOT_AVAILABLE",
+            ffi::CL_COMPILER_NOT_AVAILABLE => "CL_COMPILER_NOT_AVAILABLE",
+            ffi::CL_MEM_OBJECT_ALLOCATION_FAILURE => "CL_MEM_OBJECT_ALLOCATION_FAILURE",
+            ffi::CL_OUT_OF_RESOURCES => "CL_OUT_OF_RESOURCES",
+            ffi::CL_OUT_OF_HOST_MEMORY => "CL_OUT_OF_HOST_MEMORY",
+            ffi::CL_PROFILING_INFO_NOT_AVAILABLE => "CL_PROFILING_INFO_NOT_AVAILABLE",
+            ffi::CL_BUILD_PROGRAM_FAILURE => "CL_BUILD_PROGRAM_FAILURE",
+            ffi::CL_INVALID_VALUE => "CL_INVALID_VALUE",
+            ffi::CL_INVALID_BINARY => "CL_INVALID_BINARY",
+            ffi::CL_INVALID_BUILD_OPTIONS => "CL_INVALID_BUILD_OPTIONS",
+            ffi::CL_INVALID_KERNEL_NAME => "CL_INVALID_KERNEL_NAME",
+            ffi::CL_INVALID_KERNEL_ARGS => "CL_INVALID_KERNEL_ARGS",
+            ffi::CL_INVALID_ARG_SIZE => "CL_INVALID_ARG_SIZE",
+            ffi::CL_INVALID_WORK_GROUP_SIZE => "CL_INVALID_WORK_GROUP_SIZE",
+            ffi::CL_INVALID_BUFFER_SIZE => "CL_INVALID_BUFFER_SIZE",
+            ffi::CL_PLATFORM_NOT_FOUND_KHR => "CL_PLATFORM_NOT_FOUND_KHR",
+            _ => "an OpenCL error",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+/// What a call gives.
+pub(super) type Outcome<T> = Result<T, Status>;
+
+fn check(code: cl_int) -> Outcome<()> {
+    if code == ffi::CL_SUCCESS { Ok(()) } else { Err(Status(code)) }
+}
+
+/// Answers of a variable length: `ask(size, place, needed)` says how long, and then what.
+fn answer(ask: impl Fn(size_t, *mut c_void, *mut size_t) -> cl_int) -> Outcome<Vec<u8>> {
+    let mut size = 0;
+    check(ask(0, ptr::null_mut(), &mut size))?;
+    let mut bytes = vec![0; size];
+    check(ask(size, bytes.as_mut_ptr().cast(), ptr::null_mut()))?;
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    let whole = String::from_utf8_lossy(&bytes);
+    whole.trim_end_matches('\0').trim().to_owned()
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+}
+
+/// A driver.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Platform(ffi::cl_platform_id);
+
+/// The platforms; none where no driver is installed.
+pub(super) fn platforms() -> Outcome<Vec<Platform>> {
+    let mut count: cl_uint = 0;
+    // SAFETY: asks for the number alone.
+    match check(unsafe { ffi::clGetPlatformIDs(0, ptr::null_mut(), &mut count) }) {
+        Err(Status(ffi::CL_PLATFORM_NOT_FOUND_KHR)) => return Ok(Vec::new()),
+        other => other?,
+    }
+    let mut ids = vec![ptr::null_mut(); count as usize];
+    if count > 0 {
+        // SAFETY: `ids` has room for `count`.
+        check(unsafe { ffi::clGetPlatformIDs(count, ids.as_mut_ptr(), ptr::null_mut()) })?;
+    }
+    Ok(ids.into_iter().map(Platform).collect())
+}
+
+impl Platform {
+    /// Its name and version.
+    pub(super) fn words(self) -> Outcome<(String, String)> {
+        let ask = |what| {
+            answer(|size, place, needed| {
+                // SAFETY: the platform exists as long as the program, and `place` has room for `size` bytes.
+                unsafe { ffi::clGetPlatformInfo(self.0, what, size, place, needed) }
+            })
+        };
+        Ok((text(ask(ffi::CL_PLATFORM_NAME)?), text(ask(ffi::CL_PLATFORM_VERSION)?)))
+    }
+
+    /// Its devices.
+    pub(super) fn devices(self) -> Outcome<Vec<DeviceId>> {
+        let (all, mut count) = (ffi::CL_DEVICE_TYPE_ALL, 0);
+        // SAFETY: asks for the number alone.
+        match check(unsafe { ffi::clGetDeviceIDs(self.0, all, 0, ptr::null_mut(), &mut count) }) {
+            Err(Status(ffi::CL_DEVICE_NOT_FOUND)) => return Ok(Vec::new()),
+            other => other?,
+        }
+        let mut ids = vec![ptr::null_mut(); count as usize];
+        // SAFETY: `ids` has room for `count`.
+        check(unsafe {
+            ffi::clGetDeviceIDs(self.0, all, count, ids.as_mut_ptr(), ptr::null_mut())
+        })?;
+        Ok(ids.into_iter().map(DeviceId).collect())
+    }
+}
+
+/// A device; it exists as long as the program.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceId(ffi::cl_device_id);
+
+// SAFETY: a root device is never released, and OpenCL's calls may come from any thread.
+unsafe impl Send for DeviceId {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for DeviceId {}
+
+impl DeviceId {
+    fn ask(self, what: ffi::cl_device_info) -> Outcome<Vec<u8>> {
+        answer(|size, place, needed| {
+            // SAFETY: `place` has room for `size` bytes.
+            unsafe { ffi::clGetDeviceInfo(self.0, what, size, place, needed) }
+        })
+    }
+
+    pub(super) fn text(self, what: ffi::cl_device_info) -> Outcome<String> {
+        self.ask(what).map(text)
+    }
+
+    pub(super) fn number(self, what: ffi::cl_device_info) -> Outcome<u64> {
+        self.ask(what).map(|bytes| number(&bytes))
+    }
+}
+
+/// A handle that is released when it goes out of scope.
+macro_rules! handle {
+    ($(#[$doc:meta])* $name:ident, $raw:ident, $release:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(super) struct $name(ffi::$raw);
+
+        // SAFETY: OpenCL counts references with atomic operations, and its calls may come from any thread.
+        unsafe impl Send for $name {}
+        // SAFETY: as for `Send`; arguments of kernels, the exception, are set by `&mut` alone.
+        unsafe impl Sync for $name {}
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the handle was made with one reference, which is given back once.
+                let _ = unsafe { ffi::$release(self.0) };
+            }
+        }
+    };
+}
+
+handle!(
+    /// What buffers, programs and queues belong to.
+    Context, cl_context, clReleaseContext
+);
+handle!(
+    /// Work for a device, done in its order.
+    Queue, cl_command_queue, clReleaseCommandQueue
+);
+handle!(
+    /// Memory of a device.
+    Memory, cl_mem, clReleaseMemObject
+);
+handle!(
+    /// A compiled source.
+    Program, cl_program, clReleaseProgram
+);
+handle!(
+    /// A kernel of a program, with its arguments.
+    Kernel, cl_kernel, clReleaseKernel
+);
+handle!(
+    /// A place in a queue.
+    Event, cl_event, clReleaseEvent
+);
+
+impl Context {
+    pub(super) fn new(device: DeviceId) -> Outcome<Self> {
+        let mut code = 0;
+        // SAFETY: one device, no properties, no callback.
+        let raw = unsafe {
+            ffi::clCreateContext(ptr::null(), 1, &device.0, None, ptr::null_mut(), &mut code)
+        };
+        check(code).map(|()| Self(raw))
+    }
+
+    /// A queue whose events know when they happened.
+    pub(super) fn queue(&self, device: DeviceId) -> Outcome<Queue> {
+        let mut code = 0;
+        // SAFETY: the device is the context's.
+        let raw = unsafe {
+            ffi::clCreateCommandQueue(self.0, device.0, ffi::CL_QUEUE_PROFILING_ENABLE, &mut code)
+        };
+        check(code).map(|()| Queue(raw))
+    }
+
+    /// Uninitialised memory.
+    pub(super) fn memory(&self, bytes: usize) -> Outcome<Memory> {
+        let (flags, mut code) = (ffi::CL_MEM_READ_WRITE, 0);
+        // SAFETY: without data there is nothing to read.
+        let raw = unsafe { ffi::clCreateBuffer(self.0, flags, bytes, ptr::null_mut(), &mut code) };
+        check(code).map(|()| Memory(raw))
+    }
+
+    pub(super) fn source(&self, text: &CStr) -> Outcome<Program> {
+        let (start, length, mut code) = (text.as_ptr(), text.count_bytes(), 0);
+        // SAFETY: one text with its length.
+        let raw = unsafe { ffi::clCreateProgramWithSource(self.0, 1, &start, &length, &mut code) };
+        check(code).map(|()| Program(raw))
+    }
+
+    pub(super) fn binary(&self, device: DeviceId, binary: &[u8]) -> Outcome<Program> {
+        let (start, length) = (binary.as_ptr(), binary.len());
+        let (mut accepted, mut code) = (0, 0);
+        // SAFETY: one device, and one binary with its length.
+        let raw = unsafe {
+            ffi::clCreateProgramWithBinary(
+                self.0,
+                1,
+                &device.0,
+                &length,
+                &start,
+                &mut accepted,
+                &mut code,
+            )
+        };
+        check(code)?;
+        let program = Program(raw);
+        check(accepted).map(|()| program)
+    }
+}
+
+impl Program {
+    pub(super) fn build(&self, device: DeviceId, flags: &CStr) -> Outcome<()> {
+        // SAFETY: the device is the context's; without a callback the call waits for the end.
+        check(unsafe {
+            ffi::clBuildProgram(self.0, 1, &device.0, flags.as_ptr(), None, ptr::null_mut())
+        })
+    }
+
+    /// What the compiler wrote.
+    pub(super) fn log(&self, device: DeviceId) -> Outcome<String> {
+        let what = ffi::CL_PROGRAM_BUILD_LOG;
+        let log = answer(|size, place, needed| {
+            // SAFETY: `place` has room for `size` bytes.
+            unsafe { ffi::clGetProgramBuildInfo(self.0, device.0, what, size, place, needed) }
+        });
+        log.map(text)
+    }
+
+    /// What the compiler made for the only device.
+    pub(super) fn made(&self) -> Outcome<Vec<u8>> {
+        let mut length: size_t = 0;
+        let mut place = (&raw mut length).cast();
+        // SAFETY: the program has one device, so there is one length.
+        check(unsafe {
+            let what = ffi::CL_PROGRAM_BINARY_SIZES;
+            ffi::clGetProgramInfo(self.0, what, size_of::<size_t>(), place, ptr::null_mut())
+        })?;
+        let mut binary = vec![0_u8; length];
+        let mut start = binary.as_mut_ptr();
+        place = (&raw mut start).cast();
+        // SAFETY: one pointer, to as many bytes as the call before has named.
+        check(unsafe {
+            let what = ffi::CL_PROGRAM_BINARIES;
+            ffi::clGetProgramInfo(self.0, what, size_of::<*mut u8>(), place, ptr::null_mut())
+        })?;
+        Ok(binary)
+    }
+
+    pub(super) fn kernel(&self, name: &str) -> Outcome<Kernel> {
+        let name = CString::new(name).map_err(|_| Status(ffi::CL_INVALID_KERNEL_NAME))?;
+        let mut code = 0;
+        // SAFETY: a text that ends with a zero.
+        let raw = unsafe { ffi::clCreateKernel(self.0, name.as_ptr(), &mut code) };
+        check(code).map(|()| Kernel(raw))
+    }
+}
+
+/// What is given to a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Given<'a> {
+    Size(u64),
+    Memory(&'a Memory),
+}
+
+impl Kernel {
+    /// Sets an argument. The caller sees to it that the kernel's parameter is of that kind.
+    pub(super) fn set(&mut self, at: u32, given: Given<'_>) -> Outcome<()> {
+        let (size, place): (usize, *const c_void) = match &given {
+            Given::Size(number) => (size_of::<cl_ulong>(), ptr::from_ref(number).cast()),
+            Given::Memory(memory) => (size_of::<ffi::cl_mem>(), (&raw const memory.0).cast()),
+        };
+        // SAFETY: `place` points to `size` bytes, which are copied; the memory object is retained until the kernel's
+        // commands that use it are done.
+        check(unsafe { ffi::clSetKernelArg(self.0, at, size, place) })
+    }
+}
+
+impl Queue {
+    /// Runs `groups` groups of `threads` threads.
+    ///
+    /// # Safety
+    ///
+    /// Every argument must be set, and the kernel must stay within what it was given.
+    pub(super) unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        groups: usize,
+        threads: usize,
+    ) -> Outcome<()> {
+        let (global, local) = (groups * threads, threads);
+        // SAFETY: one dimension; the caller answers for the kernel.
+        check(unsafe {
+            let (none, nothing) = (ptr::null(), ptr::null_mut());
+            ffi::clEnqueueNDRangeKernel(
+                self.0,
+                kernel.0,
+                1,
+                none,
+                &global,
+                &local,
+                0,
+                none.cast(),
+                nothing,
+            )
+        })
+    }
+
+    /// Copies bytes to the beginning of a device's memory, and waits for it.
+    pub(super) fn write(&self, memory: &Memory, bytes: &[u8]) -> Outcome<()> {
+        let wait: cl_bool = ffi::CL_TRUE;
+        let (from, none, nothing) = (bytes.as_ptr().cast(), ptr::null(), ptr::null_mut());
+        // SAFETY: the driver compares the length with the memory's, and the call returns when the copy is done.
+        check(unsafe {
+            ffi::clEnqueueWriteBuffer(
+                self.0,
+                memory.0,
+                wait,
+                0,
+                bytes.len(),
+                from,
+                0,
+                none,
+                nothing,
+            )
+        })
+    }
+
+    /// Copies `bytes.len()` bytes from the beginning of a device's memory, and waits for it.
+    pub(super) fn read(&self, memory: &Memory, bytes: &mut [u8]) -> Outcome<()> {
+        let wait: cl_bool = ffi::CL_TRUE;
+        let (length, to) = (bytes.len(), bytes.as_mut_ptr().cast());
+        // SAFETY: as in `write`.
+        check(unsafe {
+            let (none, nothing) = (ptr::null(), ptr::null_mut());
+            ffi::clEnqueueReadBuffer(self.0, memory.0, wait, 0, length, to, 0, none, nothing)
+        })
+    }
+
+    /// Sets bytes to zero; their number is a multiple of four.
+    pub(super) fn clear(&self, memory: &Memory, bytes: usize) -> Outcome<()> {
+        let zero = 0_u32;
+        // SAFETY: the pattern is copied, and the driver compares the length with the memory's.
+        check(unsafe {
+            let (none, nothing) = (ptr::null(), ptr::null_mut());
+            let pattern = ptr::from_ref(&zero).cast();
+            ffi::clEnqueueFillBuffer(self.0, memory.0, pattern, 4, 0, bytes, 0, none, nothing)
+        })
+    }
+
+    /// Waits for everything.
+    pub(super) fn finish(&self) -> Outcome<()> {
+        // SAFETY: waits, no more.
+        check(unsafe { ffi::clFinish(self.0) })
+    }
+
+    /// An event that happens when all work before it is done.
+    pub(super) fn mark(&self) -> Outcome<Event> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: waits for what is in the queue; `raw` is written before it is read.
+        check(unsafe { ffi::clEnqueueMarkerWithWaitList(self.0, 0, ptr::null(), &mut raw) })?;
+        Ok(Event(raw))
+    }
+}
+
+impl Event {
+    pub(super) fn wait(&self) -> Outcome<()> {
+        // SAFETY: one event.
+        check(unsafe { ffi::clWaitForEvents(1, &self.0) })
+    }
+
+    /// When it happened, in nanoseconds of the device's clock.
+    pub(super) fn time(&self) -> Outcome<u64> {
+        let mut time: cl_ulong = 0;
+        let (place, size) = ((&raw mut time).cast(), size_of::<cl_ulong>());
+        let what = ffi::CL_PROFILING_COMMAND_END;
+        // SAFETY: `place` has room for `size` bytes.
+        check(unsafe { ffi::clGetEventProfilingInfo(self.0, what, size, place, ptr::null_mut()) })?;
+        Ok(time)
+    }
+}

@@ -1,0 +1,76 @@
+//! Sources for compilers that are part of a driver (CUDA's, OpenCL's): dumped, cached and, where they are refused,
+//! kept to be read, as those for `rustc` are.
+//!
+//! The device compiles; [`Jit::recall`] and [`Jit::keep`] find and keep what its compiler made.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::cache::{Key, MODULE};
+use super::{Jit, JitError, dump_name};
+
+/// A source, and everything that decides what a driver's compiler makes of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Foreign<'a> {
+    /// What it is about; names the files that are dumped.
+    pub name: &'a str,
+    /// The extension of those files.
+    pub extension: &'a str,
+    /// The compiler, the driver and the device, with their versions.
+    pub compiler: &'a str,
+    /// The compiler's options.
+    pub flags: &'a str,
+    /// The text.
+    pub source: &'a str,
+}
+
+impl Foreign<'_> {
+    fn key(&self) -> Key {
+        Key::new(&[
+            ("weakform", env!("CARGO_PKG_VERSION")),
+            ("compiler", self.compiler),
+            ("flags", self.flags),
+            ("source", self.source),
+        ])
+    }
+}
+
+impl Jit {
+    /// What the compiler made of this source before, if that is in the cache and whole. The source is dumped where the
+    /// user wants that.
+    pub fn recall(&self, foreign: &Foreign<'_>) -> Option<Vec<u8>> {
+        let key = foreign.key();
+        self.dump(&dump_name(&key, foreign.name, foreign.extension), foreign.source);
+        let path = self.cache.as_ref().ok()?.lookup(&key)?;
+        let binary = fs::read(path).ok()?;
+        tracing::debug!("found {} in the cache", foreign.name);
+        Some(binary)
+    }
+
+    /// Keeps what the compiler made of this source. A failure costs time at the next run, nothing else.
+    pub fn keep(&self, foreign: &Foreign<'_>, binary: &[u8]) {
+        let cache = match &self.cache {
+            Ok(cache) => cache,
+            Err(error) => return self.warn(error),
+        };
+        let folder = match cache.workplace() {
+            Ok(folder) => folder,
+            Err(error) => return self.warn(&error),
+        };
+        if let Err(error) = fs::write(folder.path().join(MODULE), binary) {
+            tracing::debug!("cannot keep {}: {error}", foreign.name);
+        } else if let Err((error, _)) = cache.store(&foreign.key(), folder) {
+            self.warn(&error);
+        }
+    }
+
+    /// Where a source that the compiler refused can be read.
+    ///
+    /// # Errors
+    ///
+    /// [`JitError::Files`] if it can be written nowhere.
+    pub fn keep_rejected(&self, foreign: &Foreign<'_>) -> Result<PathBuf, JitError> {
+        let file = dump_name(&foreign.key(), foreign.name, foreign.extension);
+        self.dump_rejected(&file, foreign.source)
+    }
+}

@@ -1,7 +1,7 @@
 //! `parse`: [`Source`] → [`ast::File`](crate::ast::File), syntax only.
 //!
 //! Three steps: `scan` (comments, malformed tokens, brackets and their depth), the grammar
-//! (`grammar.pest`; nothing outside this module knows the parser generator), and `build`, which
+//! (`grammar.pest` of the crate `fem-dsl-grammar`; nothing else knows the parser generator), and `build`, which
 //! turns the parser's pairs into the tree and resolves precedence on an explicit stack. Each item
 //! that the grammar could not read is parsed once more by its own rule, to learn where it stops
 //! and what could have stood there; what was readable of it (its name, as a rule) still enters
@@ -17,14 +17,6 @@ mod expect;
 mod expression;
 mod items;
 mod scan;
-
-/// The parser that pest generates from the grammar.
-mod grammar {
-    #![allow(missing_docs, reason = "generated")]
-    #[derive(pest_derive::Parser)]
-    #[grammar = "grammar.pest"]
-    pub(super) struct Grammar;
-}
 
 /// After so many errors the rest is not read.
 const MAX_ERRORS: usize = 100;

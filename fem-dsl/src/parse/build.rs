@@ -4,7 +4,6 @@
 use super::MAX_ERRORS;
 use super::expect::{self, Place};
 use super::expression::Expressions;
-use super::grammar::{Grammar, Rule};
 use super::items::{form_item, problem_item};
 use super::scan::{Scan, TokenKind};
 use crate::ast::{
@@ -14,6 +13,7 @@ use crate::ast::{
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::words;
+use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::iterators::Pair;
 

@@ -1,12 +1,12 @@
 //! What to say about text that the grammar could not read: where it stops, what could have stood
 //! there, what did. The wording is by rule and place.
 
-use super::grammar::{Grammar, Rule};
 use super::scan::{Token, TokenKind};
 use crate::ast::Span;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::words;
+use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::error::{ErrorVariant, InputLocation};
 

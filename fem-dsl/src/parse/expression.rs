@@ -7,11 +7,11 @@
 //! ^ (right)   unary -   * /   + -   < <= > >= == != (one)   !   &&   ||
 //! ```
 
-use super::grammar::Rule;
 use crate::arena::IndexVec;
 use crate::ast::{BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use fem_dsl_grammar::Rule;
 use pest::Token;
 use pest::iterators::{Pair, Pairs};
 

@@ -1,13 +1,13 @@
 //! The items of forms and problems: one pair each → one node each.
 
 use super::build::{Builder, ident, span, text};
-use super::grammar::Rule;
 use crate::ast::{
     Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, Named, Place, PlaceKind,
     PlaceSpec, ProblemItemKind, Row, ShapeKind, ShapeSpec, SpaceSpec, Span, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use fem_dsl_grammar::Rule;
 use pest::iterators::Pair;
 
 /// The parts of an item that the grammar puts in a fixed order: taken by rule.

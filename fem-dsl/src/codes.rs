@@ -138,15 +138,13 @@ codes! {
     UnknownProblem = "E0411",
     /// A field that nothing fixes.
     Unfixed = "E0412",
+    /// A mesh that cannot be read or made.
+    BadMesh = "E0413",
 
     /// Regions of the boundary come later.
     LaterBoundary = "E0901",
     /// Several fields come later.
     LaterSeveralFields = "E0902",
-    /// `test` and `residual` come later.
-    LaterWeakForm = "E0903",
-    /// `energy` comes later.
-    LaterEnergy = "E0904",
     /// `manufactured` comes later.
     LaterManufactured = "E0905",
     /// `mean` comes later.

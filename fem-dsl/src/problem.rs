@@ -3,8 +3,9 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
-use crate::point::{Graph, NodeId, PointForm, Shape};
+use crate::point::{Graph, NodeId, Part, PointForm, Shape};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A pointwise expression without fields: its components and, where it is differentiable, their
 /// gradients.
@@ -94,4 +95,63 @@ pub struct Solver {
     pub name: String,
     /// Settings by name.
     pub arguments: BTreeMap<String, Argument>,
+}
+
+/// A field, or one component of it, that neither a condition nor a term of the form fixes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfixed {
+    /// The field.
+    pub field: String,
+    /// The component, where the field has several.
+    pub component: Option<usize>,
+}
+
+impl fmt::Display for Unfixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing fixes ")?;
+        match self.component {
+            Some(component) => write!(f, "component {component} of `{}`", self.field)?,
+            None => write!(f, "`{}`", self.field)?,
+        }
+        f.write_str(": its solution is known up to a constant")
+    }
+}
+
+impl Unfixed {
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        format!("add `dirichlet {} = …;`", self.field)
+    }
+}
+
+/// Why a linear system with this form cannot have one solution; `held` says which component of
+/// which field a condition holds.
+pub fn unfixed(form: &PointForm, held: impl Fn(usize, usize) -> bool) -> Option<Unfixed> {
+    for (index, field) in form.fields.iter().enumerate() {
+        let components = field.shape.components();
+        for component in 0..components {
+            let determined =
+                form.integrals.iter().flat_map(|integral| &integral.jacobian).any(|entry| {
+                    let trial = entry.trial;
+                    (trial.field, trial.component, trial.part) == (index, component, Part::Value)
+                });
+            if !determined && !held(index, component) {
+                let component = (components > 1).then_some(component);
+                return Some(Unfixed { field: field.name.clone(), component });
+            }
+        }
+    }
+    None
+}
+
+impl Problem {
+    /// Why a linear system with this problem cannot have one solution.
+    pub fn unfixed(&self) -> Option<Unfixed> {
+        unfixed(&self.form, |field, component| {
+            self.dirichlet.iter().any(|condition| {
+                let whole = condition.component.is_none();
+                condition.field == field && (whole || condition.component == Some(component))
+            })
+        })
+    }
 }

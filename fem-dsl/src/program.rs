@@ -1,7 +1,11 @@
 //! `compile`: a whole file, from its text to forms and problems that can be asked for.
 //!
 //! All errors of the file come out of one run. What needs the mesh (its dimension, above all) or
-//! the command line is asked for later, of [`Program`].
+//! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
+
+mod blame;
+
+pub use blame::Item;
 
 use crate::ast;
 use crate::check::problem::{
@@ -13,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
 use crate::parse;
-use crate::point::{Part, PointForm, point};
+use crate::point::{PointForm, point};
 use crate::problem::{Expression, MeshSource, Problem};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
@@ -53,7 +57,21 @@ pub struct ProblemHead<'a> {
 /// Compiles a file. There is a program where every form and problem is right, even if this
 /// version does not build all of it (the codes E09xx): then its stages can be looked at.
 pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
+    compile_with(source, None, &Overrides::default())
+}
+
+/// Compiles a file whose problems, or the one that is named, are changed by the command line:
+/// what is replaced there need not be right in the file.
+pub fn compile_with(
+    source: &Source,
+    changed: Option<&str>,
+    overrides: &Overrides,
+) -> (Option<Program>, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parse::parse(source);
+    let pieces = overrides.pieces().unwrap_or_else(|found| {
+        diagnostics.extend(found);
+        Vec::new()
+    });
     unique(&file, &mut diagnostics);
     let mut forms = Vec::new();
     for form in &file.forms {
@@ -66,7 +84,9 @@ pub fn compile(source: &Source) -> (Option<Program>, Vec<Diagnostic>) {
     }
     let program = Program { source: source.clone(), piece: Piece::of_file(file), forms };
     for problem in &program.piece.file.problems {
-        diagnostics.extend(program.check_problem(problem));
+        let meant = changed.is_none_or(|name| problem.name.name == name);
+        let pieces = if meant { pieces.as_slice() } else { &[] };
+        diagnostics.extend(program.check_problem(problem, pieces));
     }
     parse::sort(&mut diagnostics);
     diagnostics.dedup();
@@ -232,67 +252,6 @@ impl Program {
         if diagnostics.is_empty() { Ok(content.exact) } else { Err(diagnostics) }
     }
 
-    /// Why a linear system with this problem cannot have one solution: a component of a field
-    /// that neither a condition nor a term of the form fixes.
-    pub fn unfixed(&self, problem: &Problem) -> Option<Diagnostic> {
-        let cells = problem.form.integrals.first()?;
-        for (index, field) in problem.form.fields.iter().enumerate() {
-            for component in 0..field.shape.components() {
-                let held = problem.dirichlet.iter().any(|condition| {
-                    let whole = condition.component.is_none();
-                    condition.field == index && (whole || condition.component == Some(component))
-                });
-                let determined = cells.jacobian.iter().any(|entry| {
-                    let trial = entry.trial;
-                    (trial.field, trial.component, trial.part) == (index, component, Part::Value)
-                });
-                if held || determined {
-                    continue;
-                }
-                let scalar = field.shape.components() == 1;
-                let what = if scalar {
-                    format!("`{}`", field.name)
-                } else {
-                    format!("component {component} of `{}`", field.name)
-                };
-                let message =
-                    format!("nothing fixes {what}: its solution is known up to a constant");
-                let mut diagnostic = Diagnostic::new(Code::Unfixed, message);
-                if let Ok(ast) = self.find_problem(&problem.name) {
-                    diagnostic =
-                        diagnostic.label(ast.name.span, "this problem has no condition on it");
-                }
-                return Some(diagnostic.help(format!("add `dirichlet {} = …;`", field.name)));
-            }
-        }
-        None
-    }
-
-    /// The message that a mesh lacks a tag which a condition of this problem names.
-    pub fn unknown_tag(&self, problem: &str, tag: &str, known: &[String]) -> Diagnostic {
-        let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
-        let note = match list.is_empty() {
-            true => "the mesh names no part of its boundary".to_owned(),
-            false => format!("its tags are {}", list.join(", ")),
-        };
-        let mut diagnostic =
-            Diagnostic::new(Code::BadValue, format!("the mesh has no boundary \"{tag}\""))
-                .note(note)
-                .suggest(tag, known.iter().map(String::as_str));
-        let problem = self.find_problem(problem).ok();
-        let items = problem.into_iter().flat_map(|problem| &problem.items);
-        let tags = items.filter_map(|item| match &item.kind {
-            ast::ProblemItemKind::Dirichlet { place: Some(ast::Place::Tags(tags)), .. } => {
-                Some(tags)
-            }
-            _ => None,
-        });
-        if let Some(text) = tags.flatten().find(|text| text.text == tag) {
-            diagnostic = diagnostic.label(text.span, "no such tag");
-        }
-        diagnostic
-    }
-
     fn find_problem(&self, name: &str) -> Result<&ast::Problem, Vec<Diagnostic>> {
         let problems = &self.piece.file.problems;
         problems.iter().find(|problem| problem.name.name == name).ok_or_else(|| {
@@ -317,10 +276,10 @@ impl Program {
         diagnostic.suggest(name, names)
     }
 
-    /// What is wrong with a problem whatever the command line says: in its mesh's dimension where
+    /// What is wrong with a problem as the command line changes it: in its mesh's dimension where
     /// that is known, else in that dimension in which less is wrong.
-    fn check_problem(&self, problem: &ast::Problem) -> Vec<Diagnostic> {
-        let statements = Statement::all(&self.piece, problem, &[]);
+    fn check_problem(&self, problem: &ast::Problem, pieces: &[Piece]) -> Vec<Diagnostic> {
+        let statements = Statement::all(&self.piece, problem, pieces);
         let (mesh, mut diagnostics) = check_problem::mesh(&statements);
         let mesh = mesh.map(|(mesh, _)| mesh);
         let Some(form) = self.form(&problem.form.name) else {

@@ -85,11 +85,8 @@ fn a_problem_is_all_that_was_written() {
     assert_eq!(conditions[2].tags, Some(vec!["y1".to_owned(), "y0".to_owned()]));
     let solver = problem.solver.expect("a solver was named");
     assert_eq!(solver.arguments["rtol"], Argument::Number(1e-9));
-    assert!(
-        program
-            .unfixed(&program.problem("warm", 2, &Overrides::default()).expect("right"))
-            .is_none()
-    );
+    let problem = program.problem("warm", 2, &Overrides::default()).expect("a right problem");
+    assert_eq!(problem.unfixed(), None);
 }
 
 fn pair(name: &str, value: &str) -> (String, String) {
@@ -204,7 +201,7 @@ fn unfixed_components_are_named() {
     );
     let unfixed = |name: &str| {
         let problem = program.problem(name, 2, &Overrides::default()).expect("a right problem");
-        program.unfixed(&problem).map(|found| found.message)
+        problem.unfixed().map(|unfixed| program.unfixed(name, &unfixed).message)
     };
     assert!(unfixed("free").is_some_and(|message| message.contains("component 0 of `u`")));
     assert!(unfixed("half").is_some_and(|message| message.contains("component 1 of `u`")));

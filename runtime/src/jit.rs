@@ -12,13 +12,14 @@ mod environment;
 mod foreign;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{LazyLock, Once, OnceLock};
 
 use tempfile::TempDir;
 
 use crate::device::cpu::{Library, LoadError, Machine};
+use crate::output::write_text;
 
 pub use cache::{Cache, CacheError, Contents};
 pub use compiler::{Compiler, CompilerError};
@@ -83,7 +84,32 @@ pub enum JitError {
         /// What the system said.
         error: std::io::Error,
     },
+    /// The compiler could not write.
+    #[error(
+        "rustc could not write in {}: {reason}\n\
+         help: make room there, or choose another folder with WF_CACHE_DIR or TMPDIR",
+        folder.display()
+    )]
+    NoRoom {
+        /// Where it worked.
+        folder: PathBuf,
+        /// What it said, or the system.
+        reason: String,
+    },
 }
+
+/// What programs print when they cannot write a file, whatever the reason.
+const CANNOT_WRITE: [&str; 6] = [
+    "No space left on device",
+    "Disk quota exceeded",
+    "File too large",
+    "Read-only file system",
+    "Permission denied",
+    "Input/output error",
+];
+
+/// Room that a module needs at least, in bytes.
+const ROOM: usize = 1 << 20;
 
 /// Compiles `source`, the text of a Rust `cdylib`, or finds it in the cache, as the process's environment says.
 ///
@@ -179,7 +205,16 @@ impl Jit {
                 return self.compile_aside(compiler, &key, source, options);
             }
         };
-        self.run(compiler, &folder, &key, source, options)?;
+        match self.run(compiler, &folder, &key, source, options) {
+            Ok(()) => {}
+            // The cache may lie on a full disk where the temporary folder does not.
+            Err(error @ (JitError::NoRoom { .. } | JitError::Files { .. })) => {
+                self.warn(&error);
+                drop(folder);
+                return self.compile_aside(compiler, &key, source, options);
+            }
+            Err(error) => return Err(error),
+        }
         match cache.store(&key, folder) {
             Ok(path) => Ok(Library::open(&path)?),
             Err((error, folder)) => {
@@ -243,6 +278,8 @@ impl Jit {
             .args(&options.flags)
             .args(["-o", MODULE, SOURCE])
             .current_dir(folder.path())
+            // What the compiler and the linker leave behind when they die goes away with the folder.
+            .env("TMPDIR", folder.path())
             .env_remove("RUSTC_BOOTSTRAP")
             .env_remove("RUSTC_LOG")
             .stdin(Stdio::null())
@@ -256,6 +293,9 @@ impl Jit {
             if log.trim().is_empty() {
                 log = output.status.to_string();
             }
+            if let Some(reason) = without_room(folder.path(), &log) {
+                return Err(JitError::NoRoom { folder: folder.path().into(), reason });
+            }
             let dump = self.dump_rejected(&dump_name(key, &options.name, "rs"), source)?;
             return Err(JitError::Rejected { name: options.name.clone(), log, dump });
         }
@@ -267,8 +307,10 @@ impl Jit {
     fn dump(&self, file: &str, source: &str) {
         let Some(folder) = &self.environment.dump_dir else { return };
         let path = folder.join(file);
-        if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, source)) {
-            tracing::warn!("cannot write {} (WF_DUMP_DIR): {error}", path.display());
+        if let Err(error) = fs::create_dir_all(folder) {
+            tracing::warn!("cannot make {} (WF_DUMP_DIR): {error}", folder.display());
+        } else if let Err(error) = write_text(&path, source) {
+            tracing::warn!("WF_DUMP_DIR: {error}");
         }
     }
 
@@ -299,11 +341,23 @@ impl Jit {
     }
 
     /// Says once that kernels are not kept.
-    fn warn(&self, error: &CacheError) {
+    fn warn(&self, error: &dyn std::error::Error) {
         self.warned.call_once(|| {
             tracing::warn!("compiled kernels are not kept for the next run: {error}");
         });
     }
+}
+
+/// Why the compiler could not write in `folder`, if that is why it failed.
+fn without_room(folder: &Path, log: &str) -> Option<String> {
+    let line = log.lines().find(|line| CANNOT_WRITE.iter().any(|text| line.contains(text)));
+    if let Some(line) = line {
+        return Some(line.trim().trim_start_matches("error: ").to_owned());
+    }
+    // A linker that maps its output may die without a word.
+    let file = tempfile::NamedTempFile::new_in(folder);
+    let written = file.and_then(|file| fs::write(file.path(), vec![1; ROOM]));
+    written.err().map(|error| error.to_string())
 }
 
 /// The file name of a dumped source: what it is about, and the key's hash.

@@ -69,7 +69,7 @@ pub struct Output<'a> {
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// The file or its folder cannot be written.
-    #[error("cannot write {path}: {error}; nothing was left behind")]
+    #[error("cannot write {path}: {error}; nothing was left behind\nhelp: {}", remedy(.error))]
     Write {
         /// The file.
         path: String,
@@ -104,8 +104,32 @@ pub enum OutputError {
 pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
     let file = vtu::File::new(output);
-    atomic::write(path, |out| file.write(out))
-        .map_err(|error| OutputError::Write { path: path.display().to_string(), error })
+    atomic::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
+}
+
+/// Writes text, whole or not at all.
+pub fn write_text(path: &Path, text: &str) -> Result<(), OutputError> {
+    atomic::write(path, |out| out.write_all(text.as_bytes())).map_err(|error| failed(path, error))
+}
+
+/// Whether a file could be written at `path`, tried without leaving anything there: worth asking
+/// before hours of work.
+pub fn writable(path: &Path) -> Result<(), OutputError> {
+    atomic::probe(path).map_err(|error| failed(path, error))
+}
+
+fn failed(path: &Path, error: std::io::Error) -> OutputError {
+    OutputError::Write { path: path.display().to_string(), error }
+}
+
+fn remedy(error: &std::io::Error) -> &'static str {
+    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, StorageFull};
+    match error.kind() {
+        NotFound | NotADirectory => "make its folder, or name another file",
+        PermissionDenied => "name a file in a folder that you may write to",
+        StorageFull => "make room on that disk, or name a file on another",
+        _ => "name another file",
+    }
 }
 
 fn check(output: &Output<'_>) -> Result<(), OutputError> {

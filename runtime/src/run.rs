@@ -4,6 +4,10 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod solver;
+
+pub use solver::solve;
+
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::constraint::NotFinite;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -12,13 +16,10 @@ use crate::functional::{energy, errors};
 use crate::geometry::places;
 use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, CellOperator};
-use crate::solve::{
-    CgSettings, Continue, InnerSolver, NewtonSettings, NonlinearSystem, OperatorError, Progress,
-    Report, SolveError, newton, solve_affine,
-};
+use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
-use fem_dsl::point::{Location, Part, PointForm};
-use fem_dsl::problem::{Argument, Dirichlet, Expression, Problem, Solver};
+use fem_dsl::point::{Location, PointForm};
+use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
 use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError, Task};
@@ -52,6 +53,8 @@ pub enum RunError {
     /// A condition's value is not a number.
     #[error("the condition on `{field}` has no finite value: {source}")]
     Condition {
+        /// The condition's number, as they are given: in a problem, that in [`Problem::dirichlet`].
+        index: usize,
         /// The field.
         field: String,
         /// Where and what.
@@ -64,7 +67,7 @@ pub enum RunError {
         name: String,
     },
     /// Auxiliary data that is not a number somewhere.
-    #[error("`aux {name}` is {value} at {point:?}")]
+    #[error("`aux {name}` is {value} at {}", shown(.point))]
     AuxNotFinite {
         /// Its name.
         name: String,
@@ -82,13 +85,15 @@ pub enum RunError {
         value: f64,
     },
     /// Nothing fixes a field.
-    #[error(
-        "nothing fixes `{field}`: the form knows only its derivatives and no condition holds it\n\
-         help: add a condition, `dirichlet {field} = 0;`"
-    )]
-    Free {
-        /// The field, or its component.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Unfixed(Unfixed),
+    /// A known solution that is not a number somewhere.
+    #[error("the error against the known solution of `{field}` is {value}")]
+    ExactNotFinite {
+        /// The field.
         field: String,
+        /// The error.
+        value: f64,
     },
     /// A solver's setting.
     #[error("{0}")]
@@ -96,6 +101,10 @@ pub enum RunError {
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),
+}
+
+fn shown(point: &[f64; 3]) -> String {
+    format!("({}, {}, {})", point[0], point[1], point[2])
 }
 
 /// A problem on its mesh, before anything is compiled.
@@ -183,7 +192,8 @@ fn set_conditions(
     on: &mut Discretisation,
 ) -> Result<(), RunError> {
     let nothing = |_: usize| f64::NAN;
-    for Dirichlet { field, component, value, tags } in &problem.dirichlet {
+    for (index, condition) in problem.dirichlet.iter().enumerate() {
+        let Dirichlet { field, component, value, tags } = condition;
         let space = &on.fields[*field].space;
         let points = space.points(&on.mesh, &on.partition)?;
         let facets = match tags {
@@ -207,7 +217,7 @@ fn set_conditions(
             }
         });
         let name = || problem.form.fields[*field].name.clone();
-        fixed.map_err(|source| RunError::Condition { field: name(), source })?;
+        fixed.map_err(|source| RunError::Condition { index, field: name(), source })?;
     }
     Ok(())
 }
@@ -269,25 +279,11 @@ fn at_points(
 
 /// Every component must be held by a condition, or by the form itself.
 pub fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError> {
-    for (index, (field, discrete)) in form.fields.iter().zip(&on.fields).enumerate() {
-        let components = field.shape.components();
-        for component in 0..components {
-            let by_form = form.integrals.iter().any(|integral| {
-                integral.jacobian.iter().any(|entry| {
-                    entry.trial.field == index
-                        && entry.trial.component == component
-                        && entry.trial.part == Part::Value
-                })
-            });
-            let mut fixed = discrete.constraints.iter();
-            if !by_form && !fixed.any(|(dof, _)| dof % components == component) {
-                let one = components > 1 && !discrete.constraints.is_empty();
-                let suffix = if one { format!("[{component}]") } else { String::new() };
-                return Err(RunError::Free { field: format!("{}{suffix}", field.name) });
-            }
-        }
-    }
-    Ok(())
+    let held = |field: usize, component: usize| {
+        let components = form.fields[field].shape.components();
+        on.fields[field].constraints.iter().any(|(dof, _)| dof % components == component)
+    };
+    unfixed(form, held).map_or(Ok(()), |unfixed| Err(RunError::Unfixed(unfixed)))
 }
 
 /// Solves a problem. `observe` sees each iteration.
@@ -332,6 +328,10 @@ pub fn run(
     let mut known = Vec::new();
     for (field, exact) in &problem.exact {
         let (l2, h1) = errors(&on, *field, &u, exact, &parameters)?;
+        if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
+            let field = form.fields[*field].name.clone();
+            return Err(RunError::ExactNotFinite { field, value });
+        }
         known.push((*field, l2, h1));
     }
     let energy = match form.integrals.as_slice() {
@@ -369,49 +369,4 @@ fn measure(
     }
     times.sort_by(f64::total_cmp);
     Ok(u.len() as f64 / times[times.len() / 2])
-}
-
-/// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
-/// the report, and the linear iterations in all.
-pub fn solve(
-    operator: &mut CellOperator,
-    u: &mut crate::vector::Vector,
-    solver: Option<&Solver>,
-    linear: bool,
-    symmetric: bool,
-    observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<(Report, usize), RunError> {
-    let number = |key: &str, default: f64| match solver.and_then(|s| s.arguments.get(key)) {
-        None => Ok(default),
-        Some(Argument::Number(value)) => Ok(*value),
-        Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a number"))),
-    };
-    let name = solver.map_or(if linear { "cg" } else { "newton" }, |solver| solver.name.as_str());
-    let rtol = number("rtol", 1e-10)?;
-    let atol = number("atol", 0.0)?;
-    match (name, linear) {
-        ("cg" | "gmres", true) => {
-            let defaults = CgSettings::default();
-            let max_iterations = number("max_iterations", defaults.max_iterations as f64)? as usize;
-            let settings = CgSettings { rtol, atol, max_iterations };
-            let inner = match (name, symmetric) {
-                ("cg", true) => InnerSolver::Cg,
-                _ => InnerSolver::Gmres,
-            };
-            let report = solve_affine(operator, u, settings, inner, observe)?;
-            let iterations = report.iterations;
-            Ok((report, iterations))
-        }
-        ("cg" | "gmres", false) => Err(RunError::Setting(format!(
-            "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(…);`"
-        ))),
-        _ => {
-            let defaults = NewtonSettings::default();
-            let max_iterations = number("max_iterations", defaults.max_iterations as f64)? as usize;
-            let settings = NewtonSettings { rtol, atol, max_iterations, ..defaults };
-            let report = newton(operator, u, settings, observe, &mut |_| Continue::Yes)?;
-            let inner = report.inner_iterations();
-            Ok((report.report, inner))
-        }
-    }
 }

@@ -16,7 +16,7 @@ mod tests;
 pub use cg::{CgSettings, cg};
 pub use gmres::{GmresSettings, gmres};
 pub use newton::{
-    Forcing, InnerSolver, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
+    Forcing, InnerSolver, Linear, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
 };
 
 use crate::vector::Vector;

@@ -203,8 +203,8 @@ impl Setup {
         });
         let fields: Vec<_> = fields.collect::<Result<_, ElementError>>().map_err(RunError::from)?;
         let mut on = Discretisation::new(self.mesh, &fields).map_err(RunError::from)?;
-        for condition in &self.conditions {
-            set_condition(&form, condition, &mut on)?;
+        for (number, condition) in self.conditions.iter().enumerate() {
+            set_condition(&form, (number, condition), &mut on)?;
         }
         set_aux(&form, &elements, &self.aux, &mut on)?;
         let on = Arc::new(on);
@@ -245,7 +245,7 @@ impl Setup {
 
 fn set_condition(
     form: &PointForm,
-    condition: &Condition,
+    (number, condition): (usize, &Condition),
     on: &mut Discretisation,
 ) -> Result<(), Error> {
     let names = form.fields.iter().map(|field| field.name.as_str());
@@ -277,7 +277,7 @@ fn set_condition(
         return Err(error);
     }
     let field = condition.field.clone();
-    fixed.map_err(|source| RunError::Condition { field, source })?;
+    fixed.map_err(|source| RunError::Condition { index: number, field, source })?;
     Ok(())
 }
 

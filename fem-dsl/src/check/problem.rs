@@ -126,7 +126,7 @@ pub(crate) fn content(
     for &statement in statements {
         conditions::check(&mut checker, statement, mesh);
     }
-    checker.settle_params();
+    checker.settle_params(statements);
     (checker.content, checker.diagnostics)
 }
 
@@ -353,11 +353,29 @@ impl Checker<'_> {
     }
 
     /// The parameters whose value is not the form's default, those that follow from others too.
-    fn settle_params(&mut self) {
+    fn settle_params(&mut self, statements: &[Statement<'_>]) {
         let changed = self.params.iter().zip(&self.form.params).enumerate();
         self.content.params = changed
             .filter(|(_, (value, param))| **value != param.value)
             .map(|(index, (value, _))| (index, value.clone()))
             .collect();
+        let broken =
+            self.content.params.iter().find(|(_, value)| !value.iter().all(|x| x.is_finite()));
+        let Some((index, value)) = broken else { return };
+        let shown: Vec<String> = value.iter().map(f64::to_string).collect();
+        let name = &self.form.params[*index].name;
+        let message =
+            format!("the parameter `{name}` follows from others, and is {}", shown.join(", "));
+        let mut diagnostic = Diagnostic::new(Code::NotFinite, message)
+            .help(format!("choose other values, or give `{name}` one of its own"));
+        let last = statements.iter().rev().find_map(|statement| match statement.kind {
+            ProblemItemKind::Param { value, .. } => Some((statement.piece, *value)),
+            _ => None,
+        });
+        if let Some((piece, value)) = last {
+            diagnostic = diagnostic.label(piece.file.exprs[value].span, "with this value");
+            diagnostic = piece.place(diagnostic);
+        }
+        self.diagnostics.push(diagnostic);
     }
 }

@@ -360,7 +360,7 @@ impl Scanner<'_> {
 /// Message, label and help for a character that the language does not use.
 fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&'static str>) {
     let shown = if first.is_control() || (first.is_whitespace() && first != ' ') {
-        format!("the character U+{:04X}", first as u32)
+        format!("U+{:04X}", first as u32)
     } else {
         format!("`{}`", run.chars().take(20).collect::<String>())
     };
@@ -377,6 +377,7 @@ fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&
         '&' => Some("write `&&`"),
         '|' => Some("write `||`, or `abs(a)`"),
         '_' => Some("names begin with a letter"),
+        _ if first.is_control() => Some("remove it"),
         _ if first.is_alphabetic() => Some("names are made of ASCII letters, digits and `_`"),
         _ => None,
     };

@@ -68,8 +68,7 @@ pub enum MeshError {
     /// A cell whose Jacobian determinant is not positive everywhere.
     #[error(
         "{cell} is {}: its Jacobian determinant is {determinant:.3e} somewhere inside, \
-         where {} would be usual for its size; \
-         mend the mesh there (a reversed or collapsed cell, or a curved side that folds over)",
+         where {} would be usual for its size",
         if *.determinant < 0.0 { "inverted" } else { "degenerate" },
         format_args!("{:.1e}", .usual)
     )]

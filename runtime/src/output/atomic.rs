@@ -1,15 +1,71 @@
 //! Files that appear whole or not at all.
 //!
 //! Everything goes to a temporary file in the same folder, reaches the disk, and then takes the
-//! name. Whatever fails before, the old file stays and the temporary one is removed.
+//! name. Whatever fails before, the old file stays and the temporary one is removed. What is no
+//! file on a disk (a pipe, a terminal, a device) is written directly: it has no whole that could be
+//! kept, and must not be replaced by a file. A link is followed, so that it stays one.
 
 use std::io::{BufWriter, Error, ErrorKind, Result, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// Writes what `fill` says to `path`.
 pub(super) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::new(ErrorKind::IsADirectory, "it is a folder"));
+    match place(path)? {
+        Place::Stream => {
+            let file = std::fs::OpenOptions::new().write(true).open(path)?;
+            let mut out = BufWriter::with_capacity(1 << 20, file);
+            fill(&mut out)?;
+            out.flush()
+        }
+        Place::File(path) => whole(&path, fill).map_err(plain),
     }
+}
+
+fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let file = temporary(path)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    fill(&mut out)?;
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The system's own words, without the temporary file's name, which nobody knows.
+fn plain(error: Error) -> Error {
+    let text = error.to_string();
+    let words = text.split(" at path ").next().unwrap_or_default();
+    Error::new(error.kind(), words)
+}
+
+/// Whether a file could be written at `path`, tried without leaving anything there.
+pub(super) fn probe(path: &Path) -> Result<()> {
+    match place(path)? {
+        Place::Stream => std::fs::OpenOptions::new().write(true).open(path).map(drop),
+        Place::File(path) => temporary(&path).map(drop).map_err(plain),
+    }
+}
+
+/// What a path leads to.
+enum Place {
+    /// Something that takes bytes and keeps none.
+    Stream,
+    /// A file, there or not yet, behind all links.
+    File(PathBuf),
+}
+
+fn place(path: &Path) -> Result<Place> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
+        Ok(found) if found.is_file() => Ok(Place::File(std::fs::canonicalize(path)?)),
+        Ok(_) => Ok(Place::Stream),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Place::File(path.to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// A temporary file beside `path`.
+fn temporary(path: &Path) -> Result<tempfile::NamedTempFile> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -22,13 +78,7 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>
         // What any program gives a new file; the user's mask takes away from it.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
-    let file = builder.tempfile_in(folder)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file);
-    fill(&mut out)?;
-    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]
@@ -49,5 +99,37 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 1);
         assert!(write(folder.path(), |_| Ok(())).is_err());
         assert!(write(&folder.path().join("no/such/u.vtu"), |_| Ok(())).is_err());
+    }
+    #[cfg(unix)]
+    #[test]
+    fn links_stay_links_and_streams_stay_streams() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::fs::write(&target, b"old").expect("written");
+        std::os::unix::fs::symlink(&target, &link).expect("linked");
+        write(&link, |out| out.write_all(b"new")).expect("written");
+        assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(std::fs::read(&target).expect("there"), b"new");
+
+        let (mut reader, writer) = std::io::pipe().expect("a pipe");
+        use std::os::fd::AsRawFd as _;
+        let path = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
+        write(&path, |out| out.write_all(b"streamed")).expect("written");
+        drop(writer);
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut reader, &mut text).expect("read");
+        assert_eq!(text, "streamed");
+    }
+
+    #[test]
+    fn a_place_is_tried_without_a_trace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("u.vtu");
+        probe(&path).expect("it can be written");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0);
+        assert_eq!(probe(folder.path()).expect_err("a folder").kind(), ErrorKind::IsADirectory);
+        let missing = probe(&folder.path().join("no/such/u.vtu")).expect_err("no folder");
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        assert!(!missing.to_string().contains(".part"), "{missing}");
     }
 }

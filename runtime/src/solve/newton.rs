@@ -74,6 +74,23 @@ pub enum InnerSolver {
     Gmres,
 }
 
+/// How a linear system is solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// The solver.
+    pub solver: InnerSolver,
+    /// Iterations of a GMRES cycle.
+    pub restart: usize,
+    /// Whether the diagonal preconditions it.
+    pub jacobi: bool,
+}
+
+impl Default for Linear {
+    fn default() -> Self {
+        Self { solver: InnerSolver::default(), restart: 50, jacobi: true }
+    }
+}
+
 /// When to stop, and how to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewtonSettings {
@@ -87,10 +104,8 @@ pub struct NewtonSettings {
     pub max_inner: usize,
     /// Tolerance of the linear solves.
     pub forcing: Forcing,
-    /// The linear solver.
-    pub inner: InnerSolver,
-    /// Iterations of a GMRES cycle.
-    pub restart: usize,
+    /// How the linear systems are solved.
+    pub linear: Linear,
     /// Whether steps are shortened until they reduce ‖R‖.
     pub line_search: bool,
 }
@@ -103,8 +118,7 @@ impl Default for NewtonSettings {
             max_iterations: 50,
             max_inner: 10_000,
             forcing: Forcing::default(),
-            inner: InnerSolver::default(),
-            restart: 50,
+            linear: Linear::default(),
             line_search: true,
         }
     }
@@ -185,14 +199,14 @@ pub fn solve_affine(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
     settings: CgSettings,
-    inner: InnerSolver,
+    linear: Linear,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     let start = Instant::now();
     let mut r = u.like();
     system.residual(u, &mut r)?;
     r.scale(-1.0);
-    let mut direction = Direction::new(system, u, inner, 100)?;
+    let mut direction = Direction::new(system, u, linear);
     let mut report = direction.solve(system, u, &r, settings, observe)?;
     if report.outcome != Outcome::NotFinite {
         u.axpy(1.0, &direction.delta);
@@ -208,22 +222,19 @@ struct Direction {
     use_cg: bool,
     fall_back: bool,
     restart: usize,
+    jacobi: bool,
 }
 
 impl Direction {
-    fn new(
-        system: &dyn NonlinearSystem,
-        u: &Vector,
-        inner: InnerSolver,
-        restart: usize,
-    ) -> Result<Self, OperatorError> {
-        let use_cg = match inner {
+    fn new(system: &dyn NonlinearSystem, u: &Vector, linear: Linear) -> Self {
+        let Linear { solver, restart, jacobi } = linear;
+        let use_cg = match solver {
             InnerSolver::Automatic => system.symmetric(),
             InnerSolver::Cg => true,
             InnerSolver::Gmres => false,
         };
-        let fall_back = inner == InnerSolver::Automatic;
-        Ok(Self { delta: u.like(), inverse: u.like(), use_cg, fall_back, restart })
+        let fall_back = solver == InnerSolver::Automatic;
+        Self { delta: u.like(), inverse: u.like(), use_cg, fall_back, restart, jacobi }
     }
 
     /// J(u) δ = `rhs`, from δ = 0.
@@ -236,11 +247,16 @@ impl Direction {
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
         system.linearise(u)?;
-        system.diagonal(&mut self.inverse)?;
-        self.inverse.invert();
+        if self.jacobi {
+            system.diagonal(&mut self.inverse)?;
+            self.inverse.invert();
+        }
         if self.use_cg {
             self.delta.fill(0.0);
-            let jacobi = Preconditioner::Jacobi(&self.inverse);
+            let jacobi = match self.jacobi {
+                true => Preconditioner::Jacobi(&self.inverse),
+                false => Preconditioner::Identity,
+            };
             let report =
                 cg(system.jacobian(), rhs, &mut self.delta, jacobi, settings, &mut *observe)?;
             if !(self.fall_back && matches!(report.outcome, Outcome::Indefinite { .. })) {
@@ -260,7 +276,6 @@ impl Direction {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
-        self.inverse.make_positive();
         self.delta.fill(0.0);
         let settings = GmresSettings {
             rtol: settings.rtol,
@@ -268,7 +283,13 @@ impl Direction {
             max_iterations: settings.max_iterations,
             restart: self.restart,
         };
-        let jacobi = Preconditioner::Jacobi(&self.inverse);
+        let jacobi = match self.jacobi {
+            true => {
+                self.inverse.make_positive();
+                Preconditioner::Jacobi(&self.inverse)
+            }
+            false => Preconditioner::Identity,
+        };
         gmres(jacobian, rhs, &mut self.delta, jacobi, settings, observe)
     }
 }
@@ -301,7 +322,7 @@ impl State {
         let norm = r.norm();
         Ok(Self {
             settings,
-            direction: Direction::new(system, u, settings.inner, settings.restart)?,
+            direction: Direction::new(system, u, settings.linear),
             r,
             trial: u.like(),
             trial_r: u.like(),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use fem_dsl::source::Source;
 use serde_json::json;
 
+use crate::problem::read;
 use crate::report::{Failure, Report};
 
 /// Report all errors of files; say for which dimensions each form is good.
@@ -25,16 +25,20 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     let mut values = Vec::new();
     let mut failure: Option<Failure> = None;
     for file in &arguments.files {
-        let bytes = std::fs::read(file)
-            .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
-        let source = Source::from_bytes(file.display().to_string(), &bytes);
+        let mut failed = |found| match &mut failure {
+            Some(failure) => Failure::join(failure, found),
+            None => failure = Some(found),
+        };
+        let source = match read(file) {
+            Ok(source) => source,
+            Err(unreadable) => {
+                failed(unreadable);
+                continue;
+            }
+        };
         let (program, diagnostics) = fem_dsl::program::compile(&source);
         if !diagnostics.is_empty() {
-            let found = Failure::diagnostics(&source, &diagnostics);
-            match &mut failure {
-                Some(failure) => failure.join(found),
-                None => failure = Some(found),
-            }
+            failed(Failure::diagnostics(&source, &diagnostics));
         }
         let Some(program) = program else { continue };
         let mut forms = Vec::new();

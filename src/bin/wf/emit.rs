@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fem_dsl::check::problem::Overrides;
+use runtime::output::{writable, write_text};
 use serde_json::json;
 use weakform::{Emission, Isa, Language, Precision, Stage, Task, emit_program};
 
 use crate::arguments::CellArgument;
-use crate::problem::compile;
+use crate::problem::{compile, spare};
 use crate::report::{Failure, Report};
 
 /// Print the generated kernel, or what comes out of an earlier stage.
@@ -94,15 +96,18 @@ pub(crate) enum PrecisionArgument {
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let program = compile(&arguments.file, "")?;
+    if let Some(path) = &arguments.output {
+        spare(path, &arguments.file)?;
+        writable(path)?;
+    }
+    let program = compile(&arguments.file, "", None, &Overrides::default())?;
     let text =
         emit_program(&program, &emission(arguments)).map_err(|error| Failure::library(&error))?;
     let Some(path) = &arguments.output else {
         let value = json!({ "stage": arguments.stage.name(), "text": text });
         return Ok(Report::new(text, value));
     };
-    std::fs::write(path, &text)
-        .map_err(|error| Failure::input(format!("cannot write {}: {error}", path.display())))?;
+    write_text(path, &text)?;
     let text = format!("{}\n", path.display());
     Ok(Report::new(text, json!({ "output": path })))
 }

@@ -11,6 +11,7 @@
 
 mod arguments;
 mod bench;
+mod blame;
 mod check;
 mod doctor;
 mod emit;
@@ -89,6 +90,8 @@ fn listen() {
         .with_target(false)
         .without_time()
         .with_ansi(false)
+        // Where standard error takes nothing, there is nobody to tell: the default would panic.
+        .log_internal_errors(false)
         .init();
 }
 

@@ -1,7 +1,16 @@
 //! `wf probe`: numbers that do not depend on any numbering, to compare a form with a paper or another code.
 
+use std::sync::Arc;
+
 use clap::Args;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::parse::parse;
 use fem_dsl::problem::Expression;
+use fem_dsl::program::Program;
+use fem_dsl::source::{Source, Span};
+use kernels_gen::element::ElementError;
 use runtime::compile::{compile as compile_kernels, facts};
 use runtime::expression::evaluate;
 use runtime::operator::CellOperator;
@@ -11,7 +20,8 @@ use runtime::vector::Vector;
 use serde_json::json;
 
 use crate::arguments::{Assignment, ProblemArguments};
-use crate::problem::{compile, overrides, prepare, with_threads};
+use crate::blame::Blame;
+use crate::problem::{compile, overrides, prepare, read, with_threads};
 use crate::report::{Failure, Report};
 
 /// Print R(u)·v, and with a direction w also vᵀJ(u)w, for expressions interpolated at the nodes.
@@ -43,33 +53,36 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     with_threads(None, || probe(arguments))?
 }
 
-/// The problem that is probed: the one named, the first, or one made of the flags.
-fn program(arguments: &Arguments) -> Result<(fem_dsl::program::Program, String), Failure> {
+/// The program with the problem that is probed: the one named, the first, or one made of the flags.
+fn program(arguments: &Arguments, overrides: &Overrides) -> Result<(Program, String), Failure> {
     let file = &arguments.problem.file;
-    let program = compile(file, "")?;
-    let first = program.problems().next().map(|head| head.name.to_owned());
+    let (parsed, _) = parse(&read(file)?);
+    let first = parsed.problems.first().map(|problem| problem.name.name.clone());
     if let Some(name) = arguments.problem.problem.clone().or(first) {
-        return Ok((program, name));
+        return Ok((compile(file, "", Some(&name), overrides)?, name));
     }
+    let program = compile(file, "", None, &Overrides::default())?;
     let [form] = program.forms() else {
         return Err(Failure::input(
             "the file has no problem and not exactly one form\nhelp: add a problem that solves the form",
         ));
     };
+    if overrides.mesh.is_none() {
+        return Err(Failure::input(
+            "the file has no problem, and so no mesh\nhelp: give one with --mesh, 'box(dim: 2, cells: 4)'",
+        ));
+    }
     let mut name = "probed".to_owned();
     while program.form(&name).is_some() {
         name.push('_');
     }
-    let text = format!(
-        "problem {name} solves {} {{ mesh = box(dim: 2, cells: 1); degree = 1; }}",
-        form.name
-    );
-    Ok((compile(file, &text)?, name))
+    let text = format!("problem {name} solves {} {{ }}", form.name);
+    Ok((compile(file, &text, Some(&name), overrides)?, name))
 }
 
 fn probe(arguments: &Arguments) -> Result<Report, Failure> {
-    let (program, name) = program(arguments)?;
     let overrides = overrides(&arguments.problem);
+    let (program, name) = program(arguments, &overrides)?;
     let (mut problem, mesh) = prepare(&program, &name, &arguments.problem.file, &overrides)?;
     problem.dirichlet.clear();
     let dim = mesh.dim();
@@ -81,7 +94,8 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
     let at = values("--at", &arguments.at)?;
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
-    let setup = set_up(&problem, mesh)?;
+    let blame = Blame { program: &program, problem: &name, overrides: &overrides };
+    let setup = set_up(&problem, mesh).map_err(|error| blame.run(&problem, error))?;
     let target = arguments.problem.target();
     let mut tasks = vec![kernels_gen::plan::Task::Residual];
     if !direction.is_empty() {
@@ -98,11 +112,18 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
         &setup.parameters.values,
         false,
     )?;
-    let u = nodal(&setup, operator.vector(), &at, 0.0)?;
-    let v = nodal(&setup, operator.vector(), &test, 1.0)?;
+    let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
+        let said =
+            list.last().map(|said| Source::new(option, format!("{} = {}", said.name, said.value)));
+        nodal(&setup, operator.vector(), values.last(), otherwise)
+            .map_err(|error| not_finite(&program, said, error))
+    };
+    let u = nodal("--at", &arguments.at, &at, 0.0)?;
+    let v = nodal("--test", &arguments.test, &test, 1.0)?;
+    let w = nodal("--direction", &arguments.direction, &direction, 0.0)?;
     let mut r = operator.vector();
     operator.residual(&u, &mut r)?;
-    let residual = r.dot(&v);
+    let residual = finite("R(u)·v", r.dot(&v))?;
     let cells = setup.on.mesh.n_cells();
     let dofs = setup.on.n_dofs();
     let mut text =
@@ -111,34 +132,67 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
     let mut value =
         json!({ "cells": cells, "dofs": dofs, "kernels": kernels, "residual": residual });
     if !direction.is_empty() {
-        let w = nodal(&setup, operator.vector(), &direction, 0.0)?;
         operator.linearise(&u)?;
         operator.apply(&w, &mut r)?;
-        let jacobian = r.dot(&v);
+        let jacobian = finite("v·J(u)w", r.dot(&v))?;
         text.push_str(&format!("v·J(u)w   {jacobian:.16e}\n"));
         value["jacobian"] = json!(jacobian);
     }
     Ok(Report::new(text, value))
 }
 
+/// What has no value somewhere.
+enum Wrong {
+    Points(ElementError),
+    NotFinite { value: f64, point: [f64; 3] },
+}
+
 /// Interpolates an expression at the nodes; without one, every component is `otherwise`.
 fn nodal(
     setup: &Setup,
     mut vector: Vector,
-    values: &[(usize, Expression)],
+    value: Option<&(usize, Expression)>,
     otherwise: f64,
-) -> Result<Vector, Failure> {
-    let Some((_, expression)) = values.last() else {
+) -> Result<Vector, Wrong> {
+    let Some((_, expression)) = value else {
         vector.fill(otherwise);
         return Ok(vector);
     };
-    let points = setup.on.fields[0].space.points(&setup.on.mesh, &setup.on.partition)?;
+    let points = setup.on.fields[0].space.points(&setup.on.mesh, &setup.on.partition);
+    let points = points.map_err(Wrong::Points)?;
     let nothing = |_: usize| f64::NAN;
     let entries = evaluate(expression, &expression.value, &points, &setup.parameters, nothing);
     if let Some(at) = entries.iter().position(|value| !value.is_finite()) {
         let point = points[at / expression.value.len()];
-        return Err(Failure::input(format!("an expression is {} at {point:?}", entries[at])));
+        return Err(Wrong::NotFinite { value: entries[at], point });
     }
     vector.set(&entries);
     Ok(vector)
+}
+
+/// Says where on the mesh the expression of an option has no value.
+fn not_finite(program: &Program, said: Option<Source>, wrong: Wrong) -> Failure {
+    let (value, [x, y, z]) = match wrong {
+        Wrong::Points(error) => return Failure::input(error),
+        Wrong::NotFinite { value, point } => (value, point),
+    };
+    let message = format!("this expression is {value} at ({x}, {y}, {z})");
+    let mut diagnostic = Diagnostic::new(Code::NotFinite, message)
+        .help("choose one that is finite at all nodes of the mesh");
+    if let Some(said) = said {
+        let all = Span::new(0, said.text().len());
+        diagnostic = diagnostic.label(all, "not a number everywhere").of_source(Arc::new(said));
+    }
+    Failure::diagnostics(program.source(), &[diagnostic])
+}
+
+/// A result, which must be a number.
+fn finite(what: &str, value: f64) -> Result<f64, Failure> {
+    if value.is_finite() {
+        return Ok(value);
+    }
+    Err(Failure::input(format!(
+        "{what} is {value}\nhelp: the form divides by zero at this state, or takes a logarithm or a root \
+         of a negative number: choose another with --at"
+    )))
 }

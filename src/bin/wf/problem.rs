@@ -5,11 +5,12 @@ use std::path::Path;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::Problem;
-use fem_dsl::program::Program;
+use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::Source;
 use runtime::mesh::{Mesh, load};
 
 use crate::arguments::{Assignment, ProblemArguments};
+use crate::blame::Blame;
 use crate::report::Failure;
 
 /// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
@@ -27,15 +28,30 @@ pub(crate) fn with_threads<T: Send>(
     Ok(pool.install(work))
 }
 
-/// Reads a file and compiles it, with text appended.
-pub(crate) fn compile(file: &Path, appended: &str) -> Result<Program, Failure> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::input(format!("cannot read {}: {error}", file.display())))?;
-    let mut source = Source::from_bytes(file.display().to_string(), &bytes);
+/// Reads a file.
+pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
+    let bytes = std::fs::read(file).map_err(|error| {
+        let help = match error.kind() {
+            std::io::ErrorKind::NotFound => "name a `.wf` file that is there",
+            _ => "name a `.wf` file that you may read",
+        };
+        Failure::input(format!("cannot read {}: {error}\nhelp: {help}", file.display()))
+    })?;
+    Ok(Source::from_bytes(file.display().to_string(), &bytes))
+}
+
+/// Reads a file and compiles it, with text appended and some of its problems, or one, changed.
+pub(crate) fn compile(
+    file: &Path,
+    appended: &str,
+    changed: Option<&str>,
+    overrides: &Overrides,
+) -> Result<Program, Failure> {
+    let mut source = read(file)?;
     if !appended.is_empty() && source.defect().is_none() {
         source = Source::new(source.name(), format!("{}\n{appended}\n", source.text()));
     }
-    let (program, diagnostics) = fem_dsl::program::compile(&source);
+    let (program, diagnostics) = compile_with(&source, changed, overrides);
     let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
     match program {
         Some(program) if errors.iter().all(|error| error.code.id().starts_with("E09")) => {
@@ -43,6 +59,18 @@ pub(crate) fn compile(file: &Path, appended: &str) -> Result<Program, Failure> {
         }
         _ => Err(Failure::diagnostics(&source, &errors)),
     }
+}
+
+/// An output never replaces the file that it is made of.
+pub(crate) fn spare(output: &Path, file: &Path) -> Result<(), Failure> {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    if real(output).is_some() && real(output) == real(file) {
+        return Err(Failure::input(format!(
+            "the output {} would replace the file that it is made of\nhelp: name another file",
+            output.display()
+        )));
+    }
+    Ok(())
 }
 
 /// The command line's replacements.
@@ -90,7 +118,8 @@ pub(crate) fn prepare(
         (None, Some(folder)) => folder,
         _ => Path::new(""),
     };
-    let mesh = load(&source, folder)?;
+    let blame = Blame { program, problem: name, overrides };
+    let mesh = load(&source, folder).map_err(|error| blame.mesh(&error))?;
     let problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
     Ok((problem, mesh))
 }

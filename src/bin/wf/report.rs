@@ -83,34 +83,32 @@ impl<E: std::error::Error> From<E> for Failure {
 
 /// Prints what a subcommand gave back.
 pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
-    match result {
-        Ok(report) => {
-            if json {
-                print(&lines(&report.json));
-            } else {
-                print(&report.text);
-            }
-            ExitCode::SUCCESS
-        }
+    let shown = |report: &Report| if json { lines(&report.json) } else { report.text.clone() };
+    let (text, code) = match &result {
+        Ok(report) => (shown(report), 0),
         Err(failure) => {
-            if let Some(done) = &failure.done {
-                print(&if json { lines(&done.json) } else { done.text.clone() });
-            }
+            let mut text = failure.done.as_ref().map_or_else(String::new, shown);
             if json {
                 let error = json!({ "error": failure.message, "diagnostics": failure.diagnostics });
-                print(&lines(&[error]));
-            } else {
-                // A closed standard error leaves nobody to tell.
-                let rendered = failure.message.trim_end();
-                let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') {
-                    ""
-                } else {
-                    "error: "
-                };
-                let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
+                text.push_str(&lines(&[error]));
             }
-            ExitCode::from(failure.code)
+            (text, failure.code)
         }
+    };
+    let printed = print(&text);
+    if let (Err(failure), false) = (&result, json) {
+        // A closed standard error leaves nobody to tell.
+        let rendered = failure.message.trim_end();
+        let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') {
+            ""
+        } else {
+            "error: "
+        };
+        let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
+    }
+    match printed {
+        Ok(()) => ExitCode::from(code),
+        Err(error) => unprinted(&error),
     }
 }
 
@@ -119,7 +117,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let failed = error.use_stderr();
     if failed && std::env::args_os().any(|argument| argument == "--json") {
         let message = error.to_string();
-        print(&lines(&[json!({ "error": message.trim_end(), "diagnostics": [] })]));
+        if let Err(error) =
+            print(&lines(&[json!({ "error": message.trim_end(), "diagnostics": [] })]))
+        {
+            return unprinted(&error);
+        }
     } else {
         let _ = error.print();
     }
@@ -131,8 +133,20 @@ fn lines(values: &[Value]) -> String {
 }
 
 /// Writes to standard output. A reader that has gone (`wf … | head`) has read what it wanted.
-fn print(text: &str) {
+fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-    let _ = write!(out, "{text}{end}").and_then(|()| out.flush());
+    match write!(out, "{text}{end}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Says that standard output takes nothing: a full disk behind it, as a rule.
+fn unprinted(error: &io::Error) -> ExitCode {
+    let _ = writeln!(
+        io::stderr().lock(),
+        "error: cannot write the result to standard output: {error}\nhelp: make room where it goes"
+    );
+    ExitCode::FAILURE
 }

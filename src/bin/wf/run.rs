@@ -9,12 +9,14 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::compile::Target;
-use runtime::run::{Solution, run};
+use runtime::output::writable;
+use runtime::run::{RunError, Solution, run};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 
 use crate::arguments::ProblemArguments;
-use crate::problem::{chosen, compile, overrides, prepare, with_threads};
+use crate::blame::Blame;
+use crate::problem::{chosen, compile, overrides, prepare, spare, with_threads};
 use crate::report::{Failure, Report};
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
@@ -45,14 +47,15 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Failure> {
     let file = &arguments.problem.file;
-    let program = compile(file, "")?;
-    let names = chosen(&program, arguments.problem.problem.as_deref())?;
+    let overrides = overrides(&arguments.problem);
+    let wanted = arguments.problem.problem.as_deref();
+    let program = compile(file, "", wanted, &overrides)?;
+    let names = chosen(&program, wanted)?;
     if arguments.output.is_some() && names.len() > 1 {
         return Err(Failure::input(
             "--output names one file, but there are several problems\nhelp: choose one with --problem NAME",
         ));
     }
-    let overrides = overrides(&arguments.problem);
     let mut report = Report { text: String::new(), json: Vec::new() };
     for name in &names {
         let output = match (&arguments.output, arguments.no_output) {
@@ -61,9 +64,15 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
             (None, false) => Some(PathBuf::from(format!("{name}.vtu"))),
         };
         let solved = with_threads(arguments.threads, || {
+            if let Some(path) = &output {
+                spare(path, file)?;
+                writable(path)?;
+            }
             let (problem, mesh) = prepare(&program, name, file, &overrides)?;
             let target = arguments.problem.target();
-            let solution = solve(&problem, mesh, &target, quiet)?;
+            let blame = Blame { program: &program, problem: name, overrides: &overrides };
+            let solution = solve(&problem, mesh, &target, quiet);
+            let solution = solution.map_err(|error| blame.run(&problem, error))?;
             if let Some(path) = &output {
                 weakform::write_vtu(path, &problem.form, &solution.on, &solution.u)?;
             }
@@ -84,7 +93,7 @@ fn solve(
     mesh: runtime::mesh::Mesh,
     target: &Target,
     quiet: bool,
-) -> Result<Solution, Failure> {
+) -> Result<Solution, RunError> {
     let bar = if quiet || !std::io::stderr().is_terminal() {
         ProgressBar::hidden()
     } else {
@@ -104,7 +113,7 @@ fn solve(
     };
     let solution = run(problem, mesh, target, &mut observe);
     bar.finish_and_clear();
-    Ok(solution?)
+    solution
 }
 
 fn shape_word(shape: Shape) -> String {

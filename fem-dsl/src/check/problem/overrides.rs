@@ -124,12 +124,18 @@ fn mesh(text: &str) -> Result<Piece, Vec<Diagnostic>> {
     if text.contains('(') {
         return Piece::parse("--mesh", "mesh = ", text);
     }
-    // A path may hold what a string of the language may not.
+    // A path may hold what a string of the language may not: another takes its place in the parsed text.
     let mut piece = Piece::parse("--mesh", "mesh = ", "\"file\"")?;
+    let mut before = 0;
+    if let Some(origin) = &mut piece.origin {
+        origin.source = Arc::new(Source::new("--mesh", text));
+        before = origin.before as usize;
+    }
     let items = piece.file.problems.iter_mut().flat_map(|problem| &mut problem.items);
     for item in items {
         if let ast::ProblemItemKind::MeshFile(path) = &mut item.kind {
             text.clone_into(&mut path.text);
+            path.span = Span::new(before, before + text.len());
         }
     }
     Ok(piece)

@@ -1,0 +1,115 @@
+//! What goes wrong after a file is checked, said at the statement that is to blame: an error of the runtime, and the
+//! program with the command line's changes → [`Failure`].
+
+use std::io::ErrorKind;
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::problem::Problem;
+use fem_dsl::program::{Item, Program};
+use kernels_gen::plan::PlanError;
+use runtime::mesh::gmsh::GmshError;
+use runtime::mesh::{LoadError, MeshError};
+use runtime::run::RunError;
+
+use crate::report::Failure;
+
+/// A problem of a program, as the command line changes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Blame<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) problem: &'a str,
+    pub(crate) overrides: &'a Overrides,
+}
+
+impl Blame<'_> {
+    fn at(&self, item: Item<'_>, diagnostic: Diagnostic, remark: &str) -> Failure {
+        let found = self.program.blame(self.problem, self.overrides, item, diagnostic, remark);
+        Failure::diagnostics(self.program.source(), &[found])
+    }
+
+    /// A mesh that cannot be had.
+    pub(crate) fn mesh(&self, error: &LoadError) -> Failure {
+        let mut diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
+        let (remark, help) = match error {
+            LoadError::Open(GmshError::Open { error, .. }) => {
+                ("this file", self.how_to_open(error))
+            }
+            LoadError::Open(_) => ("this file", ""),
+            LoadError::File { error, .. } => ("this file", how_to_mend(error)),
+            LoadError::Generate(_) => ("this mesh", ""),
+        };
+        if !help.is_empty() {
+            diagnostic = diagnostic.help(help);
+        }
+        self.at(Item::Mesh, diagnostic, remark)
+    }
+
+    fn how_to_open(&self, error: &std::io::Error) -> &'static str {
+        match (error.kind(), &self.overrides.mesh) {
+            (ErrorKind::NotFound, None) => "the path starts from the folder of the `.wf` file",
+            (ErrorKind::NotFound, Some(_)) => "the path of --mesh starts from the current folder",
+            _ => "name a Gmsh file that you may read",
+        }
+    }
+
+    /// A problem that cannot be set up or solved.
+    pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
+        let text = error.to_string();
+        match error {
+            RunError::Mesh(MeshError::UnknownTag { tag, available, .. }) => {
+                let found = self.program.unknown_tag(self.problem, &tag, &available);
+                Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::Unfixed(unfixed) => {
+                let found = self.program.unfixed(self.problem, &unfixed);
+                Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::Condition { index, field, source } => {
+                let [x, y, z] = source.point;
+                let message =
+                    format!("the condition on `{field}` is {} at ({x}, {y}, {z})", source.value);
+                let diagnostic = Diagnostic::new(Code::NotFinite, message)
+                    .help("choose a value that is finite on all of this boundary");
+                self.at(Item::Dirichlet(index), diagnostic, "not a number everywhere")
+            }
+            RunError::AuxNotFinite { name, .. } => {
+                let diagnostic = Diagnostic::new(Code::NotFinite, text)
+                    .help("choose a value that is finite on all of the mesh");
+                self.at(Item::Aux(&name), diagnostic, "not a number everywhere")
+            }
+            RunError::ExactNotFinite { field, .. } => {
+                let diagnostic = Diagnostic::new(Code::NotFinite, text)
+                    .help("give a solution that is finite on all of the mesh, or leave it out");
+                self.at(Item::Exact(&field), diagnostic, "not a number everywhere")
+            }
+            RunError::ParamNotFinite { name, value } => {
+                let message = format!("the parameter `{name}` is {value}");
+                let diagnostic = Diagnostic::new(Code::NotFinite, message)
+                    .help("a parameter is a finite number");
+                self.at(Item::Param(&name), diagnostic, "not a number")
+            }
+            RunError::Plan(PlanError::Degree { .. }) => {
+                let diagnostic = Diagnostic::new(Code::BadValue, text);
+                let remark = format!("the degree is {}", problem.degree);
+                self.at(Item::Degree, diagnostic, &remark)
+            }
+            other => Failure::input(format!("`{}`: {other}", self.problem)),
+        }
+    }
+}
+
+fn how_to_mend(error: &GmshError) -> &'static str {
+    match error {
+        GmshError::Syntax { .. } | GmshError::Count { .. } | GmshError::UnknownNode { .. } => {
+            "the file is damaged or no Gmsh mesh: save it again, in format 4.1 or 2.2"
+        }
+        GmshError::Missing(_) => "save the mesh again: the file is not whole",
+        GmshError::Mesh(MeshError::Inverted { .. }) => {
+            "mend the mesh there: a reversed or collapsed cell, or a curved side that folds over"
+        }
+        // These say themselves what to do.
+        _ => "",
+    }
+}

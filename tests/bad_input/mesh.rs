@@ -1,0 +1,104 @@
+//! Meshes that cannot be used: gone, damaged, not of Gmsh, with inverted cells, without a tag that is asked for.
+
+use std::path::Path;
+
+use crate::gallery::{Said, Stand, at};
+
+const ITEMS: &str = "mesh = \"part.msh\"; dirichlet u = 0;";
+const PLACE: (&str, u64, u64) = ("a.wf", 2, 29);
+
+fn mesh(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("meshes").join(name);
+    std::fs::read(path).expect("a mesh of the project")
+}
+
+/// A problem on a mesh with this content.
+fn stand(content: impl AsRef<[u8]>) -> Stand {
+    let stand = Stand::problem(ITEMS);
+    stand.write("part.msh", content);
+    stand
+}
+
+/// A quadrilateral or a hexahedron and so on, in format 2.2.
+fn one_cell(kind: u32, points: &[[f64; 3]], nodes: &[u32]) -> String {
+    let mut text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", points.len());
+    for (i, [x, y, z]) in points.iter().enumerate() {
+        text.push_str(&format!("{} {x} {y} {z}\n", i + 1));
+    }
+    let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    let element = format!("42 {kind} 2 0 1 {}", nodes.join(" "));
+    text.push_str(&format!("$EndNodes\n$Elements\n1\n{element}\n$EndElements\n"));
+    text
+}
+
+#[test]
+fn a_mesh_that_is_not_there() {
+    let words = &["part.msh", "No such file", "from the folder of the `.wf` file"];
+    Stand::problem(ITEMS).refuses_run(&[], at("E0413", PLACE, words));
+    let folder = Stand::problem(ITEMS);
+    std::fs::create_dir(folder.path("part.msh")).expect("a folder");
+    folder.refuses_run(&[], at("E0413", PLACE, &["part.msh", "that you may read"]));
+}
+
+#[test]
+fn meshes_that_are_damaged() {
+    let text = mesh("plate_hole_quad.msh");
+    let binary = mesh("bracket_tet_v2_binary.msh");
+    let replaced = String::from_utf8(text.clone()).expect("a text file").replacen("0.", "zero.", 1);
+    let truncated: &[&str] = &["line 249", "the end of the file", "help: the file is damaged"];
+    let cases: [(&[u8], &[&str]); 6] = [
+        (&text[..3000], truncated),
+        (&binary[..40_000], &["byte", "the file is damaged"]),
+        (replaced.as_bytes(), &["line ", "`zero.", "save it again"]),
+        (b"", &["$MeshFormat", "empty"]),
+        (b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", &["expected"]),
+        (b"$MeshFormat\n3 0 8\n$EndMeshFormat\n", &["format 3 is not supported", "msh41"]),
+    ];
+    for (content, words) in cases {
+        stand(content).refuses_run(&[], at("E0413", PLACE, words));
+    }
+}
+
+/// The element's own number, where it is, and what to do.
+#[test]
+fn inverted_cells_are_named_with_their_place() {
+    let square = [[2.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, 1.0, 0.0], [2.0, 1.0, 0.0]];
+    let bow = one_cell(3, &square, &[1, 3, 2, 4]);
+    let words = &["element 42 with centre (2.5", "is inverted", "mend the mesh there"];
+    stand(bow).refuses_run(&[], at("E0413", PLACE, words));
+    let mut flat = square;
+    (flat[2][1], flat[3][1]) = (0.0, 0.0);
+    let words = &["element 42 with centre (2.5", "is degenerate"];
+    stand(one_cell(3, &flat, &[1, 2, 3, 4])).refuses_run(&[], at("E0413", PLACE, words));
+}
+
+#[test]
+fn tags_that_a_file_does_not_have() {
+    let words: &[&str] = &[
+        "no boundary \"rigth\"",
+        "its tags are \"hole\", \"left\", \"rest\", \"right\"",
+        "did you mean `right`?",
+    ];
+    let stand = Stand::problem("mesh = \"part.msh\"; dirichlet u = 0 on \"left\", \"rigth\";");
+    stand.write("part.msh", mesh("plate_hole_quad.msh"));
+    stand.refuses_run(&[], at("E0405", ("a.wf", 2, 68), words));
+    // A probe leaves conditions aside.
+    let output = stand.output(&["probe", "a.wf", "--interpret", "--at", "u=1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn generators_that_cannot() {
+    let cases: [(&str, &[&str]); 5] = [
+        ("box(dim: 2, cells: 100000)", &["more than 32-bit indices"]),
+        ("ball(dim: 3, refine: 14)", &["more than 32-bit indices"]),
+        ("shell(dim: 3, inner: 2, outer: 1)", &["greater than the inner one"]),
+        ("box(dim: 2, cells: 1, from: [0, 0], to: [0, 1])", &["less than"]),
+        ("box(dim: 2, cells: 1, deform: 3)", &["`deform`", "0.25"]),
+    ];
+    let stand = Stand::problem(ITEMS);
+    for (mesh, words) in cases {
+        let said = Said { code: Some("E0413"), place: Some(("--mesh", 1, 1)), words };
+        stand.refuses_run(&["--mesh", mesh], said);
+    }
+}

@@ -44,8 +44,7 @@ fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     let mut views = Views { form, scalars: &scalars, graph: Graph::new(), called, names: vec![] };
     let residual = views.slots(&residual);
     let action = views.slots(&action);
-    let values: Vec<NodeId> = jacobian.iter().map(|coefficient| coefficient.value).collect();
-    let values = views.view(&values);
+    let (jacobian, values) = views.coefficients(jacobian);
     let energy = energy.map(|energy| views.view(&[energy])[0]);
     let Views { graph, names, .. } = views;
 
@@ -228,7 +227,20 @@ impl Views<'_> {
     fn slots(&mut self, entries: &[(Slot, NodeId)]) -> Vec<(Slot, NodeId)> {
         let roots: Vec<NodeId> = entries.iter().map(|(_, node)| *node).collect();
         let nodes = self.view(&roots);
-        entries.iter().zip(nodes).map(|(&(slot, _), node)| (slot, node)).collect()
+        let slots = entries.iter().zip(nodes).map(|(&(slot, _), node)| (slot, node));
+        slots.filter(|(_, node)| !self.is_zero(*node)).collect()
+    }
+
+    /// The coefficients that are not zero, and where their values went.
+    fn coefficients(&mut self, entries: Vec<Coefficient>) -> (Vec<Coefficient>, Vec<NodeId>) {
+        let roots: Vec<NodeId> = entries.iter().map(|entry| entry.value).collect();
+        let nodes = self.view(&roots);
+        entries.into_iter().zip(nodes).filter(|(_, node)| !self.is_zero(*node)).unzip()
+    }
+
+    /// Whether factoring has found that terms cancel, as in the determinant of outer(a, b).
+    fn is_zero(&self, node: NodeId) -> bool {
+        matches!(self.graph.nodes()[node], Node::Constant(number) if number.get() == 0.0)
     }
 }
 

@@ -1,13 +1,12 @@
-//! Lays a setting out as a kernel's arguments, runs it, and compares with the reference.
+//! Lays a setting out as a kernel's arguments, has it run, and compares with the reference.
 
-use super::setting::{CELLS, Numbering, Setting};
+use super::setting::{Numbering, Setting};
 use fem_dsl::point::{Location, PointForm};
-use kernels_gen::abi::{Indices, KernelAbi, Owner, Role};
+use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
 use kernels_gen::element::Cell;
-use kernels_gen::kir::interpret::{Array, Interpreter};
-use kernels_gen::kir::{Kernel, Precision};
+use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Task};
-use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close};
+use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
 
 /// The shape of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl Shape {
     }
 
     /// The geometry that reads the mesh itself.
-    fn direct(self) -> Geometry {
+    pub(crate) fn direct(self) -> Geometry {
         match self {
             Self::Affine => Geometry::Affine,
             Self::Multilinear => Geometry::Vertices,
@@ -40,9 +39,49 @@ impl Shape {
 }
 
 /// One argument's data.
-enum Data {
-    Real(Vec<f64>),
-    Index(Vec<u32>),
+#[derive(Clone)]
+pub(crate) enum Data {
+    F64(Vec<f64>),
+    F32(Vec<f32>),
+    U32(Vec<u32>),
+}
+
+impl Data {
+    fn reals(values: Vec<f64>, precision: Precision) -> Self {
+        match precision {
+            Precision::F64 => Self::F64(values),
+            Precision::F32 => Self::F32(values.iter().map(|&value| value as f32).collect()),
+        }
+    }
+
+    fn to_reals(&self) -> Vec<f64> {
+        match self {
+            Self::F64(values) => values.clone(),
+            Self::F32(values) => values.iter().copied().map(f64::from).collect(),
+            Self::U32(_) => panic!("a kernel should write reals"),
+        }
+    }
+}
+
+/// What runs kernels: an interpreter, or code that was compiled of their text.
+pub(crate) trait Runner {
+    /// Runs all batches of the kernel of a plan on its arguments, which are in the order of the ABI.
+    fn run(
+        &self,
+        plan: &Plan,
+        abi: &KernelAbi,
+        batches: usize,
+        data: &mut [Data],
+    ) -> Result<(), String>;
+}
+
+/// How well a kernel agrees with the reference.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreement {
+    /// The largest error as a part of what is allowed.
+    pub(crate) worst: f64,
+    /// How many entries are larger than the error that is allowed, so that they are seen at all.
+    pub(crate) seen: usize,
 }
 
 /// A form, its elements and its data.
@@ -52,10 +91,22 @@ pub(crate) struct Launcher<'a> {
     pub(crate) setting: &'a Setting,
 }
 
+/// What must have been computed at the points before a plan's kernel can run.
+pub(crate) fn companions(plan: &Plan, shape: Shape) -> Vec<Plan> {
+    let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
+    let direct = |task: Task| Plan { task, geometry: shape.direct(), ..plan.clone() };
+    let mut all = Vec::new();
+    if plan.geometry == Geometry::Stored {
+        all.push(direct(Task::Metric));
+    }
+    all.push(direct(Task::Linearise));
+    all
+}
+
 impl Launcher<'_> {
-    /// Runs the kernel and asserts that its result is the reference's.
-    pub(crate) fn compare(&self, plan: &Plan, kernel: Kernel, abi: &KernelAbi, name: &str) {
-        let got = self.launch(plan, kernel, abi, name);
+    /// Runs the kernel and compares its result with the reference's.
+    pub(crate) fn compare(&self, plan: &Plan, runner: &dyn Runner) -> Result<Agreement, String> {
+        let got = self.launch(plan, runner)?;
         let mut want = self.reference(plan);
         if plan.indices == Indices::Dofs {
             for (entry, &constrained) in want.iter_mut().zip(&self.setting.constrained) {
@@ -64,11 +115,7 @@ impl Launcher<'_> {
                 }
             }
         }
-        let epsilon = match plan.precision {
-            Precision::F64 => f64::EPSILON,
-            Precision::F32 => f64::from(f32::EPSILON),
-        };
-        assert_all_close(&got, &want, epsilon, name);
+        agreement(&got, &want, runtime::vector::epsilon(plan.precision))
     }
 
     fn reference(&self, plan: &Plan) -> Vec<Bounded> {
@@ -107,90 +154,81 @@ impl Launcher<'_> {
     }
 
     /// Runs a kernel and returns what it wrote.
-    fn launch(&self, plan: &Plan, kernel: Kernel, abi: &KernelAbi, name: &str) -> Vec<f64> {
-        let batches = CELLS.div_ceil(plan.lanes);
-        let mut data: Vec<Data> = abi
-            .arguments
-            .iter()
-            .map(|argument| self.data(plan, argument.role, argument.extent * batches))
-            .collect();
-        let mut singles: Vec<Vec<f32>> = data
-            .iter()
-            .map(|data| match data {
-                Data::Real(values) => values.iter().map(|&v| v as f32).collect(),
-                Data::Index(_) => Vec::new(),
-            })
-            .collect();
-        let single = plan.precision == Precision::F32;
-        let pairs = data.iter_mut().zip(&mut singles).zip(&abi.arguments);
-        let arrays: Vec<Array<'_>> = pairs
-            .map(|((data, singles), argument)| match (data, single, argument.written) {
-                (Data::Index(values), _, _) => Array::U32(values),
-                (Data::Real(values), false, false) => Array::F64(values),
-                (Data::Real(values), false, true) => Array::from(&mut values[..]),
-                (Data::Real(_), true, false) => Array::F32(singles),
-                (Data::Real(_), true, true) => Array::from(&mut singles[..]),
-            })
-            .collect();
-        let interpreter = Interpreter::new(kernel).expect("a verified kernel");
-        if let Err(fault) = interpreter.run(0..batches, &arrays) {
-            panic!("{name}: {fault}\n{}", interpreter.kernel());
+    fn launch(&self, plan: &Plan, runner: &dyn Runner) -> Result<Vec<f64>, String> {
+        let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
+        let (_, abi) = lowered.map_err(|error| error.to_string())?;
+        let batches = self.setting.cells.div_ceil(plan.lanes);
+        let mut data = Vec::new();
+        for argument in &abi.arguments {
+            data.push(self.data(plan, argument.role, argument.extent * batches, runner)?);
         }
+        runner.run(plan, &abi, batches, &mut data)?;
         let written = abi.arguments.iter().position(|argument| argument.written);
-        let written = written.expect("a kernel should write something");
-        match (&data[written], single) {
-            (Data::Real(values), false) => values.clone(),
-            _ => singles[written].iter().copied().map(f64::from).collect(),
-        }
+        Ok(data[written.expect("a kernel should write something")].to_reals())
     }
 
     /// The data of an argument; `extent` is its length where the kernel says so.
-    fn data(&self, plan: &Plan, role: Role, extent: usize) -> Data {
+    fn data(
+        &self,
+        plan: &Plan,
+        role: Role,
+        extent: usize,
+        runner: &dyn Runner,
+    ) -> Result<Data, String> {
         let s = self.setting;
         let dim = self.form.dim;
         let lanes = plan.lanes;
-        Data::Real(match role {
+        let batched = |values: &[f64]| batched(s.cells, lanes, values);
+        let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
             Role::State(_) => s.state.clone(),
             Role::Direction(_) => s.direction.clone(),
             Role::Result(_) => vec![0.0; s.state.len()],
             Role::AuxNodes(i) => s.aux_values[i].clone(),
-            Role::Coordinates => panic!("gathered corners are tested on meshes"),
-            Role::AuxCells(i) | Role::AuxPoints(i) => batched(lanes, &s.aux_values[i]),
+            Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {
-                Geometry::Stored => self.computed(plan, Task::Metric, s.shape.direct()),
-                Geometry::Affine => batched(lanes, &self.per_cell(|c| affine(s.cell, c, dim))),
-                Geometry::Vertices => batched(lanes, &self.per_cell(|c| monomials(c, dim))),
-                Geometry::Nodes(_) => batched(lanes, &s.coordinates),
-                Geometry::Corners => Vec::new(),
+                Geometry::Stored => self.computed(plan, Task::Metric, runner)?,
+                Geometry::Affine => batched(&self.per_cell(|c| affine(s.cell, c, dim))),
+                Geometry::Vertices => batched(&self.per_cell(|c| monomials(c, dim))),
+                Geometry::Nodes(_) => batched(&s.coordinates),
+                Geometry::Corners => panic!("corners have an argument of their own"),
             },
-            Role::Diameter => batched(lanes, &self.per_cell(|c| vec![self.diameter(c)])),
+            Role::Coordinates => self.corners(),
+            Role::Diameter => batched(&self.per_cell(|c| vec![self.diameter(c)])),
             Role::Stored => match plan.task {
-                Task::Action => self.computed(plan, Task::Linearise, s.shape.direct()),
+                Task::Action => self.computed(plan, Task::Linearise, runner)?,
                 _ => vec![f64::NAN; extent],
             },
             Role::Active => {
-                let batch = |b: usize| lanes.min(CELLS - b * lanes) as u32;
-                return Data::Index((0..CELLS.div_ceil(lanes)).map(batch).collect());
+                let batch = |b: usize| lanes.min(s.cells - b * lanes) as u32;
+                return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));
             }
-            Role::Map(owner, indices) => return Data::Index(self.map(lanes, owner, indices)),
-        })
+            Role::Map(owner, indices) => return Ok(Data::U32(self.map(lanes, owner, indices))),
+        };
+        Ok(Data::reals(numbers, plan.precision))
     }
 
     /// What another kernel of the same operator computes at the points.
-    fn computed(&self, plan: &Plan, task: Task, geometry: Geometry) -> Vec<f64> {
-        let linearisation = Linearisation::Recompute;
-        let plan = Plan { task, geometry, linearisation, ..plan.clone() };
-        let lowered = kernels_gen::strategy::lower(self.form, self.elements, &plan);
-        let (kernel, abi) = lowered.expect("a plan that goes with a supported one");
-        let kernel = kernels_gen::pass::legalise::legalise(kernel);
-        let name = format!("{} {plan:?}", kernel.name);
-        self.launch(&plan, kernel, &abi, &name)
+    fn computed(&self, plan: &Plan, task: Task, runner: &dyn Runner) -> Result<Vec<f64>, String> {
+        let mut all = companions(plan, self.setting.shape).into_iter();
+        let plan = all.find(|plan| plan.task == task).expect("a companion");
+        self.launch(&plan, runner)
     }
 
     fn per_cell(&self, numbers: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
         let stride = self.setting.geometry.count() * self.form.dim;
         self.setting.coordinates.chunks(stride).flat_map(numbers).collect()
+    }
+
+    /// The coordinates of the nodes of the first field, which is of degree 1.
+    fn corners(&self) -> Vec<f64> {
+        let (s, dim) = (self.setting, self.form.dim);
+        let stride = coordinate_stride(dim);
+        let mut all = vec![f64::NAN; s.field.count * stride];
+        for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+            all[node as usize * stride..][..dim].copy_from_slice(x);
+        }
+        all
     }
 
     fn diameter(&self, coordinates: &[f64]) -> f64 {
@@ -221,31 +259,62 @@ impl Launcher<'_> {
             let place = node as usize * components + c;
             if s.constrained[place] { u32::MAX } else { place as u32 }
         };
+        let batched = |values: &[u32]| batched(s.cells, lanes, values);
         match indices {
-            Indices::Nodes => batched(lanes, &numbering.nodes),
+            Indices::Nodes => batched(&numbering.nodes),
             Indices::Runs => {
                 let starts: Vec<u32> =
                     numbering.starts.iter().map(|&start| start * components as u32).collect();
-                batched(lanes, &starts)
+                batched(&starts)
             }
             Indices::Dofs => {
                 let all = numbering.nodes.iter();
                 let dofs: Vec<u32> =
                     all.flat_map(|&n| (0..components).map(move |c| (n, c))).map(dof).collect();
-                batched(lanes, &dofs)
+                batched(&dofs)
             }
         }
     }
 }
 
+/// How well two vectors agree, or the entry that is furthest off.
+fn agreement(got: &[f64], want: &[Bounded], epsilon: f64) -> Result<Agreement, String> {
+    assert_eq!(got.len(), want.len());
+    let ratio = |got: f64, want: &Bounded| match (got - want.value).abs() {
+        0.0 => 0.0,
+        // What is not a number is worse than anything.
+        error => (error / want.tolerance(epsilon)).min(f64::INFINITY),
+    };
+    let ratios = got.iter().zip(want).map(|(&got, want)| ratio(got, want));
+    let (at, worst) = ratios.enumerate().fold(
+        (0, 0.0),
+        |most: (usize, f64), next| {
+            if next.1 > most.1 { next } else { most }
+        },
+    );
+    let wrong: Vec<usize> =
+        (0..got.len()).filter(|&i| check_close(got[i], want[i], epsilon).is_err()).collect();
+    if let Some(&first) = wrong.first() {
+        let at = if wrong.contains(&at) { at } else { first };
+        let what = check_close(got[at], want[at], epsilon).expect_err("a wrong entry");
+        return Err(format!(
+            "{} of {} entries are wrong; entry {at}: {what}",
+            wrong.len(),
+            got.len()
+        ));
+    }
+    let seen = want.iter().filter(|want| want.value.abs() > want.tolerance(epsilon)).count();
+    Ok(Agreement { worst, seen })
+}
+
 /// `[cell][value]` → `[batch][value][lane]`; the last cell is repeated.
-fn batched<T: Copy>(lanes: usize, values: &[T]) -> Vec<T> {
-    let stride = values.len() / CELLS;
+fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
+    let stride = values.len() / cells;
     let mut all = Vec::new();
-    for batch in 0..CELLS.div_ceil(lanes) {
+    for batch in 0..cells.div_ceil(lanes) {
         for value in 0..stride {
             for lane in 0..lanes {
-                let cell = (batch * lanes + lane).min(CELLS - 1);
+                let cell = (batch * lanes + lane).min(cells - 1);
                 all.push(values[cell * stride + value]);
             }
         }

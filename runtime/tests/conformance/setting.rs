@@ -2,10 +2,8 @@
 
 use super::launch::Shape;
 use fem_dsl::point::{Location, PointForm};
+use kernels_gen::abi::hash;
 use kernels_gen::element::{Cell, Lagrange, Rule};
-
-/// The number of cells: two full batches of four and a part of a third.
-pub(crate) const CELLS: usize = 11;
 
 /// A small generator of repeatable numbers.
 pub(crate) struct Random(u64);
@@ -39,6 +37,8 @@ pub(crate) struct Numbering {
 /// All that a form needs on a handful of cells.
 pub(crate) struct Setting {
     pub(crate) cell: Cell,
+    /// How many there are.
+    pub(crate) cells: usize,
     pub(crate) shape: Shape,
     pub(crate) rule: Rule,
     pub(crate) degree: usize,
@@ -59,38 +59,71 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    pub(crate) fn new(form: &PointForm, degree: usize, rule: Rule, shape: Shape) -> Self {
+    pub(crate) fn new(
+        form: &PointForm,
+        degree: usize,
+        rule: Rule,
+        shape: Shape,
+        count: usize,
+    ) -> Self {
+        Self::with_numbering(form, degree, rule, shape, count, number)
+    }
+
+    /// Cells that share no node, so that every node of the first field has one place.
+    pub(crate) fn apart(
+        form: &PointForm,
+        degree: usize,
+        rule: Rule,
+        shape: Shape,
+        count: usize,
+    ) -> Self {
+        Self::with_numbering(form, degree, rule, shape, count, number_apart)
+    }
+
+    fn with_numbering(
+        form: &PointForm,
+        degree: usize,
+        rule: Rule,
+        shape: Shape,
+        count: usize,
+        number: fn(Lagrange, usize) -> Numbering,
+    ) -> Self {
         let cell = rule.cell();
-        let mut random = Random::new(17 + degree as u64 + 31 * form.name.len() as u64);
+        let mut random = Random::new(hash(&form.name).wrapping_add(degree as u64));
+        // Derivatives of functions with random values at the nodes grow with the degree.
+        let amplitude = 1.0 / degree.max(1) as f64;
         let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
-        let field = number(element(form.fields[0].space));
+        let field = number(element(form.fields[0].space), count);
         let unknowns = field.count * form.fields[0].shape.components();
         let aux = form.aux.iter().map(|aux| match aux.location {
-            Location::Nodes(space) => Some(number(element(space))),
+            Location::Nodes(space) => Some(number(element(space), count)),
             Location::Cells | Location::Points => None,
         });
         let aux: Vec<Option<Numbering>> = aux.collect();
         let aux_values = form.aux.iter().zip(&aux).map(|(aux, numbering)| {
             let places = match (aux.location, numbering) {
-                (Location::Points, _) => CELLS * rule.count(),
+                (Location::Points, _) => count * rule.count(),
                 (_, Some(numbering)) => numbering.count,
-                _ => CELLS,
+                _ => count,
             };
             let values = random.numbers(places * aux.shape.components());
             // Positive, as material data is.
-            values.into_iter().map(|v| 1.2 + v).collect()
+            values.into_iter().map(|v| 1.2 + amplitude * v).collect()
         });
         let aux_values = aux_values.collect();
-        let (geometry, coordinates) = cells(cell, shape, &mut random);
+        let (geometry, coordinates) = cells(cell, shape, count, &mut random);
+        let mut waves = || random.numbers(unknowns).into_iter().map(|v| amplitude * v).collect();
+        let (state, direction) = (waves(), waves());
         Self {
             cell,
+            cells: count,
             shape,
             rule,
             degree,
             geometry,
             coordinates,
-            state: random.numbers(unknowns),
-            direction: random.numbers(unknowns),
+            state,
+            direction,
             constrained: (0..unknowns).map(|i| i % 5 == 2).collect(),
             field,
             aux,
@@ -102,20 +135,21 @@ impl Setting {
 }
 
 /// Unit cells, one beside another, pushed about as far as their shape allows.
-fn cells(cell: Cell, shape: Shape, random: &mut Random) -> (Lagrange, Vec<f64>) {
+fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagrange, Vec<f64>) {
     let dim = cell.dim();
     let geometry = Lagrange::continuous(cell, shape.order()).expect("a supported order");
     // Nodes of a high order stand close: pushed further, they would turn the cell inside out.
     let order = shape.order() as f64;
     let reach = if shape == Shape::Affine { 0.0 } else { 0.04 / (order * order) };
     let mut coordinates = Vec::new();
-    for number in 0..CELLS {
+    for number in 0..count {
         let map: Vec<f64> = random.numbers(dim * dim).into_iter().map(|v| 0.2 * v).collect();
         for point in geometry.points() {
             for axis in 0..dim {
                 let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
                 let push = reach * random.number();
-                let origin = if axis == 0 { number as f64 * 0.5 } else { -0.3 };
+                // No coordinate is a number that forms compare with.
+                let origin = if axis == 0 { 0.013 + number as f64 % 7.0 * 0.47 } else { -0.317 };
                 coordinates.push(origin + point[axis] + tilt + push);
             }
         }
@@ -123,15 +157,21 @@ fn cells(cell: Cell, shape: Shape, random: &mut Random) -> (Lagrange, Vec<f64>) 
     (geometry, coordinates)
 }
 
+/// Gives each cell nodes of its own.
+fn number_apart(element: Lagrange, count: usize) -> Numbering {
+    let total = element.nodes().len() * count;
+    Numbering { count: total, nodes: (0..total as u32).collect(), starts: Vec::new() }
+}
+
 /// Numbers nodes entity by entity, so that neighbours share some and each cell keeps its interior.
-fn number(element: Lagrange) -> Numbering {
+fn number(element: Lagrange, count: usize) -> Numbering {
     let (cell, p) = (element.cell(), element.degree());
     let nodes = element.nodes();
     if !cell.is_tensor() {
-        let count = nodes.len() + 3 * (CELLS - 1);
+        let total = nodes.len() + 3 * (count - 1);
         let map =
-            (0..CELLS).flat_map(|c| (0..nodes.len()).map(move |i| (3 * c + i) as u32)).collect();
-        return Numbering { count, nodes: map, starts: Vec::new() };
+            (0..count).flat_map(|c| (0..nodes.len()).map(move |i| (3 * c + i) as u32)).collect();
+        return Numbering { count: total, nodes: map, starts: Vec::new() };
     }
     // Entity (t_x, t_y, t_z), t = 0 below, 1 inside, 2 above, takes block c or c + 1 of its kind:
     // the blocks below belong to cell c, those above to the next, and the interior to c alone.
@@ -146,7 +186,7 @@ fn number(element: Lagrange) -> Numbering {
         (0..dim).map(|axis| usize::from(digit(entity, axis) == 2) << axis).sum()
     };
     // Kind by kind; a kind has blocks for every cell and for up to 2^d − 1 beyond.
-    let blocks = CELLS + kinds;
+    let blocks = count + kinds;
     let mut first = vec![0; kinds + 1];
     for k in 0..kinds {
         first[k + 1] = first[k] + blocks * size(k);
@@ -156,7 +196,7 @@ fn number(element: Lagrange) -> Numbering {
         first[k] + (c + above(entity)) * size(k)
     };
     let entities = 3usize.pow(dim as u32);
-    let starts = (0..CELLS)
+    let starts = (0..count)
         .flat_map(|c| (0..entities).map(move |e| (c, e)))
         .map(|(c, e)| start(c, e) as u32);
     let place = |c: usize, lattice: [usize; 3]| {
@@ -178,7 +218,7 @@ fn number(element: Lagrange) -> Numbering {
         (start(c, entity) + offset) as u32
     };
     let starts = starts.collect();
-    let map = (0..CELLS).flat_map(|c| nodes.iter().map(move |node| (c, node.lattice)));
+    let map = (0..count).flat_map(|c| nodes.iter().map(move |node| (c, node.lattice)));
     let nodes = map.map(|(c, lattice)| place(c, lattice)).collect();
     Numbering { count: first[kinds], nodes, starts }
 }

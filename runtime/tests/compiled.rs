@@ -1,0 +1,201 @@
+//! Compiled kernels against the reference: random forms on a covering array of every choice.
+//!
+//! Cells and degrees, rules, shapes of cells, stored geometry and coefficients, tasks, precisions,
+//! instruction sets, widths, ways of addressing, settings of the generator and kinds of forms: every
+//! pair of choices that a plan supports occurs in at least one kernel, each with a random form of
+//! its own, and at least [`FORMS`] forms are run. With `WF_FULL=1` degrees go up to the largest, and
+//! every combination of cell, degree, shape, storage, task and precision is run.
+//!
+//! Instruction sets that this machine lacks are left out and named; `WF_REQUIRE=avx512,avx2` makes
+//! that a failure, as `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` chooses other forms.
+
+#[path = "compiled/build.rs"]
+mod build;
+#[path = "compiled/choices.rs"]
+mod choices;
+#[path = "compiled/cover.rs"]
+mod cover;
+#[path = "conformance/launch.rs"]
+mod launch;
+#[path = "conformance/setting.rs"]
+mod setting;
+
+use build::{Group, groups};
+use choices::{Case, Choices};
+use cover::{Factors, Random};
+use kernels_gen::dialect::rust::Isa;
+use kernels_gen::kir::Precision;
+use runtime::device::cpu::{Machine, Simd};
+use runtime::jit::{Environment, Jit};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// The least number of random forms.
+const FORMS: usize = 200;
+
+/// Compilers that run at once.
+const JOBS: usize = 2;
+
+/// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
+const STACK: usize = 256 << 20;
+
+/// What came of the cases.
+#[derive(Default)]
+struct Tally {
+    kernels: usize,
+    /// The largest error, as a part of what is allowed, and how many kernels, by precision.
+    worst: BTreeMap<&'static str, (f64, usize)>,
+    by_isa: BTreeMap<Isa, usize>,
+    failures: Vec<String>,
+}
+
+/// Shown at once, whatever the test harness does with standard output.
+macro_rules! say {
+    ($($text:tt)*) => {
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    };
+}
+
+/// Whether `WF_REQUIRE` names a backend.
+fn required(backend: &str) -> bool {
+    let list = std::env::var("WF_REQUIRE").unwrap_or_default();
+    list.split([',', ' ']).any(|name| name == backend)
+}
+
+/// The instruction sets that this machine can run.
+fn instruction_sets() -> Vec<Isa> {
+    let here: &[Isa] = match Machine::detect().simd {
+        Simd::Avx512 => &[Isa::Avx512, Isa::Avx2, Isa::Portable],
+        Simd::Avx2Fma => &[Isa::Avx2, Isa::Portable],
+        Simd::Sse2 | Simd::Neon | Simd::Scalar => &[Isa::Portable],
+    };
+    for isa in [Isa::Avx512, Isa::Avx2, Isa::Portable] {
+        if !here.contains(&isa) {
+            assert!(!required(&isa.to_string()), "this machine has no {isa}");
+            say!("this machine has no {isa}: its kernels are left out");
+        }
+    }
+    here.to_vec()
+}
+
+/// A cache beside the other results of the build, so that kernels which did not change are not
+/// compiled again.
+fn jit() -> Jit {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() })
+}
+
+/// The cases, and how many combinations are refused for which reason.
+fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
+    let choices = Choices::new(full, instruction_sets());
+    let mut random = Random(seed);
+    let levels = choices.levels();
+    let product: &[usize] = if full { &Choices::PRODUCT } else { &[] };
+    let supported = |row: &[usize]| choices.supported(row);
+    let factors = Factors { levels: &levels, product, supported: &supported };
+    let mut cover = factors.cover(&mut random);
+    while cover.rows.len() < FORMS {
+        cover.rows.push(choices.small(&mut random));
+    }
+    let numbered = cover.rows.iter().enumerate();
+    let cases = numbered.map(|(i, row)| choices.case(row, seed + i as u64));
+    (cases.collect(), cover.refused)
+}
+
+fn run(group: &Group, jit: &Jit, tally: &Mutex<Tally>) {
+    let t0 = Instant::now();
+    let module = group.compile(jit);
+    say!("DBG {} {} kernels compile {:.1}", group.isa, group.kernels(), t0.elapsed().as_secs_f64());
+    for case in &group.cases {
+        let t1 = Instant::now();
+        let result = match &module {
+            Ok(module) => case.compare(module),
+            Err(error) => Err(error.clone()),
+        };
+        let dt = t1.elapsed().as_secs_f64();
+        if dt > 0.5 {
+            say!("DBG slow {dt:.1} {}", case.name());
+        }
+        let mut tally = tally.lock().expect("no thread should have failed");
+        *tally.by_isa.entry(case.isa).or_default() += 1;
+        match result {
+            Ok(agreement) if agreement.seen > 0 => {
+                let precision = match case.plan.precision {
+                    Precision::F64 => "f64",
+                    Precision::F32 => "f32",
+                };
+                let (worst, count) = tally.worst.entry(precision).or_default();
+                *worst = worst.max(agreement.worst);
+                *count += 1;
+            }
+            Ok(_) => tally.failures.push(format!("{}: the bounds hide every entry", case.name())),
+            Err(error) => tally.failures.push(format!("{}: {error}", case.name())),
+        }
+    }
+    let mut tally = tally.lock().expect("no thread should have failed");
+    tally.kernels += group.kernels();
+}
+
+/// Runs all groups, a few at a time.
+fn run_all(groups: &[Group], jit: &Jit) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..JOBS {
+            let work = || {
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(group, jit, &tally);
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(scope, work).expect("a thread");
+        }
+    });
+    tally.into_inner().expect("no thread should have failed")
+}
+
+#[test]
+fn compiled_kernels_agree_with_the_reference() {
+    let jit = jit();
+    if let Err(error) = jit.compiler() {
+        assert!(!required("rust"), "{error}");
+        say!("compiled kernels are not checked: {error}");
+        return;
+    }
+    let started = Instant::now();
+    let full = std::env::var_os("WF_FULL").is_some();
+    let seed = std::env::var("WF_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let (cases, refused) = cases(full, seed);
+    let forms = cases.len();
+    assert!(forms >= FORMS);
+    let groups = groups(cases);
+    say!(
+        "{forms} random forms from seed {seed} in {} compiles, made in {:.1} s",
+        groups.len(),
+        started.elapsed().as_secs_f64()
+    );
+    if std::env::var("DBG_DIR").is_ok() {
+        return;
+    }
+    let tally = run_all(&groups, &jit);
+    let seconds = started.elapsed().as_secs_f64();
+    say!("{} kernels of {forms} forms were compiled and compared in {seconds:.0} s", tally.kernels);
+    for (isa, count) in &tally.by_isa {
+        say!("  {isa}: {count} forms");
+    }
+    for (precision, (worst, count)) in &tally.worst {
+        say!(
+            "  {precision}: {count} agree, the largest error is {:.1} % of the bound",
+            100.0 * worst
+        );
+    }
+    for (reason, count) in &refused {
+        say!("  {count} pairs of choices are refused: {reason}");
+    }
+    let failures = &tally.failures;
+    assert!(failures.is_empty(), "{} of {forms}:\n{}", failures.len(), failures.join("\n"));
+}

@@ -1,0 +1,197 @@
+//! Many kernels to one compile: the sources of several cases become one library, which runs them.
+
+use super::choices::Case;
+use super::launch::{Data, Launcher, Runner, companions};
+use super::setting::Setting;
+use kernels_gen::abi::KernelAbi;
+use kernels_gen::dialect::rust::Isa;
+use kernels_gen::generate::generate;
+use kernels_gen::plan::{Geometry, Linearisation, Plan, Task};
+use runtime::device::cpu::{Argument, Buffer, Module, Plain};
+use runtime::jit::{Jit, Options};
+use std::fmt::Write as _;
+
+/// Bytes of source that one compile takes, about.
+const SOURCE: usize = 600_000;
+
+/// Elements behind every array that no kernel may write, and none may use.
+const GUARD: usize = 64;
+
+/// Cases of one instruction set with their source.
+pub(crate) struct Group {
+    pub(crate) isa: Isa,
+    pub(crate) cases: Vec<Case>,
+    text: String,
+    kernels: Vec<KernelAbi>,
+}
+
+impl Group {
+    fn new(isa: Isa) -> Self {
+        Self { isa, cases: Vec::new(), text: String::new(), kernels: Vec::new() }
+    }
+
+    /// Generates the kernels of a case: its own, and those whose results it reads.
+    fn add(&mut self, case: Case) {
+        let mut plans = vec![case.plan.clone()];
+        let stored = case.plan.linearisation == Linearisation::Stored;
+        plans.extend(
+            companions(&case.plan, case.shape)
+                .into_iter()
+                .filter(|plan| plan.task != Task::Linearise || stored),
+        );
+        let source = generate(&case.form, &case.elements, &plans, case.isa);
+        let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
+        let _ = write!(self.text, "mod case_{} {{\n{}}}\n", case.seed, source.text);
+        self.kernels.extend(source.kernels);
+        self.cases.push(case);
+    }
+
+    /// How many kernels the source has.
+    pub(crate) fn kernels(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// Compiles the kernels as the instruction set is meant to be used.
+    pub(crate) fn compile(&self, jit: &Jit) -> Result<Module, String> {
+        let mut options =
+            Options { name: format!("conformance_{}", self.isa), ..Options::default() };
+        let cpu = match self.isa {
+            _ if !cfg!(target_arch = "x86_64") => "native",
+            Isa::Avx512 => "native",
+            Isa::Avx2 => "x86-64-v3",
+            Isa::Portable => "x86-64",
+        };
+        for flag in &mut options.flags {
+            if flag.starts_with("-Ctarget-cpu=") {
+                *flag = format!("-Ctarget-cpu={cpu}");
+            }
+        }
+        let library = jit.compile(&self.text, &options).map_err(|error| error.to_string())?;
+        Module::new(library, &self.kernels).map_err(|error| error.to_string())
+    }
+}
+
+/// Sorts cases into groups, each of one instruction set and small enough.
+pub(crate) fn groups(cases: Vec<Case>) -> Vec<Group> {
+    let mut done = Vec::new();
+    let mut open: Vec<Group> = Vec::new();
+    for case in cases {
+        let at = open.iter().position(|group| group.isa == case.isa).unwrap_or_else(|| {
+            open.push(Group::new(case.isa));
+            open.len() - 1
+        });
+        open[at].add(case);
+        if open[at].text.len() > SOURCE {
+            done.push(open.swap_remove(at));
+        }
+    }
+    done.extend(open);
+    done
+}
+
+/// Runs kernels of a module.
+pub(crate) struct Compiled<'m>(pub(crate) &'m Module);
+
+impl Runner for Compiled<'_> {
+    fn run(
+        &self,
+        plan: &Plan,
+        abi: &KernelAbi,
+        batches: usize,
+        data: &mut [Data],
+    ) -> Result<(), String> {
+        let mut guarded: Vec<Guarded> = data.iter().map(Guarded::new).collect();
+        let arguments: Vec<Argument<'_>> = guarded
+            .iter_mut()
+            .zip(&abi.arguments)
+            .map(|(data, argument)| data.lend(argument.written))
+            .collect();
+        let kernel = self.0.kernel(&abi.name).map_err(|error| error.to_string())?;
+        if kernel.abi() != abi {
+            return Err(format!("{:?}: the compiled kernel has another interface", plan.task));
+        }
+        kernel.bind(&arguments).map_err(|error| error.to_string())?.run(0..batches);
+        for ((data, guarded), argument) in data.iter_mut().zip(&guarded).zip(&abi.arguments) {
+            guarded.give_back(data).map_err(|what| format!("`{}` {what}", argument.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Data as kernels take it, with a guard behind it.
+enum Guarded {
+    F64(Buffer<f64>),
+    F32(Buffer<f32>),
+    U32(Buffer<u32>),
+}
+
+fn guarded<T: Plain>(values: &[T], guard: T) -> Buffer<T> {
+    Buffer::from_fn(values.len() + GUARD, |i| values.get(i).copied().unwrap_or(guard))
+}
+
+impl Guarded {
+    fn new(data: &Data) -> Self {
+        match data {
+            Data::F64(values) => Self::F64(guarded(values, f64::NAN)),
+            Data::F32(values) => Self::F32(guarded(values, f32::NAN)),
+            Data::U32(values) => Self::U32(guarded(values, 0)),
+        }
+    }
+
+    fn lend(&mut self, written: bool) -> Argument<'_> {
+        match (self, written) {
+            (Self::F64(buffer), false) => Argument::read(buffer),
+            (Self::F64(buffer), true) => Argument::write(buffer),
+            (Self::F32(buffer), false) => Argument::read(buffer),
+            (Self::F32(buffer), true) => Argument::write(buffer),
+            (Self::U32(buffer), _) => Argument::read(buffer),
+        }
+    }
+
+    /// Copies what a kernel may have written; an error if it wrote behind the end.
+    fn give_back(&self, data: &mut Data) -> Result<(), String> {
+        let whole = match (self, data) {
+            (Self::F64(buffer), Data::F64(values)) => {
+                let (inside, guard) = buffer.split_at(values.len());
+                values.copy_from_slice(inside);
+                guard.iter().all(|value| value.is_nan())
+            }
+            (Self::F32(buffer), Data::F32(values)) => {
+                let (inside, guard) = buffer.split_at(values.len());
+                values.copy_from_slice(inside);
+                guard.iter().all(|value| value.is_nan())
+            }
+            _ => true,
+        };
+        if whole { Ok(()) } else { Err("is written behind its end".to_owned()) }
+    }
+}
+
+impl Case {
+    /// Everything that tells the case from others.
+    pub(crate) fn name(&self) -> String {
+        format!(
+            "seed {} on {}, {:?}, degree {}, {:?}, {}",
+            self.seed, self.rule, self.shape, self.degree, self.plan, self.isa
+        )
+    }
+
+    /// Runs the case's kernels and compares.
+    pub(crate) fn compare(&self, module: &Module) -> Result<super::launch::Agreement, String> {
+        let make = match self.plan.geometry {
+            Geometry::Corners => Setting::apart,
+            _ => Setting::new,
+        };
+        let setting = make(&self.form, self.degree, self.rule, self.shape, self.cells());
+        let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
+        launcher.compare(&self.plan, &Compiled(module))
+    }
+
+    /// A full batch and a part of one; only the part where the reference would take long.
+    fn cells(&self) -> usize {
+        let lanes = self.plan.lanes;
+        let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };
+        let part = lanes.div_ceil(2).min(most);
+        if most < lanes || lanes == 1 { part + 1 } else { lanes + part }
+    }
+}

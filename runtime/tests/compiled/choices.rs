@@ -1,0 +1,282 @@
+//! The choices that make a compiled kernel, and the case that a row of them stands for.
+
+use super::cover::Random;
+use super::launch::Shape;
+use fem_dsl::point::PointForm;
+use fem_dsl::source::Source;
+use fem_dsl::testing::{FieldShape, Options, random_form};
+use kernels_gen::abi::Indices;
+use kernels_gen::dialect::rust::Isa;
+use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
+use kernels_gen::kir::Precision;
+use kernels_gen::lower::contract::EvenOdd;
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Task, largest_degree};
+
+/// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
+/// of [`Choices::levels`].
+pub(crate) struct Choices {
+    full: bool,
+    cells: Vec<(Cell, usize)>,
+    isas: Vec<Isa>,
+    /// A form in two and in three dimensions, for asking what is supported.
+    plain: [PointForm; 2],
+}
+
+/// How the points of the rule are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Points {
+    /// The default: p + 1 Gauss points a direction, or exact to degree 2p.
+    Default,
+    /// One more a direction.
+    Finer,
+    /// Three more.
+    Finest,
+    /// p + 1 Gauss-Lobatto points a direction: the nodes.
+    Collocated,
+    /// p + 2 Gauss-Lobatto points a direction.
+    Lobatto,
+}
+
+const POINTS: [Points; 5] =
+    [Points::Default, Points::Finer, Points::Finest, Points::Collocated, Points::Lobatto];
+
+const SHAPES: [Shape; 4] = [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
+
+/// What is computed, and where the part that depends on u comes from.
+const TASKS: [(Task, Linearisation); 4] = [
+    (Task::Residual, Linearisation::Recompute),
+    (Task::Action, Linearisation::Recompute),
+    (Task::Action, Linearisation::Stored),
+    (Task::Diagonal, Linearisation::Recompute),
+];
+
+const PRECISIONS: [Precision; 2] = [Precision::F64, Precision::F32];
+
+/// The widest vector of the instruction set has so many times the lanes of a batch.
+const WIDTHS: [usize; 3] = [1, 2, 4];
+
+/// How a kernel comes to the map of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Map {
+    /// From numbers of the cell.
+    Direct,
+    /// From the quadrature points.
+    Stored,
+    /// From its corners, which are gathered.
+    Corners,
+}
+
+const MAPS: [Map; 3] = [Map::Direct, Map::Stored, Map::Corners];
+
+/// Batches that are gathered together.
+const BLOCKS: [usize; 3] = [1, 4, 3];
+
+const INDICES: [Indices; 3] = [Indices::Nodes, Indices::Runs, Indices::Dofs];
+
+/// Loops of at most so many entries are written out.
+const UNROLLS: [usize; 3] = [8, 0, 3];
+
+const FIELDS: [FieldShape; 4] =
+    [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
+
+/// One kernel to be compiled, run and compared.
+pub(crate) struct Case {
+    /// Of its form.
+    pub(crate) seed: u64,
+    pub(crate) form: PointForm,
+    pub(crate) elements: Elements,
+    pub(crate) degree: usize,
+    pub(crate) rule: Rule,
+    pub(crate) shape: Shape,
+    pub(crate) plan: Plan,
+    pub(crate) isa: Isa,
+}
+
+/// A case without its form.
+struct Setup {
+    degree: usize,
+    rule: Rule,
+    shape: Shape,
+    plan: Plan,
+    isa: Isa,
+    options: Options,
+}
+
+impl Setup {
+    /// Whether compilers take many seconds: text grows with degree and components, and where the
+    /// map of a curved cell is written out for each point.
+    fn is_long(&self) -> bool {
+        let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
+        let components = match self.options.shape {
+            FieldShape::Scalar => 1,
+            FieldShape::Vector => dim,
+            FieldShape::VectorOf(n) => n,
+            FieldShape::Tensor => dim * dim,
+        };
+        let most = if dim == 3 { 9 } else { 24 };
+        let written_out = self.plan.unroll >= self.rule.count();
+        cell.is_tensor() && components * self.degree > most
+            || dim == 3 && self.shape.order() > 1 && written_out
+    }
+}
+
+impl Choices {
+    /// Degrees up to the largest that each cell has, or up to 8 on tensor cells.
+    pub(crate) fn new(full: bool, isas: Vec<Isa>) -> Self {
+        let cells = [Cell::Triangle, Cell::Quadrilateral, Cell::Tetrahedron, Cell::Hexahedron];
+        let cells = cells.into_iter().flat_map(|cell| {
+            let most = if full { largest_degree(cell) } else { largest_degree(cell).min(8) };
+            (1..=most).map(move |degree| (cell, degree))
+        });
+        let plain =
+            [2, 3].map(|dim| form("form plain { field u: scalar; f0[u] = u; }", "plain", dim));
+        Self { full, cells: cells.collect(), isas, plain }
+    }
+
+    /// How many levels each factor has.
+    pub(crate) fn levels(&self) -> Vec<usize> {
+        vec![
+            self.cells.len(),
+            POINTS.len(),
+            SHAPES.len(),
+            MAPS.len(),
+            TASKS.len(),
+            PRECISIONS.len(),
+            self.isas.len(),
+            WIDTHS.len(),
+            INDICES.len(),
+            UNROLLS.len(),
+            BLOCKS.len(),
+            2, // even-odd
+            2, // prefetch
+            FIELDS.len(),
+            2, // nonlinear, linear
+            2, // auxiliary data
+            2, // parameters
+            2, // kinks
+        ]
+    }
+
+    /// The factors of which every combination is run where all is run: cell and degree, shape,
+    /// map, task, precision.
+    pub(crate) const PRODUCT: [usize; 5] = [0, 2, 3, 4, 5];
+
+    /// Whether a row is supported, whatever the form.
+    pub(crate) fn supported(&self, row: &[usize]) -> Result<(), String> {
+        let setup = self.setup(row)?;
+        let form = &self.plain[setup.rule.cell().dim() - 2];
+        let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
+        let elements = elements.map_err(|error| error.to_string())?;
+        setup.plan.check(form, &elements).map_err(|error| error.to_string())?;
+        if self.full || !setup.is_long() {
+            return Ok(());
+        }
+        Err("takes long to compile: left to WF_FULL=1".to_owned())
+    }
+
+    /// The case of a row, with a random form.
+    pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
+        let Setup { degree, rule, shape, plan, isa, options } =
+            self.setup(row).expect("a supported row");
+        let text = random_form(seed, &options);
+        let form = form(&text, &format!("random_{seed}"), rule.cell().dim());
+        let elements = Elements::new(&form, rule.cell(), degree, rule).expect("a supported row");
+        Case { seed, form, elements, degree, rule, shape, plan, isa }
+    }
+
+    /// A supported row of a small case.
+    pub(crate) fn small(&self, random: &mut Random) -> Vec<usize> {
+        loop {
+            let mut row: Vec<usize> =
+                self.levels().into_iter().map(|levels| random.below(levels)).collect();
+            let small: Vec<usize> =
+                (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2).collect();
+            row[0] = small[random.below(small.len())];
+            if self.supported(&row).is_ok() {
+                return row;
+            }
+        }
+    }
+
+    fn setup(&self, row: &[usize]) -> Result<Setup, String> {
+        let &[cell, points, shape, map, task, precision, isa, width, indices, unroll, block, ..] =
+            row
+        else {
+            panic!("a row should have a level for every factor");
+        };
+        let yes = |factor: usize| row[factor] == 1;
+        let (cell, degree) = self.cells[cell];
+        let shape = SHAPES[shape];
+        let rule = rule(cell, degree, shape, POINTS[points])?;
+        let (task, linearisation) = TASKS[task];
+        let (precision, isa) = (PRECISIONS[precision], self.isas[isa]);
+        let lanes = (isa.widest(precision) / WIDTHS[width]).max(1);
+        let geometry =
+            if stored == 1 { kernels_gen::plan::Geometry::Stored } else { shape.direct() };
+        let plan = Plan {
+            indices: INDICES[indices],
+            linearisation,
+            unroll: UNROLLS[unroll],
+            block: BLOCKS[block],
+            even_odd: if yes(11) { EvenOdd::Never } else { EvenOdd::Always },
+            prefetch: yes(12),
+            ..Plan::new(task, lanes, precision, geometry)
+        };
+        // A simplex is straight or curved, never multilinear, however its geometry is given.
+        if shape == Shape::Multilinear && !cell.is_tensor() {
+            let direct = Plan { geometry: shape.direct(), ..plan.clone() };
+            if plan.geometry != direct.geometry {
+                return Err("a simplex with straight sides is affine".to_owned());
+            }
+        }
+        let options = options(cell.dim(), FIELDS[row[13]], [14, 15, 16, 17].map(yes));
+        Ok(Setup { degree, rule, shape, plan, isa, options })
+    }
+}
+
+/// The more components, the smaller the expressions, so that compilers take seconds and not minutes.
+fn options(dim: usize, shape: FieldShape, [linear, aux, params, kinks]: [bool; 4]) -> Options {
+    let depth = match (shape, dim) {
+        (FieldShape::Scalar, 2) => 3,
+        (FieldShape::Scalar, _) => 2,
+        (FieldShape::Tensor, 3) => 0,
+        _ => 1,
+    };
+    let shape = match shape {
+        FieldShape::VectorOf(_) => FieldShape::VectorOf(5 - dim),
+        other => other,
+    };
+    Options { dim, shape, linear, aux, params, kinks, depth }
+}
+
+fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Result<Rule, String> {
+    if cell.is_tensor() {
+        let line = match points {
+            Points::Default => LinePoints::Gauss(degree + 1),
+            Points::Finer => LinePoints::Gauss(degree + 2),
+            Points::Finest => LinePoints::Gauss(degree + 4),
+            Points::Collocated => LinePoints::GaussLobatto(degree + 1),
+            Points::Lobatto => LinePoints::GaussLobatto(degree + 2),
+        };
+        return Ok(Rule::Tensor { cell, line });
+    }
+    let more = match points {
+        Points::Default => 0,
+        Points::Finer => 1,
+        Points::Finest => 5,
+        Points::Collocated | Points::Lobatto => {
+            return Err("Gauss-Lobatto points need a tensor cell".to_owned());
+        }
+    };
+    match default_rule(cell, degree, shape.order(), None) {
+        Rule::Simplex { cell, degree } => Ok(Rule::Simplex { cell, degree: degree + more }),
+        other => Ok(other),
+    }
+}
+
+/// A form of a text.
+fn form(text: &str, name: &str, dim: usize) -> PointForm {
+    let (program, found) = fem_dsl::program::compile(&Source::new(name, text));
+    let program = program.unwrap_or_else(|| panic!("{text}\n{found:?}"));
+    program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
+}

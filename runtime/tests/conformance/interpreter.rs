@@ -1,0 +1,44 @@
+//! Runs kernels by interpreting what the strategy wrote, legalised, and verified on the way.
+
+use super::launch::{Data, Runner};
+use fem_dsl::point::PointForm;
+use kernels_gen::abi::KernelAbi;
+use kernels_gen::kir::interpret::{Array, Interpreter};
+use kernels_gen::kir::verify::{Phase, verify};
+use kernels_gen::pass::legalise::legalise;
+use kernels_gen::plan::{Elements, Plan};
+
+/// Interprets the kernels of a form.
+pub(crate) struct Interpreted<'a> {
+    pub(crate) form: &'a PointForm,
+    pub(crate) elements: &'a Elements,
+}
+
+impl Runner for Interpreted<'_> {
+    fn run(
+        &self,
+        plan: &Plan,
+        abi: &KernelAbi,
+        batches: usize,
+        data: &mut [Data],
+    ) -> Result<(), String> {
+        let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
+        let (kernel, _) = lowered.map_err(|error| error.to_string())?;
+        verify(&kernel, Phase::Lowered).map_err(|error| format!("{error}\n{kernel}"))?;
+        let kernel = legalise(kernel);
+        verify(&kernel, Phase::Legal).map_err(|error| format!("{error}, legalised\n{kernel}"))?;
+        let pairs = data.iter_mut().zip(&abi.arguments);
+        let arrays: Vec<Array<'_>> = pairs
+            .map(|(data, argument)| match (data, argument.written) {
+                (Data::U32(values), _) => Array::U32(values),
+                (Data::F64(values), false) => Array::F64(values),
+                (Data::F64(values), true) => Array::from(&mut values[..]),
+                (Data::F32(values), false) => Array::F32(values),
+                (Data::F32(values), true) => Array::from(&mut values[..]),
+            })
+            .collect();
+        let interpreter = Interpreter::new(kernel).expect("a verified kernel");
+        let run = interpreter.run(0..batches, &arrays);
+        run.map_err(|fault| format!("{fault}\n{}", interpreter.kernel()))
+    }
+}

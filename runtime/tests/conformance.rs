@@ -62,7 +62,9 @@ impl Tally {
             Err(reason) => *self.refused.entry(reason.to_string()).or_default() += 1,
             Ok(elements) => {
                 self.ran += 1;
-                let setting = Setting::new(case.form, case.degree, case.rule, case.shape, CELLS);
+                let geometry = case.plan.geometry;
+                let setting =
+                    Setting::new(case.form, case.degree, case.rule, case.shape, geometry, CELLS);
                 let launcher = Launcher { form: case.form, elements: &elements, setting: &setting };
                 let runner = Interpreted { form: case.form, elements: &elements };
                 let name = format!("{} on {}: {:?}", case.form.name, case.rule, case.plan);
@@ -86,8 +88,10 @@ fn shapes(cell: Cell) -> Vec<Shape> {
 /// The geometries that can say a shape.
 fn geometries(shape: Shape) -> Vec<Geometry> {
     match shape {
-        Shape::Affine => vec![Geometry::Affine, Geometry::Stored],
-        Shape::Multilinear => vec![Geometry::Vertices, Geometry::Nodes(1), Geometry::Stored],
+        Shape::Affine => vec![Geometry::Affine, Geometry::Corners, Geometry::Stored],
+        Shape::Multilinear => {
+            vec![Geometry::Vertices, Geometry::Corners, Geometry::Nodes(1), Geometry::Stored]
+        }
         Shape::Curved(order) => vec![Geometry::Nodes(order), Geometry::Stored],
     }
 }

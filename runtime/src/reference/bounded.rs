@@ -17,7 +17,7 @@ use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// The multiple of eps · scale that a result may be off by.
-const FACTOR: f64 = 64.0;
+const FACTOR: f64 = 4.0;
 
 /// A value with the sum of its absolute terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -227,7 +227,7 @@ pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &s
 
 /// `assert_close!(got, want, epsilon)` asserts that the number `got`, computed in a precision with
 /// the unit `epsilon`, agrees with the [`Bounded`] `want`: the one
-/// tolerance, 64 · epsilon · Σ|terms|. A format string with its arguments may follow.
+/// tolerance, 4 · epsilon · Σ|terms|. A format string with its arguments may follow.
 #[macro_export]
 macro_rules! assert_close {
     ($got:expr, $want:expr, $epsilon:expr $(,)?) => {

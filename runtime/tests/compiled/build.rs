@@ -6,7 +6,7 @@ use super::setting::Setting;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::generate::generate;
-use kernels_gen::plan::{Geometry, Linearisation, Plan, Task};
+use kernels_gen::plan::{Linearisation, Plan, Task};
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::jit::{Jit, Options};
 use std::fmt::Write as _;
@@ -178,11 +178,8 @@ impl Case {
 
     /// Runs the case's kernels and compares.
     pub(crate) fn compare(&self, module: &Module) -> Result<super::launch::Agreement, String> {
-        let make = match self.plan.geometry {
-            Geometry::Corners => Setting::apart,
-            _ => Setting::new,
-        };
-        let setting = make(&self.form, self.degree, self.rule, self.shape, self.cells());
+        let (geometry, cells) = (self.plan.geometry, self.cells());
+        let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
         let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
         launcher.compare(&self.plan, &Compiled(module))
     }

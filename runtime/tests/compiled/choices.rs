@@ -100,6 +100,8 @@ struct Setup {
     plan: Plan,
     isa: Isa,
     options: Options,
+    /// Why there is no such case.
+    against: Vec<String>,
 }
 
 impl Setup {
@@ -161,23 +163,35 @@ impl Choices {
     /// map, task, precision.
     pub(crate) const PRODUCT: [usize; 5] = [0, 2, 3, 4, 5];
 
-    /// Whether a row is supported, whatever the form.
-    pub(crate) fn supported(&self, row: &[usize]) -> Result<(), String> {
-        let setup = self.setup(row)?;
+    /// Why a row is not run, whatever the form: what is no choice at all, what the plan refuses, and
+    /// what would take long.
+    pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
+        let setup = self.setup(row);
         let form = &self.plain[setup.rule.cell().dim() - 2];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
-        let elements = elements.map_err(|error| error.to_string())?;
-        setup.plan.check(form, &elements).map_err(|error| error.to_string())?;
-        if self.full || !setup.is_long() {
-            return Ok(());
+        let mut reasons = setup.against.clone();
+        let plan = &setup.plan;
+        // The first reason of a plan may hide another, which its neighbours show.
+        let direct = Plan { geometry: setup.shape.direct(), ..plan.clone() };
+        let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
+        let refused = |plan: &Plan| match &elements {
+            Err(error) => Some(error.to_string()),
+            Ok(elements) => plan.check(form, elements).err().map(|error| error.to_string()),
+        };
+        if refused(plan).is_some() {
+            reasons.extend([plan, &direct, &nodes].into_iter().filter_map(refused));
+            reasons.sort_unstable();
+            reasons.dedup();
         }
-        Err("takes long to compile: left to WF_FULL=1".to_owned())
+        if !self.full && setup.is_long() {
+            reasons.push("it takes long to compile: left to WF_FULL=1".to_owned());
+        }
+        reasons
     }
 
     /// The case of a row, with a random form.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
-        let Setup { degree, rule, shape, plan, isa, options } =
-            self.setup(row).expect("a supported row");
+        let Setup { degree, rule, shape, plan, isa, options, .. } = self.setup(row);
         let text = random_form(seed, &options);
         let form = form(&text, &format!("random_{seed}"), rule.cell().dim());
         let elements = Elements::new(&form, rule.cell(), degree, rule).expect("a supported row");
@@ -192,13 +206,13 @@ impl Choices {
             let small: Vec<usize> =
                 (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2).collect();
             row[0] = small[random.below(small.len())];
-            if self.supported(&row).is_ok() {
+            if self.reasons(&row).is_empty() {
                 return row;
             }
         }
     }
 
-    fn setup(&self, row: &[usize]) -> Result<Setup, String> {
+    fn setup(&self, row: &[usize]) -> Setup {
         let &[cell, points, shape, map, task, precision, isa, width, indices, unroll, block, ..] =
             row
         else {
@@ -207,12 +221,15 @@ impl Choices {
         let yes = |factor: usize| row[factor] == 1;
         let (cell, degree) = self.cells[cell];
         let shape = SHAPES[shape];
-        let rule = rule(cell, degree, shape, POINTS[points])?;
+        let rule = rule(cell, degree, shape, POINTS[points]);
         let (task, linearisation) = TASKS[task];
         let (precision, isa) = (PRECISIONS[precision], self.isas[isa]);
         let lanes = (isa.widest(precision) / WIDTHS[width]).max(1);
-        let geometry =
-            if stored == 1 { kernels_gen::plan::Geometry::Stored } else { shape.direct() };
+        let geometry = match MAPS[map] {
+            Map::Direct => shape.direct(),
+            Map::Stored => Geometry::Stored,
+            Map::Corners => Geometry::Corners,
+        };
         let plan = Plan {
             indices: INDICES[indices],
             linearisation,
@@ -222,15 +239,21 @@ impl Choices {
             prefetch: yes(12),
             ..Plan::new(task, lanes, precision, geometry)
         };
-        // A simplex is straight or curved, never multilinear, however its geometry is given.
-        if shape == Shape::Multilinear && !cell.is_tensor() {
-            let direct = Plan { geometry: shape.direct(), ..plan.clone() };
-            if plan.geometry != direct.geometry {
-                return Err("a simplex with straight sides is affine".to_owned());
-            }
-        }
+        let straight = shape == Shape::Multilinear && !cell.is_tensor();
+        let against = [
+            (rule.is_none(), "Gauss-Lobatto points need a tensor cell"),
+            (
+                geometry == Geometry::Corners && shape.order() > 1,
+                "a curved cell is not its corners",
+            ),
+            (straight, "a simplex with straight sides is affine: that shape stands for it"),
+        ];
+        let against =
+            against.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why.to_owned());
+        let against = against.collect();
+        let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));
         let options = options(cell.dim(), FIELDS[row[13]], [14, 15, 16, 17].map(yes));
-        Ok(Setup { degree, rule, shape, plan, isa, options })
+        Setup { degree, rule, shape, plan, isa, options, against }
     }
 }
 
@@ -249,7 +272,8 @@ fn options(dim: usize, shape: FieldShape, [linear, aux, params, kinks]: [bool; 4
     Options { dim, shape, linear, aux, params, kinks, depth }
 }
 
-fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Result<Rule, String> {
+/// None where there are no such points.
+fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Option<Rule> {
     if cell.is_tensor() {
         let line = match points {
             Points::Default => LinePoints::Gauss(degree + 1),
@@ -258,19 +282,17 @@ fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Result<Rule,
             Points::Collocated => LinePoints::GaussLobatto(degree + 1),
             Points::Lobatto => LinePoints::GaussLobatto(degree + 2),
         };
-        return Ok(Rule::Tensor { cell, line });
+        return Some(Rule::Tensor { cell, line });
     }
     let more = match points {
         Points::Default => 0,
         Points::Finer => 1,
         Points::Finest => 5,
-        Points::Collocated | Points::Lobatto => {
-            return Err("Gauss-Lobatto points need a tensor cell".to_owned());
-        }
+        Points::Collocated | Points::Lobatto => return None,
     };
     match default_rule(cell, degree, shape.order(), None) {
-        Rule::Simplex { cell, degree } => Ok(Rule::Simplex { cell, degree: degree + more }),
-        other => Ok(other),
+        Rule::Simplex { cell, degree } => Some(Rule::Simplex { cell, degree: degree + more }),
+        other => Some(other),
     }
 }
 

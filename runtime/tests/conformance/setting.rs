@@ -4,6 +4,7 @@ use super::launch::Shape;
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hash;
 use kernels_gen::element::{Cell, Lagrange, Rule};
+use kernels_gen::plan::Geometry;
 
 /// A small generator of repeatable numbers.
 pub(crate) struct Random(u64);
@@ -59,35 +60,17 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// `count` cells for kernels that read the geometry so. They share nodes, unless nodes have
+    /// coordinates: those are random cell by cell.
     pub(crate) fn new(
         form: &PointForm,
         degree: usize,
         rule: Rule,
         shape: Shape,
+        geometry: Geometry,
         count: usize,
     ) -> Self {
-        Self::with_numbering(form, degree, rule, shape, count, number)
-    }
-
-    /// Cells that share no node, so that every node of the first field has one place.
-    pub(crate) fn apart(
-        form: &PointForm,
-        degree: usize,
-        rule: Rule,
-        shape: Shape,
-        count: usize,
-    ) -> Self {
-        Self::with_numbering(form, degree, rule, shape, count, number_apart)
-    }
-
-    fn with_numbering(
-        form: &PointForm,
-        degree: usize,
-        rule: Rule,
-        shape: Shape,
-        count: usize,
-        number: fn(Lagrange, usize) -> Numbering,
-    ) -> Self {
+        let number = if geometry == Geometry::Corners { number_apart } else { number };
         let cell = rule.cell();
         let mut random = Random::new(hash(&form.name).wrapping_add(degree as u64));
         // Derivatives of functions with random values at the nodes grow with the degree.
@@ -148,8 +131,9 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
             for axis in 0..dim {
                 let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
                 let push = reach * random.number();
-                // No coordinate is a number that forms compare with.
-                let origin = if axis == 0 { 0.013 + number as f64 % 7.0 * 0.47 } else { -0.317 };
+                // No coordinate is a number that forms compare with, and none is large: a map's
+                // derivative is a sum in which they cancel.
+                let origin = if axis == 0 { 0.013 + number as f64 % 7.0 * 0.05 } else { -0.317 };
                 coordinates.push(origin + point[axis] + tilt + push);
             }
         }

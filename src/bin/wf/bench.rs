@@ -13,6 +13,9 @@ use crate::arguments::Degrees;
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
+/// Entries up to which a matrix is assembled: beyond, it takes more than 12 GB to make.
+const CSR_ENTRIES: f64 = 5e8;
+
 /// Degrees up to which the assembled matrix is measured beside the operator.
 const CSR_DEGREE: usize = 4;
 
@@ -202,7 +205,7 @@ fn row(
     }
     let prepared = prepare(case, degree, arguments.dofs as usize, &target)?;
     let mut row = measure(case, &prepared, rates)?;
-    if degree <= CSR_DEGREE && !arguments.no_csr {
+    if degree <= CSR_DEGREE && !arguments.no_csr && entries(&row) <= CSR_ENTRIES {
         row.csr_seconds = Some(csr_seconds(&prepared)?);
     }
     Ok(row)
@@ -282,6 +285,14 @@ mod cuda {
         let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         Ok(worst / most)
     }
+}
+
+/// Entries of the assembled matrix on hexahedra: in each direction a vertex sees 2p + 1 nodes, the
+/// p − 1 others of a cell p + 1.
+fn entries(row: &Row) -> f64 {
+    let p = row.degree as f64;
+    let along = (2.0 * p + 1.0 + (p - 1.0) * (p + 1.0)) / p;
+    row.dofs as f64 * along.powi(3) * row.components as f64
 }
 
 fn line(row: &Row) -> String {

@@ -79,6 +79,21 @@ const UNROLLS: [usize; 3] = [8, 0, 3];
 const FIELDS: [FieldShape; 4] =
     [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
 
+/// Every function and operator that random forms may lack; `s` is at most 1/2, and away from kinks.
+const FUNCTIONS: &str = "form functions_NUMBER {
+    field u: scalar;
+    aux a: scalar on nodes;
+    aux c: scalar on cells;
+    param p = 1.5;
+    let s = 0.5 * tanh(u + a);
+    fn blend(b, d) = if b < d && !(b == p) || d >= 2 * p { b * d } else { (b - d) / p };
+    f0[u] = sqrt(2 + s) + exp(s) + log(2 + s) + sin(s) + cos(u) + tan(s) + asin(s) + acos(s)
+        + atan(u) + atan2(s, 2 + u^2) + sinh(s) + cosh(s) + abs(s) + sign(s) + min(s, c)
+        + max(u, p) + (2 + s)^p + 2^-s + (1 + u^2)^-1.5 + u^5 + s^-2 + blend(u, a) * blend(c, u);
+    f1[u] = norm(grad(u)) * grad(u) + (if u <= a || u != c { s } else { c }) * grad(a)
+        + (if u > a { 1 / (3 + u) } else { exp(-c * u) }) * grad(u);
+}";
+
 /// One kernel to be compiled, run and compared.
 pub(crate) struct Case {
     /// Of its form.
@@ -191,21 +206,51 @@ impl Choices {
 
     /// The case of a row, with a random form.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
-        let Setup { degree, rule, shape, plan, isa, options, .. } = self.setup(row);
-        let text = random_form(seed, &options);
-        let form = form(&text, &format!("random_{seed}"), rule.cell().dim());
+        let setup = self.setup(row);
+        let text = random_form(seed, &setup.options);
+        Self::with_form(setup, seed, &text, &format!("random_{seed}"))
+    }
+
+    /// The case of a row, with a form that holds every function of the language.
+    pub(crate) fn functions(&self, row: &[usize], seed: u64) -> Case {
+        let text = FUNCTIONS.replace("NUMBER", &seed.to_string());
+        Self::with_form(self.setup(row), seed, &text, &format!("functions_{seed}"))
+    }
+
+    fn with_form(setup: Setup, seed: u64, text: &str, name: &str) -> Case {
+        let Setup { degree, rule, shape, plan, isa, .. } = setup;
+        let form = form(text, name, rule.cell().dim());
         let elements = Elements::new(&form, rule.cell(), degree, rule).expect("a supported row");
         Case { seed, form, elements, degree, rule, shape, plan, isa }
     }
 
     /// A supported row of a small case.
     pub(crate) fn small(&self, random: &mut Random) -> Vec<usize> {
+        self.small_with(random, &[])
+    }
+
+    /// Small rows with every combination of task, precision and instruction set.
+    pub(crate) fn small_product(&self, random: &mut Random) -> Vec<Vec<usize>> {
+        let mut rows = Vec::new();
+        for task in 0..TASKS.len() {
+            for precision in 0..PRECISIONS.len() {
+                for isa in 0..self.isas.len() {
+                    rows.push(self.small_with(random, &[(4, task), (5, precision), (6, isa)]));
+                }
+            }
+        }
+        rows
+    }
+
+    /// A supported row of degree 1 or 2 with some levels given.
+    fn small_with(&self, random: &mut Random, given: &[(usize, usize)]) -> Vec<usize> {
+        let small = (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2);
+        let small: Vec<usize> = small.collect();
         loop {
-            let mut row: Vec<usize> =
-                self.levels().into_iter().map(|levels| random.below(levels)).collect();
-            let small: Vec<usize> =
-                (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 2).collect();
+            let levels = self.levels().into_iter();
+            let mut row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
             row[0] = small[random.below(small.len())];
+            given.iter().for_each(|&(factor, level)| row[factor] = level);
             if self.reasons(&row).is_empty() {
                 return row;
             }

@@ -1,5 +1,5 @@
 //! `cargo xtask`: what contributors and CI run. `ci` is exactly what CI runs; `validate` gives the generated sources
-//! of the snapshots to their real compilers.
+//! of the snapshots to their real compilers; `conformance` compares kernels with the reference.
 
 mod ci;
 mod validate;
@@ -9,7 +9,9 @@ use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
 usage: cargo xtask ci                 all that CI runs, in its order
-       cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled";
+       cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
+       cargo xtask conformance        kernels against the reference: a part of all combinations, as CI does
+       cargo xtask conformance --full all of them, which takes hours";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +19,8 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["ci"] => ci::run(),
         ["validate", "rust"] => validate::rust(),
+        ["conformance"] => execute(&mut conformance()),
+        ["conformance", "--full"] => execute(conformance().env("WF_FULL", "1")),
         ["--help" | "-h"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -33,6 +37,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The tests that compare interpreted and compiled kernels with the reference.
+fn conformance() -> Command {
+    cargo(&["test", "-p", "runtime", "--test", "conformance", "--test", "compiled"])
 }
 
 /// The root of the workspace.

@@ -1,36 +1,61 @@
-//! `wf probe` against integrals by hand, on all four cells.
+//! `wf probe` against integrals by hand, on all four cells, affine and curved.
+//!
+//! On boxes of affine cells everything is a polynomial, and the hand integrates monomials over the unit box. On curved
+//! cells a polynomial of degree m in x is in the space of degree k where k ≥ m · (order of the geometry); the hand goes
+//! over the boundary alone, by the divergence theorem ([`boundary`]).
 
-use std::path::Path;
+#[path = "probe/affine.rs"]
+mod affine;
+#[path = "probe/boundary.rs"]
+mod boundary;
+#[path = "probe/curved.rs"]
+mod curved;
+#[path = "probe/flags.rs"]
+mod flags;
+#[path = "probe/polynomial.rs"]
+mod polynomial;
+#[path = "probe/taylor.rs"]
+mod taylor;
+
 use std::process::Command;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
-const FORM: &str = "form helmholtz { field u: scalar; f0[u] = u; f1[u] = grad(u); }\n";
+/// The cells, with their dimension.
+const CELLS: [(usize, &str); 4] = [(2, "quad"), (2, "tri"), (3, "hex"), (3, "tet")];
 
-/// `wf probe --json` of u = x and w = x against v = xy on the unit box.
-fn probe(file: &Path, mesh: &str) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_wf"))
-        .args(["probe", "--json", "--degree", "2", "--mesh", mesh])
-        .args(["--at", "u=x[0]", "--direction", "u=x[0]", "--test", "u=x[0] * x[1]"])
-        .arg(file)
-        .output()
-        .expect("wf should start");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{mesh}: {text}");
-    serde_json::from_str(&text).expect("one line of JSON")
+/// A form in a file of its own, ready to be probed.
+struct Probed {
+    folder: TempDir,
 }
 
-/// ∫ x·xy + ∇x·∇(xy) = ∫ x²y + y = 1/6 + 1/2 on the unit square and the unit cube.
-#[test]
-fn polynomials_are_integrated_as_by_hand() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("helmholtz.wf");
-    std::fs::write(&file, FORM).expect("the form should be written");
-    for (dim, cell) in [(2, "quad"), (2, "tri"), (3, "hex"), (3, "tet")] {
-        let value = probe(&file, &format!("box(dim: {dim}, cells: 3, cell: {cell})"));
-        for key in ["residual", "jacobian"] {
-            let found = value[key].as_f64().expect("a number");
-            assert!((found - 2.0 / 3.0).abs() < 1e-12, "{cell} {key}: {found}");
-        }
+impl Probed {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("form.wf"), text).expect("the form should be written");
+        Self { folder }
     }
+
+    /// `wf probe --json` with these arguments.
+    fn probe<A: AsRef<str>>(&self, arguments: &[A]) -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+        command.args(["probe", "--json", "form.wf"]).current_dir(self.folder.path());
+        command.args(arguments.iter().map(AsRef::as_ref)).env_remove("WF_DUMP_DIR");
+        let output = command.output().expect("wf should start");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let shown: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+        assert!(output.status.success(), "{shown:?}: {text}");
+        serde_json::from_str(&text).expect("one line of JSON")
+    }
+}
+
+fn number(value: &Value, key: &str) -> f64 {
+    value[key].as_f64().unwrap_or_else(|| panic!("{key} should be a number in {value}"))
+}
+
+/// To 1e-12, relative to the larger of 1 and the hand's number.
+fn assert_by_hand(found: f64, hand: f64, what: &str) {
+    let bound = 1e-12 * hand.abs().max(1.0);
+    assert!((found - hand).abs() <= bound, "{what}: {found:e}, by hand {hand:e}");
 }

@@ -5,7 +5,7 @@
 //! a sum of its own, so that the next round goes deeper. A round that saves nothing is undone.
 
 use super::count::operation_count;
-use super::optimise::{reachable, uses};
+use super::optimise::{LONGEST, reachable, uses};
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
 use std::collections::BTreeMap;
@@ -75,6 +75,7 @@ fn terms(
     let mut terms: Vec<Term> = Vec::new();
     let mut open = vec![(1.0, id, true)];
     while let Some((coefficient, id, open_sum)) = open.pop() {
+        let open_sum = open_sum && terms.len() + open.len() < LONGEST;
         match old.node(id) {
             Node::Binary(op @ (Binary::Add | Binary::Sub), a, b) if open_sum => {
                 let sign = if op == Binary::Add { coefficient } else { -coefficient };
@@ -108,6 +109,7 @@ fn factors(old: &Scalars, uses: &BTreeMap<NodeId, usize>, id: NodeId, own: bool)
     let mut factors = Vec::new();
     let mut open = vec![(id, own)];
     while let Some((id, own)) = open.pop() {
+        let own = own && factors.len() + open.len() < LONGEST;
         match old.node(id) {
             Node::Binary(Binary::Mul, a, b) if own => {
                 open.extend([(a, uses[&a] == 1), (b, uses[&b] == 1)]);

@@ -32,6 +32,10 @@ pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> BTreeMa
     uses
 }
 
+/// The longest sum or product that is taken as one. Longer ones are several: flattening each part
+/// of a chain anew would take time that grows with the square of its length.
+pub(super) const LONGEST: usize = 128;
+
 /// How much something varies, from 0 (a constant) up.
 pub(super) type Level = u8;
 
@@ -113,6 +117,7 @@ impl Arranged<'_> {
         let mut open = vec![(id, true)];
         while let Some((id, own)) = open.pop() {
             let place = factors.len();
+            let own = own && place + open.len() < LONGEST;
             match self.scalars.node(id) {
                 Node::Constant(number) if (constant * number.get()).is_finite() => {
                     constant *= number.get();
@@ -165,6 +170,7 @@ impl Arranged<'_> {
         let mut terms: Vec<(Level, usize, bool, NodeId)> = Vec::new();
         let mut open = vec![(id, false, true)];
         while let Some((id, negative, own)) = open.pop() {
+            let own = own && terms.len() + open.len() < LONGEST;
             match self.scalars.node(id) {
                 Node::Binary(op @ (Binary::Add | Binary::Sub), a, b) if own => {
                     open.push((b, negative != (op == Binary::Sub), self.uses[&b] == 1));

@@ -1,0 +1,126 @@
+//! Polynomials in x with exact integrals over the unit box: the hand that `wf probe` is compared with.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::ops::{Add, Mul};
+
+/// Σ c x^a y^b z^c, by exponents.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Polynomial {
+    terms: BTreeMap<[u32; 3], f64>,
+}
+
+/// A constant.
+pub(crate) fn constant(c: f64) -> Polynomial {
+    Polynomial { terms: BTreeMap::from([([0; 3], c)]) }
+}
+
+/// The coordinate x_i.
+pub(crate) fn x(i: usize) -> Polynomial {
+    let mut exponents = [0; 3];
+    exponents[i] = 1;
+    Polynomial { terms: BTreeMap::from([(exponents, 1.0)]) }
+}
+
+impl Polynomial {
+    /// All monomials of at most this degree in `dim` coordinates, with coefficients of both signs that no two
+    /// monomials or seeds share.
+    pub(crate) fn full(dim: usize, degree: u32, seed: u32) -> Self {
+        let mut terms = BTreeMap::new();
+        for a in 0..=degree {
+            for b in 0..=degree - a {
+                for c in 0..=if dim == 3 { degree - a - b } else { 0 } {
+                    let number = f64::from((7 * a + 11 * b + 13 * c + 5 * seed + 3) % 17) - 8.0;
+                    terms.insert([a, b, c], (number + 0.5) / 8.0);
+                }
+            }
+        }
+        Self { terms }
+    }
+
+    pub(crate) fn times(&self, c: f64) -> Self {
+        Self { terms: self.terms.iter().map(|(&e, &value)| (e, c * value)).collect() }
+    }
+
+    /// ∂/∂x_i.
+    pub(crate) fn derivative(&self, i: usize) -> Self {
+        let mut terms = BTreeMap::new();
+        for (&(mut exponents), &value) in &self.terms {
+            if exponents[i] > 0 {
+                let power = f64::from(exponents[i]);
+                exponents[i] -= 1;
+                *terms.entry(exponents).or_insert(0.0) += power * value;
+            }
+        }
+        Self { terms }
+    }
+
+    /// ∫ over the unit box of `dim` dimensions.
+    pub(crate) fn integral(&self, dim: usize) -> f64 {
+        let of = |exponents: &[u32; 3]| {
+            exponents[..dim].iter().map(|&e| 1.0 / f64::from(e + 1)).product::<f64>()
+        };
+        self.terms.iter().map(|(exponents, value)| value * of(exponents)).sum()
+    }
+
+    /// Its value.
+    pub(crate) fn at(&self, point: [f64; 3]) -> f64 {
+        let power = |e: u32, x: f64| (0..e).fold(1.0, |product, _| product * x);
+        let of = |e: &[u32; 3]| (0..3).map(|i| power(e[i], point[i])).product::<f64>();
+        self.terms.iter().map(|(exponents, value)| value * of(exponents)).sum()
+    }
+}
+
+/// ∇a · ∇b.
+pub(crate) fn gradients(a: &Polynomial, b: &Polynomial, dim: usize) -> Polynomial {
+    (0..dim).fold(Polynomial::default(), |sum, i| sum + a.derivative(i) * b.derivative(i))
+}
+
+impl<T: Into<Polynomial>> Add<T> for Polynomial {
+    type Output = Self;
+
+    fn add(mut self, other: T) -> Self {
+        for (exponents, value) in other.into().terms {
+            *self.terms.entry(exponents).or_insert(0.0) += value;
+        }
+        self
+    }
+}
+
+impl<T: Into<Polynomial>> Mul<T> for Polynomial {
+    type Output = Self;
+
+    fn mul(self, other: T) -> Self {
+        let other = other.into();
+        let mut terms = BTreeMap::new();
+        for (a, left) in &self.terms {
+            for (b, right) in &other.terms {
+                let sum = [a[0] + b[0], a[1] + b[1], a[2] + b[2]];
+                *terms.entry(sum).or_insert(0.0) += left * right;
+            }
+        }
+        Self { terms }
+    }
+}
+
+impl From<&Polynomial> for Polynomial {
+    fn from(other: &Polynomial) -> Self {
+        other.clone()
+    }
+}
+
+/// As the language writes it.
+impl Display for Polynomial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.terms.is_empty() {
+            return f.write_str("0");
+        }
+        for (place, (exponents, value)) in self.terms.iter().enumerate() {
+            write!(f, "{}{value:?}", if place > 0 { " + " } else { "" })?;
+            for (i, &e) in exponents.iter().enumerate().filter(|(_, e)| **e > 0) {
+                write!(f, " * x[{i}]^{e}")?;
+            }
+        }
+        Ok(())
+    }
+}

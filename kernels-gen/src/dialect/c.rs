@@ -5,6 +5,7 @@
 //! arrays are the thread's own, and all loops over them are to be unrolled, so that they become
 //! registers.
 
+mod names;
 mod statement;
 
 use super::{Language, SourceFile};
@@ -35,7 +36,8 @@ pub struct Words {
     pub group: &'static str,
     /// The type of sizes.
     pub size: &'static str,
-    /// What stands before the first kernel, with the scalar type for `$T`.
+    /// What stands before the first kernel, with the scalar type for `$T`, an unsigned integer of its
+    /// size for `$U`, and the operation that compares and exchanges one of these for `$EXCHANGE`.
     pub preamble: &'static str,
 }
 
@@ -56,12 +58,8 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
         let _ = writeln!(text, "// {line}");
     }
     let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
-    let (scalar, unsigned) = match precision {
-        Precision::F64 => ("double", "ulong"),
-        Precision::F32 => ("float", "uint"),
-    };
     text.push('\n');
-    text.push_str(&words.preamble.replace("$T", scalar).replace("$U", unsigned));
+    text.push_str(&preamble(words, precision));
     for item in items {
         text.push('\n');
         kernel(&mut text, item, words);
@@ -71,8 +69,19 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
     SourceFile { text, language: words.language, kernels }
 }
 
+/// What stands before the first kernel. It may stand in one text several times: files of one
+/// precision can be joined.
+fn preamble(words: &Words, precision: Precision) -> String {
+    let (scalar, unsigned, exchange) = match precision {
+        Precision::F64 => ("double", "ulong", "atom_cmpxchg"),
+        Precision::F32 => ("float", "uint", "atomic_cmpxchg"),
+    };
+    let text = words.preamble.replace("$T", scalar);
+    text.replace("$U", unsigned).replace("$EXCHANGE", exchange)
+}
+
 fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
-    let kernel = item.kernel;
+    let kernel = &names::rename(item.kernel);
     for line in item.header {
         let _ = writeln!(text, "// {line}");
     }

@@ -1,3 +1,5 @@
+#ifndef WEAKFORM_PREAMBLE
+#define WEAKFORM_PREAMBLE
 typedef $T T;
 typedef unsigned int uint32;
 
@@ -23,3 +25,4 @@ __device__ __forceinline__ double reciprocal(double a)
 }
 
 __device__ __forceinline__ float reciprocal(float a) { return 1.0f / a; }
+#endif

@@ -1,0 +1,90 @@
+//! `names`: the arguments of a kernel, whose names come from the form → names that C allows.
+//!
+//! A user may call a field `double`, `float4` or `sin`. What has a number behind its name (arrays,
+//! values, variables) can be nothing else; an argument stands as it is, and gets an underscore where
+//! the language, the preamble or another part of the kernel already has that name.
+
+use crate::kir::Kernel;
+use std::collections::BTreeSet;
+
+/// Words of C, C++, OpenCL and CUDA; functions that kernels call; types, variables and macros of
+/// their text.
+const TAKEN: &str = "
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union unsigned
+    void volatile while bool true false asm complex imaginary
+
+    alignas alignof and and_eq bitand bitor catch char16_t char32_t class compl constexpr const_cast
+    decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public reinterpret_cast static_assert static_cast
+    template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq
+
+    kernel global local constant generic pipe uniform read_only write_only read_write half quad size_t
+    ptrdiff_t intptr_t uintptr_t event_t sampler_t image1d_t image1d_array_t image1d_buffer_t image2d_t
+    image2d_array_t image3d_t barrier get_local_id get_group_id vec_step cl_khr_fp64
+    cl_khr_int64_base_atomics threadIdx blockIdx blockDim gridDim warpSize
+
+    sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma atomic_add atomicAdd
+    atomic_add_real gather_masked reciprocal atom_cmpxchg atomic_cmpxchg
+
+    T U uint32 first end lane thread own writes batch to from INFINITY NAN MAXFLOAT NULL HUGE_VAL
+    HUGE_VALF WEAKFORM_PREAMBLE";
+
+/// Types that have variants of several components in OpenCL, and in CUDA.
+const SCALARS: &str =
+    "char uchar short ushort int uint long ulong longlong ulonglong float double half bool quad";
+
+/// How names begin that belong to the compiler, or to macros of OpenCL.
+const PREFIXES: &[&str] = &["__", "M_", "CL_", "CLK_"];
+
+/// The kernel with every argument's name one that can stand in its text.
+pub(super) fn rename(kernel: &Kernel) -> Kernel {
+    let mut kernel = kernel.clone();
+    let mut used = BTreeSet::from([kernel.name.clone()]);
+    let ids: Vec<_> = kernel.arguments.ids().collect();
+    for id in ids {
+        let name = &mut kernel.arguments[id].name;
+        if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            name.insert_str(0, "a_");
+        }
+        while is_taken(name) || used.contains(name) {
+            name.push('_');
+        }
+        used.insert(name.clone());
+    }
+    kernel
+}
+
+/// Whether an underscore must follow.
+fn is_taken(name: &str) -> bool {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    // `v7` is a value without a name, and `grad_u_7` an array or a value with one.
+    let numbered = stem.len() < name.len() && (stem == "v" || stem.ends_with('_'));
+    numbered || is_one(SCALARS, stem) || is_one(TAKEN, name)
+}
+
+fn is_one(words: &str, word: &str) -> bool {
+    words.split_whitespace().any(|one| one == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rename;
+    use crate::kir::build::Builder;
+    use crate::kir::{Element, Precision};
+
+    #[test]
+    fn names_that_mean_something_get_an_underscore() {
+        let names = ["u", "double", "double_", "float4", "sin", "v7", "u_12", "u1", "kernel", "u"];
+        let mut b = Builder::new("f", Precision::F64, 1);
+        for name in names.into_iter().chain(["M_PI", "v", "f", "uint"]) {
+            b.argument(name, Element::Real, false);
+        }
+        let renamed = rename(&b.finish());
+        let renamed: Vec<&str> = renamed.arguments.iter().map(|a| a.name.as_str()).collect();
+        let want =
+            ["u", "double_", "double__", "float4_", "sin_", "v7_", "u_12_", "u1", "kernel_", "u_"];
+        let want: Vec<&str> = want.into_iter().chain(["a_M_PI", "v", "f_", "uint_"]).collect();
+        assert_eq!(renamed, want);
+    }
+}

@@ -18,6 +18,8 @@ mod choices;
 mod cover;
 #[path = "conformance/launch.rs"]
 mod launch;
+#[path = "compiled/levels.rs"]
+mod levels;
 #[path = "conformance/setting.rs"]
 mod setting;
 

@@ -1,0 +1,167 @@
+//! Levels of the factors that kernels for processors and for groups of threads have in common.
+
+use super::launch::Shape;
+use fem_dsl::point::PointForm;
+use fem_dsl::source::Source;
+use fem_dsl::testing::{FieldShape, Options};
+use kernels_gen::abi::Indices;
+use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
+use kernels_gen::kir::Precision;
+use kernels_gen::plan::{Geometry, Linearisation, Task, largest_degree};
+
+/// How the points of the rule are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Points {
+    /// The default: p + 1 Gauss points a direction, or exact to degree 2p.
+    Default,
+    /// One more a direction.
+    Finer,
+    /// Three more.
+    Finest,
+    /// p + 1 Gauss-Lobatto points a direction: the nodes.
+    Collocated,
+    /// p + 2 Gauss-Lobatto points a direction.
+    Lobatto,
+}
+
+pub(crate) const POINTS: [Points; 5] =
+    [Points::Default, Points::Finer, Points::Finest, Points::Collocated, Points::Lobatto];
+
+pub(crate) const SHAPES: [Shape; 4] =
+    [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
+
+/// What is computed, and where the part that depends on u comes from.
+pub(crate) const TASKS: [(Task, Linearisation); 4] = [
+    (Task::Residual, Linearisation::Recompute),
+    (Task::Action, Linearisation::Recompute),
+    (Task::Action, Linearisation::Stored),
+    (Task::Diagonal, Linearisation::Recompute),
+];
+
+pub(crate) const PRECISIONS: [Precision; 2] = [Precision::F64, Precision::F32];
+
+/// How a kernel comes to the map of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Map {
+    /// From numbers of the cell.
+    Direct,
+    /// From the quadrature points.
+    Stored,
+    /// From its corners, which are gathered.
+    Corners,
+}
+
+pub(crate) const MAPS: [Map; 3] = [Map::Direct, Map::Stored, Map::Corners];
+
+impl Map {
+    /// The geometry of cells of a shape.
+    pub(crate) fn geometry(self, shape: Shape) -> Geometry {
+        match self {
+            Self::Direct => shape.direct(),
+            Self::Stored => Geometry::Stored,
+            Self::Corners => Geometry::Corners,
+        }
+    }
+}
+
+/// Why there is no such case, whatever the plan.
+pub(crate) fn against(
+    rule: Option<Rule>,
+    cell: Cell,
+    geometry: Geometry,
+    shape: Shape,
+) -> Vec<String> {
+    let straight = shape == Shape::Multilinear && !cell.is_tensor();
+    let curved = geometry == Geometry::Corners && shape.order() > 1;
+    let against = [
+        (rule.is_none(), "Gauss-Lobatto points need a tensor cell"),
+        (curved, "a curved cell is not its corners"),
+        (straight, "a simplex with straight sides is affine: that shape stands for it"),
+    ];
+    against.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why.to_owned()).collect()
+}
+
+/// Cells with degrees up to the largest that each cell has, or up to 8 on tensor cells.
+pub(crate) fn cells(full: bool) -> Vec<(Cell, usize)> {
+    let cells = [Cell::Triangle, Cell::Quadrilateral, Cell::Tetrahedron, Cell::Hexahedron];
+    let cells = cells.into_iter().flat_map(|cell| {
+        let most = if full { largest_degree(cell) } else { largest_degree(cell).min(8) };
+        (1..=most).map(move |degree| (cell, degree))
+    });
+    cells.collect()
+}
+
+/// A form in two and in three dimensions, for asking what is supported.
+pub(crate) fn plain() -> [PointForm; 2] {
+    [2, 3].map(|dim| form("form plain { field u: scalar; f0[u] = u; }", "plain", dim))
+}
+
+pub(crate) const INDICES: [Indices; 3] = [Indices::Nodes, Indices::Runs, Indices::Dofs];
+
+pub(crate) const FIELDS: [FieldShape; 4] =
+    [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
+
+/// Every function and operator that random forms may lack; `s` is at most 1/2, and away from kinks.
+pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
+    field u: scalar;
+    aux a: scalar on nodes;
+    aux c: scalar on cells;
+    param p = 1.5;
+    let s = 0.5 * tanh(u + a);
+    fn blend(b, d) = if b < d && !(b == p) || d >= 2 * p { b * d } else { (b - d) / p };
+    f0[u] = sqrt(2 + s) + exp(s) + log(2 + s) + sin(s) + cos(u) + tan(s) + asin(s) + acos(s)
+        + atan(u) + atan2(s, 2 + u^2) + sinh(s) + cosh(s) + abs(s) + sign(s) + min(s, c)
+        + max(u, p) + (2 + s)^p + 2^-s + (1 + u^2)^-1.5 + u^5 + s^-2 + blend(u, a) * blend(c, u);
+    f1[u] = norm(grad(u)) * grad(u) + (if u <= a || u != c { s } else { c }) * grad(a)
+        + (if u > a { 1 / (3 + u) } else { exp(-c * u) }) * grad(u);
+}";
+
+/// The more components, the smaller the expressions, so that compilers take seconds and not minutes.
+pub(crate) fn options(
+    dim: usize,
+    shape: FieldShape,
+    [linear, aux, params, kinks]: [bool; 4],
+) -> Options {
+    let depth = match (shape, dim) {
+        (FieldShape::Scalar, 2) => 3,
+        (FieldShape::Scalar, _) => 2,
+        (FieldShape::Tensor, 3) => 0,
+        _ => 1,
+    };
+    let shape = match shape {
+        FieldShape::VectorOf(_) => FieldShape::VectorOf(5 - dim),
+        other => other,
+    };
+    Options { dim, shape, linear, aux, params, kinks, depth }
+}
+
+/// None where there are no such points.
+pub(crate) fn rule(cell: Cell, degree: usize, shape: Shape, points: Points) -> Option<Rule> {
+    if cell.is_tensor() {
+        let line = match points {
+            Points::Default => LinePoints::Gauss(degree + 1),
+            Points::Finer => LinePoints::Gauss(degree + 2),
+            Points::Finest => LinePoints::Gauss(degree + 4),
+            Points::Collocated => LinePoints::GaussLobatto(degree + 1),
+            Points::Lobatto => LinePoints::GaussLobatto(degree + 2),
+        };
+        return Some(Rule::Tensor { cell, line });
+    }
+    let more = match points {
+        Points::Default => 0,
+        Points::Finer => 1,
+        Points::Finest => 5,
+        Points::Collocated | Points::Lobatto => return None,
+    };
+    match default_rule(cell, degree, shape.order(), None) {
+        Rule::Simplex { cell, degree } => Some(Rule::Simplex { cell, degree: degree + more }),
+        other => Some(other),
+    }
+}
+
+/// A form of a text.
+pub(crate) fn form(text: &str, name: &str, dim: usize) -> PointForm {
+    let (program, found) = fem_dsl::program::compile(&Source::new(name, text));
+    let program = program.unwrap_or_else(|| panic!("{text}\n{found:?}"));
+    program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
+}

@@ -1,0 +1,42 @@
+//! CUDA kernels against the reference on a GPU: random forms on a covering array of every choice, and
+//! as many more as `WF_KERNELS` says.
+//!
+//! As the test of OpenCL's kernels, with the same cases for the same `WF_SEED` and `WF_WORK`. Without a
+//! GPU nothing is compared, and `WF_REQUIRE=cuda` makes that a failure.
+#![cfg(feature = "cuda")]
+
+#[path = "threads/choices.rs"]
+mod choices;
+#[path = "compiled/cover.rs"]
+mod cover;
+#[path = "threads/cuda.rs"]
+mod cuda;
+#[path = "threads/device.rs"]
+mod device;
+#[path = "conformance/launch.rs"]
+mod launch;
+#[path = "compiled/levels.rs"]
+mod levels;
+#[path = "threads/run.rs"]
+mod run;
+#[path = "conformance/setting.rs"]
+mod setting;
+
+use cuda::Driver;
+use run::{Limits, compare};
+use runtime::device::cuda::Cuda;
+use std::io::Write as _;
+
+#[test]
+fn cuda_kernels_agree_with_the_reference() {
+    match Cuda::new(0) {
+        Ok(device) => {
+            compare(&Driver { device }, &Limits { full: false, work: 3000, together: 24 });
+        }
+        Err(error) => {
+            let required = std::env::var("WF_REQUIRE").unwrap_or_default();
+            assert!(!required.split([',', ' ']).any(|name| name == "cuda"), "{error}");
+            let _ = writeln!(std::io::stderr(), "CUDA is not tested: {error}");
+        }
+    }
+}

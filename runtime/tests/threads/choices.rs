@@ -1,0 +1,260 @@
+//! The choices that make a kernel for groups of threads, and the case that a row of them stands for.
+
+use super::cover::Random;
+use super::launch::Shape;
+use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, POINTS, PRECISIONS, SHAPES, TASKS};
+use super::levels::{against, cells, form, options, plain, rule};
+use fem_dsl::point::PointForm;
+use fem_dsl::testing::{FieldShape, Options, random_form};
+use kernels_gen::abi::Indices;
+use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
+use kernels_gen::lower::contract::EvenOdd;
+use kernels_gen::plan::{Elements, Plan, Strategy, Task};
+
+/// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
+/// of [`Choices::levels`].
+pub(crate) struct Choices {
+    cells: Vec<(Cell, usize)>,
+    /// Multiply-adds of a thread, about, from which on compilers take too long.
+    most: usize,
+    /// A form in two and in three dimensions, for asking what is supported.
+    plain: [PointForm; 2],
+}
+
+/// Who does what, and how many threads, or lanes, a group has.
+const STRATEGIES: [(Strategy, usize); 4] = [
+    (Strategy::CellPerLane, 8),
+    (Strategy::CellPerLane, 128),
+    (Strategy::ThreadPerLine { cells: 1 }, 1),
+    (Strategy::ThreadPerLine { cells: 3 }, 1),
+];
+
+/// Loops of at most so many entries are written out.
+const UNROLLS: [usize; 3] = [1 << 16, 0, 8];
+
+/// Names that mean something in the languages of kernels.
+const WORDS: &str = "form words_NUMBER {
+    field float4: scalar;
+    aux double: scalar on nodes;
+    aux kernel: vector on cells;
+    aux v3: scalar on points;
+    param global = 0.5;
+    f0[float4] = global * double * float4 + v3 * kernel[0];
+    f1[float4] = (1 + double^2) * grad(float4) + float4 * kernel;
+}";
+
+/// One kernel to be compiled, run and compared.
+pub(crate) struct Case {
+    /// Of its form.
+    pub(crate) seed: u64,
+    pub(crate) form: PointForm,
+    pub(crate) elements: Elements,
+    pub(crate) degree: usize,
+    pub(crate) rule: Rule,
+    pub(crate) shape: Shape,
+    pub(crate) plan: Plan,
+}
+
+/// A case without its form.
+struct Setup {
+    degree: usize,
+    rule: Rule,
+    shape: Shape,
+    plan: Plan,
+    options: Options,
+    /// Why there is no such case.
+    against: Vec<String>,
+}
+
+impl Choices {
+    /// All cells, to the degrees of every day or to the largest; kernels of at most `most`
+    /// multiply-adds a thread, about.
+    pub(crate) fn new(full: bool, most: usize) -> Self {
+        Self { cells: cells(full), most, plain: plain() }
+    }
+
+    /// How many levels each factor has.
+    pub(crate) fn levels(&self) -> Vec<usize> {
+        vec![
+            self.cells.len(),
+            POINTS.len(),
+            SHAPES.len(),
+            MAPS.len(),
+            TASKS.len(),
+            PRECISIONS.len(),
+            STRATEGIES.len(),
+            INDICES.len(),
+            UNROLLS.len(),
+            2, // even-odd
+            FIELDS.len(),
+            2, // nonlinear, linear
+            2, // auxiliary data
+            2, // parameters
+            2, // kinks
+        ]
+    }
+
+    /// Why a row is not run, whatever the form: what is no choice at all, what the plan refuses, and
+    /// what would take long.
+    pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
+        let setup = self.setup(row);
+        let mut reasons = setup.against.clone();
+        if setup.work() > self.most {
+            reasons.push(format!("a thread would do more than {} multiply-adds", self.most));
+        }
+        let form = &self.plain[setup.rule.cell().dim() - 2];
+        let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
+        let plan = &setup.plan;
+        // The first reason of a plan may hide another, which its neighbours show.
+        let direct = Plan { geometry: setup.shape.direct(), ..plan.clone() };
+        let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
+        let refused = |plan: &Plan| match &elements {
+            Err(error) => Some(error.to_string()),
+            Ok(elements) => plan.check(form, elements).err().map(|error| error.to_string()),
+        };
+        if reasons.is_empty() && refused(plan).is_some() {
+            reasons.extend([plan, &direct, &nodes].into_iter().filter_map(refused));
+            reasons.sort_unstable();
+            reasons.dedup();
+        }
+        reasons
+    }
+
+    /// The case of a row, with a random form; an error where the plan refuses this very form.
+    pub(crate) fn case(&self, row: &[usize], seed: u64) -> Result<Case, String> {
+        let setup = self.setup(row);
+        let text = random_form(seed, &setup.options);
+        setup.with_form(seed, &text, &format!("random_{seed}"))
+    }
+
+    /// Small cases with every function of the language, one for each task, precision and strategy,
+    /// and cases whose names mean something in the languages of kernels.
+    pub(crate) fn small(&self, random: &mut Random, seed: u64) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let mut seeds = seed..;
+        let mut add = |row: &[usize], text: &str, name: &str| {
+            let seed = seeds.next().expect("a number");
+            let text = text.replace("NUMBER", &seed.to_string());
+            let case = self.setup(row).with_form(seed, &text, &format!("{name}_{seed}"));
+            cases.push(case.expect("a small case should be supported"));
+        };
+        for strategy in 0..STRATEGIES.len() {
+            for precision in 0..PRECISIONS.len() {
+                for task in 0..TASKS.len() {
+                    let given = [(4, task), (5, precision), (6, strategy)];
+                    let Some(row) = self.row_with(random, &given) else { continue };
+                    add(&row, FUNCTIONS, "functions");
+                }
+                let given = [(5, precision), (6, strategy)];
+                if let Some(row) = self.row_with(random, &given) {
+                    add(&row, WORDS, "words");
+                }
+            }
+        }
+        cases
+    }
+
+    /// Any supported row.
+    pub(crate) fn row(&self, random: &mut Random) -> Vec<usize> {
+        loop {
+            let levels = self.levels().into_iter();
+            let row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
+            if self.reasons(&row).is_empty() {
+                return row;
+            }
+        }
+    }
+
+    /// A supported row of degree 1 to 3 with some levels given; none where that is seldom or never
+    /// supported.
+    fn row_with(&self, random: &mut Random, given: &[(usize, usize)]) -> Option<Vec<usize>> {
+        let small = (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 3);
+        let small: Vec<usize> = small.collect();
+        let mut rows = (0..4000).map(|_| {
+            let levels = self.levels().into_iter();
+            let mut row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
+            row[0] = small[random.below(small.len())];
+            // Forms of one field with one component.
+            row[10] = 0;
+            given.iter().for_each(|&(factor, level)| row[factor] = level);
+            row
+        });
+        rows.find(|row| self.reasons(row).is_empty())
+    }
+
+    fn setup(&self, row: &[usize]) -> Setup {
+        let &[cell, points, shape, map, task, precision, strategy, indices, unroll, ..] = row
+        else {
+            panic!("a row should have a level for every factor");
+        };
+        let yes = |factor: usize| row[factor] == 1;
+        let (cell, degree) = self.cells[cell];
+        let shape = SHAPES[shape];
+        let rule = rule(cell, degree, shape, POINTS[points]);
+        let (task, linearisation) = TASKS[task];
+        let geometry = MAPS[map].geometry(shape);
+        let (strategy, lanes) = STRATEGIES[strategy];
+        let plan = Plan {
+            strategy,
+            indices: INDICES[indices],
+            linearisation,
+            unroll: UNROLLS[unroll],
+            even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },
+            ..Plan::new(task, lanes, PRECISIONS[precision], geometry)
+        };
+        let against = against(rule, cell, geometry, shape);
+        let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));
+        let options = options(cell.dim(), FIELDS[row[10]], [11, 12, 13, 14].map(yes));
+        Setup { degree, rule, shape, plan, options, against }
+    }
+}
+
+impl Setup {
+    /// The case with a form; with fewer cells a group where the group has no room for so many.
+    fn with_form(self, seed: u64, text: &str, name: &str) -> Result<Case, String> {
+        let Self { degree, rule, shape, mut plan, .. } = self;
+        let form = form(text, name, rule.cell().dim());
+        let elements = Elements::new(&form, rule.cell(), degree, rule);
+        let elements = elements.map_err(|error| error.to_string())?;
+        while let Err(error) = plan.check(&form, &elements) {
+            plan.strategy = match plan.strategy {
+                Strategy::ThreadPerLine { cells } if cells > 1 => {
+                    Strategy::ThreadPerLine { cells: cells - 1 }
+                }
+                _ => return Err(error.to_string()),
+            };
+        }
+        Ok(Case { seed, form, elements, degree, rule, shape, plan })
+    }
+
+    /// Multiply-adds that a thread does, about: interpolation and integration.
+    fn work(&self) -> usize {
+        let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
+        let components = match self.options.shape {
+            FieldShape::Scalar => 1,
+            FieldShape::Vector => dim,
+            FieldShape::VectorOf(n) => n,
+            FieldShape::Tensor => dim * dim,
+        };
+        let aux = if self.options.aux { 1 + dim } else { 0 };
+        let curved = if self.shape.order() > 1 { dim } else { 0 };
+        let points = self.rule.count();
+        let one = match self.rule.line() {
+            Some(line) => (dim + 1) * points * line.count(),
+            None => {
+                let nodes = Lagrange::continuous(cell, self.degree).map_or(0, Lagrange::count);
+                (dim + 1) * points * nodes
+            }
+        };
+        let both = one * (2 * components + aux + curved);
+        match (self.plan.strategy, self.plan.task) {
+            (Strategy::ThreadPerLine { .. }, _) => {
+                let line = self.rule.line().map_or(1, |line| line.count());
+                both / (line * line)
+            }
+            // Each of its coefficients by itself.
+            (Strategy::CellPerLane, Task::Diagonal) => both * (dim + 1),
+            (Strategy::CellPerLane, _) => both,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Draws cases, has them compiled many at a time, runs them, and tells what came of it.
+
+use super::choices::{Case, Choices};
+use super::cover::{Factors, Random};
+use super::device::{Device, Running};
+use super::launch::{Agreement, Launcher, companions};
+use super::setting::Setting;
+use kernels_gen::dialect::SourceFile;
+use kernels_gen::generate::generate_for_threads;
+use kernels_gen::kir::Precision;
+use kernels_gen::plan::{Linearisation, Strategy, Task};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Shown at once, whatever the test harness does with standard output.
+macro_rules! say {
+    ($($text:tt)*) => {
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    };
+}
+
+/// What is to be run.
+pub(crate) struct Limits {
+    /// Degrees up to the largest.
+    pub(crate) full: bool,
+    /// Multiply-adds of a thread, about, from which on its compiler takes too long; `WF_WORK` says
+    /// otherwise.
+    pub(crate) work: usize,
+    /// Kernels in one source.
+    pub(crate) together: usize,
+}
+
+/// Bytes of source that one compile takes, about.
+const SOURCE: usize = 400_000;
+
+/// Stack of the threads that compile and run kernels.
+const STACK: usize = 256 << 20;
+
+/// Cases of one precision with their source.
+struct Group {
+    cases: Vec<Case>,
+    source: SourceFile,
+}
+
+/// What came of the cases of one kind.
+#[derive(Default)]
+struct Agreements {
+    count: usize,
+    /// The largest error, as a part of what is allowed.
+    worst: f64,
+    /// Where what is allowed exceeds every entry: so it is where terms cancel that single precision
+    /// can hold no more of, at high degrees on curved cells.
+    blunt: usize,
+}
+
+#[derive(Default)]
+struct Tally {
+    kernels: usize,
+    kinds: BTreeMap<(String, &'static str), Agreements>,
+    failures: Vec<String>,
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok())
+}
+
+/// Compares kernels of every kind with the reference: a covering array of all choices, and
+/// `WF_KERNELS` more, drawn at random from `WF_SEED`.
+pub(crate) fn compare(device: &dyn Device, limits: &Limits) {
+    let started = Instant::now();
+    let seed = number("WF_SEED").unwrap_or(1);
+    let more = number("WF_KERNELS").unwrap_or(0) as usize;
+    let (cases, refused) = cases(limits, seed, more);
+    let forms = cases.len();
+    let groups = groups(cases, device, limits.together);
+    say!(
+        "{}: {forms} forms from seed {seed} in {} sources, made in {:.1} s",
+        device.name(),
+        groups.len(),
+        started.elapsed().as_secs_f64()
+    );
+    let tally = run_all(&groups, device);
+    let seconds = started.elapsed().as_secs_f64();
+    say!("{} kernels of {forms} forms were compiled and compared in {seconds:.0} s", tally.kernels);
+    for ((strategy, precision), Agreements { count, worst, blunt }) in &tally.kinds {
+        let worst = 100.0 * worst;
+        say!(
+            "  {strategy}, {precision}: {count} agree, the largest error is {worst:.2} % of what is \
+             allowed; in {blunt} more is allowed than any entry is large"
+        );
+    }
+    for (reason, count) in &refused {
+        say!("  {count} combinations of choices are refused: {reason}");
+    }
+    let failures = &tally.failures;
+    assert!(failures.is_empty(), "{} of {forms}:\n{}", failures.len(), failures.join("\n"));
+    assert!(more > 0 || limits.full || tally.kernels <= 400, "{} kernels", tally.kernels);
+    assert!(forms >= 100, "only {forms} forms");
+}
+
+/// The cases, and how many combinations are refused for which reason.
+fn cases(limits: &Limits, seed: u64, more: usize) -> (Vec<Case>, BTreeMap<String, usize>) {
+    let work = number("WF_WORK").map_or(limits.work, |work| work as usize);
+    let choices = Choices::new(limits.full, work);
+    let mut random = Random(seed);
+    let levels = choices.levels();
+    let reasons = |row: &[usize]| choices.reasons(row);
+    let cover = Factors { levels: &levels, product: &[], reasons: &reasons }.cover(&mut random);
+    let mut refused = cover.refused;
+    let mut rows = cover.rows;
+    rows.extend((0..more).map(|_| choices.row(&mut random)));
+    let mut cases = Vec::new();
+    for (row, seed) in rows.iter().zip(seed..) {
+        match choices.case(row, seed) {
+            Ok(case) => cases.push(case),
+            Err(reason) => *refused.entry(reason).or_default() += 1,
+        }
+    }
+    cases.extend(choices.small(&mut random, seed + rows.len() as u64));
+    (cases, refused)
+}
+
+/// Generates the kernels of all cases, `together` to a source.
+fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> {
+    let mut done = Vec::new();
+    let mut open: Vec<(Precision, Group)> = Vec::new();
+    for case in cases {
+        let precision = case.plan.precision;
+        let source = case.source(device);
+        let at = open.iter().position(|(of, _)| *of == precision).unwrap_or_else(|| {
+            let source = SourceFile { text: String::new(), kernels: Vec::new(), ..source.clone() };
+            open.push((precision, Group { cases: Vec::new(), source }));
+            open.len() - 1
+        });
+        let group = &mut open[at].1;
+        group.source.text.push_str(&source.text);
+        group.source.kernels.extend(source.kernels);
+        group.cases.push(case);
+        if group.source.text.len() > SOURCE || group.source.kernels.len() >= together {
+            done.push(open.swap_remove(at).1);
+        }
+    }
+    done.extend(open.into_iter().map(|(_, group)| group));
+    done
+}
+
+/// Runs all groups, as many at a time as there are processors.
+fn run_all(groups: &[Group], device: &dyn Device) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let next = AtomicUsize::new(0);
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let work = || {
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(group, device, &tally);
+                }
+            };
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            thread.spawn_scoped(scope, work).expect("a thread");
+        }
+    });
+    tally.into_inner().expect("no thread should have failed")
+}
+
+fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) {
+    let loaded = device.load(&group.source);
+    for (at, case) in group.cases.iter().enumerate() {
+        let kernels = &group.source.kernels;
+        let result = match &loaded {
+            Ok(loaded) => case.compare(&Running { loaded: &**loaded, kernels }),
+            // Once is enough: it may be a long log.
+            Err(error) if at == 0 => Err(error.clone()),
+            Err(_) => Err("its source was not compiled".to_owned()),
+        };
+        let single = case.plan.precision == Precision::F32;
+        let mut tally = tally.lock().expect("no thread should have failed");
+        match result {
+            Ok(Agreement { worst, seen }) => {
+                let kind = (case.plan.strategy.to_string(), if single { "f32" } else { "f64" });
+                let of = tally.kinds.entry(kind).or_default();
+                of.count += 1;
+                of.worst = of.worst.max(worst);
+                if seen == 0 {
+                    of.blunt += 1;
+                    if !single {
+                        tally.failures.push(format!("{}: too much is allowed", case.name()));
+                    }
+                }
+            }
+            Err(error) => tally.failures.push(format!("{}: {error}", case.name())),
+        }
+    }
+    let mut tally = tally.lock().expect("no thread should have failed");
+    tally.kernels += group.source.kernels.len();
+}
+
+impl Case {
+    /// Everything that tells the case from others.
+    fn name(&self) -> String {
+        format!(
+            "seed {} on {}, {:?}, degree {}, {:?}",
+            self.seed, self.rule, self.shape, self.degree, self.plan
+        )
+    }
+
+    /// Its kernel, and those whose results it reads.
+    fn source(&self, device: &dyn Device) -> SourceFile {
+        let mut plans = vec![self.plan.clone()];
+        let stored = self.plan.linearisation == Linearisation::Stored;
+        plans.extend(
+            companions(&self.plan, self.shape)
+                .into_iter()
+                .filter(|plan| plan.task != Task::Linearise || stored),
+        );
+        let source = generate_for_threads(&self.form, &self.elements, &plans, device.words());
+        source.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+    }
+
+    /// Runs the kernels and compares.
+    fn compare(&self, runner: &Running<'_>) -> Result<Agreement, String> {
+        let (geometry, cells) = (self.plan.geometry, self.cells());
+        let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
+        let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
+        launcher.compare(&self.plan, runner)
+    }
+
+    /// A full group and a part of one; only the part where the reference would take long.
+    fn cells(&self) -> usize {
+        let group = match self.plan.strategy {
+            Strategy::CellPerLane => self.plan.lanes,
+            Strategy::ThreadPerLine { cells } => cells,
+        };
+        let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };
+        let part = group.div_ceil(2).min(most);
+        if most < group || group == 1 { part + 1 } else { group + part }
+    }
+}

@@ -72,7 +72,7 @@ impl Solution {
 
     /// Where the kernels came from.
     pub fn origin(&self) -> Origin {
-        self.solved.compiled.origin
+        self.solved.kernels.origin
     }
 
     /// Writes it for ParaView.

@@ -11,8 +11,7 @@
 //! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
 //! run; bytes are what the kernel streams: its tables, x once, y read and written.
 
-#[cfg(feature = "cuda")]
-pub mod cuda;
+pub mod device;
 pub mod machine;
 
 use crate::assemble::Csr;

@@ -7,12 +7,13 @@
 mod ahead;
 
 use crate::device::cpu::{Linked, Machine, Module, Simd};
+use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError};
 use crate::operator::{CellKernel, Class};
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
-use kernels_gen::abi::Indices;
+use kernels_gen::abi::{Indices, KernelAbi};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::dialect::rust::Isa;
@@ -109,6 +110,9 @@ pub enum CompileError {
     /// The compiler failed.
     #[error(transparent)]
     Jit(#[from] JitError),
+    /// The device, or its compiler.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// Not among the kernels that were compiled together with the program, and there is no compiler.
     #[error(
         "`{kernel}` was not compiled ahead of time, and {compiler}\n\
@@ -184,23 +188,71 @@ pub fn compile(
     let start = Instant::now();
     let Made { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
-    let kernels = plans
-        .iter()
-        .zip(&source.kernels)
-        .map(|(plan, abi)| CellKernel {
-            task: plan.task,
-            class: match (plan.indices, facts.constrained) {
-                (Indices::Dofs, _) => Class::Constrained,
-                (_, true) => Class::Free,
-                (_, false) => Class::All,
-            },
-            name: abi.name.clone(),
-            geometry: plan.geometry,
-        })
-        .collect();
+    let kernels = purposes(&plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
     Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
+}
+
+/// What each kernel is for.
+fn purposes(plans: &[Plan], source: &SourceFile, facts: &MeshFacts) -> Vec<CellKernel> {
+    let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
+        task: plan.task,
+        class: match (plan.indices, facts.constrained) {
+            (Indices::Dofs, _) => Class::Constrained,
+            (_, true) => Class::Free,
+            (_, false) => Class::All,
+        },
+        name: abi.name.clone(),
+        geometry: plan.geometry,
+    };
+    plans.iter().zip(&source.kernels).map(purpose).collect()
+}
+
+/// Kernels that a device has loaded, with all that led to them.
+#[derive(Debug)]
+pub struct CompiledForDevice {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// The precision of vectors and arithmetic.
+    pub precision: Precision,
+    /// The plans, in the order of the source's kernels.
+    pub plans: Vec<Plan>,
+    /// The source.
+    pub source: SourceFile,
+    /// Whether the kernels had been compiled before.
+    pub origin: Origin,
+    /// Seconds for planning, printing, compiling and loading.
+    pub seconds: f64,
+    module: device::Module,
+    purposes: Vec<CellKernel>,
+}
+
+impl CompiledForDevice {
+    /// The kernels, each with what it is for.
+    pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
+        self.purposes.iter().zip(&self.module.kernels)
+    }
+}
+
+/// Compiles the kernels for some tasks on a device, all in one source.
+pub fn compile_for_device(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    device: Arc<dyn Device>,
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<CompiledForDevice, CompileError> {
+    let start = Instant::now();
+    let plans = choose_for_threads(form, elements, facts, tasks, precision, wishes)?;
+    let source = generate_for_threads(form, elements, &plans, device.words())?;
+    let module = device.load(&source)?;
+    let origin = if module.cached { Origin::Cache } else { Origin::Compiler };
+    let purposes = purposes(&plans, &source, facts);
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
 }
 
 /// Kernels that can run.

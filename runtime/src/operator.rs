@@ -12,8 +12,7 @@
 //! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
 //! is the same bit for bit on any number of threads.
 
-#[cfg(feature = "cuda")]
-pub mod cuda;
+pub mod device;
 mod element;
 mod schedule;
 mod tables;
@@ -21,6 +20,7 @@ mod tables;
 mod tests;
 
 use crate::batch::Batches;
+use crate::device::DeviceError;
 use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
@@ -111,6 +111,9 @@ pub enum BuildError {
     /// What is stored could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    /// A device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Cells of one class in batches of one width, with their tables.

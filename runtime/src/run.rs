@@ -4,25 +4,30 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod place;
 mod solver;
 
+pub use place::Kernels;
 pub use solver::solve;
 
-use crate::compile::{CompileError, Compiled, Target, compile, facts};
+use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
+use crate::device::{Device, DeviceError};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
 use crate::functional::{energy, errors};
 use crate::geometry::places;
 use crate::mesh::{Mesh, MeshError};
-use crate::operator::{BuildError, CellOperator};
-use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
+use crate::operator::BuildError;
+use crate::solve::{Continue, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
+use crate::vector::Vector;
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
 use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
-use kernels_gen::plan::{Elements, PlanError, Task};
+use kernels_gen::plan::{Elements, PlanError};
+use place::Place;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -50,6 +55,9 @@ pub enum RunError {
     /// The operator cannot be applied.
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    /// A device fails.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A condition's value is not a number.
     #[error("the condition on `{field}` has no finite value: {source}")]
     Condition {
@@ -135,7 +143,7 @@ pub struct Solution {
     /// The elements.
     pub elements: Elements,
     /// The kernels.
-    pub compiled: Compiled,
+    pub kernels: Kernels,
     /// The unknowns, node-major.
     pub u: Vec<f64>,
     /// How the solve went.
@@ -286,48 +294,78 @@ pub fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError
     unfixed(form, held).map_or(Ok(()), |unfixed| Err(RunError::Unfixed(unfixed)))
 }
 
-/// Solves a problem. `observe` sees each iteration.
+/// Solves a problem on the processor. `observe` sees each iteration.
 pub fn run(
     problem: &Problem,
     mesh: Mesh,
     target: &Target,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
+    run_on(problem, mesh, target, None, observe)
+}
+
+/// Solves a problem, on a device where one is given: there the solver's vectors live from the first iteration to the
+/// last, and only sums and the solution come back. `observe` sees each iteration.
+pub fn run_on(
+    problem: &Problem,
+    mesh: Mesh,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
     let start = Instant::now();
     let Setup { elements, on, parameters } = set_up(problem, mesh)?;
     let form = &problem.form;
     check_fixed(form, &on)?;
-    let mut seconds = Seconds { set_up: start.elapsed().as_secs_f64(), ..Seconds::default() };
-    let tasks = [Task::Residual, Task::Action, Task::Diagonal];
-    let compiled = compile(form, &elements, &facts(&on), &tasks, target)?;
-    seconds.compile = compiled.seconds;
-    let tables = Instant::now();
-    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let (mut place, kernels) =
+        Place::new(form, &elements, &on, &parameters.values, target, device)?;
     let linear = form.integrals.iter().all(|integral| integral.linear);
-    let mut operator = CellOperator::new(
-        on.clone(),
-        compiled.module.clone(),
-        &compiled.kernels,
-        target.precision,
-        &parameters.values,
-        symmetric,
-    )?;
-    let mut u = operator.vector();
-    on.fields[0].constraints.apply(&mut u);
-    seconds.set_up += tables.elapsed().as_secs_f64();
+    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let mut u = place.initial()?;
+    let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
+    seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
-    let (report, linear_iterations) =
-        solve(&mut operator, &mut u, problem.solver.as_ref(), linear, symmetric, observe)?;
+    let solver = problem.solver.as_ref();
+    let solved = solve(place.system(), &mut u, solver, linear, symmetric, observe);
+    // What went wrong on a device comes before what it made of the numbers.
+    place.finish()?;
+    let (report, linear_iterations) = solved?;
     seconds.solve = solving.elapsed().as_secs_f64();
     let report = report.converged()?;
-    let mut r = operator.vector();
-    operator.residual(&u, &mut r)?;
+    let mut r = u.like();
+    place.system().residual(&u, &mut r)?;
     let residual = r.norm();
-    let throughput = measure(&operator, &u, &mut r)?;
+    let throughput = measure(&mut place, &u, &mut r)?;
     let u: Vec<f64> = u.to_vec();
+    place.finish()?;
+    let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
+    Ok(Solution {
+        on,
+        elements,
+        kernels,
+        u,
+        report,
+        linear_iterations,
+        residual,
+        errors,
+        energy,
+        seconds,
+        throughput,
+    })
+}
+
+/// The errors where a solution is known, and the energy where there is one.
+fn assess(
+    problem: &Problem,
+    elements: &Elements,
+    on: &Discretisation,
+    u: &[f64],
+    parameters: &Parameters,
+) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
+    let form = &problem.form;
     let mut known = Vec::new();
     for (field, exact) in &problem.exact {
-        let (l2, h1) = errors(&on, *field, &u, exact, &parameters)?;
+        let (l2, h1) = errors(on, *field, u, exact, parameters)?;
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
             let field = form.fields[*field].name.clone();
             return Err(RunError::ExactNotFinite { field, value });
@@ -336,35 +374,20 @@ pub fn run(
     }
     let energy = match form.integrals.as_slice() {
         [integral] if integral.symmetric => {
-            Some(energy(&on, integral, elements.rule, &u, &parameters)?)
+            Some(energy(on, integral, elements.rule, u, parameters)?)
         }
         _ => None,
     };
-    Ok(Solution {
-        on,
-        elements,
-        compiled,
-        u,
-        report,
-        linear_iterations,
-        residual,
-        errors: known,
-        energy,
-        seconds,
-        throughput,
-    })
+    Ok((known, energy))
 }
 
 /// Unknowns a second of one residual, the median of a few.
-fn measure(
-    operator: &CellOperator,
-    u: &crate::vector::Vector,
-    r: &mut crate::vector::Vector,
-) -> Result<f64, OperatorError> {
+fn measure(place: &mut Place, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
     let mut times = Vec::new();
     for _ in 0..5 {
         let start = Instant::now();
-        operator.residual(u, r)?;
+        place.system().residual(u, r)?;
+        place.finish()?;
         times.push(start.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);

@@ -19,7 +19,7 @@ pub use newton::{
     Forcing, InnerSolver, Linear, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
 };
 
-use crate::vector::Vector;
+use crate::vector::{Product, Vector};
 
 /// An operator that could not be applied (a kernel failed to launch, a device was lost).
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +44,9 @@ pub trait LinearOperator {
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// y = A x and x·y, for operators that can form the product on the way.
-    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<f64, OperatorError> {
+    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<Product, OperatorError> {
         self.apply(x, y)?;
-        Ok(x.dot(y))
+        Ok(x.dot_later(y))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Vectors of unknowns, in double or single precision, and the operations that solvers are made of.
 //!
 //! A [`Vector`] hides where and in which precision its entries live, so that no solver knows a
-//! backend. All sums are taken over chunks of a fixed length and the partial sums are added in
+//! backend: in this machine's memory, or on a device, from where nothing but sums comes back until
+//! [`Vector::to_vec`] asks for it. All sums are taken over chunks of a fixed length and the partial sums are added in
 //! order: a result depends on the entries alone, never on the number of threads. Products are
 //! accumulated in double precision whatever the entries are.
 //!
@@ -11,11 +12,15 @@
 //! gradient method reads and writes each of its vectors once beside the operator.
 
 mod blas;
+mod remote;
 
 pub use kernels_gen::abi::Precision;
 
 use crate::device::cpu::{Buffer, Plain};
+use crate::device::{Arithmetic, Array, Summed};
+use remote::{Pending, Remote};
 use std::fmt;
+use std::sync::Arc;
 
 /// Entries that may be read behind the end of a vector.
 pub const PADDING: usize = 64;
@@ -68,14 +73,14 @@ impl Real for f64 {
     fn entries(vector: &Vector) -> Option<&[Self]> {
         match &vector.data {
             Data::Double(entries) => Some(&entries[..vector.len]),
-            Data::Single(_) => None,
+            Data::Single(_) | Data::Remote(_) => None,
         }
     }
 
     fn entries_mut(vector: &mut Vector) -> Option<&mut [Self]> {
         match &mut vector.data {
             Data::Double(entries) => Some(&mut entries[..vector.len]),
-            Data::Single(_) => None,
+            Data::Single(_) | Data::Remote(_) => None,
         }
     }
 }
@@ -94,14 +99,14 @@ impl Real for f32 {
     fn entries(vector: &Vector) -> Option<&[Self]> {
         match &vector.data {
             Data::Single(entries) => Some(&entries[..vector.len]),
-            Data::Double(_) => None,
+            Data::Double(_) | Data::Remote(_) => None,
         }
     }
 
     fn entries_mut(vector: &mut Vector) -> Option<&mut [Self]> {
         match &mut vector.data {
             Data::Single(entries) => Some(&mut entries[..vector.len]),
-            Data::Double(_) => None,
+            Data::Double(_) | Data::Remote(_) => None,
         }
     }
 }
@@ -111,6 +116,50 @@ impl Real for f32 {
 enum Data {
     Double(Buffer<f64>),
     Single(Buffer<f32>),
+    Remote(Remote),
+}
+
+/// x·y, which a device may still be forming.
+pub struct Product(Form);
+
+enum Form {
+    Known(f64),
+    Pending(Pending),
+}
+
+impl Product {
+    /// A product that is known.
+    pub fn known(value: f64) -> Self {
+        Self(Form::Known(value))
+    }
+
+    /// Its value, which is waited for.
+    pub fn value(&self) -> f64 {
+        match &self.0 {
+            Form::Known(value) => *value,
+            Form::Pending(pending) => pending.values().first,
+        }
+    }
+}
+
+impl fmt::Debug for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Form::Known(value) => write!(f, "{value}"),
+            Form::Pending(_) => f.write_str("on its way"),
+        }
+    }
+}
+
+/// What a step of the conjugate gradient method finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step {
+    /// p·A p; where it is not positive and finite, no step was made.
+    pub curvature: f64,
+    /// r·r after the step.
+    pub square: f64,
+    /// r·D⁻¹r after the step; r·r where there is no diagonal.
+    pub weighted: f64,
 }
 
 /// A vector of unknowns.
@@ -136,9 +185,28 @@ macro_rules! with_entries {
         $body
     }};
 }
+
+/// Returns what `$body` gives where the vectors live on a device, named as in [`with_entries`].
+macro_rules! on_device {
+    (($($out:ident),*), ($($input:ident),*), $body:expr) => {
+        if let ($(Data::Remote($out),)* $(Data::Remote($input),)*) =
+            ($(&mut $out.data,)* $(&$input.data,)*)
+        {
+            return $body;
+        }
+    };
+}
+
 /// Rounds to the precision that the context asks for.
 fn real<T: Real>(value: f64) -> T {
     T::from_f64(value)
+}
+
+impl Step {
+    fn of(pending: &Pending) -> Self {
+        let Summed { first, second, curvature } = pending.values();
+        Self { curvature, square: first, weighted: second }
+    }
 }
 
 impl Vector {
@@ -151,6 +219,28 @@ impl Vector {
         Self { data, len }
     }
 
+    /// A vector of `len` zeros on a device. Where the device fails, in this and in what follows, the
+    /// failure is kept there: see [`Arithmetic::check`].
+    pub fn on_device(len: usize, arithmetic: &Arc<Arithmetic>) -> Self {
+        Self { data: Data::Remote(Remote::zeros(arithmetic, len)), len }
+    }
+
+    /// The device's array, where the entries live on one, with what computes there.
+    pub fn array(&self) -> Option<(&Arc<Arithmetic>, &Array)> {
+        match &self.data {
+            Data::Remote(remote) => Some((remote.arithmetic(), remote.array())),
+            Data::Double(_) | Data::Single(_) => None,
+        }
+    }
+
+    /// The device's array to be written, where the entries live on one.
+    pub fn array_mut(&mut self) -> Option<&mut Array> {
+        match &mut self.data {
+            Data::Remote(remote) => Some(remote.array_mut()),
+            Data::Double(_) | Data::Single(_) => None,
+        }
+    }
+
     /// A vector with these entries, rounded to `precision`.
     pub fn from_slice(entries: &[f64], precision: Precision) -> Self {
         let mut vector = Self::zeros(entries.len(), precision);
@@ -158,9 +248,14 @@ impl Vector {
         vector
     }
 
-    /// Zeros of the same length and precision.
+    /// Zeros of the same length and precision, in the same place.
     pub fn like(&self) -> Self {
-        Self::zeros(self.len, self.precision())
+        match &self.data {
+            Data::Remote(remote) => {
+                Self { data: Data::Remote(remote.like(self.len)), len: self.len }
+            }
+            Data::Double(_) | Data::Single(_) => Self::zeros(self.len, self.precision()),
+        }
     }
 
     /// The number of entries.
@@ -175,18 +270,19 @@ impl Vector {
 
     /// The precision of the entries.
     pub fn precision(&self) -> Precision {
-        match self.data {
+        match &self.data {
             Data::Double(_) => Precision::F64,
             Data::Single(_) => Precision::F32,
+            Data::Remote(remote) => remote.precision(),
         }
     }
 
-    /// The entries, where they are of the type `T`.
+    /// The entries, where they are of the type `T` and in this machine's memory.
     pub fn entries<T: Real>(&self) -> Option<&[T]> {
         T::entries(self)
     }
 
-    /// The entries for writing, where they are of the type `T`.
+    /// The entries for writing, where they are of the type `T` and in this machine's memory.
     pub fn entries_mut<T: Real>(&mut self) -> Option<&mut [T]> {
         T::entries_mut(self)
     }
@@ -196,6 +292,12 @@ impl Vector {
         match &self.data {
             Data::Double(entries) => entries[..self.len].to_vec(),
             Data::Single(entries) => entries[..self.len].iter().map(|&x| f64::from(x)).collect(),
+            Data::Remote(remote) => {
+                let mut entries = remote.to_vec();
+                // What a device lost is no number.
+                entries.resize(self.len, f64::NAN);
+                entries
+            }
         }
     }
 
@@ -204,6 +306,7 @@ impl Vector {
         match &self.data {
             Data::Double(entries) => entries[..self.len][index],
             Data::Single(entries) => f64::from(entries[..self.len][index]),
+            Data::Remote(remote) => remote.get(index),
         }
     }
 
@@ -217,6 +320,7 @@ impl Vector {
                     *entry = f32::from_f64(value);
                 }
             }
+            Data::Remote(remote) => remote.set(0, values),
         }
     }
 
@@ -226,61 +330,76 @@ impl Vector {
         match &mut self.data {
             Data::Double(entries) => entries[index] = value,
             Data::Single(entries) => entries[index] = f32::from_f64(value),
+            Data::Remote(remote) => remote.set(index, &[value]),
         }
     }
 
     /// self = value in every entry.
     pub fn fill(&mut self, value: f64) {
         let y = self;
+        on_device!((y), (), y.fill(value));
         with_entries!((y), (), blas::map(y, |_| real(value)));
     }
 
     /// self = x.
     pub fn copy_from(&mut self, x: &Self) {
         let y = self;
+        on_device!((y), (x), y.copy_from(x));
         with_entries!((y), (x), blas::map2(y, x, |_, x| x));
     }
 
     /// self = a·self.
     pub fn scale(&mut self, a: f64) {
         let y = self;
+        on_device!((y), (), y.scale(a));
         with_entries!((y), (), blas::scale(y, real(a)));
     }
 
     /// self = self + a·x.
     pub fn axpy(&mut self, a: f64, x: &Self) {
         let y = self;
+        on_device!((y), (x), y.axpby(a, x, 1.0));
         with_entries!((y), (x), blas::axpy(y, x, real(a)));
     }
 
     /// self = a·x + b·self.
     pub fn axpby(&mut self, a: f64, x: &Self, b: f64) {
         let y = self;
+        on_device!((y), (x), y.axpby(a, x, b));
         with_entries!((y), (x), blas::axpby(y, x, real(a), real(b)));
     }
 
     /// self = self + a·x, and the new self·self.
     pub fn axpy_dot(&mut self, a: f64, x: &Self) -> f64 {
         let y = self;
+        on_device!((y), (x), y.axpy_dot(a, x).values().first);
         with_entries!((y), (x), blas::axpy_dot(y, x, real(a)))
     }
 
     /// self_i = self_i·x_i.
     pub fn multiply(&mut self, x: &Self) {
         let y = self;
+        on_device!((y), (x), y.multiply(x));
         with_entries!((y), (x), blas::map2(y, x, |y, x| y * x));
     }
 
     /// self_i = 1/self_i, or 0 where self_i is 0.
     pub fn invert(&mut self) {
         let y = self;
+        on_device!((y), (), y.invert());
         with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 0.0 } else { 1.0 / y }));
     }
 
     /// self·x.
     pub fn dot(&self, x: &Self) -> f64 {
+        self.dot_later(x).value()
+    }
+
+    /// self·x, which a device need not have formed when this returns.
+    pub fn dot_later(&self, x: &Self) -> Product {
         let y = self;
-        with_entries!((), (y, x), blas::dot(y, x))
+        on_device!((), (y, x), Product(Form::Pending(y.dot(x))));
+        Product::known(with_entries!((), (y, x), blas::dot(y, x)))
     }
 
     /// √(self·self).
@@ -291,13 +410,41 @@ impl Vector {
     /// self_i = |self_i|, or 1 where self_i is 0.
     pub fn make_positive(&mut self) {
         let y = self;
+        on_device!((y), (), y.make_positive());
         with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 1.0 } else { y.abs() }));
     }
 
-    /// One step of the conjugate gradient method: self = self + α p, r = r − α q; gives back
-    /// (r·r, r·D⁻¹r) of the new r, where `inverse` holds the diagonal of D⁻¹ (the identity where
-    /// there is none).
+    /// One step of the conjugate gradient method: self = self + α p, r = r − α q with
+    /// α = `rz` / `curvature`, where `inverse` holds the diagonal of D⁻¹ (the identity where there
+    /// is none). Where the curvature p·q is not positive and finite, nothing is changed.
     pub fn step(
+        &mut self,
+        rz: f64,
+        curvature: &Product,
+        p: &Self,
+        r: &mut Self,
+        q: &Self,
+        inverse: Option<&Self>,
+    ) -> Step {
+        let x = self;
+        if let Form::Pending(pending) = &curvature.0 {
+            match inverse {
+                Some(d) => on_device!((x, r), (p, q, d), {
+                    Step::of(&x.conjugate(rz, pending, p, q, Some(d), r))
+                }),
+                None => on_device!((x, r), (p, q), {
+                    Step::of(&x.conjugate(rz, pending, p, q, None, r))
+                }),
+            }
+        }
+        let curvature = curvature.value();
+        let alpha = if curvature > 0.0 && curvature.is_finite() { rz / curvature } else { 0.0 };
+        let (square, weighted) = x.advance_both(alpha, p, r, q, inverse);
+        Step { curvature, square, weighted }
+    }
+
+    /// self = self + α p, r = r − α q; gives (r·r, r·D⁻¹r).
+    fn advance_both(
         &mut self,
         alpha: f64,
         p: &Self,
@@ -306,6 +453,11 @@ impl Vector {
         inverse: Option<&Self>,
     ) -> (f64, f64) {
         let x = self;
+        if x.array().is_some() {
+            x.axpy(alpha, p);
+            let square = r.axpy_dot(-alpha, q);
+            return (square, inverse.map_or(square, |inverse| r.weighted_square(inverse)));
+        }
         match inverse {
             Some(d) => {
                 with_entries!((x, r), (p, q, d), blas::step(x, r, p, q, d, real(alpha)))
@@ -323,6 +475,7 @@ impl Vector {
         match inverse {
             Some(d) => {
                 let p = self;
+                on_device!((p), (r, d), p.advance(beta, r, d));
                 with_entries!((p), (r, d), blas::advance(p, r, d, real(beta)));
             }
             None => self.axpby(1.0, r, beta),
@@ -332,6 +485,7 @@ impl Vector {
     /// r·D⁻¹r for the diagonal D⁻¹ in `inverse`.
     pub fn weighted_square(&self, inverse: &Self) -> f64 {
         let (r, d) = (self, inverse);
+        on_device!((), (r, d), r.weighted_square(d).values().first);
         with_entries!((), (r, d), blas::weighted_square(r, d))
     }
 }
@@ -341,73 +495,10 @@ impl fmt::Debug for Vector {
         match &self.data {
             Data::Double(entries) => entries[..self.len].fmt(f),
             Data::Single(entries) => entries[..self.len].fmt(f),
+            Data::Remote(remote) => remote.array().fmt(f),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Precision, Vector};
-
-    fn sample(len: usize, seed: u64) -> Vec<f64> {
-        let mut state = seed;
-        (0..len)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (state >> 33) as f64 / (1u64 << 30) as f64 - 1.0
-            })
-            .collect()
-    }
-
-    #[test]
-    fn sums_do_not_depend_on_the_number_of_threads() {
-        for precision in [Precision::F64, Precision::F32] {
-            let x = Vector::from_slice(&sample(100_003, 1), precision);
-            let y = Vector::from_slice(&sample(100_003, 2), precision);
-            let d = Vector::from_slice(&sample(100_003, 3), precision);
-            let run = |threads: usize| {
-                let pool =
-                    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
-                pool.install(|| {
-                    let (mut u, mut r) = (x.clone(), y.clone());
-                    let sums = u.step(0.3, &y, &mut r, &x, Some(&d));
-                    u.advance(0.7, &r, Some(&d));
-                    let last = u.axpy_dot(0.25, &r);
-                    (x.dot(&y).to_bits(), sums.0.to_bits(), sums.1.to_bits(), last.to_bits())
-                })
-            };
-            assert_eq!(run(1), run(3));
-        }
-    }
-
-    #[test]
-    fn operations_follow_their_formulas() {
-        let n = 40_001;
-        let (a, b, c, d) = (sample(n, 1), sample(n, 2), sample(n, 3), sample(n, 4));
-        let vector = |v: &[f64]| Vector::from_slice(v, Precision::F64);
-        let dot = |u: &[f64], v: &[f64]| u.iter().zip(v).map(|(u, v)| u * v).sum::<f64>();
-        assert!((vector(&a).dot(&vector(&b)) - dot(&a, &b)).abs() < 1e-10);
-
-        let (mut x, mut r) = (vector(&a), vector(&b));
-        let (square, weighted) = x.step(0.5, &vector(&c), &mut r, &vector(&d), Some(&vector(&a)));
-        let new_r: Vec<f64> = b.iter().zip(&d).map(|(b, d)| b - 0.5 * d).collect();
-        let scaled: Vec<f64> = new_r.iter().zip(&a).map(|(r, a)| r * a).collect();
-        assert_eq!(r.to_vec(), new_r);
-        assert!((square - dot(&new_r, &new_r)).abs() < 1e-9);
-        assert!((weighted - dot(&new_r, &scaled)).abs() < 1e-9);
-        for i in 0..n {
-            assert_eq!(x.get(i), a[i] + 0.5 * c[i]);
-        }
-        x.advance(2.0, &r, Some(&vector(&a)));
-        assert_eq!(x.get(7), a[7] * new_r[7] + 2.0 * (a[7] + 0.5 * c[7]));
-        let mut y = vector(&a);
-        y.axpby(2.0, &vector(&b), 3.0);
-        assert_eq!(y.get(n - 1), 2.0 * b[n - 1] + 3.0 * a[n - 1]);
-        let sum = y.axpy_dot(-1.0, &vector(&a));
-        assert!((sum - y.dot(&y)).abs() < 1e-9);
-        y.fill(4.0);
-        y.invert();
-        y.multiply(&vector(&c));
-        assert_eq!(y.get(3), 0.25 * c[3]);
-    }
-}
+mod tests;

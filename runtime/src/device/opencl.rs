@@ -10,18 +10,19 @@ mod array;
 mod build;
 mod choice;
 mod error;
+mod interface;
 mod module;
 
 use std::ops::Range;
 use std::sync::Mutex;
 
-use kernels_gen::abi::Precision;
+use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::SourceFile;
 
+use super::interface::{bytes, bytes_mut};
 use crate::device::cpu::Plain;
 use crate::jit::Jit;
-use api::{Context, Event, Queue};
-use array::{bytes, bytes_mut};
+use api::{Context, Event, Memory, Program, Queue};
 use error::driver;
 use module::Loaded;
 
@@ -86,18 +87,22 @@ impl OpenCl {
     ///
     /// As [`OpenCl::load`].
     pub fn load_through(&self, jit: &Jit, source: &SourceFile) -> Result<Module, OpenClError> {
+        let (program, _) = self.program(jit, source)?;
+        let kernels = source
+            .kernels
+            .iter()
+            .map(|abi| Ok(Loaded { abi: abi.clone(), kernel: Mutex::new(found(&program, abi)?) }));
+        Ok(Module { kernels: kernels.collect::<Result<_, OpenClError>>()? })
+    }
+
+    /// The program of a source, and whether it was in the cache.
+    fn program(&self, jit: &Jit, source: &SourceFile) -> Result<(Program, bool), OpenClError> {
         let most = self.facts.threads;
         if let Some(abi) = source.kernels.iter().find(|abi| abi.threads > most) {
             let (kernel, threads, device) = (abi.name.clone(), abi.threads, self.name());
             return Err(OpenClError::TooManyThreads { kernel, threads, device, most });
         }
-        let program = build::build(&self.context, &self.facts, source, jit)?;
-        let kernels = source.kernels.iter().map(|abi| {
-            let kernel = program.kernel(&abi.name);
-            let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
-            Ok(Loaded { abi: abi.clone(), kernel: Mutex::new(kernel) })
-        });
-        Ok(Module { kernels: kernels.collect::<Result<_, OpenClError>>()? })
+        build::build(&self.context, &self.facts, source, jit)
     }
 
     /// An array with these elements.
@@ -129,7 +134,7 @@ impl OpenCl {
         if values.is_empty() {
             return Ok(());
         }
-        let written = self.queue.write(&array.memory, bytes(values));
+        let written = self.queue.write(&array.memory, 0, bytes(values));
         written.map_err(|status| self.short(size_of_val(values), "copy to the device", status))
     }
 
@@ -177,7 +182,7 @@ impl OpenCl {
     fn elements<T: Plain>(&self, array: &Array) -> Result<Vec<T>, OpenClError> {
         let mut values = vec![T::default(); array.len()];
         if !array.is_empty() {
-            let read = self.queue.read(&array.memory, bytes_mut(&mut values));
+            let read = self.queue.read(&array.memory, 0, bytes_mut(&mut values));
             read.map_err(driver("copy from the device"))?;
         }
         Ok(values)
@@ -186,10 +191,13 @@ impl OpenCl {
     /// Memory for `len` elements.
     fn room<T: Plain>(&self, len: usize) -> Result<Array, OpenClError> {
         // No array is empty for OpenCL.
-        let bytes = len.saturating_mul(size_of::<T>()).max(size_of::<f64>());
+        Ok(Array::new::<T>(self.memory(len, size_of::<T>())?, len))
+    }
+
+    fn memory(&self, len: usize, width: usize) -> Result<Memory, OpenClError> {
+        let bytes = len.saturating_mul(width).max(size_of::<f64>());
         let memory = self.context.memory(bytes);
-        let memory = memory.map_err(|status| self.short(bytes, "reserve memory", status))?;
-        Ok(Array::new::<T>(memory, len))
+        memory.map_err(|status| self.short(bytes, "reserve memory", status))
     }
 
     fn short(&self, bytes: usize, what: &str, status: Status) -> OpenClError {
@@ -231,6 +239,11 @@ impl OpenCl {
     ) -> Result<(), OpenClError> {
         kernel.launch(&self.queue, batches, arguments)
     }
+}
+
+/// A kernel of a program.
+fn found(program: &Program, abi: &KernelAbi) -> Result<api::Kernel, OpenClError> {
+    program.kernel(&abi.name).map_err(driver(&format!("find `{}`", abi.name)))
 }
 
 /// A place in the queue of work.

@@ -1,10 +1,9 @@
 //! The solver of a problem: the one that it names with its settings, or one that fits the form.
 
 use super::RunError;
-use crate::operator::CellOperator;
 use crate::solve::{
-    CgSettings, Continue, InnerSolver, Linear, NewtonSettings, Progress, Report, newton,
-    solve_affine,
+    CgSettings, Continue, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress, Report,
+    newton, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::problem::{Argument, Solver};
@@ -15,7 +14,7 @@ const RESTART: usize = 100;
 /// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
 /// the report, and the linear iterations in all.
 pub fn solve(
-    operator: &mut CellOperator,
+    operator: &mut dyn NonlinearSystem,
     u: &mut Vector,
     named: Option<&Solver>,
     linear: bool,

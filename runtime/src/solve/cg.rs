@@ -2,12 +2,13 @@
 //! definite operators.
 //!
 //! Beside the operator an iteration is one dot product and two fused passes: x += α p, r −= α q
-//! with both products of r; and p = M⁻¹r + β p.
+//! with both products of r; and p = M⁻¹r + β p. On a device it is waited for once, after the first
+//! of these passes, which finds α there and makes no step where pᵀAp is not positive.
 
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
-use crate::vector::{Vector, epsilon};
+use crate::vector::{Step, Vector, epsilon};
 use std::time::Instant;
 
 /// Iterations without a new smallest residual after which the method counts as stagnated.
@@ -134,19 +135,15 @@ fn iterate(
             return Ok((Outcome::Indefinite { curvature: rz }, target));
         }
         let curvature = a.apply_dot(&work.p, &mut work.q)?;
+        let inverse = preconditioner.inverse_diagonal();
+        let Step { curvature, square, weighted } =
+            x.step(rz, &curvature, &work.p, &mut work.r, &work.q, inverse);
         if !curvature.is_finite() || !rz.is_finite() {
             return Ok((Outcome::NotFinite, target));
         }
         if curvature <= 0.0 {
             return Ok((Outcome::Indefinite { curvature }, target));
         }
-        let (square, weighted) = x.step(
-            rz / curvature,
-            &work.p,
-            &mut work.r,
-            &work.q,
-            preconditioner.inverse_diagonal(),
-        );
         norm = square.sqrt();
         let mut restart = false;
         if norm <= target && verify {

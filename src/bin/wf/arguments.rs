@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use runtime::compile::{Execution, Target};
+use runtime::device;
 use weakform::Cell;
+
+use crate::report::Failure;
 
 /// Which problem is meant, and what of it is said otherwise.
 #[derive(Args, Clone, Debug, Default)]
@@ -51,6 +55,57 @@ impl ProblemArguments {
             return Target { execution: Execution::Interpreted, ..target };
         }
         target
+    }
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// Generated Rust with SIMD, on this machine's processor.
+    #[default]
+    Cpu,
+    /// CUDA, on an NVIDIA GPU.
+    Cuda,
+    /// OpenCL.
+    #[value(name = "opencl")]
+    OpenCl,
+}
+
+impl From<Backend> for device::Backend {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Cpu => Self::Cpu,
+            Backend::Cuda => Self::Cuda,
+            Backend::OpenCl => Self::OpenCl,
+        }
+    }
+}
+
+/// Which device computes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DeviceArguments {
+    /// What computes.
+    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
+    pub(crate) backend: Backend,
+
+    /// The device: a part of its name, or for CUDA its number; the first that fits without it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+}
+
+impl DeviceArguments {
+    /// The device that is meant; none for the processor.
+    pub(crate) fn open(&self) -> Result<Option<Arc<dyn device::Device>>, Failure> {
+        if self.backend == Backend::Cpu {
+            return match &self.device {
+                None => Ok(None),
+                Some(_) => Err(Failure::input(
+                    "--device names no processor\nhelp: add `--backend cuda` or `--backend opencl`",
+                )),
+            };
+        }
+        let opened = device::open(self.backend.into(), self.device.as_deref());
+        opened.map(Some).map_err(|error| Failure::input(error.to_string()))
     }
 }
 

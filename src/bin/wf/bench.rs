@@ -1,5 +1,7 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
+mod device;
+
 use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
@@ -9,7 +11,7 @@ use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare
 use runtime::compile::Target;
 use serde_json::{Value, json};
 
-use crate::arguments::Degrees;
+use crate::arguments::{Degrees, DeviceArguments};
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
@@ -30,9 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
     pub(crate) suite: Suite,
 
-    /// What computes.
-    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
-    pub(crate) backend: Backend,
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
 
     /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity. May be repeated.
     #[arg(long, value_name = "NAME")]
@@ -62,13 +63,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(crate) block: Option<usize>,
 
-    /// Cells of a group of threads; by degree without it
-    #[cfg(feature = "cuda")]
+    /// On devices: cells of a group of threads; by degree without it
     #[arg(long, value_name = "N")]
     pub(crate) cells: Option<usize>,
 
-    /// Groups of threads that a processor is to hold, which bounds their registers
-    #[cfg(feature = "cuda")]
+    /// On devices: groups of threads that a processor is to hold, which bounds their registers
     #[arg(long, value_name = "N")]
     pub(crate) residency: Option<usize>,
 
@@ -84,22 +83,11 @@ pub(crate) enum Suite {
     Bp,
 }
 
-/// What computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Backend {
-    /// Generated Rust with SIMD.
-    Cpu,
-    /// CUDA, on the first GPU.
-    #[cfg(feature = "cuda")]
-    Cuda,
-}
-
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     let Suite::Bp = arguments.suite;
     let cases = cases(&arguments.problem)?;
-    #[cfg(feature = "cuda")]
-    if arguments.backend == Backend::Cuda {
-        let (text, json) = cuda::suite(arguments, &cases)?;
+    if let Some(device) = arguments.device.open()? {
+        let (text, json) = with_threads(None, || device::suite(arguments, &device, &cases))??;
         return Ok(Report { text, json });
     }
     let threads: Vec<u16> = match arguments.threads {
@@ -209,82 +197,6 @@ fn row(
         row.csr_seconds = Some(csr_seconds(&prepared)?);
     }
     Ok(row)
-}
-
-/// The suite on a GPU.
-#[cfg(feature = "cuda")]
-mod cuda {
-    use super::{Arguments, CASES, Failure, line, value};
-    use kernels_gen::plan::choose::Wishes;
-    use runtime::bench::cuda::{input, prepare, rates};
-    use runtime::bench::{BenchError, Case, prepare as prepare_host};
-    use runtime::compile::{Execution, Target};
-    use runtime::device::cuda::Cuda;
-    use runtime::solve::LinearOperator;
-    use runtime::vector::{Precision, Vector};
-    use serde_json::{Value, json};
-
-    /// Unknowns of the problem on which results are compared with the interpreter's.
-    const CHECK: usize = 3000;
-
-    pub(super) fn suite(
-        arguments: &Arguments,
-        cases: &[Case],
-    ) -> Result<(String, Vec<Value>), Failure> {
-        assert!(!CASES.is_empty());
-        let device = Cuda::new(0).map_err(BenchError::from)?;
-        let measured = rates(&device).map_err(BenchError::from)?;
-        let mut text = format!(
-            "{} ({}): copy {:.0} GB/s, multiply-adds {:.1} TFLOP/s\n",
-            device.name(),
-            device.arch(),
-            measured.copy / 1e9,
-            measured.flops / 1e12
-        );
-        let mut values = Vec::new();
-        for case in cases {
-            for degree in arguments.degree.first..=arguments.degree.last {
-                let degree = degree as usize;
-                let wishes = Wishes {
-                    cells: arguments.cells,
-                    residency: arguments.residency,
-                    ..Wishes::default()
-                };
-                let error = check(case, degree, &wishes)?;
-                let device = Cuda::new(0).map_err(BenchError::from)?;
-                let dofs = arguments.dofs as usize;
-                let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
-                let row = prepared.measure(&measured)?;
-                let shown = line(&row);
-                text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
-                eprintln!("{}  error {error:.1e}", shown.trim_end());
-                let mut value = value(&row);
-                value["backend"] = json!("cuda");
-                value["scatter"] = json!("atomic");
-                value["error"] = json!(error);
-                value["compile_seconds"] = json!(prepared.operator.compile_seconds);
-                values.push(value);
-            }
-        }
-        Ok((text, values))
-    }
-
-    /// The largest difference from the interpreted kernels of the CPU, relative to the largest entry.
-    fn check(case: &Case, degree: usize, wishes: &Wishes) -> Result<f64, BenchError> {
-        let device = Cuda::new(0)?;
-        let mut prepared = prepare(device, case, degree, CHECK, Precision::F64, wishes)?;
-        let found = prepared.result()?;
-        let mut target = Target::native();
-        target.execution = Execution::Interpreted;
-        let host = prepare_host(case, degree, CHECK, &target)?;
-        let x = Vector::from_slice(&input(found.len()), Precision::F64);
-        let mut y = host.operator.vector();
-        LinearOperator::apply(&host.operator, &x, &mut y)?;
-        let wanted = y.to_vec();
-        let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-        let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        Ok(worst / most)
-    }
 }
 
 /// Entries of the assembled matrix on hexahedra: in each direction a vertex sees 2p + 1 nodes, the

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,12 +10,13 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::compile::Target;
+use runtime::device::Device;
 use runtime::output::writable;
-use runtime::run::{RunError, Solution, run};
+use runtime::run::{RunError, Solution, run_on};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 
-use crate::arguments::ProblemArguments;
+use crate::arguments::{DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
 use crate::problem::{chosen, compile, overrides, prepare, spare, with_threads};
 use crate::report::{Failure, Report};
@@ -27,10 +29,14 @@ Examples:
   wf run examples/poisson.wf --degree 4 --param f=2
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
   wf run examples/poisson.wf --json --no-output
-  wf run examples/poisson.wf --interpret      without a compiler")]
+  wf run examples/poisson.wf --interpret      without a compiler
+  wf run examples/poisson.wf --backend cuda   the whole solve on a GPU")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
+
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
 
     /// The file for the solution; NAME.vtu of the problem's name in the current folder without it.
     #[arg(long, short, value_name = "FILE", conflicts_with = "no_output")]
@@ -56,6 +62,12 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
             "--output names one file, but there are several problems\nhelp: choose one with --problem NAME",
         ));
     }
+    let device = arguments.device.open()?;
+    if device.is_some() && arguments.problem.interpret {
+        return Err(Failure::input(
+            "--interpret is for the processor's kernels\nhelp: leave it or --backend out",
+        ));
+    }
     let mut report = Report { text: String::new(), json: Vec::new() };
     for name in &names {
         let output = match (&arguments.output, arguments.no_output) {
@@ -71,7 +83,7 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
             let (problem, mesh) = prepare(&program, name, file, &overrides)?;
             let target = arguments.problem.target();
             let blame = Blame { program: &program, problem: name, overrides: &overrides };
-            let solution = solve(&problem, mesh, &target, quiet);
+            let solution = solve(&problem, mesh, &target, device.clone(), quiet);
             let solution = solution.map_err(|error| blame.run(&problem, error))?;
             if let Some(path) = &output {
                 weakform::write_vtu(path, &problem.form, &solution.on, &solution.u)?;
@@ -92,6 +104,7 @@ fn solve(
     problem: &Problem,
     mesh: runtime::mesh::Mesh,
     target: &Target,
+    device: Option<Arc<dyn Device>>,
     quiet: bool,
 ) -> Result<Solution, RunError> {
     let bar = if quiet || !std::io::stderr().is_terminal() {
@@ -111,7 +124,7 @@ fn solve(
         ));
         Continue::Yes
     };
-    let solution = run(problem, mesh, target, &mut observe);
+    let solution = run_on(problem, mesh, target, device, &mut observe);
     bar.finish_and_clear();
     solution
 }
@@ -135,14 +148,11 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
             format!("{}: {}, degree {degree}", field.name, shape_word(field.shape))
         })
         .collect();
-    let action = solution.compiled.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
+    let action = solution.kernels.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
     let plan = action.map_or_else(String::new, |plan| {
         format!(
             "{}, {} lanes, geometry {}, unknowns by {:?}",
-            solution.compiled.word(),
-            plan.lanes,
-            plan.geometry,
-            plan.indices
+            solution.kernels.word, plan.lanes, plan.geometry, plan.indices
         )
     });
     let report = &solution.report;
@@ -165,6 +175,9 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         ),
         format!("  residual    {:.3e}", solution.residual),
     ];
+    if let Some(device) = &solution.kernels.device {
+        lines.insert(4, format!("  device      {} ({device})", solution.kernels.backend));
+    }
     lines.splice(2..2, notes);
     for (field, l2, h1) in &solution.errors {
         lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
@@ -196,7 +209,8 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
         "notes": solution.on.mesh.notes(),
-        "kernels": solution.compiled.word(),
+        "kernels": solution.kernels.word,
+        "backend": solution.kernels.backend.word(),
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,
@@ -212,6 +226,9 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         if let [(_, l2, h1)] = solution.errors.as_slice() {
             object.insert("error_l2".into(), json!(l2));
             object.insert("error_h1".into(), json!(h1));
+        }
+        if let Some(device) = &solution.kernels.device {
+            object.insert("device".into(), json!(device));
         }
         if let Some(energy) = solution.energy {
             object.insert("energy".into(), json!(energy));

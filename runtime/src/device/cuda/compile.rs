@@ -1,8 +1,15 @@
-//! NVRTC: CUDA source → the code of one architecture. Needs no GPU.
+//! NVRTC: CUDA source → the code of one architecture, from the cache where it is known. Needs no GPU.
+
+use std::ffi::CString;
+
+use cudarc::nvrtc::{result, sys};
+use kernels_gen::dialect::SourceFile;
 
 use super::CudaError;
-use cudarc::nvrtc::{result, sys};
-use std::ffi::{CStr, CString};
+use crate::jit::{Foreign, Jit};
+
+/// The language, and nothing that changes the arithmetic of the sources.
+const FLAGS: &str = "--std=c++17";
 
 /// Whether NVRTC can be loaded.
 pub fn find_nvrtc() -> bool {
@@ -10,46 +17,103 @@ pub fn find_nvrtc() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// The code of a source for an architecture such as `sm_90`.
-pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
+/// The version of NVRTC.
+///
+/// # Errors
+///
+/// There is none.
+pub fn version() -> Result<(i32, i32), CudaError> {
     if !find_nvrtc() {
         return Err(CudaError::NoCompiler);
     }
-    let fail = |what: &str| {
-        let what = what.to_owned();
-        move |error: result::NvrtcError| CudaError::Driver { what, error: format!("{error:?}") }
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: writes two numbers.
+    let asked = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    asked.result().map_err(failed("ask NVRTC for its version"))?;
+    Ok((major, minor))
+}
+
+fn failed(what: &str) -> impl Fn(result::NvrtcError) -> CudaError + '_ {
+    move |error| CudaError::Driver { what: what.to_owned(), error: format!("{error:?}") }
+}
+
+/// The code of a source for an architecture such as `sm_90`, and whether it was in the cache.
+///
+/// # Errors
+///
+/// There is no NVRTC, or it refuses the source, which can be read where the error says.
+pub fn compile_through(
+    jit: &Jit,
+    source: &SourceFile,
+    arch: &str,
+) -> Result<(Vec<u8>, bool), CudaError> {
+    let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
+    let (major, minor) = version()?;
+    let compiler = format!("NVRTC {major}.{minor} for {arch}");
+    let foreign =
+        Foreign { name, extension: "cu", compiler: &compiler, flags: FLAGS, source: &source.text };
+    if let Some(image) = jit.recall(&foreign) {
+        return Ok((image, true));
+    }
+    let image = accepted(jit, &foreign, arch, build(&source.text, arch)?)?;
+    jit.keep(&foreign, &image);
+    Ok((image, false))
+}
+
+/// The code of a text for an architecture, without the cache.
+///
+/// # Errors
+///
+/// As [`compile_through`].
+pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
+    version()?;
+    let (name, extension) = ("kernels", "cu");
+    let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
+    accepted(Jit::global(), &foreign, arch, build(text, arch)?)
+}
+
+/// The code, or an error that says where the source can be read that was refused.
+fn accepted(
+    jit: &Jit,
+    foreign: &Foreign<'_>,
+    arch: &str,
+    built: Result<Vec<u8>, String>,
+) -> Result<Vec<u8>, CudaError> {
+    built.map_err(|log| {
+        let dump = match jit.keep_rejected(foreign) {
+            Ok(path) => path.display().to_string(),
+            Err(error) => format!("lost ({error})"),
+        };
+        CudaError::Rejected { name: foreign.name.to_owned(), arch: arch.to_owned(), dump, log }
+    })
+}
+
+/// The code of a text, or the log of its refusal.
+fn build(text: &str, arch: &str) -> Result<Result<Vec<u8>, String>, CudaError> {
+    let Ok(source) = CString::new(text) else {
+        return Ok(Err("the source has a zero byte".to_owned()));
     };
-    let source = CString::new(text).map_err(|_| CudaError::Driver {
-        what: "compile".to_owned(),
-        error: "the source has a zero byte".to_owned(),
-    })?;
-    let program = Program(
-        result::create_program(&source, None).map_err(fail("make a program of the source"))?,
-    );
-    let options = vec![format!("--gpu-architecture={arch}"), "--std=c++17".to_owned()];
+    let made = result::create_program(&source, None);
+    let program = Program(made.map_err(failed("make a program of the source"))?);
+    let options = vec![format!("--gpu-architecture={arch}"), FLAGS.to_owned()];
     // SAFETY: the program is alive until the end of this function.
     let compiled = unsafe { result::compile_program(program.0, &options) };
     if compiled.is_err() {
         // SAFETY: as above.
         let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-        // SAFETY: NVRTC ends its log with a zero, and `get_program_log` keeps it.
-        let log = unsafe { CStr::from_ptr(log.as_ptr()) }.to_string_lossy().into_owned();
-        let path = std::env::temp_dir().join("weakform_rejected.cu");
-        let path = match std::fs::write(&path, text) {
-            Ok(()) => path.display().to_string(),
-            Err(error) => format!("no file ({error})"),
-        };
-        return Err(CudaError::Compile { arch: arch.to_owned(), path, log });
+        let bytes = log.iter().take_while(|&&byte| byte != 0).map(|&byte| byte.cast_unsigned());
+        let bytes: Vec<u8> = bytes.collect();
+        return Ok(Err(String::from_utf8_lossy(&bytes).into_owned()));
     }
     let mut size = 0;
     // SAFETY: the program is compiled, and `size` is written before it is read.
-    unsafe { sys::nvrtcGetCUBINSize(program.0, &mut size) }.result().map_err(fail("size"))?;
+    let asked = unsafe { sys::nvrtcGetCUBINSize(program.0, &mut size) };
+    asked.result().map_err(failed("ask for the size of the code"))?;
     let mut image = vec![0_u8; size];
     // SAFETY: the image has room for the size that NVRTC has just named.
-    unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast()) }
-        .result()
-        .map_err(fail("read the code"))?;
-    Ok(image)
+    let read = unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast()) };
+    read.result().map_err(failed("read the code"))?;
+    Ok(Ok(image))
 }
 
 /// Destroyed when it goes out of scope.

@@ -308,6 +308,7 @@ impl Program {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Given<'a> {
     Size(u64),
+    Real(f64),
     Memory(&'a Memory),
 }
 
@@ -316,6 +317,7 @@ impl Kernel {
     pub(super) fn set(&mut self, at: u32, given: Given<'_>) -> Outcome<()> {
         let (size, place): (usize, *const c_void) = match &given {
             Given::Size(number) => (size_of::<cl_ulong>(), ptr::from_ref(number).cast()),
+            Given::Real(number) => (size_of::<f64>(), ptr::from_ref(number).cast()),
             Given::Memory(memory) => (size_of::<ffi::cl_mem>(), (&raw const memory.0).cast()),
         };
         // SAFETY: `place` points to `size` bytes, which are copied; the memory object is retained until the kernel's
@@ -354,8 +356,8 @@ impl Queue {
         })
     }
 
-    /// Copies bytes to the beginning of a device's memory, and waits for it.
-    pub(super) fn write(&self, memory: &Memory, bytes: &[u8]) -> Outcome<()> {
+    /// Copies bytes to a device's memory, from its byte `at` on, and waits for it.
+    pub(super) fn write(&self, memory: &Memory, at: usize, bytes: &[u8]) -> Outcome<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (from, none, nothing) = (bytes.as_ptr().cast(), ptr::null(), ptr::null_mut());
         // SAFETY: the driver compares the length with the memory's, and the call returns when the copy is done.
@@ -364,7 +366,7 @@ impl Queue {
                 self.0,
                 memory.0,
                 wait,
-                0,
+                at,
                 bytes.len(),
                 from,
                 0,
@@ -374,14 +376,14 @@ impl Queue {
         })
     }
 
-    /// Copies `bytes.len()` bytes from the beginning of a device's memory, and waits for it.
-    pub(super) fn read(&self, memory: &Memory, bytes: &mut [u8]) -> Outcome<()> {
+    /// Copies `bytes.len()` bytes of a device's memory, from its byte `at` on, and waits for it.
+    pub(super) fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> Outcome<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (length, to) = (bytes.len(), bytes.as_mut_ptr().cast());
         // SAFETY: as in `write`.
         check(unsafe {
             let (none, nothing) = (ptr::null(), ptr::null_mut());
-            ffi::clEnqueueReadBuffer(self.0, memory.0, wait, 0, length, to, 0, none, nothing)
+            ffi::clEnqueueReadBuffer(self.0, memory.0, wait, at, length, to, 0, none, nothing)
         })
     }
 

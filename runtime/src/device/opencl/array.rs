@@ -1,6 +1,7 @@
 //! Arrays of plain numbers in a device's memory.
 
 use super::api::Memory;
+use crate::device::Kind;
 use crate::device::cpu::Plain;
 
 /// An array on the device.
@@ -15,6 +16,10 @@ pub struct Array {
 impl Array {
     pub(super) fn new<T: Plain>(memory: Memory, len: usize) -> Self {
         Self { memory, kind: T::NAME, width: size_of::<T>(), len }
+    }
+
+    pub(super) fn of(kind: Kind, memory: Memory, len: usize) -> Self {
+        Self { memory, kind: kind.name(), width: kind.width(), len }
     }
 
     /// The name of its elements' type in Rust.
@@ -36,16 +41,4 @@ impl Array {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-}
-
-/// The bytes of numbers.
-pub(super) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
-    // SAFETY: plain numbers have no padding, and bytes need no alignment.
-    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
-}
-
-/// The bytes of numbers, to be written.
-pub(super) fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: as in `bytes`; and whatever the bytes are, they are numbers.
-    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -12,13 +12,13 @@ use crate::jit::{Foreign, Jit};
 /// Options of the compiler: the language that the sources are written in, and nothing that changes their arithmetic.
 const FLAGS: &str = "-cl-std=CL1.2";
 
-/// Compiles a source, or takes what was compiled of it before.
+/// Compiles a source, or takes what was compiled of it before; and whether it was.
 pub(super) fn build(
     context: &Context,
     device: &Facts,
     source: &SourceFile,
     jit: &Jit,
-) -> Result<Program, OpenClError> {
+) -> Result<(Program, bool), OpenClError> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let compiler = format!("{device}, {}", device.driver);
     let foreign =
@@ -28,7 +28,7 @@ pub(super) fn build(
         && let Ok(program) = context.binary(device.id, &binary)
         && program.build(device.id, &flags).is_ok()
     {
-        return Ok(program);
+        return Ok((program, true));
     }
     let rejected = |status: Status, log: String| OpenClError::Rejected {
         device: device.to_string(),
@@ -49,5 +49,5 @@ pub(super) fn build(
     if let Ok(binary) = program.made() {
         jit.keep(&foreign, &binary);
     }
-    Ok(program)
+    Ok((program, false))
 }

@@ -1,16 +1,15 @@
-//! Kernels with their interfaces, and what is compared before one is launched.
+//! Kernels with their interfaces, found by name and launched.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use kernels_gen::abi::{KernelAbi, Role};
+use kernels_gen::abi::KernelAbi;
 
 use super::OpenClError;
 use super::api::{self, Given, Queue};
 use super::array::Array;
 use super::error::driver;
-use crate::device::cpu::{LaunchError, Plain as _};
-use kernels_gen::abi::Precision;
+use crate::device::interface::fits;
 
 /// Kernels that are loaded on a device.
 #[derive(Debug)]
@@ -51,7 +50,7 @@ impl Kernel<'_> {
         arguments: &[&Array],
     ) -> Result<(), OpenClError> {
         let abi = &self.0.abi;
-        fits(abi, batches.end, arguments)?;
+        fits(abi, batches.end, arguments.iter().map(|array| (array.kind(), array.len())))?;
         if batches.is_empty() {
             return Ok(());
         }
@@ -67,34 +66,4 @@ impl Kernel<'_> {
         let launched = unsafe { queue.launch(&kernel, groups, abi.threads) };
         launched.map_err(driver(&format!("launch `{}`", abi.name)))
     }
-}
-
-/// Compares arguments with what the interface says, up to batch `end`.
-fn fits(abi: &KernelAbi, end: usize, arguments: &[&Array]) -> Result<(), LaunchError> {
-    let kernel = || abi.name.clone();
-    let (expected, found) = (abi.arguments.len(), arguments.len());
-    if expected != found {
-        return Err(LaunchError::WrongCount { kernel: kernel(), expected, found });
-    }
-    for (wanted, given) in abi.arguments.iter().zip(arguments) {
-        let argument = || wanted.name.clone();
-        let expected = match (wanted.role, abi.precision) {
-            (Role::Map(..) | Role::Active, _) => u32::NAME,
-            (_, Precision::F64) => f64::NAME,
-            (_, Precision::F32) => f32::NAME,
-        };
-        if given.kind() != expected {
-            let (kernel, argument, found) = (kernel(), argument(), given.kind());
-            return Err(LaunchError::WrongType { kernel, argument, expected, found });
-        }
-        let expected = match wanted.role {
-            Role::Params => wanted.extent,
-            _ => wanted.extent * end,
-        };
-        if given.len() < expected {
-            let (kernel, argument, found) = (kernel(), argument(), given.len());
-            return Err(LaunchError::TooShort { kernel, argument, expected, found });
-        }
-    }
-    Ok(())
 }

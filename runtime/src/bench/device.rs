@@ -1,0 +1,253 @@
+//! The bake-off problems on a device, timed by its own clock.
+
+use super::{BenchError, Case, Row, elements_of, form, mesh};
+use crate::compile::{compile_for_device, facts};
+use crate::device::{Array, Device, DeviceError, Kind};
+use crate::discretisation::Discretisation;
+use crate::operator::device::DeviceOperator;
+use crate::solve::LinearOperator;
+use crate::vector::{Precision, Vector};
+use kernels_gen::abi::{Argument, KernelAbi, Role};
+use kernels_gen::cost::count;
+use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::c::Words;
+use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::plan::choose::Wishes;
+use kernels_gen::plan::{Plan, Task};
+use kernels_gen::strategy::lower;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a device can do, measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeviceRates {
+    /// Bytes a second that a copy reads and writes.
+    pub copy: f64,
+    /// Floating-point operations a second of multiply-adds.
+    pub flops: f64,
+}
+
+/// A case that runs on a device.
+pub struct Prepared {
+    operator: DeviceOperator,
+    x: Vector,
+    y: Vector,
+    dofs: usize,
+    flops: f64,
+    bytes: f64,
+    row: Row,
+}
+
+/// Timed calls, after some warm-ups.
+const REPEATS: usize = 11;
+/// Seconds after which a slow device is not asked again.
+const ENOUGH: f64 = 2.0;
+
+/// Sets a case up with at least `dofs` unknowns.
+pub fn prepare(
+    device: &Arc<dyn Device>,
+    case: &Case,
+    degree: usize,
+    dofs: usize,
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<Prepared, BenchError> {
+    let mesh = mesh(case, degree, dofs)?;
+    let form = form(case)?;
+    let elements = elements_of(case, &form, degree)?;
+    let element = Lagrange::continuous(Cell::Hexahedron, degree)?;
+    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
+    let mut params = vec![0.0];
+    params.extend(form.params.iter().flat_map(|param| param.value.clone()));
+    let (facts, tasks) = (facts(&on), [Task::Action]);
+    let device = Arc::clone(device);
+    let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
+    let plan = compiled.plans.first().cloned().ok_or(BenchError::Form(case.name))?;
+    let operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &params, true)?;
+    let (kernel, abi) = lower(&form, &elements, &plan)?;
+    let cost = count(&kernel, &abi, &elements, case.components);
+    let n = on.n_dofs();
+    let mut x = operator.vector();
+    x.set(&input(n));
+    let y = operator.vector();
+    let cells = on.mesh.n_cells() as f64;
+    let bytes = operator.table_bytes(Task::Action) as f64 + (3 * n * precision.bytes()) as f64;
+    let flops = cost.flops * cells;
+    let row = Row {
+        problem: case.name,
+        degree,
+        quadrature: elements.rule.to_string(),
+        components: case.components,
+        lanes: plan.lanes,
+        geometry: plan.geometry.to_string(),
+        threads: 0,
+        dofs: n,
+        seconds: 0.0,
+        bytes_per_dof: bytes / n as f64,
+        flops_per_dof: flops / n as f64,
+        operations_per_dof: cost.operations * cells / n as f64,
+        floor_fraction: 0.0,
+        csr_seconds: None,
+    };
+    operator.finish()?;
+    Ok(Prepared { operator, x, y, dofs: n, flops, bytes, row })
+}
+
+/// A vector that is the same everywhere.
+pub fn input(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
+
+impl Prepared {
+    /// y = A x for [`input`], on the host.
+    pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
+        self.operator.apply(&self.x, &mut self.y)?;
+        let y = self.y.to_vec();
+        self.operator.finish()?;
+        Ok(y)
+    }
+
+    /// The unknowns.
+    pub fn dofs(&self) -> usize {
+        self.dofs
+    }
+
+    /// The plan of the action.
+    pub fn plan(&self) -> &Plan {
+        &self.operator.compiled().plans[0]
+    }
+
+    /// Seconds for planning, printing, compiling and loading the kernels.
+    pub fn compile_seconds(&self) -> f64 {
+        self.operator.compiled().seconds
+    }
+
+    /// The median time, with y cleared in it.
+    pub fn measure(&mut self, rates: &DeviceRates) -> Result<Row, BenchError> {
+        let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
+        let seconds = median(operator.device(), 3, || Ok(operator.apply(x, y)?))?;
+        let floor = (self.bytes / rates.copy).max(self.flops / rates.flops);
+        Ok(Row { seconds, floor_fraction: floor / seconds, ..self.row.clone() })
+    }
+}
+
+/// The median time of some work by the device's clock, after `warm` calls.
+fn median(
+    device: &dyn Device,
+    warm: usize,
+    mut work: impl FnMut() -> Result<(), BenchError>,
+) -> Result<f64, BenchError> {
+    for _ in 0..warm {
+        work()?;
+    }
+    device.synchronise()?;
+    let (begin, mut times) = (Instant::now(), Vec::with_capacity(REPEATS));
+    while times.len() < REPEATS && (times.len() < 3 || begin.elapsed().as_secs_f64() < ENOUGH) {
+        let start = device.mark()?;
+        work()?;
+        let end = device.mark()?;
+        device.synchronise()?;
+        times.push(device.seconds(&start, &end)?);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
+}
+
+/// A copy of whole cache lines, and independent chains of multiply-adds.
+const RATES: &str = "
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+$KERNEL rates_copy(const $SIZE first, const $SIZE end, $GLOBAL const double* $RESTRICT from, $GLOBAL double* $RESTRICT to)
+{
+    const $SIZE i = (first + $GROUP) * 256 + $THREAD;
+    const double4 value = ((const $GLOBAL double4*)from)[i];
+    (($GLOBAL double4*)to)[i] = value;
+}
+$KERNEL rates_fma(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT to)
+{
+    double a[8];
+    const double x = 1.0 + 1e-9 * $THREAD;
+    for (int i = 0; i < 8; ++i) a[i] = i;
+    for (int k = 0; k < 2048; ++k)
+        for (int i = 0; i < 8; ++i) a[i] = fma(a[i], x, 1e-3);
+    double sum = 0;
+    for (int i = 0; i < 8; ++i) sum += a[i];
+    to[(first + $GROUP) * 256 + $THREAD] = sum;
+}
+";
+
+/// Doubles of an array that is copied: 1 GiB.
+const COPIED: usize = 1 << 27;
+/// Doubles that a group of threads copies.
+const SHARE: usize = 1024;
+/// Groups of threads that multiply.
+const GROUPS: usize = 132 * 64;
+
+fn rates_source(words: &Words) -> SourceFile {
+    let kernel = words.kernel.replace("$THREADS", "256").replace("$GROUPS", "1");
+    let thread = format!("({})", words.thread);
+    let text = RATES
+        .replace("$KERNEL", &kernel)
+        .replace("$GLOBAL", words.global.trim_end())
+        .replace("$RESTRICT", words.restrict)
+        .replace("$SIZE", words.size)
+        .replace("$GROUP", words.group)
+        .replace("$THREAD", &thread);
+    let abi = |name: &str, written: &[bool], each: usize| KernelAbi {
+        name: name.to_owned(),
+        lanes: 256,
+        threads: 256,
+        group: 1,
+        residency: 1,
+        precision: Precision::F64,
+        arguments: written
+            .iter()
+            .map(|&written| {
+                let (role, name) = (Role::Stored, "array".to_owned());
+                Argument { role, name, extent: each, written }
+            })
+            .collect(),
+        private_bytes: 0,
+        hash: 0,
+    };
+    let kernels = vec![abi("rates_copy", &[false, true], SHARE), abi("rates_fma", &[true], 256)];
+    SourceFile { text, language: words.language, kernels }
+}
+
+/// Measures a copy of 1 GiB, or of what there is room for, and a loop of multiply-adds.
+pub fn rates(device: &dyn Device) -> Result<DeviceRates, BenchError> {
+    let module = device.load(&rates_source(device.words()))?;
+    let (from, to) = two(device)?;
+    let batches = from.len() / SHARE;
+    let time = |name: &str, batches: usize, arrays: &[&Array]| {
+        let kernel = module.kernel(name).map_err(DeviceError::from)?;
+        median(device, 1, || Ok(device.launch(kernel, 0..batches, arrays)?))
+    };
+    let copy = time("rates_copy", batches, &[&from, &to])?;
+    let groups = GROUPS.min(to.len() / 256);
+    let fma = time("rates_fma", groups, &[&to])?;
+    Ok(DeviceRates {
+        copy: (2 * batches * SHARE * size_of::<f64>()) as f64 / copy,
+        flops: (groups * 256 * 2048 * 8 * 2) as f64 / fma,
+    })
+}
+
+/// Two arrays as large as there is room for.
+fn two(device: &dyn Device) -> Result<(Array, Array), DeviceError> {
+    let mut len = COPIED;
+    loop {
+        let both =
+            device.zeros(Kind::F64, len).and_then(|a| Ok((a, device.zeros(Kind::F64, len)?)));
+        if both.is_ok() || len <= COPIED >> 10 {
+            return both;
+        }
+        len /= 2;
+    }
+}
+
+impl From<DeviceError> for BenchError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error.to_string())
+    }
+}

@@ -1,0 +1,539 @@
+//! Vector operations on a device: one text in the words of each dialect → kernels for one precision.
+//!
+//! Beside the operator an iteration of the conjugate gradient method is one product, one pass over x, r, p, q and D⁻¹
+//! that gives both new products, and one pass for the next direction. A sum has two stages: the threads of a group
+//! add up their entries, and whoever needs the sum adds up those of the groups, in one order that the length alone
+//! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kernels_gen::abi::{KernelAbi, Precision};
+use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::c::Words;
+
+use super::cpu::LaunchError;
+use super::interface::{bytes, bytes_mut};
+use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Module};
+
+/// The kernels, with `$` before each word of the dialect.
+const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
+
+/// Before each name: OpenCL has a `dot` of its own.
+const PREFIX: &str = "vector_";
+/// Their names without it.
+const NAMES: [&str; 17] = [
+    "fill",
+    "scale",
+    "copy",
+    "axpby",
+    "multiply",
+    "invert",
+    "make_positive",
+    "advance",
+    "fill_at",
+    "copy_at",
+    "put_at",
+    "dot",
+    "square",
+    "weighted",
+    "axpy_dot",
+    "conjugate",
+    "conjugate_plain",
+];
+
+/// Threads of a group.
+const THREADS: usize = 256;
+/// Groups at most: what a large GPU holds at once.
+const MOST: usize = 1024;
+/// Entries that a thread should have at least.
+const ENTRIES: usize = 4;
+
+/// The text for a dialect and a precision.
+fn source(words: &Words, precision: Precision) -> SourceFile {
+    let threads = THREADS.to_string();
+    let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
+    let scalar = match precision {
+        Precision::F64 => "double",
+        Precision::F32 => "float",
+    };
+    let thread = format!("({})", words.thread);
+    let replacements = [
+        ("$KERNEL", kernel.as_str()),
+        ("$GLOBAL", words.global.trim_end()),
+        ("$SHARED", words.shared),
+        ("$BARRIER", words.barrier),
+        ("$RESTRICT", words.restrict),
+        ("$THREADS", &threads),
+        ("$THREAD", &thread),
+        ("$GROUP", words.group),
+        ("$SIZE", words.size),
+        ("$T", scalar),
+    ];
+    let mut text = TEXT.to_owned();
+    for (word, with) in replacements {
+        text = text.replace(word, with);
+    }
+    let abi = |name: &str| KernelAbi {
+        name: format!("{PREFIX}{name}"),
+        lanes: THREADS,
+        threads: THREADS,
+        group: 1,
+        residency: 1,
+        precision,
+        arguments: Vec::new(),
+        private_bytes: 0,
+        hash: 0,
+    };
+    SourceFile { text, language: words.language, kernels: NAMES.map(abi).into() }
+}
+
+/// Groups for `n` entries: by their number alone, so that sums are.
+fn groups(n: usize) -> usize {
+    n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
+}
+
+/// Adds up the sums of the groups in the order in which a group of the device would.
+fn add_up(partials: &[f64]) -> f64 {
+    let mut sums = [0.0; THREADS];
+    for (k, partial) in partials.iter().enumerate() {
+        sums[k % THREADS] += partial;
+    }
+    let mut width = THREADS / 2;
+    while width > 0 {
+        for thread in 0..width {
+            sums[thread] += sums[thread + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}
+
+/// What vectors of one precision need of a device.
+pub struct Arithmetic {
+    device: Arc<dyn Device>,
+    precision: Precision,
+    module: Module,
+    /// Arrays for the sums of groups that nobody uses.
+    spare: Mutex<Vec<Array>>,
+    failure: Mutex<Option<DeviceError>>,
+}
+
+impl fmt::Debug for Arithmetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "arithmetic in {:?} on {:?}", self.precision, self.device)
+    }
+}
+
+/// Sums that may still be on their way.
+#[derive(Debug)]
+pub struct Sums {
+    arithmetic: Arc<Arithmetic>,
+    partials: Option<Array>,
+    groups: usize,
+    count: usize,
+    curvature: bool,
+}
+
+impl Drop for Sums {
+    fn drop(&mut self) {
+        if let Some(partials) = self.partials.take() {
+            let mut spare = self.arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            spare.push(partials);
+        }
+    }
+}
+
+impl Sums {
+    fn partials(&self) -> Result<&Array, DeviceError> {
+        self.partials.as_ref().ok_or(DeviceError::Foreign)
+    }
+
+    /// The sums, when all work before is done.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails, also at work that was asked for before.
+    pub fn values(&self) -> Result<Summed, DeviceError> {
+        let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
+        self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
+        let sum = |at: usize| add_up(&partials[at * self.groups..][..self.groups]);
+        let first = sum(0);
+        Ok(Summed {
+            first,
+            second: if self.count == 2 { sum(1) } else { first },
+            curvature: if self.curvature { partials[self.count * self.groups] } else { 0.0 },
+        })
+    }
+}
+
+/// What [`Sums`] come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summed {
+    /// The only sum, or the first.
+    pub first: f64,
+    /// The second sum of kernels that form two; of others the first.
+    pub second: f64,
+    /// p·q, as [`Arithmetic::conjugate`] has found it.
+    pub curvature: f64,
+}
+
+impl Arithmetic {
+    /// Compiles the kernels, or finds them in the cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::load`].
+    pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
+        let module = device.load(&source(device.words(), precision))?;
+        let (spare, failure) = (Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { device, precision, module, spare, failure }))
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// The precision of the entries.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Remembers the first failure of an operation that cannot give one back.
+    pub fn keep<T>(&self, result: Result<T, DeviceError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// The first failure that was kept, if any. What was computed since then means nothing.
+    ///
+    /// # Errors
+    ///
+    /// That failure.
+    pub fn check(&self) -> Result<(), DeviceError> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Zeros.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`].
+    pub fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
+        self.device.zeros(self.precision.into(), len)
+    }
+
+    /// Numbers in the precision of the entries.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`].
+    pub fn upload(&self, values: &[f64]) -> Result<Array, DeviceError> {
+        match self.precision {
+            Precision::F64 => self.device.upload(values),
+            Precision::F32 => {
+                let singles: Vec<f32> = values.iter().map(|&value| single(value)).collect();
+                self.device.upload(&singles)
+            }
+        }
+    }
+
+    /// Other numbers for an array, from its element `at` on.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Mismatch`] if they do not fit; a driver that fails.
+    pub fn overwrite(
+        &self,
+        array: &mut Array,
+        at: usize,
+        values: &[f64],
+    ) -> Result<(), DeviceError> {
+        self.same("overwrite", &[array], array.len())?;
+        if at + values.len() > array.len() {
+            return Err(DeviceError::Mismatch { operation: "overwrite" });
+        }
+        match self.precision {
+            Precision::F64 => self.device.write(array, at * size_of::<f64>(), bytes(values)),
+            Precision::F32 => {
+                let singles: Vec<f32> = values.iter().map(|&value| single(value)).collect();
+                self.device.write(array, at * size_of::<f32>(), bytes(&singles))
+            }
+        }
+    }
+
+    /// One element of an array.
+    ///
+    /// # Errors
+    ///
+    /// As [`Arithmetic::overwrite`].
+    pub fn element(&self, array: &Array, at: usize) -> Result<f64, DeviceError> {
+        if at >= array.len() {
+            return Err(DeviceError::Mismatch { operation: "element" });
+        }
+        match array.kind() {
+            Kind::F64 => self.one::<f64>(array, at),
+            Kind::F32 => self.one::<f32>(array, at).map(f64::from),
+            Kind::U32 => self.one::<u32>(array, at).map(f64::from),
+        }
+    }
+
+    fn one<T: Element>(&self, array: &Array, at: usize) -> Result<T, DeviceError> {
+        let mut value = [T::default()];
+        self.device.read(array, at * size_of::<T>(), bytes_mut(&mut value))?;
+        Ok(value[0])
+    }
+
+    /// Arrays must hold `n` entries of this precision.
+    fn same(
+        &self,
+        operation: &'static str,
+        arrays: &[&Array],
+        n: usize,
+    ) -> Result<(), DeviceError> {
+        let kind: Kind = self.precision.into();
+        let fit = arrays.iter().all(|array| array.kind() == kind && array.len() == n);
+        if fit { Ok(()) } else { Err(DeviceError::Mismatch { operation }) }
+    }
+
+    fn kernel(&self, name: &str) -> Result<&Kernel, DeviceError> {
+        let at = NAMES.iter().position(|known| *known == name);
+        let kernel = at.and_then(|at| self.module.kernels.get(at));
+        Ok(kernel.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?)
+    }
+
+    /// Runs a kernel on arrays of `n` entries each, then other arguments.
+    fn run(
+        &self,
+        name: &'static str,
+        n: usize,
+        arrays: &[&Array],
+        others: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        self.same(name, arrays, n)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let groups = groups(n);
+        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        given.extend(arrays.iter().map(|array| Given::Array(array)));
+        given.extend(others);
+        // SAFETY: the kernels are those of `TEXT`, whose arguments are n, the stride, arrays of n entries of this
+        // precision, which has just been compared, and what the caller in this file adds.
+        unsafe { self.device.start(self.kernel(name)?, groups, &given) }
+    }
+
+    /// Runs a kernel that forms sums.
+    fn sums(
+        self: &Arc<Self>,
+        name: &'static str,
+        arrays: &[&Array],
+        before: &[Given<'_>],
+        after: &[Given<'_>],
+    ) -> Result<Sums, DeviceError> {
+        let n = arrays.first().map_or(0, |array| array.len());
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut partials = match spare {
+            Some(partials) => partials,
+            None => self.device.zeros(Kind::F64, 2 * MOST + 1)?,
+        };
+        if n == 0 {
+            self.device.clear(&mut partials)?;
+        }
+        let mut others = before.to_vec();
+        others.push(Given::Array(&partials));
+        others.extend(after);
+        self.run(name, n, arrays, &others)?;
+        let (count, curvature) = match name {
+            "conjugate" => (2, true),
+            "conjugate_plain" => (1, true),
+            _ => (1, false),
+        };
+        let arithmetic = Arc::clone(self);
+        Ok(Sums { arithmetic, partials: Some(partials), groups: groups(n), count, curvature })
+    }
+
+    /// y_i = a.
+    ///
+    /// # Errors
+    ///
+    /// For this and all that follows: arrays that do not go together, a driver that fails.
+    pub fn fill(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
+        self.run("fill", y.len(), &[y], &[Given::Real(a)])
+    }
+
+    /// y = a·y.
+    pub fn scale(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
+        self.run("scale", y.len(), &[y], &[Given::Real(a)])
+    }
+
+    /// y = x.
+    pub fn copy(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("copy", y.len(), &[x, y], &[])
+    }
+
+    /// y = a·x + b·y.
+    pub fn axpby(&self, a: f64, x: &Array, b: f64, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("axpby", y.len(), &[x, y], &[Given::Real(a), Given::Real(b)])
+    }
+
+    /// y_i = x_i·y_i.
+    pub fn multiply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("multiply", y.len(), &[x, y], &[])
+    }
+
+    /// y_i = 1/y_i, or 0 where y_i is 0.
+    pub fn invert(&self, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("invert", y.len(), &[y], &[])
+    }
+
+    /// y_i = |y_i|, or 1 where y_i is 0.
+    pub fn make_positive(&self, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("make_positive", y.len(), &[y], &[])
+    }
+
+    /// p = D⁻¹r + β·p.
+    pub fn advance(
+        &self,
+        beta: f64,
+        r: &Array,
+        d: &Array,
+        p: &mut Array,
+    ) -> Result<(), DeviceError> {
+        self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
+    }
+
+    /// x·y.
+    pub fn dot(self: &Arc<Self>, x: &Array, y: &Array) -> Result<Sums, DeviceError> {
+        if std::ptr::eq(x, y) {
+            return self.sums("square", &[x], &[], &[]);
+        }
+        self.sums("dot", &[x, y], &[], &[])
+    }
+
+    /// r·D⁻¹r.
+    pub fn weighted(self: &Arc<Self>, r: &Array, d: &Array) -> Result<Sums, DeviceError> {
+        self.sums("weighted", &[r, d], &[], &[])
+    }
+
+    /// y = y + a·x, and y·y.
+    pub fn axpy_dot(
+        self: &Arc<Self>,
+        a: f64,
+        x: &Array,
+        y: &mut Array,
+    ) -> Result<Sums, DeviceError> {
+        self.sums("axpy_dot", &[x, y], &[], &[Given::Real(a)])
+    }
+
+    /// x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 where the curvature is not positive; the new r·r, and
+    /// r·D⁻¹r where there is a diagonal D⁻¹.
+    pub fn conjugate(
+        self: &Arc<Self>,
+        rz: f64,
+        curvature: &Sums,
+        p: &Array,
+        q: &Array,
+        d: Option<&Array>,
+        x: &mut Array,
+        r: &mut Array,
+    ) -> Result<Sums, DeviceError> {
+        let before = [Given::Array(curvature.partials()?)];
+        let after = [Given::Size(curvature.groups as u64), Given::Real(rz)];
+        match d {
+            Some(d) => self.sums("conjugate", &[p, q, d, x, r], &before, &after),
+            None => self.sums("conjugate_plain", &[p, q, x, r], &before, &after),
+        }
+    }
+}
+
+/// Entries of vectors that a list names, on a device.
+#[derive(Debug)]
+pub struct Places {
+    dofs: Array,
+    values: Array,
+    /// The least length of a vector that has them all.
+    end: usize,
+}
+
+impl Places {
+    /// The entries and a value for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`].
+    pub fn new(
+        arithmetic: &Arithmetic,
+        entries: impl Iterator<Item = (usize, f64)>,
+    ) -> Result<Self, DeviceError> {
+        let (dofs, values): (Vec<u32>, Vec<f64>) =
+            entries.map(|(dof, value)| (dof as u32, value)).unzip();
+        let end = dofs.iter().max().map_or(0, |&last| last as usize + 1);
+        let (dofs, values) = (arithmetic.device.upload(&dofs)?, arithmetic.upload(&values)?);
+        Ok(Self { dofs, values, end })
+    }
+
+    fn run(
+        &self,
+        arithmetic: &Arithmetic,
+        name: &'static str,
+        vectors: &[&Array],
+        arrays: &[&Array],
+        after: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        let n = self.dofs.len();
+        let len = vectors.first().map_or(0, |vector| vector.len());
+        arithmetic.same(name, vectors, len)?;
+        if len < self.end {
+            return Err(DeviceError::Mismatch { operation: name });
+        }
+        if n == 0 {
+            return Ok(());
+        }
+        let groups = groups(n);
+        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        given.push(Given::Array(&self.dofs));
+        given.extend(arrays.iter().chain(vectors).map(|array| Given::Array(array)));
+        given.extend(after);
+        // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and vectors of
+        // this precision, which have all of the places.
+        unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
+    }
+
+    /// y_i = a in these entries.
+    ///
+    /// # Errors
+    ///
+    /// For this and all that follows: vectors that do not have these entries, a driver that fails.
+    pub fn fill(&self, arithmetic: &Arithmetic, y: &mut Array, a: f64) -> Result<(), DeviceError> {
+        self.run(arithmetic, "fill_at", &[y], &[], &[Given::Real(a)])
+    }
+
+    /// y_i = x_i in these entries.
+    pub fn copy(
+        &self,
+        arithmetic: &Arithmetic,
+        x: &Array,
+        y: &mut Array,
+    ) -> Result<(), DeviceError> {
+        self.run(arithmetic, "copy_at", &[x, y], &[], &[])
+    }
+
+    /// y_i = the value of the entry, in these entries.
+    pub fn put(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
+        self.run(arithmetic, "put_at", &[y], &[&self.values], &[])
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounding to single precision is the purpose")]
+fn single(value: f64) -> f32 {
+    value as f32
+}

@@ -1,0 +1,402 @@
+//! [`Device`]: what every device with memory of its own can do, whoever made it.
+//!
+//! Arrays and kernels are type-erased, so that operators, vectors and solvers hold a `dyn Device` and no backend is
+//! named above this folder. A device does its work in the order in which it is asked for; only [`Device::write`],
+//! [`Device::read`] and [`Device::synchronise`] wait. What is compared before a kernel starts is the same for all
+//! devices and stands here.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+
+use kernels_gen::abi::{KernelAbi, Precision, Role};
+use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::c::Words;
+
+use super::cpu::{LaunchError, Plain};
+use super::{Backend, DeviceError};
+
+/// The type of an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Double precision.
+    F64,
+    /// Single precision.
+    F32,
+    /// Indices and counts.
+    U32,
+}
+
+impl Kind {
+    /// The type's name in Rust.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F64 => f64::NAME,
+            Self::F32 => f32::NAME,
+            Self::U32 => u32::NAME,
+        }
+    }
+
+    /// Bytes of an element.
+    pub fn width(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::U32 => 4,
+        }
+    }
+}
+
+impl From<Precision> for Kind {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::F64 => Self::F64,
+            Precision::F32 => Self::F32,
+        }
+    }
+}
+
+/// A number that a device's array can hold.
+pub trait Element: Plain {
+    /// The type's name for arrays.
+    const KIND: Kind;
+}
+
+impl Element for f64 {
+    const KIND: Kind = Kind::F64;
+}
+
+impl Element for f32 {
+    const KIND: Kind = Kind::F32;
+}
+
+impl Element for u32 {
+    const KIND: Kind = Kind::U32;
+}
+
+/// Something that belongs to one kind of device.
+pub(super) type Own = Box<dyn Any + Send + Sync>;
+
+/// An array in a device's memory.
+pub struct Array {
+    kind: Kind,
+    len: usize,
+    memory: Own,
+}
+
+impl Array {
+    /// Memory of a device with room for `len` elements.
+    pub(super) fn new(kind: Kind, len: usize, memory: Own) -> Self {
+        Self { kind, len, memory }
+    }
+
+    /// An array that no device has memory for.
+    pub(crate) fn nowhere(kind: Kind) -> Self {
+        Self { kind, len: 0, memory: Box::new(()) }
+    }
+
+    /// The type of its elements.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of its elements.
+    pub fn bytes(&self) -> usize {
+        self.len * self.kind.width()
+    }
+
+    /// The memory, as the device knows it that made it.
+    pub(super) fn memory<M: 'static>(&self) -> Result<&M, DeviceError> {
+        self.memory.downcast_ref().ok_or(DeviceError::Foreign)
+    }
+
+    /// The memory, to be written.
+    pub(super) fn memory_mut<M: 'static>(&mut self) -> Result<&mut M, DeviceError> {
+        self.memory.downcast_mut().ok_or(DeviceError::Foreign)
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} on a device", self.len, self.kind.name())
+    }
+}
+
+/// A kernel that is loaded on a device.
+pub struct Kernel {
+    abi: KernelAbi,
+    handle: Own,
+}
+
+impl Kernel {
+    /// What a device knows it by.
+    pub(super) fn new(abi: KernelAbi, handle: Own) -> Self {
+        Self { abi, handle }
+    }
+
+    /// Its interface.
+    pub fn abi(&self) -> &KernelAbi {
+        &self.abi
+    }
+
+    /// What the device that loaded it knows it by.
+    pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
+        self.handle.downcast_ref().ok_or(DeviceError::Foreign)
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {}", self.abi.name)
+    }
+}
+
+/// The kernels of one source.
+#[derive(Debug)]
+pub struct Module {
+    /// The kernels, in the source's order.
+    pub kernels: Vec<Kernel>,
+    /// Whether they had been compiled before.
+    pub cached: bool,
+}
+
+impl Module {
+    /// The kernel of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::UnknownKernel`].
+    pub fn kernel(&self, name: &str) -> Result<&Kernel, LaunchError> {
+        let found = self.kernels.iter().find(|kernel| kernel.abi.name == name);
+        found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))
+    }
+}
+
+/// What is given to a kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// An array, which the kernel may write.
+    Array(&'a Array),
+    /// A number of things, 64 bits.
+    Size(u64),
+    /// A double.
+    Real(f64),
+}
+
+/// A place in a device's order of work.
+pub struct Mark(Own);
+
+impl Mark {
+    /// What a device knows it by.
+    pub(super) fn new(handle: Own) -> Self {
+        Self(handle)
+    }
+
+    /// What the device that made it knows it by.
+    pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
+        self.0.downcast_ref().ok_or(DeviceError::Foreign)
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a place in a device's work")
+    }
+}
+
+/// A device with memory of its own.
+pub trait Device: fmt::Debug + Send + Sync {
+    /// What it is reached by.
+    fn backend(&self) -> Backend;
+
+    /// Its name.
+    fn name(&self) -> String;
+
+    /// The dialect of its sources.
+    fn words(&self) -> &'static Words;
+
+    /// Compiles a source, or finds it in the cache, and loads its kernels.
+    ///
+    /// # Errors
+    ///
+    /// A compiler that is missing or refuses the source, a driver that fails.
+    fn load(&self, source: &SourceFile) -> Result<Module, DeviceError>;
+
+    /// An array of zeros.
+    ///
+    /// # Errors
+    ///
+    /// Too little memory, a driver that fails.
+    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError>;
+
+    /// Sets every element to zero.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails; an array of another device.
+    fn clear(&self, array: &mut Array) -> Result<(), DeviceError>;
+
+    /// Copies bytes to an array, from its byte `at` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::clear`].
+    fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// Copies bytes of an array, from its byte `at` on, when all work before is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::clear`], also for work that was asked for before.
+    fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Waits for all work.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong with it.
+    fn synchronise(&self) -> Result<(), DeviceError>;
+
+    /// Marks this place in the order of work.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails.
+    fn mark(&self) -> Result<Mark, DeviceError>;
+
+    /// Seconds between two marks, the later of which is waited for.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails; marks of another device.
+    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
+
+    /// Starts `groups` groups of a kernel's threads.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails; a kernel or an array of another device.
+    ///
+    /// # Safety
+    ///
+    /// The arguments must be those of the kernel, in their number, order and types, and the kernel must stay within the
+    /// arrays.
+    unsafe fn start(
+        &self,
+        kernel: &Kernel,
+        groups: usize,
+        arguments: &[Given<'_>],
+    ) -> Result<(), DeviceError>;
+}
+
+impl dyn Device + '_ {
+    /// An array with these elements.
+    ///
+    /// # Errors
+    ///
+    /// Too little memory, a driver that fails.
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Array, DeviceError> {
+        let mut array = self.zeros(T::KIND, values.len())?;
+        self.write(&mut array, 0, bytes(values))?;
+        Ok(array)
+    }
+
+    /// The elements of an array, as doubles.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails, also at work that was asked for before.
+    pub fn download(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
+        Ok(match array.kind() {
+            Kind::F64 => self.elements::<f64>(array)?,
+            Kind::F32 => self.elements::<f32>(array)?.into_iter().map(f64::from).collect(),
+            Kind::U32 => self.elements::<u32>(array)?.into_iter().map(f64::from).collect(),
+        })
+    }
+
+    fn elements<T: Element>(&self, array: &Array) -> Result<Vec<T>, DeviceError> {
+        let mut values = vec![T::default(); array.len()];
+        self.read(array, 0, bytes_mut(&mut values))?;
+        Ok(values)
+    }
+
+    /// Runs a range of batches of a generated kernel; `arguments` are in the order of its interface.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError`] if the arguments do not fit; a driver that fails.
+    pub fn launch(
+        &self,
+        kernel: &Kernel,
+        batches: Range<usize>,
+        arguments: &[&Array],
+    ) -> Result<(), DeviceError> {
+        let abi = kernel.abi();
+        let given = arguments.iter().map(|array| (array.kind().name(), array.len()));
+        fits(abi, batches.end, given)?;
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let range = [batches.start, batches.end].map(|batch| Given::Size(batch as u64));
+        let arrays = arguments.iter().map(|array| Given::Array(array));
+        let all: Vec<Given<'_>> = range.into_iter().chain(arrays).collect();
+        // SAFETY: number, types and lengths of the arguments have just been compared with the interface that was
+        // printed with the code; the maps point into the vectors that go with them, as on the CPU.
+        unsafe { self.start(kernel, batches.len().div_ceil(abi.group), &all) }
+    }
+}
+
+/// Compares arguments, each with the type and the number of its elements, with what an interface says, up to batch
+/// `end`.
+pub(super) fn fits(
+    abi: &KernelAbi,
+    end: usize,
+    arguments: impl ExactSizeIterator<Item = (&'static str, usize)>,
+) -> Result<(), LaunchError> {
+    let kernel = || abi.name.clone();
+    let (expected, found) = (abi.arguments.len(), arguments.len());
+    if expected != found {
+        return Err(LaunchError::WrongCount { kernel: kernel(), expected, found });
+    }
+    for (wanted, (found, len)) in abi.arguments.iter().zip(arguments) {
+        let argument = || wanted.name.clone();
+        let expected = match wanted.role {
+            Role::Map(..) | Role::Active => Kind::U32,
+            _ => abi.precision.into(),
+        };
+        if found != expected.name() {
+            let (kernel, argument, expected) = (kernel(), argument(), expected.name());
+            return Err(LaunchError::WrongType { kernel, argument, expected, found });
+        }
+        let expected = match wanted.role {
+            Role::Params => wanted.extent,
+            _ => wanted.extent * end,
+        };
+        if len < expected {
+            let (kernel, argument) = (kernel(), argument());
+            return Err(LaunchError::TooShort { kernel, argument, expected, found: len });
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of numbers.
+pub(super) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
+    // SAFETY: plain numbers have no padding, and bytes need no alignment.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
+/// The bytes of numbers, to be written.
+pub(super) fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as in `bytes`; and whatever the bytes are, they are numbers.
+    unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}

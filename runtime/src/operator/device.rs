@@ -1,0 +1,401 @@
+//! Cell kernels on a device: tables are made here, go there once, and stay.
+//!
+//! From a [`Discretisation`] and kernels that a device has loaded to [`DeviceOperator`], which is what `CellOperator`
+//! is on the CPU. One pass over the mesh is
+//!
+//! ```text
+//! y = 0;   y = x (action) or 1 (diagonal) in the rows of constrained unknowns;
+//! batches without, then with constrained unknowns, which add to all other rows
+//! ```
+//!
+//! in at most four launches; nothing crosses the bus.
+
+use super::tables::{self, Key};
+use super::{Array as Table, BuildError, CellKernel, Class};
+use crate::batch::Batches;
+use crate::compile::CompiledForDevice;
+use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Places};
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::partition::Partition;
+use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::vector::Vector;
+use kernels_gen::abi::Role;
+use kernels_gen::plan::{Geometry, Task};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Cells that are numbered together; on a device only full groups of threads matter.
+const CHUNK: usize = 1 << 16;
+
+/// Cells of one class in batches of one width, with their tables.
+struct Group {
+    batches: Batches,
+    cells: usize,
+    tables: BTreeMap<Key, Array>,
+    /// What [`Task::Linearise`] stores.
+    stored: Option<Array>,
+}
+
+/// Groups are shared by kernels of one class and width.
+type GroupKey = (Class, usize);
+
+/// What one pass reads.
+#[derive(Clone, Copy, Default)]
+struct Inputs<'a> {
+    state: Option<&'a Vector>,
+    direction: Option<&'a Vector>,
+}
+
+/// The sum of a form's cell integrals, on a device.
+pub struct DeviceOperator {
+    on: Arc<Discretisation>,
+    arithmetic: Arc<Arithmetic>,
+    compiled: Arc<CompiledForDevice>,
+    symmetric: bool,
+    groups: BTreeMap<GroupKey, Group>,
+    /// Time and parameters.
+    params: Array,
+    /// Auxiliary data at nodes.
+    aux: BTreeMap<usize, Array>,
+    constrained: Places,
+    /// The state of the last linearisation.
+    state: Option<Vector>,
+}
+
+impl DeviceOperator {
+    /// Moves what the kernels read to their device. `params` are the time and the parameters' components;
+    /// `symmetric` says whether the Jacobian is symmetric.
+    ///
+    /// # Errors
+    ///
+    /// Tables that cannot be made, a device that fails.
+    pub fn new(
+        on: Arc<Discretisation>,
+        compiled: Arc<CompiledForDevice>,
+        params: &[f64],
+        symmetric: bool,
+    ) -> Result<Self, BuildError> {
+        let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
+        let arithmetic = Arithmetic::new(Arc::clone(&device), precision)?;
+        let mut aux = BTreeMap::new();
+        for (index, values) in on.aux.iter().enumerate() {
+            if let AuxValues::Nodes(_, values) = values {
+                aux.insert(index, arithmetic.upload(values)?);
+            }
+        }
+        let constraints = on.fields.first().map(|field| field.constraints.iter());
+        let mut operator = Self {
+            params: arithmetic.upload(params)?,
+            constrained: Places::new(&arithmetic, constraints.into_iter().flatten())?,
+            groups: BTreeMap::new(),
+            state: None,
+            on,
+            arithmetic,
+            compiled,
+            symmetric,
+            aux,
+        };
+        operator.make_groups();
+        for (kernel, loaded) in operator.compiled.clone().kernels() {
+            operator.make_tables(kernel, loaded)?;
+        }
+        for (kernel, loaded) in operator.compiled.clone().kernels() {
+            operator.make_metric(kernel, loaded)?;
+        }
+        Ok(operator)
+    }
+
+    /// The device.
+    pub fn device(&self) -> &dyn Device {
+        &**self.arithmetic.device()
+    }
+
+    /// What vectors need of the device.
+    pub fn arithmetic(&self) -> &Arc<Arithmetic> {
+        &self.arithmetic
+    }
+
+    /// The kernels and their plans.
+    pub fn compiled(&self) -> &Arc<CompiledForDevice> {
+        &self.compiled
+    }
+
+    /// The discretisation.
+    pub fn discretisation(&self) -> &Discretisation {
+        &self.on
+    }
+
+    /// A vector of zeros on the device.
+    pub fn vector(&self) -> Vector {
+        Vector::on_device(self.on.n_dofs(), &self.arithmetic)
+    }
+
+    /// Zero with the values of the essential conditions.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn initial(&self) -> Result<Vector, DeviceError> {
+        let mut u = self.vector();
+        let y = u.array_mut().ok_or(DeviceError::Foreign)?;
+        self.constrained.put(&self.arithmetic, y)?;
+        self.arithmetic.check()?;
+        Ok(u)
+    }
+
+    /// Replaces the time and the parameters.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails; another number of parameters.
+    pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.arithmetic.overwrite(&mut self.params, 0, params)
+    }
+
+    /// Waits for all work.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong with it, or before.
+    pub fn finish(&self) -> Result<(), DeviceError> {
+        self.arithmetic.check()?;
+        self.device().synchronise()
+    }
+
+    /// Bytes that one pass of a task streams beside its vectors: tables and stored numbers.
+    pub fn table_bytes(&self, task: Task) -> usize {
+        let mut bytes = 0;
+        for (kernel, loaded) in self.kernels_of(task) {
+            let Some(group) = self.groups.get(&group_key(kernel, loaded)) else { continue };
+            for argument in &loaded.abi().arguments {
+                let table = match argument.role {
+                    Role::Stored => group.stored.as_ref(),
+                    role => Key::of(role, kernel.geometry).and_then(|key| group.tables.get(&key)),
+                };
+                bytes += table.map_or(0, Array::bytes);
+            }
+        }
+        bytes
+    }
+
+    /// The kernels that a pass of a task runs.
+    fn kernels_of(&self, task: Task) -> impl Iterator<Item = (&CellKernel, &Kernel)> {
+        self.compiled.kernels().filter(move |(kernel, _)| kernel.task == task)
+    }
+
+    /// One group for each class and width.
+    fn make_groups(&mut self) {
+        let partition = Partition::with_chunk_cells(&self.on.mesh, CHUNK);
+        for (kernel, loaded) in self.compiled.kernels() {
+            let lanes = loaded.abi().lanes;
+            self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
+                let split = || Batches::split(&partition, lanes, &self.on.constrained());
+                let batches = match kernel.class {
+                    Class::Free => split().0,
+                    Class::Constrained => split().1,
+                    Class::All => Batches::new(&partition, lanes, |_| true),
+                };
+                let cells = batches.active().iter().map(|&active| active as usize).sum();
+                Group { batches, cells, tables: BTreeMap::new(), stored: None }
+            });
+        }
+    }
+
+    /// The tables that a kernel's ABI names.
+    fn make_tables(&mut self, kernel: &CellKernel, loaded: &Kernel) -> Result<(), BuildError> {
+        let precision = self.compiled.precision;
+        let Some(group) = self.groups.get_mut(&group_key(kernel, loaded)) else { return Ok(()) };
+        let device = self.arithmetic.device();
+        for argument in &loaded.abi().arguments {
+            if argument.role == Role::Stored && kernel.task == Task::Linearise {
+                let len = argument.extent * group.batches.len();
+                group.stored = Some(device.zeros(precision.into(), len)?);
+            }
+            let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
+            if group.tables.contains_key(&key) {
+                continue;
+            }
+            let made = tables::make(key, argument.extent, &self.on, &group.batches, precision)?;
+            if let Some(table) = made {
+                group.tables.insert(key, upload(&**device, &table)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the geometry at the quadrature points where a kernel reads it.
+    fn make_metric(&mut self, reader: &CellKernel, loaded: &Kernel) -> Result<(), BuildError> {
+        let key = group_key(reader, loaded);
+        let stored = Key::Geometry(Geometry::Stored);
+        let known = self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored));
+        if reader.geometry != Geometry::Stored || known {
+            return Ok(());
+        }
+        let compiled = self.compiled.clone();
+        let metric = compiled.kernels().find(|(kernel, loaded)| {
+            kernel.task == Task::Metric && group_key(kernel, loaded) == key
+        });
+        let Some((kernel, loaded)) = metric else {
+            return Err(BuildError::NoMetric { kernel: reader.name.clone() });
+        };
+        let extent = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
+        let len = extent.map_or(0, |argument| argument.extent) * self.groups[&key].batches.len();
+        let table = self.device().zeros(Kind::from(compiled.precision), len)?;
+        self.launch(kernel, loaded, Inputs::default(), &table)?;
+        if let Some(group) = self.groups.get_mut(&key) {
+            group.tables.insert(stored, table);
+        }
+        Ok(())
+    }
+
+    /// Runs a kernel on all batches of its class; `written` is what it writes.
+    fn launch(
+        &self,
+        kernel: &CellKernel,
+        loaded: &Kernel,
+        inputs: Inputs<'_>,
+        written: &Array,
+    ) -> Result<(), OperatorError> {
+        let group = &self.groups[&group_key(kernel, loaded)];
+        let argument = |role: Role, writes: bool| {
+            let found = match role {
+                _ if writes => Some(written),
+                Role::Params => Some(&self.params),
+                Role::State(0) => inputs.state.and_then(array),
+                Role::Direction(0) => inputs.direction.and_then(array),
+                Role::AuxNodes(aux) => self.aux.get(&aux),
+                Role::Stored => group.stored.as_ref(),
+                role => Key::of(role, kernel.geometry).and_then(|key| group.tables.get(&key)),
+            };
+            let name = &kernel.name;
+            found.ok_or_else(|| OperatorError::new(format!("`{name}` lacks its argument {role:?}")))
+        };
+        let arguments = loaded.abi().arguments.iter();
+        let arguments: Vec<&Array> = arguments
+            .map(|wanted| argument(wanted.role, wanted.written))
+            .collect::<Result<_, _>>()?;
+        Ok(self.device().launch(loaded, 0..group.batches.len(), &arguments)?)
+    }
+
+    /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are left 0.
+    fn pass(&self, task: Task, inputs: Inputs<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        self.arithmetic.check()?;
+        for vector in [inputs.state, inputs.direction, Some(&*y)].into_iter().flatten() {
+            self.fits(vector)?;
+        }
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        self.device().clear(y)?;
+        let mut cells = 0;
+        for (kernel, loaded) in self.kernels_of(task) {
+            self.launch(kernel, loaded, inputs, y)?;
+            cells += self.groups[&group_key(kernel, loaded)].cells;
+        }
+        if cells != self.on.mesh.n_cells() {
+            let word = task.word();
+            let missing = self.on.mesh.n_cells() - cells;
+            return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
+        }
+        Ok(())
+    }
+
+    /// Whether a vector belongs to this operator.
+    fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let here = vector.array().is_some_and(|(on, _)| Arc::ptr_eq(on, &self.arithmetic));
+        if here && vector.len() == self.on.n_dofs() {
+            return Ok(());
+        }
+        let place = if here { "there" } else { "elsewhere" };
+        Err(OperatorError::new(format!(
+            "a vector of {} entries {place} does not fit an operator of {} unknowns on {}",
+            vector.len(),
+            self.on.n_dofs(),
+            self.device().name(),
+        )))
+    }
+
+    fn linearised(&self) -> Inputs<'_> {
+        Inputs { state: self.state.as_ref(), direction: None }
+    }
+}
+
+fn group_key(kernel: &CellKernel, loaded: &Kernel) -> GroupKey {
+    (kernel.class, loaded.abi().lanes)
+}
+
+fn array(vector: &Vector) -> Option<&Array> {
+    vector.array().map(|(_, array)| array)
+}
+
+fn upload(device: &dyn Device, table: &Table) -> Result<Array, DeviceError> {
+    match table {
+        Table::F64(buffer) => device.upload::<f64>(buffer),
+        Table::F32(buffer) => device.upload::<f32>(buffer),
+        Table::U32(buffer) => device.upload::<u32>(buffer),
+    }
+}
+
+impl From<DeviceError> for OperatorError {
+    fn from(error: DeviceError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl LinearOperator for DeviceOperator {
+    fn size(&self) -> usize {
+        self.on.n_dofs()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let inputs = Inputs { direction: Some(x), ..self.linearised() };
+        self.pass(Task::Action, inputs, y)?;
+        let (_, x) = x.array().ok_or(DeviceError::Foreign)?;
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        Ok(self.constrained.copy(&self.arithmetic, x, y)?)
+    }
+}
+
+impl NonlinearSystem for DeviceOperator {
+    fn size(&self) -> usize {
+        self.on.n_dofs()
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, r)
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.fits(u)?;
+        match &mut self.state {
+            Some(state) => state.copy_from(u),
+            None => self.state = Some(u.clone()),
+        }
+        let compiled = self.compiled.clone();
+        for (kernel, loaded) in compiled.kernels() {
+            let key = group_key(kernel, loaded);
+            if kernel.task != Task::Linearise {
+                continue;
+            }
+            let stored = self.groups.get_mut(&key).and_then(|group| group.stored.take());
+            let Some(stored) = stored else { continue };
+            self.launch(kernel, loaded, self.linearised(), &stored)?;
+            if let Some(group) = self.groups.get_mut(&key) {
+                group.stored = Some(stored);
+            }
+        }
+        Ok(())
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self
+    }
+
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.pass(Task::Diagonal, self.linearised(), diagonal)?;
+        let diagonal = diagonal.array_mut().ok_or(DeviceError::Foreign)?;
+        Ok(self.constrained.fill(&self.arithmetic, diagonal, 1.0)?)
+    }
+
+    fn symmetric(&self) -> bool {
+        self.symmetric
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a problem is solved: on the processor, or on a device with memory of its own. Both give an operator, and
+//! from there on nobody asks which.
+
+use super::RunError;
+use crate::compile::{Origin, Target, compile, compile_for_device, facts};
+use crate::device::{Backend, Device, DeviceError};
+use crate::discretisation::Discretisation;
+use crate::operator::CellOperator;
+use crate::operator::device::DeviceOperator;
+use crate::solve::NonlinearSystem;
+use crate::vector::Vector;
+use fem_dsl::point::PointForm;
+use kernels_gen::plan::{Elements, Plan, Task};
+use std::sync::Arc;
+
+/// The kernels that solved a problem.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    /// What ran them.
+    pub backend: Backend,
+    /// The device's name, where it has memory of its own.
+    pub device: Option<String>,
+    /// `compiled` or `interpreted`.
+    pub word: &'static str,
+    /// Where they came from.
+    pub origin: Origin,
+    /// Their plans.
+    pub plans: Vec<Plan>,
+    /// Seconds for planning, printing, compiling and loading them.
+    pub seconds: f64,
+}
+
+/// What R(u) = 0 needs of an operator and of the place where it is.
+pub(super) enum Place {
+    Host(Box<CellOperator>),
+    Device(Box<DeviceOperator>),
+}
+
+impl Place {
+    /// Compiles a form's kernels for the processor, or for a device, and fills their tables.
+    pub(super) fn new(
+        form: &PointForm,
+        elements: &Elements,
+        on: &Arc<Discretisation>,
+        params: &[f64],
+        target: &Target,
+        device: Option<Arc<dyn Device>>,
+    ) -> Result<(Self, Kernels), RunError> {
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+        let (facts, precision) = (facts(on), target.precision);
+        let Some(device) = device else {
+            let compiled = compile(form, elements, &facts, &tasks, target)?;
+            let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
+            let operator =
+                CellOperator::new(on.clone(), module, purposes, precision, params, symmetric)?;
+            let kernels = Kernels {
+                backend: Backend::Cpu,
+                device: None,
+                word: compiled.word(),
+                origin: compiled.origin,
+                plans: compiled.plans,
+                seconds: compiled.seconds,
+            };
+            return Ok((Self::Host(Box::new(operator)), kernels));
+        };
+        let (backend, name) = (device.backend(), device.name());
+        let wishes = &target.wishes;
+        let compiled =
+            compile_for_device(form, elements, &facts, &tasks, device, precision, wishes)?;
+        let compiled = Arc::new(compiled);
+        let operator = DeviceOperator::new(on.clone(), compiled.clone(), params, symmetric)?;
+        let kernels = Kernels {
+            backend,
+            device: Some(name),
+            word: "compiled",
+            origin: compiled.origin,
+            plans: compiled.plans.clone(),
+            seconds: compiled.seconds,
+        };
+        Ok((Self::Device(Box::new(operator)), kernels))
+    }
+
+    /// The system of equations.
+    pub(super) fn system(&mut self) -> &mut dyn NonlinearSystem {
+        match self {
+            Self::Host(operator) => &mut **operator,
+            Self::Device(operator) => &mut **operator,
+        }
+    }
+
+    /// Zero with the values of the essential conditions.
+    pub(super) fn initial(&self) -> Result<Vector, DeviceError> {
+        match self {
+            Self::Host(operator) => {
+                let mut u = operator.vector();
+                operator.discretisation().fields[0].constraints.apply(&mut u);
+                Ok(u)
+            }
+            Self::Device(operator) => operator.initial(),
+        }
+    }
+
+    /// Waits for all work, and says what went wrong with it.
+    pub(super) fn finish(&self) -> Result<(), DeviceError> {
+        match self {
+            Self::Host(_) => Ok(()),
+            Self::Device(operator) => operator.finish(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Vectors whose entries live on a device from the first operation to the last.
+//!
+//! Operations on vectors give back no error, so that solvers read like their formulas. What fails on a device is
+//! therefore kept there ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator that is applied says
+//! what went wrong.
+
+use super::Precision;
+use crate::device::{Arithmetic, Array, DeviceError, Kind, Summed, Sums};
+use std::sync::Arc;
+
+/// Entries on a device.
+pub(super) struct Remote {
+    arithmetic: Arc<Arithmetic>,
+    array: Array,
+}
+
+impl Clone for Remote {
+    fn clone(&self) -> Self {
+        let mut copy = self.like(self.array.len());
+        copy.copy_from(self);
+        copy
+    }
+}
+
+impl Remote {
+    /// Zeros.
+    pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
+        let array = arithmetic.keep(arithmetic.zeros(len));
+        let kind: Kind = arithmetic.precision().into();
+        let array = array.unwrap_or_else(|| Array::nowhere(kind));
+        Self { arithmetic: Arc::clone(arithmetic), array }
+    }
+
+    pub(super) fn like(&self, len: usize) -> Self {
+        Self::zeros(&self.arithmetic, len)
+    }
+
+    pub(super) fn precision(&self) -> Precision {
+        self.arithmetic.precision()
+    }
+
+    pub(super) fn arithmetic(&self) -> &Arc<Arithmetic> {
+        &self.arithmetic
+    }
+
+    pub(super) fn array(&self) -> &Array {
+        &self.array
+    }
+
+    pub(super) fn array_mut(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    /// Does something, unless something has failed before.
+    fn act(&mut self, act: impl FnOnce(&Arc<Arithmetic>, &mut Array) -> Result<(), DeviceError>) {
+        let result = self.arithmetic.check().and_then(|()| act(&self.arithmetic, &mut self.array));
+        self.arithmetic.keep(result);
+    }
+
+    /// The entries.
+    pub(super) fn to_vec(&self) -> Vec<f64> {
+        let read = self.arithmetic.check();
+        let read = read.and_then(|()| self.arithmetic.device().download(&self.array));
+        self.arithmetic.keep(read).unwrap_or_default()
+    }
+
+    pub(super) fn get(&self, index: usize) -> f64 {
+        let value = self.arithmetic.element(&self.array, index);
+        self.arithmetic.keep(value).unwrap_or(f64::NAN)
+    }
+
+    pub(super) fn set(&mut self, at: usize, values: &[f64]) {
+        self.act(|on, y| on.overwrite(y, at, values));
+    }
+
+    pub(super) fn fill(&mut self, value: f64) {
+        self.act(|on, y| on.fill(y, value));
+    }
+
+    pub(super) fn copy_from(&mut self, x: &Self) {
+        self.act(|on, y| on.copy(&x.array, y));
+    }
+
+    pub(super) fn scale(&mut self, a: f64) {
+        self.act(|on, y| on.scale(y, a));
+    }
+
+    pub(super) fn axpby(&mut self, a: f64, x: &Self, b: f64) {
+        self.act(|on, y| on.axpby(a, &x.array, b, y));
+    }
+
+    pub(super) fn multiply(&mut self, x: &Self) {
+        self.act(|on, y| on.multiply(&x.array, y));
+    }
+
+    pub(super) fn invert(&mut self) {
+        self.act(|on, y| on.invert(y));
+    }
+
+    pub(super) fn make_positive(&mut self) {
+        self.act(|on, y| on.make_positive(y));
+    }
+
+    pub(super) fn advance(&mut self, beta: f64, r: &Self, d: &Self) {
+        self.act(|on, p| on.advance(beta, &r.array, &d.array, p));
+    }
+
+    pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> Pending {
+        let sums = self.arithmetic.check();
+        let sums = sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array));
+        Pending::new(&self.arithmetic, sums)
+    }
+
+    pub(super) fn dot(&self, x: &Self) -> Pending {
+        let sums = self.arithmetic.check();
+        Pending::new(
+            &self.arithmetic,
+            sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array)),
+        )
+    }
+
+    pub(super) fn weighted_square(&self, d: &Self) -> Pending {
+        let sums = self.arithmetic.check();
+        let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array));
+        Pending::new(&self.arithmetic, sums)
+    }
+
+    /// See [`Arithmetic::conjugate`].
+    pub(super) fn conjugate(
+        &mut self,
+        rz: f64,
+        curvature: &Pending,
+        p: &Self,
+        q: &Self,
+        d: Option<&Self>,
+        r: &mut Self,
+    ) -> Pending {
+        let (on, x) = (&self.arithmetic, &mut self.array);
+        let sums = on.check().and_then(|()| {
+            let curvature = curvature.sums.as_ref().ok_or(DeviceError::Foreign)?;
+            let d = d.map(|d| &d.array);
+            on.conjugate(rz, curvature, &p.array, &q.array, d, x, &mut r.array)
+        });
+        Pending::new(on, sums)
+    }
+}
+
+/// Sums that a device may still be forming; none where something failed.
+pub(super) struct Pending {
+    arithmetic: Arc<Arithmetic>,
+    sums: Option<Sums>,
+}
+
+impl Pending {
+    fn new(arithmetic: &Arc<Arithmetic>, sums: Result<Sums, DeviceError>) -> Self {
+        Self { arithmetic: Arc::clone(arithmetic), sums: arithmetic.keep(sums) }
+    }
+
+    /// The sums, which are waited for; NaN where something failed.
+    pub(super) fn values(&self) -> Summed {
+        let values = self.sums.as_ref().map(Sums::values);
+        let lost = Summed { first: f64::NAN, second: f64::NAN, curvature: f64::NAN };
+        values.and_then(|values| self.arithmetic.keep(values)).unwrap_or(lost)
+    }
+}

@@ -1,0 +1,23 @@
+//! The devices with memory of their own that this build and this machine have.
+
+use runtime::device::{Backend, Device, open};
+use std::io::Write as _;
+use std::sync::Arc;
+
+/// One device of each backend. A backend that is missing is left out with a notice, unless `WF_REQUIRE` names it: then
+/// the test fails.
+pub(crate) fn devices() -> Vec<Arc<dyn Device>> {
+    let list = std::env::var("WF_REQUIRE").unwrap_or_default();
+    let mut found = Vec::new();
+    for backend in [Backend::Cuda, Backend::OpenCl] {
+        match open(backend, None) {
+            Ok(device) => found.push(device),
+            Err(error) => {
+                let required = list.split([',', ' ']).any(|name| name == backend.word());
+                assert!(!required, "{error}");
+                let _ = writeln!(std::io::stderr(), "{backend} is not tested: {error}");
+            }
+        }
+    }
+    found
+}

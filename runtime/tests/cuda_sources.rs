@@ -11,7 +11,10 @@ use kernels_gen::element::Cell;
 use kernels_gen::generate::{elements, generate_for_threads};
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose_for_threads};
 use kernels_gen::plan::{Strategy, Task};
-use runtime::device::cuda::{CudaError, compile, find_nvrtc};
+use runtime::bench::device::rates_source;
+use runtime::device::Arithmetic;
+use runtime::device::cuda::{CudaError, compile, compile_through, find_nvrtc};
+use runtime::jit::{Environment, Jit};
 
 const FORMS: [&str; 3] = [
     "form f { field u: scalar; let kappa = 1 / (0.05 + 2 * dot(x, x)); f0[u] = -sin(x[0]); f1[u] = kappa * grad(u); }",
@@ -76,6 +79,43 @@ fn kernels_compile_for_every_cell_precision_and_task() {
         }
     }
     assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
+}
+
+#[test]
+fn operations_on_vectors_compile() {
+    if !nvrtc() {
+        return;
+    }
+    let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
+    for source in sources.into_iter().chain([rates_source(&CUDA)]) {
+        for arch in ["sm_80", "sm_90"] {
+            let image = compile(&source.text, arch);
+            let image = image.unwrap_or_else(|error| panic!("{error}"));
+            let code = String::from_utf8_lossy(&image);
+            for kernel in &source.kernels {
+                assert!(code.contains(&kernel.name), "no {} in the code", kernel.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_compiled_is_found_again_at_once() {
+    if !nvrtc() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache_dir = Some(folder.path().join("cache"));
+    let jit = Jit::new(Environment { cache_dir, ..Environment::default() });
+    let source = Arithmetic::source(&CUDA, Precision::F64);
+    let (image, cached) = compile_through(&jit, &source, "sm_90").expect("an image");
+    assert!(!cached);
+    let begin = std::time::Instant::now();
+    let (again, cached) = compile_through(&jit, &source, "sm_90").expect("an image");
+    let seconds = begin.elapsed().as_secs_f64();
+    assert!(cached && again == image && seconds < 0.1, "{seconds} s");
+    let (_, cached) = compile_through(&jit, &source, "sm_80").expect("an image");
+    assert!(!cached, "another architecture is another image");
 }
 
 #[test]

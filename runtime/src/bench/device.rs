@@ -184,7 +184,8 @@ const SHARE: usize = 1024;
 /// Groups of threads that multiply.
 const GROUPS: usize = 132 * 64;
 
-fn rates_source(words: &Words) -> SourceFile {
+/// The kernels that [`rates`] times, in the words of a dialect.
+pub fn rates_source(words: &Words) -> SourceFile {
     let kernel = words.kernel.replace("$THREADS", "256").replace("$GROUPS", "1");
     let thread = format!("({})", words.thread);
     let text = RATES

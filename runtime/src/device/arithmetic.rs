@@ -49,45 +49,6 @@ const MOST: usize = 1024;
 /// Entries that a thread should have at least.
 const ENTRIES: usize = 4;
 
-/// The text for a dialect and a precision.
-fn source(words: &Words, precision: Precision) -> SourceFile {
-    let threads = THREADS.to_string();
-    let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
-    let scalar = match precision {
-        Precision::F64 => "double",
-        Precision::F32 => "float",
-    };
-    let thread = format!("({})", words.thread);
-    let replacements = [
-        ("$KERNEL", kernel.as_str()),
-        ("$GLOBAL", words.global.trim_end()),
-        ("$SHARED", words.shared),
-        ("$BARRIER", words.barrier),
-        ("$RESTRICT", words.restrict),
-        ("$THREADS", &threads),
-        ("$THREAD", &thread),
-        ("$GROUP", words.group),
-        ("$SIZE", words.size),
-        ("$T", scalar),
-    ];
-    let mut text = TEXT.to_owned();
-    for (word, with) in replacements {
-        text = text.replace(word, with);
-    }
-    let abi = |name: &str| KernelAbi {
-        name: format!("{PREFIX}{name}"),
-        lanes: THREADS,
-        threads: THREADS,
-        group: 1,
-        residency: 1,
-        precision,
-        arguments: Vec::new(),
-        private_bytes: 0,
-        hash: 0,
-    };
-    SourceFile { text, language: words.language, kernels: NAMES.map(abi).into() }
-}
-
 /// Groups for `n` entries: by their number alone, so that sums are.
 fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
@@ -179,13 +140,52 @@ pub struct Summed {
 }
 
 impl Arithmetic {
+    /// The kernels in the words of a dialect.
+    pub fn source(words: &Words, precision: Precision) -> SourceFile {
+        let threads = THREADS.to_string();
+        let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
+        let scalar = match precision {
+            Precision::F64 => "double",
+            Precision::F32 => "float",
+        };
+        let thread = format!("({})", words.thread);
+        let replacements = [
+            ("$KERNEL", kernel.as_str()),
+            ("$GLOBAL", words.global.trim_end()),
+            ("$SHARED", words.shared),
+            ("$BARRIER", words.barrier),
+            ("$RESTRICT", words.restrict),
+            ("$THREADS", &threads),
+            ("$THREAD", &thread),
+            ("$GROUP", words.group),
+            ("$SIZE", words.size),
+            ("$T", scalar),
+        ];
+        let mut text = TEXT.to_owned();
+        for (word, with) in replacements {
+            text = text.replace(word, with);
+        }
+        let abi = |name: &str| KernelAbi {
+            name: format!("{PREFIX}{name}"),
+            lanes: THREADS,
+            threads: THREADS,
+            group: 1,
+            residency: 1,
+            precision,
+            arguments: Vec::new(),
+            private_bytes: 0,
+            hash: 0,
+        };
+        SourceFile { text, language: words.language, kernels: NAMES.map(abi).into() }
+    }
+
     /// Compiles the kernels, or finds them in the cache.
     ///
     /// # Errors
     ///
     /// As [`Device::load`].
     pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
-        let module = device.load(&source(device.words(), precision))?;
+        let module = device.load(&Self::source(device.words(), precision))?;
         let (spare, failure) = (Mutex::default(), Mutex::default());
         Ok(Arc::new(Self { device, precision, module, spare, failure }))
     }

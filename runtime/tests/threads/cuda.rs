@@ -5,7 +5,8 @@ use super::launch::Data;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
-use runtime::device::cuda::{Array, Cuda, CudaError, Module};
+use runtime::device::cuda::Cuda;
+use runtime::device::{Array, Device as Remote, DeviceError, Module};
 
 /// A GPU.
 pub(crate) struct Driver {
@@ -13,13 +14,13 @@ pub(crate) struct Driver {
 }
 
 struct Kernels<'d> {
-    device: &'d Cuda,
+    device: &'d dyn Remote,
     module: Module,
 }
 
 impl Device for Driver {
     fn name(&self) -> String {
-        format!("{} ({})", self.device.name(), self.device.arch())
+        format!("{:?}", self.device)
     }
 
     fn words(&self) -> &'static Words {
@@ -33,16 +34,16 @@ impl Device for Driver {
 }
 
 impl Kernels<'_> {
-    fn launch(&self, name: &str, batches: usize, data: &mut [Data]) -> Result<(), CudaError> {
+    fn launch(&self, name: &str, batches: usize, data: &mut [Data]) -> Result<(), DeviceError> {
         let upload = |data: &Data| match data {
-            Data::F64(values) => self.device.upload(values),
-            Data::F32(values) => self.device.upload_f32(values),
-            Data::U32(values) => self.device.upload_u32(values),
+            Data::F64(values) => self.device.upload::<f64>(values),
+            Data::F32(values) => self.device.upload::<f32>(values),
+            Data::U32(values) => self.device.upload::<u32>(values),
         };
         let arrays: Vec<Array> = data.iter().map(upload).collect::<Result<_, _>>()?;
         let arguments: Vec<&Array> = arrays.iter().collect();
         let kernel = self.module.kernel(name).expect("a kernel of the source");
-        self.device.launch(&kernel, 0..batches, &arguments)?;
+        self.device.launch(kernel, 0..batches, &arguments)?;
         for (data, array) in data.iter_mut().zip(&arrays) {
             let values = self.device.download(array)?;
             match data {

@@ -61,8 +61,11 @@ impl Cost {
 pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements, components: usize) -> Cost {
     let mut cost = Cost { bytes: bytes(abi, elements, components), ..Cost::default() };
     // All threads of a cell together.
-    let threads = (kernel.threads / kernel.group.max(1)).max(1);
-    add(kernel, &kernel.body, threads as f64, &mut cost);
+    let threads = match kernel.threads {
+        0 => 1.0,
+        threads => threads as f64 / (kernel.group * abi.lanes) as f64,
+    };
+    add(kernel, &kernel.body, threads, &mut cost);
     cost
 }
 
@@ -115,7 +118,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             Statement::StoreLocal(..) | Statement::StoreShared(..) => {
                 cost.private_accesses += times;
             }
-            Statement::When { below, body } => {
+            Statement::When { below, body, .. } => {
                 // The share of the threads that go in.
                 let share = below.iter().fold(1.0, |share, &(var, bound)| {
                     let modulus = kernel.vars[var].thread.map_or(1, |thread| thread.modulus);

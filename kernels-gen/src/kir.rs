@@ -26,7 +26,9 @@
 //! Where [`Kernel::threads`] is not 0, a *group of threads* works on [`Kernel::group`] batches of one
 //! cell: every thread runs the kernel for the batch that is its share, with variables that are digits
 //! of its number ([`Thread`]), and threads meet at [`Statement::Barrier`]s. Between two barriers no
-//! thread touches an entry of a shared array that another one writes.
+//! thread touches an entry of a shared array that another one writes. They do [`Kernel::series`] such
+//! turns one after another. A batch may be several cells that the threads deal out among themselves
+//! ([`build::Builder::set_cells`]); [`Kernel::lanes`] is 1 then too, and indices say which cell is meant.
 //!
 //! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
 
@@ -119,6 +121,9 @@ pub struct Table {
     pub name: String,
     /// Its entries.
     pub entries: Entries,
+    /// Whether threads of a group read different entries at once, for which the memory of constants is
+    /// not made.
+    pub spread: bool,
 }
 
 /// The entries of a table.
@@ -336,10 +341,13 @@ pub enum Statement {
     /// All threads of the group have come here before any goes on, and see what the others have
     /// written to shared arrays. Only outside of loops and conditions.
     Barrier,
-    /// Runs the body in the threads whose variables are all below their bounds.
+    /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
+    /// batch is named, below the number of cells that write, [`Kernel::active`].
     When {
         /// Variables of the thread, and bounds.
         below: Vec<(VarId, usize)>,
+        /// The cell of the batch.
+        cell: Option<Index>,
         /// The body.
         body: Vec<Statement>,
     },
@@ -467,6 +475,8 @@ pub struct Kernel {
     pub threads: usize,
     /// Batches of a group; each has `threads / group` threads in a row.
     pub group: usize,
+    /// How many such groups of batches the threads do one after another.
+    pub series: usize,
     /// Arrays that the threads of a group share.
     pub shared: IndexVec<SharedId, Local>,
     /// How many batches go through a stage together; 1 where there are no stages.

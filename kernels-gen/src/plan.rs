@@ -201,6 +201,14 @@ pub enum Strategy {
         /// Cells of a group of threads.
         cells: usize,
     },
+    /// The threads of a GPU first own quadrature points of a batch of cells, then basis functions;
+    /// the cells of a batch are the plan's lanes.
+    ThreadTransposition {
+        /// N_bl: blocks of LCM(N_b, N_q) · N_comp threads.
+        blocks: usize,
+        /// N_cb: batches that a group of threads does one after another.
+        batches: usize,
+    },
 }
 
 impl fmt::Display for Strategy {
@@ -208,6 +216,7 @@ impl fmt::Display for Strategy {
         f.write_str(match self {
             Self::CellPerLane => "cell_per_lane",
             Self::ThreadPerLine { .. } => "thread_per_line",
+            Self::ThreadTransposition { .. } => "thread_transposition",
         })
     }
 }
@@ -287,6 +296,9 @@ impl Plan {
         }
         if let Strategy::ThreadPerLine { cells } = self.strategy {
             crate::strategy::thread_per_line::check(form, elements, self, cells)?;
+        }
+        if let Strategy::ThreadTransposition { blocks, batches } = self.strategy {
+            crate::strategy::thread_transposition::check(form, elements, self, blocks, batches)?;
         }
         if self.indices == Indices::Runs && !tensor {
             return unsupported("runs of unknowns need a tensor cell");

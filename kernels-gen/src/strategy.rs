@@ -2,6 +2,7 @@
 
 pub mod cell_per_lane;
 pub mod thread_per_line;
+pub mod thread_transposition;
 
 use crate::abi::KernelAbi;
 use crate::kir::Kernel;
@@ -18,5 +19,8 @@ pub fn lower(
     Ok(match plan.strategy {
         Strategy::CellPerLane => cell_per_lane::lower(form, elements, plan),
         Strategy::ThreadPerLine { cells } => thread_per_line::lower(form, elements, plan, cells),
+        Strategy::ThreadTransposition { blocks, batches } => {
+            thread_transposition::lower(form, elements, plan, blocks, batches)
+        }
     })
 }

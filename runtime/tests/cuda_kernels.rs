@@ -13,6 +13,8 @@ mod cover;
 mod cuda;
 #[path = "threads/device.rs"]
 mod device;
+#[path = "threads/draw.rs"]
+mod draw;
 #[path = "conformance/launch.rs"]
 mod launch;
 #[path = "compiled/levels.rs"]
@@ -23,7 +25,8 @@ mod run;
 mod setting;
 
 use cuda::Driver;
-use run::{Limits, compare};
+use draw::Limits;
+use run::compare;
 use runtime::device::cuda::Cuda;
 use std::io::Write as _;
 
@@ -31,7 +34,7 @@ use std::io::Write as _;
 fn cuda_kernels_agree_with_the_reference() {
     match Cuda::new(0) {
         Ok(device) => {
-            compare(&Driver { device }, &Limits { full: false, work: 3000, together: 24 });
+            compare(&Driver { device }, &Limits { full: false, work: 3000 }, 24);
         }
         Err(error) => {
             let required = std::env::var("WF_REQUIRE").unwrap_or_default();

@@ -15,6 +15,8 @@ mod choices;
 mod cover;
 #[path = "threads/device.rs"]
 mod device;
+#[path = "threads/draw.rs"]
+mod draw;
 #[path = "opencl/device.rs"]
 mod here;
 #[path = "conformance/launch.rs"]
@@ -28,8 +30,9 @@ mod run;
 #[path = "conformance/setting.rs"]
 mod setting;
 
+use draw::Limits;
 use opencl::Driver;
-use run::{Limits, compare};
+use run::compare;
 use runtime::jit::{Environment, Jit};
 use std::path::Path;
 
@@ -40,5 +43,5 @@ fn opencl_kernels_agree_with_the_reference() {
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
-    compare(&Driver { device, jit }, &Limits { full: false, work: 600, together: 24 });
+    compare(&Driver { device, jit }, &Limits { full: false, work: 600 }, 24);
 }

@@ -28,6 +28,8 @@ pub struct Words {
     pub barrier: &'static str,
     /// Before a constant table.
     pub constant: &'static str,
+    /// Before a constant table of which threads read different entries at once.
+    pub spread: &'static str,
     /// Before a pointer that nothing else points to.
     pub restrict: &'static str,
     /// The number of the thread in its group.
@@ -95,7 +97,8 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
                 ("int", entries.iter().map(ToString::to_string).collect())
             }
         };
-        let _ = write!(text, "{} {scalar} {name}[{}] = {{", words.constant, entries.len());
+        let before = if table.spread { words.spread } else { words.constant };
+        let _ = write!(text, "{before} {scalar} {name}[{}] = {{", entries.len());
         for (i, entry) in entries.iter().enumerate() {
             let _ = write!(text, "{}{entry},", if i % 8 == 0 { "\n    " } else { " " });
         }
@@ -140,22 +143,24 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
                 writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
         }
     }
-    statement::block(text, kernel, words, &kernel.body, 1);
+    if kernel.series > 1 {
+        text.push_str("    #pragma unroll 1\n");
+        let _ = writeln!(text, "    for (int turn = 0; turn < {}; ++turn) {{", kernel.series);
+        own_batch(text, kernel, words, 2);
+        statement::block(text, kernel, words, &kernel.body, 2);
+        text.push_str("    }\n");
+    } else {
+        if kernel.threads > 0 {
+            own_batch(text, kernel, words, 1);
+        }
+        statement::block(text, kernel, words, &kernel.body, 1);
+    }
     text.push_str("}\n");
 }
 
-/// What a thread of a group is: its batch, the last one where there are no more, and its variables.
+/// What a thread of a group is, and what it shares.
 fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
-    let (size, group) = (words.size, kernel.group);
     let _ = writeln!(text, "    const int thread = {};", words.thread);
-    let share = kernel.threads / group;
-    let _ = writeln!(
-        text,
-        "    const {size} own = first + ({size}){} * {group} + thread / {share};",
-        words.group
-    );
-    text.push_str("    const bool writes = own < end;\n");
-    let _ = writeln!(text, "    const {size} batch = writes ? own : end - 1;");
     for (id, var) in kernel.vars.iter_enumerated() {
         if let Some(Thread { divisor, modulus }) = var.thread {
             let name = statement::var_name(kernel, id);
@@ -166,6 +171,22 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
         let name = statement::shared_name(kernel, id);
         let _ = writeln!(text, "    {} T {name}[{}];", words.shared, shared.length);
     }
+}
+
+/// The thread's batch: the last one where there are no more. No thread of a group goes on where none
+/// has a batch, so that those that have meet all others at barriers.
+fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
+    let (size, group, indent) = (words.size, kernel.group, "    ".repeat(depth));
+    let mut turn = format!("({size}){}", words.group);
+    if kernel.series > 1 {
+        turn = format!("({turn} * {} + turn)", kernel.series);
+        let _ = writeln!(text, "{indent}if (first + {turn} * {group} >= end) break;");
+    }
+    let share = kernel.threads / group;
+    let _ =
+        writeln!(text, "{indent}const {size} own = first + {turn} * {group} + thread / {share};");
+    let _ = writeln!(text, "{indent}const bool writes = own < end;");
+    let _ = writeln!(text, "{indent}const {size} batch = writes ? own : end - 1;");
 }
 
 /// A literal that reads back as the same number.

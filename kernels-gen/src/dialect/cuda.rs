@@ -11,6 +11,7 @@ pub const CUDA: Words = Words {
     shared: "__shared__",
     barrier: "__syncthreads()",
     constant: "__constant__",
+    spread: "__device__ const",
     restrict: "__restrict__",
     thread: "(int)threadIdx.x",
     group: "blockIdx.x",

@@ -11,6 +11,7 @@ pub const OPENCL: Words = Words {
     shared: "__local",
     barrier: "barrier(CLK_LOCAL_MEM_FENCE)",
     constant: "__constant",
+    spread: "__constant",
     restrict: "restrict",
     thread: "(int)get_local_id(0)",
     group: "get_group_id(0)",

@@ -13,6 +13,8 @@ pub struct Builder {
     kernel: Kernel,
     blocks: Vec<Vec<Statement>>,
     constants: BTreeMap<u64, ValueId>,
+    /// Cells of a batch whose threads deal them out, and the cell that is meant.
+    cells: Option<(usize, Index)>,
 }
 
 impl AsMut<Self> for Builder {
@@ -39,12 +41,14 @@ impl Builder {
                 active: None,
                 threads: 0,
                 group: 1,
+                series: 1,
                 shared: IndexVec::new(),
                 block: 1,
                 body: Vec::new(),
             },
             blocks: vec![Vec::new()],
             constants: BTreeMap::new(),
+            cells: None,
         }
     }
 
@@ -82,7 +86,14 @@ impl Builder {
         {
             return id;
         }
-        self.kernel.tables.push(Table { name: name.to_owned(), entries })
+        self.kernel.tables.push(Table { name: name.to_owned(), entries, spread: false })
+    }
+
+    /// The same for a table of which threads read different entries at once.
+    pub fn spread_table(&mut self, name: &str, entries: Entries) -> TableId {
+        let table = self.table(name, entries);
+        self.kernel.tables[table].spread = true;
+        table
     }
 
     /// A constant.
@@ -114,11 +125,28 @@ impl Builder {
         value
     }
 
-    fn push(&mut self, statement: Statement) {
+    fn push(&mut self, mut statement: Statement) {
+        match &mut statement {
+            Statement::StoreLanes(_, at, _)
+            | Statement::Scatter { at, .. }
+            | Statement::GatherRun { at, .. }
+            | Statement::ScatterRun { at, .. } => self.of_cell(at),
+            _ => {}
+        }
         self.blocks.last_mut().expect("a block should be open").push(statement);
     }
 
-    fn define(&mut self, op: Op) -> ValueId {
+    /// Where the threads deal out the cells of a batch: entry `at` of the cell that is meant.
+    fn of_cell(&self, at: &mut Index) {
+        if let Some((cells, cell)) = &self.cells {
+            *at = &at.times(*cells) + cell;
+        }
+    }
+
+    fn define(&mut self, mut op: Op) -> ValueId {
+        if let Op::LoadLanes(_, at) | Op::Gather { at, .. } = &mut op {
+            self.of_cell(at);
+        }
         let varying = match &op {
             Op::LoadLocal(..)
             | Op::LoadShared(..)
@@ -356,6 +384,25 @@ impl Builder {
         self.kernel.group = group;
     }
 
+    /// Has the threads do so many batches, or groups of them, one after another.
+    pub fn set_series(&mut self, series: usize) {
+        self.kernel.series = series;
+    }
+
+    /// Has the threads deal out the `cells` cells of a batch among themselves. What is contiguous over
+    /// lanes in memory is so over cells, and what stands for the lane is [`Builder::at_cell`]'s.
+    pub fn set_cells(&mut self, cells: usize) {
+        self.kernel.lanes = 1;
+        self.cells = Some((cells, Index::default()));
+    }
+
+    /// The cell of the batch that accesses mean from here on.
+    pub fn at_cell(&mut self, cell: Index) {
+        if let Some((_, meant)) = &mut self.cells {
+            *meant = cell;
+        }
+    }
+
     /// A variable that is a digit of the thread's number.
     pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
         let thread = Some(Thread { divisor, modulus });
@@ -380,7 +427,14 @@ impl Builder {
     /// Ends it.
     pub fn close_when(&mut self, below: Vec<(VarId, usize)>) {
         let body = self.blocks.pop().expect("the condition's block should be open");
-        self.push(Statement::When { below, body });
+        self.push(Statement::When { below, cell: None, body });
+    }
+
+    /// Ends what is done only where the cell that is meant writes.
+    pub fn close_when_written(&mut self) {
+        let body = self.blocks.pop().expect("the condition's block should be open");
+        let cell = self.cells.as_ref().map(|(_, cell)| cell.clone());
+        self.push(Statement::When { below: Vec::new(), cell, body });
     }
 
     /// Ends a stage, where batches go through stages `block` at a time.

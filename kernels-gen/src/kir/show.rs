@@ -31,6 +31,9 @@ impl fmt::Display for Kernel {
         write!(f, "kernel {} : {:?} x {}", self.name, self.precision, self.lanes)?;
         if self.threads > 0 {
             write!(f, ", {} threads for {} batches", self.threads, self.group)?;
+            if self.series > 1 {
+                write!(f, ", {} times", self.series)?;
+            }
         }
         if self.block > 1 {
             write!(f, ", {} batches a stage", self.block)?;
@@ -152,13 +155,16 @@ fn show_block(
             Statement::StoreShared(shared, index, value) => {
                 writeln!(f, "{shared}[{}] = {value}", at(index))?;
             }
-            Statement::When { below, body } => {
-                let conditions: Vec<String> = below
+            Statement::When { below, cell, body } => {
+                let mut conditions: Vec<String> = below
                     .iter()
                     .map(|&(var, bound)| {
                         format!("{}.{} < {bound}", kernel.vars[var].name, var.index())
                     })
                     .collect();
+                if let Some(cell) = cell {
+                    conditions.push(format!("{} < active", at(cell)));
+                }
                 writeln!(f, "when {}:", conditions.join(" and "))?;
                 show_block(kernel, body, depth + 1, f)?;
             }

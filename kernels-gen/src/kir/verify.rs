@@ -124,7 +124,14 @@ impl<'k> Verifier<'k> {
                     own.push(*id);
                 }
                 Statement::For { var, extent, body } => self.repeat(*var, *extent, body)?,
-                Statement::When { below, body } => self.when(below, body)?,
+                Statement::When { below, cell, body } => {
+                    if let Some(cell) = cell {
+                        let known = self.kernel.active.is_some();
+                        require(known, || "nothing says which cells write".to_owned())?;
+                        self.positive(cell, "the batch")?;
+                    }
+                    self.when(below, body)?;
+                }
                 Statement::Barrier => {
                     require(self.depth == 0, || "a barrier stands inside".to_owned())?;
                 }

@@ -46,8 +46,8 @@ fn keep(body: Vec<Statement>, used: &IndexVec<ValueId, bool>) -> Vec<Statement> 
             Statement::For { var, extent, body } => {
                 Some(Statement::For { var, extent, body: keep(body, used) })
             }
-            Statement::When { below, body } => {
-                Some(Statement::When { below, body: keep(body, used) })
+            Statement::When { below, cell, body } => {
+                Some(Statement::When { below, cell, body: keep(body, used) })
             }
             other => Some(other),
         })

@@ -88,7 +88,7 @@ fn keep_coefficients(
 }
 
 /// Geometry at a point that was stored there.
-fn stored_geometry(s: &mut Setting<'_>, point: &Index) -> AtPoint {
+pub(in crate::strategy) fn stored_geometry(s: &mut Setting<'_>, point: &Index) -> AtPoint {
     let dim = s.elements.cell.dim();
     let numbers = s.geometry_numbers();
     let base = &s.stored_at(Role::Geometry, numbers) + &point.times(numbers);
@@ -277,7 +277,7 @@ fn lower_graph(
     lowered
 }
 
-fn pulled_blocks(
+pub(in crate::strategy) fn pulled_blocks(
     s: &mut Setting<'_>,
     at: &AtPoint,
     point: &Index,

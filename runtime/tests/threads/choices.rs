@@ -1,7 +1,7 @@
 //! The choices that make a kernel for groups of threads, and the case that a row of them stands for.
 
 use super::cover::Random;
-use super::launch::Shape;
+use super::launch::{Shape, companions};
 use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, POINTS, PRECISIONS, SHAPES, TASKS};
 use super::levels::{against, cells, form, options, plain, rule};
 use fem_dsl::point::PointForm;
@@ -10,6 +10,7 @@ use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::lower::contract::EvenOdd;
 use kernels_gen::plan::{Elements, Plan, Strategy, Task};
+use kernels_gen::strategy::thread_transposition;
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -22,12 +23,24 @@ pub(crate) struct Choices {
 }
 
 /// Who does what, and how many threads, or lanes, a group has.
-const STRATEGIES: [(Strategy, usize); 4] = [
+const STRATEGIES: [(Strategy, usize); 6] = [
     (Strategy::CellPerLane, 8),
     (Strategy::CellPerLane, 128),
     (Strategy::ThreadPerLine { cells: 1 }, 1),
     (Strategy::ThreadPerLine { cells: 3 }, 1),
+    (Strategy::ThreadTransposition { blocks: 1, batches: 2 }, 1),
+    (Strategy::ThreadTransposition { blocks: 3, batches: 1 }, 1),
 ];
+
+/// The plan with as many cells a batch as its strategy does well with a form.
+fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
+    let Strategy::ThreadTransposition { blocks, batches } = plan.strategy else {
+        return plan.clone();
+    };
+    let plans = [vec![plan.clone()], companions(plan, shape)].concat();
+    let cells = thread_transposition::cells(form, elements, &plans, blocks);
+    thread_transposition::transposed(plan, blocks, batches, cells)
+}
 
 /// Loops of at most so many entries are written out.
 const UNROLLS: [usize; 3] = [1 << 16, 0, 8];
@@ -110,7 +123,10 @@ impl Choices {
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
         let refused = |plan: &Plan| match &elements {
             Err(error) => Some(error.to_string()),
-            Ok(elements) => plan.check(form, elements).err().map(|error| error.to_string()),
+            Ok(elements) => {
+                let plan = with_batch(form, elements, plan, setup.shape);
+                plan.check(form, elements).err().map(|error| error.to_string())
+            }
         };
         if reasons.is_empty() && refused(plan).is_some() {
             reasons.extend([plan, &direct, &nodes].into_iter().filter_map(refused));
@@ -216,13 +232,18 @@ impl Setup {
         let form = form(text, name, rule.cell().dim());
         let elements = Elements::new(&form, rule.cell(), degree, rule);
         let elements = elements.map_err(|error| error.to_string())?;
+        plan = with_batch(&form, &elements, &plan, shape);
         while let Err(error) = plan.check(&form, &elements) {
             plan.strategy = match plan.strategy {
                 Strategy::ThreadPerLine { cells } if cells > 1 => {
                     Strategy::ThreadPerLine { cells: cells - 1 }
                 }
+                Strategy::ThreadTransposition { blocks, batches } if blocks > 1 => {
+                    Strategy::ThreadTransposition { blocks: blocks - 1, batches }
+                }
                 _ => return Err(error.to_string()),
             };
+            plan = with_batch(&form, &elements, &plan, shape);
         }
         Ok(Case { seed, form, elements, degree, rule, shape, plan })
     }
@@ -251,6 +272,10 @@ impl Setup {
             (Strategy::ThreadPerLine { .. }, _) => {
                 let line = self.rule.line().map_or(1, |line| line.count());
                 both / (line * line)
+            }
+            (Strategy::ThreadTransposition { .. }, _) => {
+                let nodes = Lagrange::continuous(cell, self.degree).map_or(1, Lagrange::count);
+                (dim + 1) * (points + nodes) * (2 * components + aux + curved)
             }
             // Each of its coefficients by itself.
             (Strategy::CellPerLane, Task::Diagonal) => both * (dim + 1),

@@ -1,14 +1,13 @@
-//! Draws cases, has them compiled many at a time, runs them, and tells what came of it.
+//! Has cases compiled many at a time, runs them on a device, and tells what came of it.
 
-use super::choices::{Case, Choices};
-use super::cover::{Factors, Random};
+use super::choices::Case;
 use super::device::{Device, Running};
-use super::launch::{Agreement, Launcher, companions};
-use super::setting::Setting;
+use super::draw::{Limits, cases, number};
+use super::launch::{Agreement, companions};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::generate::generate_for_threads;
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Linearisation, Strategy, Task};
+use kernels_gen::plan::{Linearisation, Task};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -20,17 +19,6 @@ macro_rules! say {
     ($($text:tt)*) => {
         let _ = writeln!(std::io::stderr(), $($text)*);
     };
-}
-
-/// What is to be run.
-pub(crate) struct Limits {
-    /// Degrees up to the largest.
-    pub(crate) full: bool,
-    /// Multiply-adds of a thread, about, from which on its compiler takes too long; `WF_WORK` says
-    /// otherwise.
-    pub(crate) work: usize,
-    /// Kernels in one source.
-    pub(crate) together: usize,
 }
 
 /// Bytes of source that one compile takes, about.
@@ -63,19 +51,15 @@ struct Tally {
     failures: Vec<String>,
 }
 
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().and_then(|value| value.parse().ok())
-}
-
 /// Compares kernels of every kind with the reference: a covering array of all choices, and
-/// `WF_KERNELS` more, drawn at random from `WF_SEED`.
-pub(crate) fn compare(device: &dyn Device, limits: &Limits) {
+/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source.
+pub(crate) fn compare(device: &dyn Device, limits: &Limits, together: usize) {
     let started = Instant::now();
     let seed = number("WF_SEED").unwrap_or(1);
     let more = number("WF_KERNELS").unwrap_or(0) as usize;
     let (cases, refused) = cases(limits, seed, more);
     let forms = cases.len();
-    let groups = groups(cases, device, limits.together);
+    let groups = groups(cases, device, together);
     say!(
         "{}: {forms} forms from seed {seed} in {} sources, made in {:.1} s",
         device.name(),
@@ -99,28 +83,6 @@ pub(crate) fn compare(device: &dyn Device, limits: &Limits) {
     assert!(failures.is_empty(), "{} of {forms}:\n{}", failures.len(), failures.join("\n"));
     assert!(more > 0 || limits.full || tally.kernels <= 400, "{} kernels", tally.kernels);
     assert!(forms >= 100, "only {forms} forms");
-}
-
-/// The cases, and how many combinations are refused for which reason.
-fn cases(limits: &Limits, seed: u64, more: usize) -> (Vec<Case>, BTreeMap<String, usize>) {
-    let work = number("WF_WORK").map_or(limits.work, |work| work as usize);
-    let choices = Choices::new(limits.full, work);
-    let mut random = Random(seed);
-    let levels = choices.levels();
-    let reasons = |row: &[usize]| choices.reasons(row);
-    let cover = Factors { levels: &levels, product: &[], reasons: &reasons }.cover(&mut random);
-    let mut refused = cover.refused;
-    let mut rows = cover.rows;
-    rows.extend((0..more).map(|_| choices.row(&mut random)));
-    let mut cases = Vec::new();
-    for (row, seed) in rows.iter().zip(seed..) {
-        match choices.case(row, seed) {
-            Ok(case) => cases.push(case),
-            Err(reason) => *refused.entry(reason).or_default() += 1,
-        }
-    }
-    cases.extend(choices.small(&mut random, seed + rows.len() as u64));
-    (cases, refused)
 }
 
 /// Generates the kernels of all cases, `together` to a source.
@@ -199,14 +161,6 @@ fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) {
 }
 
 impl Case {
-    /// Everything that tells the case from others.
-    fn name(&self) -> String {
-        format!(
-            "seed {} on {}, {:?}, degree {}, {:?}",
-            self.seed, self.rule, self.shape, self.degree, self.plan
-        )
-    }
-
     /// Its kernel, and those whose results it reads.
     fn source(&self, device: &dyn Device) -> SourceFile {
         let mut plans = vec![self.plan.clone()];
@@ -218,24 +172,5 @@ impl Case {
         );
         let source = generate_for_threads(&self.form, &self.elements, &plans, device.words());
         source.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
-    }
-
-    /// Runs the kernels and compares.
-    fn compare(&self, runner: &Running<'_>) -> Result<Agreement, String> {
-        let (geometry, cells) = (self.plan.geometry, self.cells());
-        let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
-        let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
-        launcher.compare(&self.plan, runner)
-    }
-
-    /// A full group and a part of one; only the part where the reference would take long.
-    fn cells(&self) -> usize {
-        let group = match self.plan.strategy {
-            Strategy::CellPerLane => self.plan.lanes,
-            Strategy::ThreadPerLine { cells } => cells,
-        };
-        let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };
-        let part = group.div_ceil(2).min(most);
-        if most < group || group == 1 { part + 1 } else { group + part }
     }
 }

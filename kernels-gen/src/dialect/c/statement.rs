@@ -198,11 +198,15 @@ pub(super) fn block(
             Statement::Barrier => {
                 let _ = writeln!(text, "{indent}{};", words.barrier);
             }
-            Statement::When { below, body } => {
-                let conditions: Vec<String> = below
+            Statement::When { below, cell, body } => {
+                let mut conditions: Vec<String> = below
                     .iter()
                     .map(|&(var, bound)| format!("{} < {bound}", var_name(kernel, var)))
                     .collect();
+                if let (Some(cell), Some(active)) = (cell, kernel.active) {
+                    let (cell, active) = (index(kernel, cell), argument(kernel, active));
+                    conditions.push(format!("{cell} < (int){active}[batch]"));
+                }
                 let _ = writeln!(text, "{indent}if ({}) {{", conditions.join(" && "));
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");

@@ -125,10 +125,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     pub(super) fn block(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
         for statement in body {
             match statement {
-                Statement::When { below, body } => {
+                Statement::When { below, cell, body } => {
                     let inside =
                         below.iter().all(|&(var, bound)| self.vars[var.index()] < bound as i64);
-                    if inside {
+                    if inside && self.is_written(cell.as_ref())? {
                         self.block(body)?;
                     }
                 }
@@ -146,6 +146,13 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a cell of the batch is one of those that write.
+    fn is_written(&self, cell: Option<&Index>) -> Result<bool, Fault> {
+        let (Some(cell), Some(active)) = (cell, self.kernel.active) else { return Ok(true) };
+        let count = self.index(active, self.vars[self.kernel.batch().index()])?;
+        Ok(self.at(cell) < i64::from(count))
     }
 
     fn statement(&mut self, statement: &'k Statement) -> Result<(), Fault> {

@@ -81,18 +81,24 @@ pub(super) fn run(
         .map(|thread| Machine::of_group(kernel, arguments, thread, Rc::clone(&shared)))
         .collect();
     let share = kernel.threads / kernel.group;
-    for first in batches.clone().step_by(kernel.group) {
-        shared.borrow_mut().slots = empty();
+    for (turn, first) in batches.clone().step_by(kernel.group).enumerate() {
+        // What a turn leaves behind the next one of the same group finds, and races with it.
+        if turn.is_multiple_of(kernel.series) {
+            shared.borrow_mut().slots = empty();
+        }
         for (thread, machine) in threads.iter_mut().enumerate() {
             let own = first + thread / share;
             machine.take_up(own.min(batches.end - 1), own < batches.end);
         }
-        for phase in kernel.body.split(|statement| matches!(statement, Statement::Barrier)) {
+        let phases = kernel.body.split(|statement| matches!(statement, Statement::Barrier));
+        for (number, phase) in phases.enumerate() {
+            if number > 0 {
+                for slot in shared.borrow_mut().slots.iter_mut().flatten() {
+                    (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
+                }
+            }
             for machine in &mut threads {
                 machine.block(phase)?;
-            }
-            for slot in shared.borrow_mut().slots.iter_mut().flatten() {
-                (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
             }
         }
     }

@@ -257,6 +257,12 @@ impl<'a> Setting<'a> {
         &mut self.known.1
     }
 
+    /// Forgets what has been computed: what follows is another cell's.
+    pub(in crate::strategy) fn forget(&mut self) {
+        self.known = (Index::default(), Vec::new());
+        self.corners = None;
+    }
+
     fn find_quantities(&mut self) {
         let mut found = BTreeMap::<Source, (bool, bool)>::new();
         for input in &self.inputs {
@@ -437,6 +443,11 @@ impl<'a> Setting<'a> {
     /// Ends the stage of gathering, and computes what is the same at all points.
     pub(in crate::strategy) fn gathered(&mut self) {
         self.b.stage(self.plan.block);
+        self.hoist();
+    }
+
+    /// Computes what is the same at all points of a cell.
+    pub(in crate::strategy) fn hoist(&mut self) {
         let nodes = &self.needed.clone();
         let form = self.form;
         let integral = self.integral;
@@ -491,9 +502,9 @@ impl<'a> Setting<'a> {
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
         let abi = KernelAbi {
             name: kernel.name.clone(),
-            lanes: kernel.lanes,
+            lanes: self.plan.lanes,
             threads: kernel.threads.max(1),
-            group: kernel.group,
+            group: kernel.group * kernel.series,
             residency: self.plan.residency,
             precision: kernel.precision,
             arguments: self.abi,

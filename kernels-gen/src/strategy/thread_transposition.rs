@@ -1,0 +1,113 @@
+//! `thread_transposition`: the threads of a group first own quadrature points, then basis functions.
+//!
+//! M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on the GPU" (2016).
+//! A group of N_t = LCM(N_b, N_q) · N_comp · N_bl threads works on a batch of cells, and on N_cb batches
+//! one after another:
+//!
+//! ```text
+//! load        thread (cell, node): unknowns and nodal data to shared memory;  thread (cell): J⁻¹ and det J
+//! ── barrier
+//! evaluate    thread (cell, point): u, ∇u, the point function; what is tested to shared memory
+//! ── barrier, the transposition
+//! integrate   thread (cell, node): Σ_q B f0 + D f1 without a reduction; atomic additions
+//! ```
+//!
+//! In each phase a thread does several cells in series. The cell is the fastest digit of the thread's
+//! number and arrays have the cell last, so that neighbours read neighbouring numbers: of unknowns in
+//! shared memory, and of index arrays, geometry and stored data in global memory. Tables differ between
+//! the threads of a warp; they lie where the cache serves several addresses at once. The components of a
+//! point or a node are one thread's, so that none evaluates a field twice; the cells of a batch are as
+//! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
+//! batch are computed and not written: no cell is left to the processor.
+
+mod layout;
+mod phases;
+
+use super::cell_per_lane::setting::Setting;
+use crate::abi::{Indices, KernelAbi};
+use crate::kir::Kernel;
+use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
+use fem_dsl::point::PointForm;
+pub use layout::Layout;
+use phases::Transposition;
+
+/// Shared memory of a group that every device has, in bytes.
+const SHARED: usize = 48 << 10;
+/// Threads of a group that every device allows.
+const THREADS: usize = 1024;
+
+/// Blocks of a batch that give groups of about 128 threads.
+pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
+    let one = Layout::block(form, elements);
+    (128 / one).max(1)
+}
+
+/// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
+/// fewer where shared memory has no room for these. The kernels of `plans` read what others of them
+/// have stored, so that their batches are the same.
+pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
+    let bytes = plans.iter().map(|plan| bytes_of_cell(form, elements, plan));
+    let most = SHARED / bytes.max().unwrap_or(1).max(1);
+    Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
+}
+
+/// The same plan with threads that first own points, then basis functions.
+pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> Plan {
+    let strategy = Strategy::ThreadTransposition { blocks, batches };
+    Plan { strategy, lanes: cells, block: 1, prefetch: false, ..plan.clone() }
+}
+
+/// Bytes of shared memory that a cell takes.
+fn bytes_of_cell(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
+    let mut setting = Setting::new(form, elements, plan);
+    phases::numbers_of_cell(&mut setting) * plan.precision.bytes()
+}
+
+/// Whether this strategy can do a plan.
+pub(crate) fn check(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    blocks: usize,
+    batches: usize,
+) -> Result<(), PlanError> {
+    let refuse = |text: String| Err(PlanError::Unsupported(text));
+    if blocks == 0 || batches == 0 || plan.lanes == 0 {
+        return refuse("a group of threads needs a block, a batch and a cell".to_owned());
+    }
+    if plan.indices == Indices::Runs {
+        return refuse("thread transposition addresses nodes or unknowns, not runs".to_owned());
+    }
+    if plan.geometry == Geometry::Corners && elements.cell.is_tensor() {
+        return refuse("thread transposition gathers the corners of simplices only".to_owned());
+    }
+    let threads = Layout::new(form, elements, blocks, plan.lanes).threads;
+    if threads > THREADS {
+        return refuse(format!(
+            "{blocks} blocks of thread transposition would take {threads} threads"
+        ));
+    }
+    let bytes = plan.lanes * bytes_of_cell(form, elements, plan);
+    if bytes > SHARED {
+        let cells = plan.lanes;
+        return refuse(format!("{cells} cells a batch would take {bytes} bytes of shared memory"));
+    }
+    Ok(())
+}
+
+/// Writes the kernel.
+pub(super) fn lower(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    blocks: usize,
+    batches: usize,
+) -> (Kernel, KernelAbi) {
+    let mut setting = Setting::new(form, elements, plan);
+    let layout = Layout::new(form, elements, blocks, plan.lanes);
+    setting.b.set_threads(layout.threads, 1);
+    setting.b.set_series(batches);
+    setting.b.set_cells(layout.cells);
+    Transposition::new(&mut setting, layout).write(&mut setting);
+    setting.finish()
+}

@@ -1,0 +1,78 @@
+//! Draws cases: a covering array of all choices, more at random, and small ones of every kind.
+
+use super::choices::{Case, Choices};
+use super::cover::{Factors, Random};
+use super::launch::{Agreement, Launcher, Runner};
+use super::setting::Setting;
+use kernels_gen::plan::Strategy;
+use std::collections::BTreeMap;
+
+/// What is to be run.
+pub(crate) struct Limits {
+    /// Degrees up to the largest.
+    pub(crate) full: bool,
+    /// Multiply-adds of a thread, about, from which on its compiler takes too long; `WF_WORK` says
+    /// otherwise.
+    pub(crate) work: usize,
+}
+
+/// A number in the environment.
+pub(crate) fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok())
+}
+
+/// The cases, and how many combinations are refused for which reason.
+pub(crate) fn cases(
+    limits: &Limits,
+    seed: u64,
+    more: usize,
+) -> (Vec<Case>, BTreeMap<String, usize>) {
+    let work = number("WF_WORK").map_or(limits.work, |work| work as usize);
+    let choices = Choices::new(limits.full, work);
+    let mut random = Random(seed);
+    let levels = choices.levels();
+    let reasons = |row: &[usize]| choices.reasons(row);
+    let cover = Factors { levels: &levels, product: &[], reasons: &reasons }.cover(&mut random);
+    let mut refused = cover.refused;
+    let mut rows = cover.rows;
+    rows.extend((0..more).map(|_| choices.row(&mut random)));
+    let mut cases = Vec::new();
+    for (row, seed) in rows.iter().zip(seed..) {
+        match choices.case(row, seed) {
+            Ok(case) => cases.push(case),
+            Err(reason) => *refused.entry(reason).or_default() += 1,
+        }
+    }
+    cases.extend(choices.small(&mut random, seed + rows.len() as u64));
+    (cases, refused)
+}
+
+impl Case {
+    /// Everything that tells the case from others.
+    pub(crate) fn name(&self) -> String {
+        format!(
+            "seed {} on {}, {:?}, degree {}, {:?}",
+            self.seed, self.rule, self.shape, self.degree, self.plan
+        )
+    }
+
+    /// Runs the kernels and compares.
+    pub(crate) fn compare(&self, runner: &dyn Runner) -> Result<Agreement, String> {
+        let (geometry, cells) = (self.plan.geometry, self.cells());
+        let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
+        let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
+        launcher.compare(&self.plan, runner)
+    }
+
+    /// A full group and a part of one; only the part where the reference would take long.
+    fn cells(&self) -> usize {
+        let group = match self.plan.strategy {
+            Strategy::CellPerLane => self.plan.lanes,
+            Strategy::ThreadPerLine { cells } => cells,
+            Strategy::ThreadTransposition { batches, .. } => batches * self.plan.lanes,
+        };
+        let most = if self.elements.cell.dim() == 3 && self.degree > 4 { 3 } else { 48 };
+        let part = group.div_ceil(2).min(most);
+        if most < group || group == 1 { part + 1 } else { group + part }
+    }
+}

@@ -22,7 +22,7 @@ pub use kernels_gen::abi::Precision;
 pub use kernels_gen::dialect::Language;
 pub use kernels_gen::dialect::rust::Isa;
 pub use kernels_gen::element::Cell;
-pub use kernels_gen::plan::Task;
+pub use kernels_gen::plan::{Strategy, Task};
 
 /// A stage of the compiler, named after its verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -109,6 +109,7 @@ pub struct Emission {
     task: Option<Task>,
     isa: Option<Isa>,
     precision: Precision,
+    strategy: Option<Strategy>,
 }
 
 impl Default for Emission {
@@ -123,6 +124,7 @@ impl Default for Emission {
             task: None,
             isa: None,
             precision: Precision::F64,
+            strategy: None,
         }
     }
 }
@@ -178,6 +180,12 @@ impl Emission {
     /// The instruction set; this machine's without it. Name one where the text must be the same everywhere.
     pub fn isa(mut self, isa: Isa) -> Self {
         self.isa = Some(isa);
+        self
+    }
+
+    /// Who does what in a kernel for a GPU; the one that does best without it.
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = Some(strategy);
         self
     }
 
@@ -302,7 +310,7 @@ fn plans(
     let tensor = elements.cell.is_tensor();
     let facts = MeshFacts { affine: !tensor, order: 1, runs: tensor, constrained: false };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
-    let wishes = Wishes::default();
+    let wishes = Wishes { strategy: emission.strategy, ..Wishes::default() };
     let precision = emission.precision;
     Ok(match emission.language {
         Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,

@@ -57,7 +57,9 @@ mod solution;
 mod system;
 mod threads;
 
-pub use emit::{Cell, Emission, Isa, Language, Precision, Stage, Task, emit, emit_program};
+pub use emit::{
+    Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit, emit_program,
+};
 pub use error::Error;
 pub use form::{Form, Problem};
 pub use output::write_vtu;

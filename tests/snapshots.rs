@@ -8,7 +8,7 @@ use insta::{assert_snapshot, with_settings};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use weakform::{Cell, Emission, Isa, Precision, Stage, Task, emit_program};
+use weakform::{Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit_program};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -115,4 +115,20 @@ fn sources() {
         (format!("{form}-{cell}1-{}-{isa}", task.word()), kernel(form, &emission))
     });
     compare("rust", &texts);
+}
+
+#[test]
+fn sources_for_threads() {
+    use Cell::{Tetrahedron, Triangle};
+    let cases = [
+        ("poisson", Triangle, 2, Task::Residual, Language::Cuda, Precision::F64),
+        ("elasticity_constant", Tetrahedron, 1, Task::Action, Language::OpenCl, Precision::F32),
+    ];
+    for (form, cell, degree, task, language, precision) in cases {
+        let strategy: Strategy = "thread_transposition".parse().expect("a strategy");
+        let emission = Emission::new(cell, degree).task(task).precision(precision);
+        let text = kernel(form, &emission.language(language).strategy(strategy));
+        let name = format!("{form}-{cell}{degree}-{}-{strategy}", task.word());
+        compare(&language.to_string().to_lowercase(), &[(name, text)]);
+    }
 }

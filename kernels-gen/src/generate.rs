@@ -9,7 +9,7 @@ use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::legalise::{legalise, legalise_for_threads};
-use crate::plan::{Elements, Linearisation, Plan, PlanError};
+use crate::plan::{Elements, Linearisation, Plan, PlanError, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 
@@ -131,7 +131,7 @@ fn header(
         Linearisation::Recompute => "recomputed",
         Linearisation::Stored => "stored",
     };
-    vec![
+    let mut lines = vec![
         format!(
             "{}, {} cells of degree {}, {}; {} cells a batch",
             plan.task.word(),
@@ -148,5 +148,20 @@ fn header(
             "a cell: {:.0} flops, {:.0} bytes, {:.0} private accesses",
             cost.flops, cost.bytes, cost.private_accesses
         ),
-    ]
+    ];
+    if kernel.threads > 0 {
+        let numbers: usize = kernel.shared.iter().map(|array| array.length).sum();
+        let (threads, bytes) = (kernel.threads, numbers * kernel.precision.bytes());
+        let sizes = match plan.strategy {
+            Strategy::ThreadTransposition { blocks, batches } => {
+                format!(", N_bl = {blocks}, N_cb = {batches}")
+            }
+            _ => String::new(),
+        };
+        lines.push(format!(
+            "{}: {threads} threads and {bytes} bytes of shared memory a group{sizes}",
+            plan.strategy
+        ));
+    }
+    lines
 }

@@ -12,6 +12,7 @@ use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
 use fem_dsl::point::{Degree, Input, Integral, Location, Part, PointForm, Region, Space};
 use std::fmt;
+use std::str::FromStr;
 
 /// What a kernel computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -218,6 +219,30 @@ impl fmt::Display for Strategy {
             Self::ThreadPerLine { .. } => "thread_per_line",
             Self::ThreadTransposition { .. } => "thread_transposition",
         })
+    }
+}
+
+/// A strategy by its name, with sizes that do well; thread transposition also as
+/// `thread_transposition:BLOCKSxBATCHES`.
+impl FromStr for Strategy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, sizes) = text.split_once(':').unwrap_or((text, "0x0"));
+        let sizes = sizes
+            .split_once('x')
+            .and_then(|(blocks, batches)| Some((blocks.parse().ok()?, batches.parse().ok()?)));
+        match (name, sizes) {
+            ("cell_per_lane", _) if name == text => Ok(Self::CellPerLane),
+            ("thread_per_line", _) if name == text => Ok(Self::ThreadPerLine { cells: 1 }),
+            ("thread_transposition", Some((blocks, batches))) => {
+                Ok(Self::ThreadTransposition { blocks, batches })
+            }
+            _ => Err(format!(
+                "unknown strategy `{text}`; the strategies are cell_per_lane, thread_per_line and \
+                 thread_transposition, or thread_transposition:BLOCKSxBATCHES"
+            )),
+        }
     }
 }
 

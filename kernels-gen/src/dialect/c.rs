@@ -88,6 +88,9 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         let _ = writeln!(text, "// {line}");
     }
     for (id, table) in kernel.tables.iter_enumerated() {
+        if !statement::uses_table(kernel, &kernel.body, id) {
+            continue;
+        }
         let name = statement::table_name(kernel, id);
         let (scalar, entries): (_, Vec<String>) = match &table.entries {
             Entries::Real(entries) => {

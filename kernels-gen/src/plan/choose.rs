@@ -1,5 +1,7 @@
 //! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
 
+mod transposed;
+
 use super::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
 use crate::abi::Indices;
 use crate::cost::{Machine, count};
@@ -43,7 +45,8 @@ pub struct Wishes {
     pub unroll: Option<usize>,
     /// Batches that are gathered together.
     pub block: Option<usize>,
-    /// Who does what on a GPU; a thread a line stands for any number of cells a group.
+    /// Who does what on a GPU; a thread a line stands for any number of cells a group, and no blocks or
+    /// batches of thread transposition for as many as do well.
     pub strategy: Option<Strategy>,
     /// Cells of a group of threads that do lines.
     pub cells: Option<usize>,
@@ -212,6 +215,7 @@ pub fn choose_for_threads(
             .collect();
         plans.extend(constrained);
     }
+    let plans = transposed::transpose(form, elements, plans, wishes)?;
     for plan in &plans {
         plan.check(form, elements)?;
     }

@@ -108,6 +108,6 @@ pub(super) fn lower(
     setting.b.set_threads(layout.threads, 1);
     setting.b.set_series(batches);
     setting.b.set_cells(layout.cells);
-    Transposition::new(&mut setting, layout).write(&mut setting);
+    Transposition::new(&mut setting, layout, batches).write(&mut setting);
     setting.finish()
 }

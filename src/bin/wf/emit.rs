@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use fem_dsl::check::problem::Overrides;
 use runtime::output::{writable, write_text};
 use serde_json::json;
-use weakform::{Emission, Isa, Language, Precision, Stage, Task, emit_program};
+use weakform::{Emission, Isa, Language, Precision, Stage, Strategy, Task, emit_program};
 
 use crate::arguments::CellArgument;
 use crate::problem::{compile, spare};
@@ -54,6 +54,10 @@ pub(crate) struct Arguments {
     /// The instruction set: avx512, avx2 or portable; this machine's without it.
     #[arg(long, value_name = "ISA")]
     pub(crate) isa: Option<Isa>,
+
+    /// Who does what in kernels for GPUs: cell_per_lane, thread_per_line, or thread_transposition with :BLOCKSxBATCHES
+    #[arg(long, value_name = "NAME")]
+    pub(crate) strategy: Option<Strategy>,
 
     /// The precision of vectors and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
@@ -142,6 +146,9 @@ fn emission(arguments: &Arguments) -> Emission {
             TaskArgument::Jacobian => Task::Action,
             TaskArgument::Diagonal => Task::Diagonal,
         });
+    }
+    if let Some(strategy) = arguments.strategy {
+        emission = emission.strategy(strategy);
     }
     match arguments.isa {
         Some(isa) => emission.isa(isa),

@@ -92,6 +92,7 @@ struct Tests {
 /// Everything that stays the same through a kernel.
 pub(super) struct Transposition {
     layout: Layout,
+    batches: usize,
     inputs: Vec<Held>,
     /// J⁻¹ and |det J|, and where x is needed the origin and J: `[number][cell]` in shared memory.
     map: Option<SharedId>,
@@ -143,7 +144,7 @@ fn barrier(s: &mut Setting<'_>) {
 }
 
 impl Transposition {
-    pub(super) fn new(s: &mut Setting<'_>, layout: Layout) -> Self {
+    pub(super) fn new(s: &mut Setting<'_>, layout: Layout, batches: usize) -> Self {
         let cells = layout.cells;
         let mut inputs = Vec::new();
         for quantity in s.quantities.clone() {
@@ -160,7 +161,7 @@ impl Transposition {
             let tables = Tables::new(s, &name, degree, By::Node);
             Tests { shared: s.b.shared("tested_s", numbers * cells), parts: parts(s), tables }
         });
-        Self { layout, inputs, map, tests }
+        Self { layout, batches, inputs, map, tests }
     }
 
     pub(super) fn write(&self, s: &mut Setting<'_>) {
@@ -175,8 +176,9 @@ impl Transposition {
             barrier(s);
             self.integrate(s);
         }
-        if self.map.is_some() || self.tests.is_some() || !self.inputs.is_empty() {
-            // The next batch must not overtake this one.
+        let shares = self.map.is_some() || self.tests.is_some() || !self.inputs.is_empty();
+        if shares && self.batches > 1 {
+            s.b.comment("the next batch must not overtake this one");
             barrier(s);
         }
     }
@@ -335,8 +337,8 @@ impl Transposition {
         if parts.is_empty() {
             return found;
         }
-        let sums = Sums::new(s, &quantity.name, quantity.components * parts.len());
         let unroll = s.plan.unroll >= nodes;
+        let mut sums = Sums::new(s, &quantity.name, quantity.components * parts.len(), unroll);
         let each = |s: &mut Setting<'_>, node: Index| {
             let at = &node.times(self.layout.points) + point;
             let factors: Vec<ValueId> =
@@ -494,8 +496,8 @@ impl Transposition {
         let constant = tests.tables.constant.is_some();
         let each_part = |part: Part| constant && part != Part::Value;
         let slots = if constant { count } else { 1 };
-        let sums = Sums::new(s, "r", components * slots);
         let unroll = s.plan.unroll >= points;
+        let mut sums = Sums::new(s, "r", components * slots, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
             let at = &q.times(tests.tables.nodes) + node;
@@ -535,8 +537,8 @@ impl Transposition {
     ) -> Vec<ValueId> {
         let (components, points, dim) = (s.components(0), self.layout.points, s.form.dim);
         let blocks = s.blocks.clone();
-        let sums = Sums::new(s, "r", components);
         let unroll = s.plan.unroll >= points;
+        let mut sums = Sums::new(s, "r", components, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
             let at = &q.times(tests.tables.nodes) + node;
@@ -587,28 +589,39 @@ impl Interpolated {
     }
 }
 
-/// Sums that a loop adds to.
+/// Sums that a loop adds to: values where it is written out, else entries of a private array.
 struct Sums {
-    local: LocalId,
-    count: usize,
+    local: Option<LocalId>,
+    values: Vec<ValueId>,
 }
 
 impl Sums {
-    fn new(s: &mut Setting<'_>, name: &str, count: usize) -> Self {
-        let local = s.b.local(&format!("{name}_sums"), count);
+    fn new(s: &mut Setting<'_>, name: &str, count: usize, written_out: bool) -> Self {
         let zero = s.b.constant(0.0);
-        (0..count).for_each(|i| s.b.store(local, Index::from(i), zero));
-        Self { local, count }
+        let local = (!written_out).then(|| s.b.local(&format!("{name}_sums"), count));
+        if let Some(local) = local {
+            (0..count).for_each(|i| s.b.store(local, Index::from(i), zero));
+        }
+        Self { local, values: vec![zero; count] }
     }
 
-    fn add(&self, s: &mut Setting<'_>, slot: usize, factor: ValueId, value: ValueId) {
-        let sum = s.b.load(self.local, Index::from(slot));
+    fn add(&mut self, s: &mut Setting<'_>, slot: usize, factor: ValueId, value: ValueId) {
+        let Some(local) = self.local else {
+            self.values[slot] = s.b.fma(factor, value, self.values[slot]);
+            return;
+        };
+        let sum = s.b.load(local, Index::from(slot));
         let sum = s.b.fma(factor, value, sum);
-        s.b.store(self.local, Index::from(slot), sum);
+        s.b.store(local, Index::from(slot), sum);
     }
 
-    fn take(&self, s: &mut Setting<'_>) -> Vec<ValueId> {
-        (0..self.count).map(|i| s.b.load(self.local, Index::from(i))).collect()
+    fn take(self, s: &mut Setting<'_>) -> Vec<ValueId> {
+        match self.local {
+            None => self.values,
+            Some(local) => {
+                (0..self.values.len()).map(|i| s.b.load(local, Index::from(i))).collect()
+            }
+        }
     }
 }
 
@@ -620,7 +633,7 @@ fn repeat(
     unroll: bool,
     mut body: impl FnMut(&mut Setting<'_>, Index),
 ) {
-    if unroll || extent == 1 {
+    if unroll {
         (0..extent).for_each(|number| body(s, Index::from(number)));
         return;
     }

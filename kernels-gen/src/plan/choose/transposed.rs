@@ -1,0 +1,51 @@
+//! Whether a GPU's threads first own points and then basis functions: plans → the same, transposed.
+
+use super::Wishes;
+use crate::plan::{Elements, Plan, PlanError, Strategy};
+use crate::strategy::thread_transposition::{blocks, cells, transposed};
+use fem_dsl::point::PointForm;
+
+/// Batches that a group of threads does one after another. Their number matters little (Knepley, Rupp
+/// and Terrel, table 2), and one leaves the most groups to hide each other's waiting.
+const BATCHES: usize = 1;
+
+/// The plans with thread transposition, where that is wished for or does best: on simplices of degree 2
+/// and up, whose tables and sums no longer fit one thread's registers. They share one number of cells a
+/// batch, since they read the same tables of a mesh.
+pub(super) fn transpose(
+    form: &PointForm,
+    elements: &Elements,
+    plans: Vec<Plan>,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let (most, batches, forced) = match wishes.strategy {
+        Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
+        Some(_) => return Ok(plans),
+        None => (0, 0, false),
+    };
+    let batches = if batches == 0 { BATCHES } else { batches };
+    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    if !forced && (elements.cell.is_tensor() || degree < 2) {
+        return Ok(plans);
+    }
+    let with = |blocks: usize| -> Vec<Plan> {
+        let cells = cells(form, elements, &plans, blocks);
+        let cells = wishes.lanes.unwrap_or(cells);
+        plans.iter().map(|plan| transposed(plan, blocks, batches, cells)).collect()
+    };
+    let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
+    // As many blocks as were asked for, or the most that there is room for.
+    let candidates = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
+    let mut refused = None;
+    for blocks in candidates.rev() {
+        let candidate = with(blocks);
+        match check(&candidate) {
+            Ok(()) => return Ok(candidate),
+            Err(error) => refused = Some(error),
+        }
+    }
+    match refused.filter(|_| forced) {
+        Some(error) => Err(error),
+        None => Ok(plans),
+    }
+}

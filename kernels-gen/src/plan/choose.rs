@@ -178,6 +178,15 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
+/// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A diagonal
+/// of degree 3 and more needs so many that none of it would stay there, and written out it compiles for minutes: it is
+/// computed once a linearisation, in loops.
+fn unrolled(elements: &Elements, task: Task) -> usize {
+    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
+    if diagonal { 8 } else { 1 << 16 }
+}
+
 /// Threads of a group where one thread does one cell.
 pub const THREADS: usize = 128;
 
@@ -195,7 +204,7 @@ pub fn choose_for_threads(
     for &task in tasks {
         let geometry = wishes.geometry.unwrap_or(own);
         let plan = Plan {
-            unroll: 1 << 16,
+            unroll: unrolled(elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)

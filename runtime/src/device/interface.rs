@@ -5,6 +5,11 @@
 //! [`Device::read`] and [`Device::synchronise`] wait. What is compared before a kernel starts is the same for all
 //! devices and stands here.
 
+#![cfg_attr(
+    not(any(feature = "cuda", feature = "opencl")),
+    allow(dead_code, reason = "without these features there is no device that makes arrays")
+)]
+
 use std::any::Any;
 use std::fmt;
 use std::ops::Range;

@@ -223,16 +223,35 @@ fn first_that_loads(names: &[&'static str]) -> Option<&'static str> {
     names.iter().copied().find(|name| dynamic_library_loads(name).is_ok())
 }
 
-/// What every GPU library is worth to this build.
-const UNUSED: &str = "found; this version does not use it yet";
+/// A library that is here, but that this build cannot use.
+#[cfg(not(feature = "cuda"))]
+fn unused(name: &'static str, library: &str) -> Finding {
+    let detail = format!("{library} is here, but this build cannot use it");
+    Finding::bad(name, State::Missing, detail, "build with `--features cuda`")
+}
 
 fn cuda_driver() -> Finding {
+    let name = "CUDA driver";
     match first_that_loads(&["libcuda.so.1", "nvcuda.dll"]) {
-        Some(name) => {
-            Finding::good("CUDA driver", format!("{name} {UNUSED}"), json!({ "library": name }))
-        }
+        #[cfg(feature = "cuda")]
+        Some(library) => match runtime::device::cuda::devices() {
+            Ok(devices) if devices.is_empty() => Finding::bad(
+                name,
+                State::Missing,
+                format!("{library} finds no GPU"),
+                "look at what `nvidia-smi` says",
+            ),
+            Ok(devices) => {
+                let shown = devices.iter().enumerate().map(|(i, one)| format!("{i}: {one}"));
+                let detail = format!("{library}\n{}", shown.collect::<Vec<_>>().join("\n"));
+                Finding::good(name, detail, json!({ "library": library, "devices": devices }))
+            }
+            Err(error) => Finding::error(name, State::Broken, &error.to_string()),
+        },
+        #[cfg(not(feature = "cuda"))]
+        Some(library) => unused(name, library),
         None => Finding::bad(
-            "CUDA driver",
+            name,
             State::Missing,
             "libcuda.so.1 does not load: no NVIDIA GPU can be used",
             "install NVIDIA's driver",
@@ -241,11 +260,18 @@ fn cuda_driver() -> Finding {
 }
 
 fn nvrtc() -> Finding {
-    let names = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-    match first_that_loads(&names) {
-        Some(name) => {
-            Finding::good("NVRTC", format!("{name} {UNUSED}"), json!({ "library": name }))
-        }
+    match first_that_loads(&["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]) {
+        #[cfg(feature = "cuda")]
+        Some(library) => match runtime::device::cuda::version() {
+            Ok((major, minor)) => {
+                let version = format!("{major}.{minor}");
+                let facts = json!({ "library": library, "version": version });
+                Finding::good("NVRTC", format!("{version}, {library}"), facts)
+            }
+            Err(error) => Finding::error("NVRTC", State::Broken, &error.to_string()),
+        },
+        #[cfg(not(feature = "cuda"))]
+        Some(library) => unused("NVRTC", library),
         None => Finding::bad(
             "NVRTC",
             State::Missing,

@@ -8,6 +8,10 @@ use crate::kir::{
 use fem_dsl::arena::Id as _;
 use std::fmt::Write;
 
+/// Numbers that a thread may have in arrays of its own if they are to become registers: more than there are, for not all
+/// of them live at once.
+const REGISTERS: usize = 512;
+
 pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
     unique(&kernel.locals[id].name, id.index())
 }
@@ -136,7 +140,8 @@ pub(super) fn block(
             }
             Statement::For { var, extent, body } => {
                 let var = var_name(kernel, *var);
-                let _ = writeln!(text, "{indent}#pragma unroll");
+                let unroll = if in_registers(kernel) { "" } else { " 1" };
+                let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
@@ -324,4 +329,10 @@ fn sign(comparison: Comparison) -> &'static str {
         Comparison::Eq => "==",
         Comparison::Ne => "!=",
     }
+}
+
+/// Whether a thread's own arrays can become registers if all loops over them are written out. Beyond, a compiler takes
+/// minutes to find that they cannot.
+fn in_registers(kernel: &Kernel) -> bool {
+    kernel.locals.iter().map(|local| local.length).sum::<usize>() <= REGISTERS
 }

@@ -1,0 +1,246 @@
+//! Operators on a device against the processor's: residual, action and diagonal of forms with parameters and auxiliary
+//! data, on straight and curved meshes of all cells, with essential conditions on a part of the unknowns.
+//!
+//! The kernels themselves are compared with the reference elsewhere; what is seen here are tables, classes of cells,
+//! states, conditions and the rows that they leave.
+#![cfg(any(feature = "cuda", feature = "opencl"))]
+
+#[path = "device/devices.rs"]
+mod devices;
+
+use devices::devices;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::Argument;
+use fem_dsl::program::compile as compile_form;
+use fem_dsl::source::Source;
+use kernels_gen::abi::Precision;
+use kernels_gen::element::Lagrange;
+use kernels_gen::generate::elements;
+use kernels_gen::plan::choose::Wishes;
+use kernels_gen::plan::{Elements, Task};
+use runtime::compile::{Execution, Target, compile, compile_for_device, facts};
+use runtime::device::Device;
+use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::mesh::generate::generate;
+use runtime::mesh::{Mesh, gmsh};
+use runtime::operator::CellOperator;
+use runtime::operator::device::DeviceOperator;
+use runtime::solve::{LinearOperator, NonlinearSystem};
+use runtime::vector::{Vector, epsilon};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const SCALAR: &str = "form f { field u: scalar; param a = 2; aux c: scalar on nodes; aux d: vector on cells; \
+     f0[u] = a * c * u^3 + x[0] * d[0]; f1[u] = (1 + u^2) * grad(u) + d; }";
+const VECTOR: &str = "form f { field u: vector; param mu = 0.7; aux c: scalar on points; \
+     f0[u] = c * u; f1[u] = 2 * mu * sym(grad(u)) + (1 + t) * tr(grad(u)) * I; }";
+
+const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
+
+/// A case: what it is about, the mesh, the form, the degree and the precision.
+type Case = (&'static str, Mesh, &'static str, usize, Precision);
+
+fn cases() -> Vec<Case> {
+    let made = |name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]| {
+        let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
+        let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
+        let arguments: BTreeMap<_, _> =
+            words.chain(numbers).map(|(key, value)| (key.to_owned(), value)).collect();
+        generate(name, &arguments).expect("a mesh")
+    };
+    let boxed = |cell: &str, dim: f64, cells: f64, deform: f64| {
+        made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
+    };
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshes").join(name);
+        gmsh::read(&path).expect("a mesh")
+    };
+    let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
+    let (double, single) = (Precision::F64, Precision::F32);
+    vec![
+        ("quadrilaterals", boxed("quad", 2.0, 9.0, 0.1), SCALAR, 2, double),
+        ("quadrilaterals", boxed("quad", 2.0, 9.0, 0.1), VECTOR, 1, single),
+        ("curved quadrilaterals", file("plate_hole_quad9.msh"), SCALAR, 2, double),
+        ("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double),
+        ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), SCALAR, 1, double),
+        ("hexahedra, a thread a line", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 3, double),
+        ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
+        ("curved hexahedra", ball, SCALAR, 1, single),
+        ("tetrahedra", boxed("tet", 3.0, 3.0, 0.0), SCALAR, 2, double),
+        ("curved tetrahedra", file("bracket_tet10.msh"), VECTOR, 1, double),
+    ]
+}
+
+/// Conditions on a part of the boundary (on one component, where there are several), and auxiliary data.
+fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisation {
+    let element = Lagrange::continuous(mesh.cell(), elements.fields[0]).expect("an element");
+    let components = form.fields[0].shape.components();
+    let mut on = Discretisation::new(mesh, &[(element, components)]).expect("a space");
+    let points = on.fields[0].space.points(&on.mesh, &on.partition).expect("points");
+    let boundary = on.fields[0].space.nodes_on(&on.mesh.boundary());
+    let part: Vec<u32> =
+        boundary.into_iter().filter(|&node| points[node as usize][0] < 0.6).collect();
+    let component = (components > 1).then_some(1);
+    let fixed = on.fields[0].constraints.fix(&part, component, &points, |x, values| {
+        values.fill(0.25 + x[1]);
+    });
+    fixed.expect("conditions");
+    let numbers = |n: usize| -> Vec<f64> { (0..n).map(|i| 1.0 + (i as f64).sin()).collect() };
+    let cells = on.mesh.n_cells();
+    on.aux = match form.aux.len() {
+        1 => vec![AuxValues::Points(numbers(cells * elements.rule.points().len()))],
+        _ => {
+            let degree = elements.aux[0].expect("data at nodes");
+            let element = Lagrange::continuous(on.mesh.cell(), degree).expect("an element");
+            let space = on.aux_space(element, 1).expect("a space");
+            let nodes = numbers(space.n_nodes());
+            let dim = on.mesh.dim();
+            vec![AuxValues::Nodes(space, nodes), AuxValues::Cells(numbers(cells * dim))]
+        }
+    };
+    on
+}
+
+/// R(u), J(u) w and the diagonal of J(u).
+fn results(system: &mut dyn NonlinearSystem, state: &Vector, direction: &Vector) -> [Vec<f64>; 3] {
+    let [mut residual, mut action, mut diagonal] = [state.like(), state.like(), state.like()];
+    // What is there before does not matter.
+    residual.fill(9.0);
+    action.fill(9.0);
+    system.residual(state, &mut residual).expect("R");
+    system.linearise(state).expect("J");
+    system.jacobian().apply(direction, &mut action).expect("J w");
+    system.diagonal(&mut diagonal).expect("the diagonal");
+    [residual, action, diagonal].map(|vector| vector.to_vec())
+}
+
+fn values(n: usize, seed: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
+
+/// The processor's results, from interpreted kernels.
+fn on_the_processor(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    precision: Precision,
+) -> [Vec<f64>; 3] {
+    let target = Target { precision, execution: Execution::Interpreted, ..Target::native() };
+    let compiled = compile(form, elements, &facts(on), &TASKS, &target).expect("kernels");
+    let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
+    let operator = CellOperator::new(on.clone(), module, kernels, precision, params, false);
+    let mut operator = operator.expect("an operator");
+    let n = on.n_dofs();
+    let state = Vector::from_slice(&values(n, 1), precision);
+    let direction = Vector::from_slice(&values(n, 500), precision);
+    results(&mut operator, &state, &direction)
+}
+
+/// A device's results.
+fn on_a_device(
+    device: &Arc<dyn Device>,
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    precision: Precision,
+) -> [Vec<f64>; 3] {
+    let (device, wishes) = (Arc::clone(device), Wishes::default());
+    let facts = facts(on);
+    let compiled = compile_for_device(form, elements, &facts, &TASKS, device, precision, &wishes);
+    let compiled = Arc::new(compiled.expect("kernels"));
+    let wrong = vec![0.5; params.len()];
+    let operator = DeviceOperator::new(on.clone(), compiled, &wrong, false);
+    let mut operator = operator.expect("an operator");
+    operator.set_params(params).expect("other parameters");
+    let (mut state, mut direction) = (operator.vector(), operator.vector());
+    state.set(&values(on.n_dofs(), 1));
+    direction.set(&values(on.n_dofs(), 500));
+    let found = results(&mut operator, &state, &direction);
+    operator.finish().expect("no failure");
+    let initial = operator.initial().expect("values of conditions").to_vec();
+    let mut wanted = Vector::zeros(on.n_dofs(), precision);
+    on.fields[0].constraints.apply(&mut wanted);
+    assert_eq!(initial, wanted.to_vec());
+    found
+}
+
+#[test]
+fn operators_agree_with_the_processors() {
+    let devices = devices();
+    if devices.is_empty() {
+        return;
+    }
+    for (name, mesh, text, degree, precision) in cases() {
+        let (program, diagnostics) = compile_form(&Source::new("form.wf", text));
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let form = program.expect("a form").point_form("f", mesh.dim()).expect("a point form");
+        let elements = elements(&form, mesh.cell(), degree, mesh.order(), None).expect("elements");
+        let on = Arc::new(discretise(&form, &elements, mesh));
+        let params = [0.3, 1.7];
+        let wanted = on_the_processor(&form, &elements, &on, &params, precision);
+        let fixed: Vec<usize> = on.fields[0].constraints.iter().map(|(dof, _)| dof).collect();
+        assert!(!fixed.is_empty() && fixed.len() < on.n_dofs() / 2, "{name}");
+        for device in &devices {
+            let found = on_a_device(device, &form, &elements, &on, &params, precision);
+            for ((task, found), wanted) in TASKS.iter().zip(&found).zip(&wanted) {
+                let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+                let bound = 200.0 * epsilon(precision) * most;
+                let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+                let worst = worst.fold(0.0, f64::max);
+                assert!(
+                    worst <= bound && most > 0.0,
+                    "{name} of degree {degree}, {task:?} on {device:?}: {worst:e} of {most:e}"
+                );
+                let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
+                for &dof in &fixed {
+                    let row = match task {
+                        Task::Residual => 0.0,
+                        Task::Action => direction.get(dof),
+                        _ => 1.0,
+                    };
+                    assert_eq!(found[dof], row, "row {dof} of {task:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_of_another_place_are_refused() {
+    for device in devices() {
+        let (program, _) = compile_form(&Source::new(
+            "form.wf",
+            "form f { field u: scalar; f0[u] = u; f1[u] = grad(u); }",
+        ));
+        let arguments = [("dim", 2.0), ("cells", 3.0)];
+        let arguments: BTreeMap<_, _> = arguments
+            .iter()
+            .map(|&(name, value)| (name.to_owned(), Argument::Number(value)))
+            .collect();
+        let mesh = generate("box", &arguments).expect("a box");
+        let form = program.expect("a form").point_form("f", 2).expect("a point form");
+        let elements = elements(&form, mesh.cell(), 1, 1, None).expect("elements");
+        let element = Lagrange::continuous(mesh.cell(), 1).expect("an element");
+        let on = Arc::new(Discretisation::new(mesh, &[(element, 1)]).expect("a space"));
+        let (tasks, wishes) = ([Task::Action], Wishes::default());
+        let precision = Precision::F64;
+        let compiled =
+            compile_for_device(&form, &elements, &facts(&on), &tasks, device, precision, &wishes);
+        let compiled = Arc::new(compiled.expect("kernels"));
+        let operator = DeviceOperator::new(on.clone(), compiled, &[0.0], true);
+        let operator = operator.expect("an operator");
+        let (host, here) = (Vector::zeros(16, precision), operator.vector());
+        let short = Vector::on_device(15, operator.arithmetic());
+        let mut y = operator.vector();
+        for wrong in [&host, &short] {
+            let error = LinearOperator::apply(&operator, wrong, &mut y).expect_err("refused");
+            assert!(error.to_string().contains("does not fit"), "{error}");
+        }
+        LinearOperator::apply(&operator, &here, &mut y).expect("fits");
+        let error = operator.residual(&here, &mut y).expect_err("no kernel");
+        assert!(error.to_string().contains("no residual kernel for 9 of the cells"), "{error}");
+    }
+}

@@ -1,0 +1,141 @@
+//! The examples solved on devices, against the processor's solutions: the same iterations to the same tolerance.
+#![cfg(any(feature = "cuda", feature = "opencl"))]
+
+#[path = "../runtime/tests/device/devices.rs"]
+mod devices;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use devices::devices;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use runtime::compile::Target;
+use runtime::device::Device;
+use runtime::mesh::load;
+use runtime::run::{Solution, run_on};
+use runtime::solve::Continue;
+use serde_json::Value;
+
+/// A file, its problem, and what is said otherwise: a mesh, a degree, a solver's text in place of the example's end.
+struct Case {
+    file: &'static str,
+    problem: &'static str,
+    mesh: Option<&'static str>,
+    degree: Option<&'static str>,
+    solver: &'static str,
+}
+
+const CASES: [Case; 8] = [
+    case("poisson.wf", "ball", Some("ball(dim: 3, refine: 2)"), Some("1"), ""),
+    case("poisson.wf", "ball", Some("ball(dim: 3, refine: 2, order: 2)"), Some("2"), ""),
+    case("poisson.wf", "ball", Some("ball(dim: 3, refine: 1)"), Some("3"), ""),
+    case("poisson.wf", "ball", Some("ball(dim: 3, refine: 1)"), Some("4"), ""),
+    case(
+        "poisson.wf",
+        "ball",
+        Some("ball(dim: 3, refine: 2)"),
+        Some("1"),
+        "solver = gmres(restart: 20);",
+    ),
+    case("elasticity.wf", "bracket", None, None, ""),
+    case("elasticity.wf", "bracket_curved", None, None, ""),
+    case("nonlinear.wf", "plate", None, None, ""),
+];
+
+const fn case(
+    file: &'static str,
+    problem: &'static str,
+    mesh: Option<&'static str>,
+    degree: Option<&'static str>,
+    solver: &'static str,
+) -> Case {
+    Case { file, problem, mesh, degree, solver }
+}
+
+fn solve(case: &Case, device: Option<Arc<dyn Device>>) -> Solution {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut text = std::fs::read_to_string(folder.join(case.file)).expect("an example");
+    if !case.solver.is_empty() {
+        let end = text.rfind('}').expect("a problem");
+        text.insert_str(end, &format!("    {}\n", case.solver));
+    }
+    let (program, diagnostics) = compile(&Source::new(case.file, text));
+    assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:?}");
+    let program = program.expect("a program");
+    let overrides = Overrides {
+        mesh: case.mesh.map(str::to_owned),
+        degree: case.degree.map(str::to_owned),
+        ..Overrides::default()
+    };
+    let (mesh, _) = program.mesh(case.problem, &overrides).expect("a mesh");
+    let mesh = load(&mesh, &folder).expect("a mesh");
+    let problem = program.problem(case.problem, mesh.dim(), &overrides).expect("a problem");
+    let solution = run_on(&problem, mesh, &Target::native(), device, &mut |_| Continue::Yes);
+    solution.unwrap_or_else(|error| panic!("{} of {}: {error}", case.problem, case.file))
+}
+
+#[test]
+fn solutions_are_the_processors() {
+    let devices = devices();
+    if devices.is_empty() {
+        return;
+    }
+    for case in &CASES {
+        let wanted = solve(case, None);
+        for device in &devices {
+            let found = solve(case, Some(Arc::clone(device)));
+            let name = format!("{} of {} on {device:?}", case.problem, case.file);
+            assert_eq!(found.kernels.device.as_deref(), Some(device.name().as_str()), "{name}");
+            assert_eq!(found.report.solver, wanted.report.solver, "{name}");
+            // Another rounding may cost or spare an iteration.
+            let (a, b) = (found.linear_iterations as f64, wanted.linear_iterations as f64);
+            assert!((a - b).abs() <= 2.0 + 0.05 * b, "{name}: {a} and {b} iterations");
+            let largest = wanted.u.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let worst = found.u.iter().zip(&wanted.u).map(|(a, b)| (a - b).abs());
+            let worst = worst.fold(0.0, f64::max);
+            // The solvers' tolerance is 1e-10 of the residual.
+            assert!(worst < 1e-8 * largest && largest > 0.0, "{name}: {worst:e} of {largest}");
+            for ((_, l2, _), (_, wanted, _)) in found.errors.iter().zip(&wanted.errors) {
+                assert!((l2 - wanted).abs() < 1e-8 * largest, "{name}: {l2:e} and {wanted:e}");
+            }
+            if let (Some(energy), Some(wanted)) = (found.energy, wanted.energy) {
+                assert!((energy - wanted).abs() < 1e-8 * wanted.abs(), "{name}: {energy}");
+            }
+        }
+    }
+}
+
+/// Runs `wf run` on an example.
+fn wf(arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_wf"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(["run", "examples/nonlinear.wf", "--no-output"])
+        .args(arguments)
+        .output()
+        .expect("wf should start");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_command_line_names_the_backend_and_the_device() {
+    for device in devices() {
+        let backend = device.backend().word();
+        let (success, out, errors) = wf(&["--backend", backend, "--json"]);
+        assert!(success, "{errors}");
+        let value: Value = serde_json::from_str(&out).expect("JSON");
+        assert_eq!(value["backend"], backend);
+        assert_eq!(value["device"], device.name().as_str());
+        assert_eq!(value["solver"], "newton");
+        let name = device.name();
+        let (success, out, errors) =
+            wf(&["--backend", backend, "--device", &name[name.len() / 2..]]);
+        assert!(success && out.contains(&format!("{backend} ({name})")), "{out}{errors}");
+        let (success, _, errors) = wf(&["--backend", backend, "--device", "no such device"]);
+        assert!(!success && errors.contains("no such device"), "{errors}");
+        assert!(errors.contains("help: "), "{errors}");
+    }
+}

@@ -121,7 +121,8 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             Statement::When { below, body, .. } => {
                 // The share of the threads that go in.
                 let share = below.iter().fold(1.0, |share, &(var, bound)| {
-                    let modulus = kernel.vars[var].thread.map_or(1, |thread| thread.modulus);
+                    let thread = kernel.vars[var].thread;
+                    let modulus = thread.map_or(1, |thread| kernel.thread_bound(thread));
                     share * (bound.min(modulus) as f64 / modulus as f64)
                 });
                 add(kernel, body, times * share, cost);
@@ -145,6 +146,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
             | Statement::Barrier
+            | Statement::Fence
             | Statement::Comment(_) => {}
         }
     }

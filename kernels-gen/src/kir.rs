@@ -144,13 +144,24 @@ pub struct Var {
     pub thread: Option<Thread>,
 }
 
-/// `t / divisor mod modulus`, t being the thread's number in its group.
+/// A number that belongs to a thread, t being the thread's number in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thread {
-    /// The divisor.
-    pub divisor: usize,
-    /// The modulus.
-    pub modulus: usize,
+pub enum Thread {
+    /// `t / divisor mod modulus`.
+    Digit {
+        /// The divisor.
+        divisor: usize,
+        /// The modulus.
+        modulus: usize,
+    },
+    /// Entry t of a table of positions.
+    Listed(TableId),
+    /// The batch of cell `t / divisor` of the group; the last batch where there is none, whose
+    /// unknowns a scatter by this variable leaves alone.
+    Batch {
+        /// The divisor.
+        divisor: usize,
+    },
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -341,6 +352,9 @@ pub enum Statement {
     /// All threads of the group have come here before any goes on, and see what the others have
     /// written to shared arrays. Only outside of loops and conditions.
     Barrier,
+    /// Accesses to memory stay on their side of this place: a compiler that moved all loads to the
+    /// front would need a register for each. No effect on results.
+    Fence,
     /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
     /// batch is named, below the number of cells that write, [`Kernel::active`].
     When {
@@ -486,6 +500,45 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// What a rule makes of a thread's number; of a batch, its place in the group.
+    pub fn of_thread(&self, rule: Thread, thread: usize) -> i64 {
+        match rule {
+            Thread::Batch { divisor } => (thread / divisor) as i64,
+            Thread::Digit { divisor, modulus } => (thread / divisor % modulus) as i64,
+            Thread::Listed(table) => match &self.tables[table].entries {
+                Entries::Position(entries) => entries.get(thread).map_or(0, |&at| i64::from(at)),
+                Entries::Real(_) => 0,
+            },
+        }
+    }
+
+    /// What all numbers that a rule makes are below.
+    pub fn thread_bound(&self, rule: Thread) -> usize {
+        match rule {
+            Thread::Digit { modulus, .. } => modulus,
+            Thread::Batch { .. } => self.group,
+            Thread::Listed(table) => match self.tables.get(table).map(|table| &table.entries) {
+                Some(Entries::Position(entries)) => {
+                    entries.iter().max().map_or(1, |&most| most as usize + 1)
+                }
+                _ => 1,
+            },
+        }
+    }
+
+    /// The variable by which an index goes through batches, where that is not [`Kernel::batch`].
+    pub fn batch_of(&self, index: &Index) -> Option<VarId> {
+        let is_batch = |&(var, _): &(VarId, i64)| {
+            matches!(self.vars.get(var).map(|var| var.thread), Some(Some(Thread::Batch { .. })))
+        };
+        index.terms.iter().find(|term| is_batch(term)).map(|&(var, _)| var)
+    }
+
+    /// Whether a table lists a variable of the threads.
+    pub fn lists_threads(&self, table: TableId) -> bool {
+        self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))
+    }
+
     /// The variable that counts batches.
     pub fn batch(&self) -> VarId {
         self.vars.ids().next().expect("a kernel should have its batch variable")

@@ -154,12 +154,23 @@ fn run(group: &Group, jit: &Jit, tally: &Mutex<Tally>) {
 /// Runs all groups, a few at a time.
 fn run_all(groups: &[Group], jit: &Jit) -> Tally {
     let tally = Mutex::new(Tally::default());
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let started = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..JOBS {
             let work = || {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     run(group, jit, &tally);
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    if done.is_multiple_of(50) {
+                        let failures =
+                            tally.lock().expect("no thread should have failed").failures.len();
+                        let seconds = started.elapsed().as_secs_f64();
+                        say!(
+                            "{done} of {} compiles, {failures} failures, {seconds:.0} s",
+                            groups.len()
+                        );
+                    }
                 }
             };
             let thread = std::thread::Builder::new().stack_size(STACK);

@@ -30,6 +30,8 @@ pub struct Words {
     pub constant: &'static str,
     /// Before a constant table of which threads read different entries at once.
     pub spread: &'static str,
+    /// What keeps a compiler from moving accesses to memory to its other side.
+    pub fence: &'static str,
     /// Before a pointer that nothing else points to.
     pub restrict: &'static str,
     /// The number of the thread in its group.
@@ -74,12 +76,13 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
 /// What stands before the first kernel. It may stand in one text several times: files of one
 /// precision can be joined.
 fn preamble(words: &Words, precision: Precision) -> String {
-    let (scalar, unsigned, exchange) = match precision {
-        Precision::F64 => ("double", "ulong", "atom_cmpxchg"),
-        Precision::F32 => ("float", "uint", "atomic_cmpxchg"),
+    let words_of_type = match precision {
+        Precision::F64 => ["double", "ulong", "atom_cmpxchg", "f64", "d"],
+        Precision::F32 => ["float", "uint", "atomic_cmpxchg", "f32", "f"],
     };
-    let text = words.preamble.replace("$T", scalar);
-    text.replace("$U", unsigned).replace("$EXCHANGE", exchange)
+    let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C"];
+    let marks = marks.into_iter().zip(words_of_type);
+    marks.fold(words.preamble.to_owned(), |text, (mark, word)| text.replace(mark, word))
 }
 
 fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
@@ -88,7 +91,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         let _ = writeln!(text, "// {line}");
     }
     for (id, table) in kernel.tables.iter_enumerated() {
-        if !statement::uses_table(kernel, &kernel.body, id) {
+        if !statement::uses_table(kernel, &kernel.body, id) && !kernel.lists_threads(id) {
             continue;
         }
         let name = statement::table_name(kernel, id);
@@ -165,9 +168,16 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
 fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
     let _ = writeln!(text, "    const int thread = {};", words.thread);
     for (id, var) in kernel.vars.iter_enumerated() {
-        if let Some(Thread { divisor, modulus }) = var.thread {
-            let name = statement::var_name(kernel, id);
-            let _ = writeln!(text, "    const int {name} = thread / {divisor} % {modulus};");
+        let name = statement::var_name(kernel, id);
+        match var.thread {
+            Some(Thread::Digit { divisor, modulus }) => {
+                let _ = writeln!(text, "    const int {name} = thread / {divisor} % {modulus};");
+            }
+            Some(Thread::Listed(table)) => {
+                let table = statement::table_name(kernel, table);
+                let _ = writeln!(text, "    const int {name} = {table}[thread];");
+            }
+            Some(Thread::Batch { .. }) | None => {}
         }
     }
     for (id, shared) in kernel.shared.iter_enumerated() {
@@ -190,6 +200,15 @@ fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
         writeln!(text, "{indent}const {size} own = first + {turn} * {group} + thread / {share};");
     let _ = writeln!(text, "{indent}const bool writes = own < end;");
     let _ = writeln!(text, "{indent}const {size} batch = writes ? own : end - 1;");
+    for (id, var) in kernel.vars.iter_enumerated() {
+        let Some(Thread::Batch { divisor }) = var.thread else { continue };
+        let name = statement::var_name(kernel, id);
+        let of = format!("first + {turn} * {group} + thread / {divisor}");
+        let _ = writeln!(text, "{indent}const {size} own_{name} = {of};");
+        let _ = writeln!(text, "{indent}const bool writes_{name} = own_{name} < end;");
+        let last = format!("writes_{name} ? own_{name} : end - 1");
+        let _ = writeln!(text, "{indent}const {size} {name} = {last};");
+    }
 }
 
 /// A literal that reads back as the same number.

@@ -405,7 +405,20 @@ impl Builder {
 
     /// A variable that is a digit of the thread's number.
     pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
-        let thread = Some(Thread { divisor, modulus });
+        let thread = Some(Thread::Digit { divisor, modulus });
+        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+    }
+
+    /// The batch of cell `t / divisor` of the group.
+    pub fn batch_var(&mut self, name: &str, divisor: usize) -> VarId {
+        let thread = Some(Thread::Batch { divisor });
+        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+    }
+
+    /// A variable that is listed for each thread.
+    pub fn listed_var(&mut self, name: &str, positions: Vec<u32>) -> VarId {
+        let table = self.spread_table(name, Entries::Position(positions));
+        let thread = Some(Thread::Listed(table));
         self.kernel.vars.push(Var { name: name.to_owned(), thread })
     }
 

@@ -51,9 +51,16 @@ impl fmt::Display for Kernel {
             writeln!(f, "  {id} {}[{}]", shared.name, shared.length)?;
         }
         for (id, var) in self.vars.iter_enumerated() {
-            if let Some(Thread { divisor, modulus }) = var.thread {
-                let name = format!("{}.{}", var.name, id.index());
-                writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
+            let name = format!("{}.{}", var.name, id.index());
+            match var.thread {
+                Some(Thread::Digit { divisor, modulus }) => {
+                    writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
+                }
+                Some(Thread::Listed(table)) => writeln!(f, "  {name} = {table}[thread]")?,
+                Some(Thread::Batch { divisor }) => {
+                    writeln!(f, "  {name} = the batch of cell thread / {divisor}")?;
+                }
+                None => {}
             }
         }
         for (id, table) in self.tables.iter_enumerated() {
@@ -152,6 +159,7 @@ fn show_block(
                 writeln!(f, "prefetch {array}[{map}[{place}, lane] * {scale}]")?;
             }
             Statement::Barrier => writeln!(f, "barrier")?,
+            Statement::Fence => writeln!(f, "fence")?,
             Statement::StoreShared(shared, index, value) => {
                 writeln!(f, "{shared}[{}] = {value}", at(index))?;
             }

@@ -16,6 +16,7 @@
 //!    all values of the loop variables. Accesses to arguments are not negative, whatever the batch.
 //! 8. Tables that are loaded from hold finite reals. Tables of positions stay within the private
 //!    array they are used with, and one run does not name a position twice.
+//!    A table that gives a variable to each thread has a position for every one.
 //! 9. Index maps and the counts of active lanes are `u32` and never written; whatever is loaded,
 //!    gathered or scattered is real; what is written is declared written, and is not gathered.
 //!
@@ -31,7 +32,7 @@ mod access;
 mod tests;
 mod values;
 
-use super::{Index, Kernel, LocalId, Op, Statement, TableId, ValueId, VarId};
+use super::{Entries, Index, Kernel, LocalId, Op, Statement, TableId, Thread, ValueId, VarId};
 use fem_dsl::arena::{Id, IndexVec};
 
 /// How far a kernel has come.
@@ -64,7 +65,7 @@ pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
         open: kernel
             .vars
             .iter()
-            .map(|var| var.thread.map(|thread| thread.modulus as i64 - 1))
+            .map(|var| var.thread.map(|thread| kernel.thread_bound(thread) as i64 - 1))
             .collect(),
         depth: 0,
         used: kernel.vars.iter().map(|_| false).collect(),
@@ -110,6 +111,16 @@ impl<'k> Verifier<'k> {
         }
         if let Some(active) = self.kernel.active {
             self.counts(active)?;
+        }
+        for var in &self.kernel.vars {
+            if let Some(Thread::Listed(table)) = var.thread {
+                let length = match &self.table(table)?.entries {
+                    Entries::Position(entries) => entries.len(),
+                    Entries::Real(_) => 0,
+                };
+                let enough = length == self.kernel.threads;
+                require(enough, || format!("{table} should have one position a thread"))?;
+            }
         }
         self.block(&self.kernel.body)
     }
@@ -183,7 +194,7 @@ impl<'k> Verifier<'k> {
             let known = self.kernel.vars.get(var).and_then(|var| var.thread);
             let thread = known.ok_or_else(|| format!("{var} is no digit of the thread"))?;
             require(bound > 0, || format!("nobody has {var} below 0"))?;
-            let top = bound.min(thread.modulus) as i64 - 1;
+            let top = bound.min(self.kernel.thread_bound(thread)) as i64 - 1;
             self.open[var] = self.open[var].map(|open| open.min(top));
         }
         self.depth += 1;
@@ -219,8 +230,9 @@ impl<'k> Verifier<'k> {
         let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
         for &(var, factor) in &index.terms {
             require(factor != 0, || format!("an index has a zero factor: {index:?}"))?;
-            if var == self.kernel.batch() {
-                batch = factor;
+            let rule = self.kernel.vars.get(var).and_then(|var| var.thread);
+            if var == self.kernel.batch() || matches!(rule, Some(Thread::Batch { .. })) {
+                batch += factor;
                 continue;
             }
             let known = self.open.get(var).copied().flatten();

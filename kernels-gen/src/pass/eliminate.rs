@@ -34,6 +34,7 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
             | Statement::Barrier
+            | Statement::Fence
             | Statement::Comment(_) => {}
         }
     }

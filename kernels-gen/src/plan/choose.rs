@@ -146,12 +146,12 @@ fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
     if stores || components < 2 || elements.fields.iter().any(|&degree| degree > 1) { 1 } else { 4 }
 }
 
-/// Groups of threads with a cell each that a processor is to hold: what a trilinear cell needs in
-/// registers leaves room for four with one component and two with several.
+/// Groups of threads with a cell each that a processor is to hold: what a cell of degree 1 needs in
+/// registers leaves room for four with one component on few points, and for two else.
 fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     match (elements.fields.iter().max(), components) {
-        (Some(1), 1) => 4,
+        (Some(1), 1) if elements.rule.count() <= 8 => 4,
         (Some(1), _) => 2,
         _ => 1,
     }
@@ -164,27 +164,27 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     // What is symmetric about the middle pays from six points on.
     let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
     let even_odd = wishes.even_odd.unwrap_or(even_odd);
-    let line = |cells: usize| Plan {
-        strategy: Strategy::ThreadPerLine { cells },
-        residency: wishes.residency.unwrap_or_else(|| thread_per_line::residency(q, cells)),
-        lanes: 1,
-        even_odd,
-        ..plan.clone()
+    let line = |cells: usize| {
+        let strategy = Strategy::ThreadPerLine { cells };
+        let plan = Plan { strategy, lanes: 1, even_odd, ..plan.clone() };
+        let residency = || thread_per_line::residency(form, elements, &plan, cells);
+        Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
     };
-    let many = degree >= 2 && q >= 4;
+    let many = degree >= 2 && q >= if form.dim == 2 { 3 } else { 4 };
     // As many cells a group as shared memory holds.
-    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(q));
+    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(elements));
     let mut plans = (1..=most).rev().map(line);
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
-/// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A diagonal
-/// of degree 3 and more needs so many that none of it would stay there, and written out it compiles for minutes: it is
-/// computed once a linearisation, in loops.
-fn unrolled(elements: &Elements, task: Task) -> usize {
+/// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A large
+/// cell, or a diagonal of degree 3 and more, needs so many that none of it would stay there, and written out it
+/// compiles for minutes: it is computed in loops.
+fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
+    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     let largest = elements.fields.iter().copied().max().unwrap_or(1);
     let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
-    if diagonal { 8 } else { 1 << 16 }
+    if diagonal || elements.rule.count() * components > 128 { 8 } else { 1 << 16 }
 }
 
 /// Threads of a group where one thread does one cell.
@@ -204,7 +204,7 @@ pub fn choose_for_threads(
     for &task in tasks {
         let geometry = wishes.geometry.unwrap_or(own);
         let plan = Plan {
-            unroll: unrolled(elements, task),
+            unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)

@@ -200,7 +200,13 @@ impl Factors {
         };
         let size = s.b.unary(Unary::Abs, det);
         if merged {
-            let flux = s.b.binary(Binary::Div, at.weight, size);
+            let flux = if s.plan.on_threads() {
+                // A division has branches there.
+                let reciprocal = s.b.reciprocal(size);
+                s.b.mul(at.weight, reciprocal)
+            } else {
+                s.b.binary(Binary::Div, at.weight, size)
+            };
             return Self { gradient: None, value: flux, flux };
         }
         let value = s.b.mul(at.weight, size);

@@ -160,10 +160,19 @@ pub(super) fn block(
                 let place = format!("(size_t)to * {scale} + {offset}");
                 let write = write_to(*mode, target, &place, &value(kernel, *stored));
                 let mask = if *masked { " && to != 0xffffffffu" } else { "" };
-                let at = of_lane(kernel, at);
+                let (at, batch) = (of_lane(kernel, at), kernel.batch_of(at));
+                // Groups of threads are short of registers: rather than keep an index, read it again.
+                let index = match kernel.threads {
+                    0 => format!("{map}[{at}]"),
+                    _ => format!("again(&{map}[{at}])"),
+                };
+                let writes = match batch {
+                    Some(var) => format!("writes_{}", var_name(kernel, var)),
+                    None => "writes".to_owned(),
+                };
                 let _ = writeln!(
                     text,
-                    "{indent}{{ const uint32 to = {map}[{at}]; if (writes{mask}) {write} }}"
+                    "{indent}{{ const uint32 to = {index}; if ({writes}{mask}) {write} }}"
                 );
             }
             Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
@@ -176,9 +185,18 @@ pub(super) fn block(
                     text,
                     "{indent}    const size_t from = (size_t){map}[{at}] * {scale};"
                 );
-                for j in 0..*length {
+                let mut store = |j: usize, from: &str| {
                     let place = position(places, first + j);
-                    let _ = writeln!(text, "{indent}    {local}[{place}] = {source}[from + {j}];");
+                    let _ = writeln!(text, "{indent}    {local}[{place}] = {from};");
+                };
+                // A run that begins at an even element and is padded can be read two by two.
+                let pairs = scale % 2 == 0 && length.next_multiple_of(2) <= *scale;
+                for j in 0..*length {
+                    let half = ["x", "y"][j % 2];
+                    match pairs {
+                        true => store(j, &format!("pair({source} + from + {}).{half}", j / 2 * 2)),
+                        false => store(j, &format!("{source}[from + {j}]")),
+                    }
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
@@ -213,6 +231,9 @@ pub(super) fn block(
             }
             Statement::Barrier => {
                 let _ = writeln!(text, "{indent}{};", words.barrier);
+            }
+            Statement::Fence => {
+                let _ = writeln!(text, "{indent}{};", words.fence);
             }
             Statement::When { below, cell, body } => {
                 let mut conditions: Vec<String> = below

@@ -14,6 +14,19 @@ __device__ __forceinline__ T gather_masked(const T* source, uint32 at, int scale
     return at == 0xffffffffu ? (T)0 : source[(size_t)at * scale + offset];
 }
 
+/// An index once more, from memory: so that it need not be kept.
+__device__ __forceinline__ uint32 again(const uint32* at)
+{
+    uint32 index;
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(index) : "l"(at));
+    return index;
+}
+
+/// Two neighbours, the first of them at an even place.
+__device__ __forceinline__ $T2 pair(const T* at) { return __ldg(reinterpret_cast<const $T2*>(at)); }
+
+#define fence() asm volatile("" ::: "memory")
+
 /// 1 / a for a whose reciprocal is a normal number: an estimate and Newton steps, without branches.
 __device__ __forceinline__ double reciprocal(double a)
 {

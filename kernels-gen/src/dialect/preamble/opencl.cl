@@ -11,6 +11,17 @@ typedef $T T;
 typedef $U U;
 typedef uint uint32;
 
+#ifdef __NV_CL_C_VERSION
+#define fence() asm volatile("" ::: "memory")
+
+/// Adds to an element that other threads may add to: NVIDIA's instruction for it.
+static inline void atomic_add_real(volatile __global T* at, T value)
+{
+    asm volatile("red.global.add.$P [%0], %1;" :: "l"(at), "$C"(value) : "memory");
+}
+#else
+#define fence()
+
 /// Adds to an element that other threads may add to: OpenCL 1.2 has no such operation for reals.
 static inline void atomic_add_real(volatile __global T* at, T value)
 {
@@ -23,6 +34,7 @@ static inline void atomic_add_real(volatile __global T* at, T value)
         old.bits = seen;
     }
 }
+#endif
 #define atomic_add(at, value) atomic_add_real(at, value)
 
 /// The element that an index array names; none for the largest index.
@@ -32,4 +44,10 @@ static inline T gather_masked(__global const T* source, uint32 at, int scale, in
 }
 
 static inline T reciprocal(T a) { return (T)1 / a; }
+
+/// Two neighbours, the first of them at an even place.
+static inline $T2 pair(__global const T* at) { return *(__global const $T2*)at; }
+
+/// An index once more.
+static inline uint32 again(__global const uint32* at) { return *at; }
 #endif

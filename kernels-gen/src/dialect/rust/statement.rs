@@ -195,6 +195,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
             // Kernels for groups of threads are not printed as Rust.
             Statement::Stage
             | Statement::Barrier
+            | Statement::Fence
             | Statement::When { .. }
             | Statement::StoreShared(..) => {}
             Statement::Comment(comment) => {

@@ -29,6 +29,8 @@ pub(super) struct Machine<'k, 'm, 'a> {
     values: Vec<f64>,
     locals: Vec<Private>,
     vars: Vec<i64>,
+    /// Whether the batch of a variable is one of the range; all are but those of [`Thread::Batch`].
+    exists: Vec<bool>,
     /// Where the lanes of a scatter write, to find two in one place.
     places: Vec<i64>,
     /// The thread, and what it shares with its group.
@@ -66,6 +68,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             values: vec![f64::NAN; kernel.values.len() * lanes],
             locals: Vec::new(),
             vars: vec![0; kernel.vars.len()],
+            exists: vec![true; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
             member: None,
         };
@@ -91,17 +94,26 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         let mut machine = Self::new(kernel, arguments);
         machine.member = Some((thread, shared));
         for (id, var) in kernel.vars.iter_enumerated() {
-            if let Some(Thread { divisor, modulus }) = var.thread {
-                machine.vars[id.index()] = (thread / divisor % modulus) as i64;
+            if let Some(rule) = var.thread {
+                machine.vars[id.index()] = kernel.of_thread(rule, thread);
             }
         }
         machine
     }
 
-    /// Takes up a batch, without effect on global arrays where the thread has none of its own.
-    pub(super) fn take_up(&mut self, batch: usize, writes: bool) {
-        self.vars[self.kernel.batch().index()] = batch as i64;
-        self.active = usize::from(writes);
+    /// Takes up a batch of the group that begins at `first`, without effect on global arrays where the
+    /// thread has none of its own before `end`.
+    pub(super) fn take_up(&mut self, own: usize, first: usize, end: usize) {
+        self.vars[self.kernel.batch().index()] = own.min(end - 1) as i64;
+        self.active = usize::from(own < end);
+        let thread = self.member.as_ref().map_or(0, |(thread, _)| *thread);
+        for (id, var) in self.kernel.vars.iter_enumerated() {
+            if let Some(rule @ Thread::Batch { .. }) = var.thread {
+                let own = first + self.kernel.of_thread(rule, thread) as usize;
+                self.vars[id.index()] = own.min(end - 1) as i64;
+                self.exists[id.index()] = own < end;
+            }
+        }
         for local in &mut self.locals {
             local.written.fill(false);
         }
@@ -206,6 +218,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             | Statement::When { .. }
             | Statement::StoreShared(..)
             | Statement::Barrier
+            | Statement::Fence
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
@@ -318,7 +331,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     ) -> Result<(), Fault> {
         self.places.clear();
         let first = self.at(indexed.at) * self.lanes as i64;
-        for lane in 0..self.active.min(self.lanes) {
+        let active = match self.kernel.batch_of(indexed.at) {
+            Some(var) => usize::from(self.exists[var.index()]),
+            None => self.active,
+        };
+        for lane in 0..active.min(self.lanes) {
             let Some(place) = self.place(indexed, first + lane as i64)? else { continue };
             if write == Write::Exclusive {
                 if self.places.contains(&place) {

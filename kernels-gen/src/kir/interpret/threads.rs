@@ -88,7 +88,7 @@ pub(super) fn run(
         }
         for (thread, machine) in threads.iter_mut().enumerate() {
             let own = first + thread / share;
-            machine.take_up(own.min(batches.end - 1), own < batches.end);
+            machine.take_up(own, first, batches.end);
         }
         let phases = kernel.body.split(|statement| matches!(statement, Statement::Barrier));
         for (number, phase) in phases.enumerate() {

@@ -83,6 +83,7 @@ impl<'k> Verifier<'k> {
             | Statement::For { .. }
             | Statement::When { .. }
             | Statement::Barrier
+            | Statement::Fence
             | Statement::Stage
             | Statement::Comment(_) => Ok(()),
         }

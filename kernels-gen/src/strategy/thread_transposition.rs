@@ -20,8 +20,11 @@
 //! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
 //! batch are computed and not written: no cell is left to the processor.
 
+mod geometry;
+mod integrate;
 mod layout;
 mod phases;
+mod tables;
 
 use super::cell_per_lane::setting::Setting;
 use crate::abi::{Indices, KernelAbi};
@@ -29,6 +32,7 @@ use crate::kir::Kernel;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 pub use layout::Layout;
+pub(crate) use layout::lcm;
 use phases::Transposition;
 
 /// Shared memory of a group that every device has, in bytes.

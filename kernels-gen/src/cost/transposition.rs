@@ -1,0 +1,195 @@
+//! The model of thread transposition: what a batch takes in shared memory, in traffic, and in arithmetic.
+//!
+//! Equations 3 to 9 of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature
+//! on the GPU" (2016), in which each thread owns one component and geometry is read as J⁻¹ and det J. Our
+//! own kernels are counted in their text ([`super::count`]); this model stands beside them.
+
+use crate::element::Lagrange;
+use crate::plan::Elements;
+use crate::strategy::thread_transposition::lcm;
+use fem_dsl::point::{Part, PointForm};
+
+/// The sizes that the model knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// d.
+    pub dim: usize,
+    /// N_b.
+    pub nodes: usize,
+    /// N_q.
+    pub points: usize,
+    /// N_comp.
+    pub components: usize,
+    /// N_bl.
+    pub blocks: usize,
+    /// Bytes of a real.
+    pub real: usize,
+    /// Whether f0 is there: without it no values of the basis are read and none of f0 is kept.
+    pub values: bool,
+}
+
+impl Model {
+    /// The model of a form of one field.
+    pub fn new(form: &PointForm, elements: &Elements, blocks: usize, real: usize) -> Self {
+        let degree = elements.fields.iter().copied().max().unwrap_or(1);
+        let nodes = Lagrange::continuous(elements.cell, degree).map_or(1, Lagrange::count);
+        let outputs = form.integrals.iter().flat_map(|integral| &integral.residual);
+        Self {
+            dim: form.dim,
+            nodes,
+            points: elements.rule.count(),
+            components: form.fields.iter().map(|field| field.shape.components()).sum(),
+            blocks,
+            real,
+            values: outputs.into_iter().any(|(slot, _)| slot.part == Part::Value),
+        }
+    }
+
+    /// N_bs: cells of a block.
+    pub fn block(&self) -> usize {
+        lcm(self.nodes, self.points)
+    }
+
+    /// N_t: threads of a group.
+    pub fn threads(&self) -> usize {
+        self.block() * self.components * self.blocks
+    }
+
+    /// N_bc: cells of a batch.
+    pub fn batch(&self) -> usize {
+        self.block() * self.blocks
+    }
+
+    /// N_bt: basis functions of all components.
+    fn basis(&self) -> usize {
+        self.nodes * self.components
+    }
+
+    /// N_sqc: cells of which a thread evaluates a point.
+    pub fn serial_points(&self) -> usize {
+        self.block() / self.nodes
+    }
+
+    /// N_sbc: cells of which a thread integrates a basis function.
+    pub fn serial_nodes(&self) -> usize {
+        self.block() / self.points
+    }
+
+    /// Numbers of f0 and f1, or of f1 alone.
+    fn tested(&self) -> usize {
+        self.dim + usize::from(self.values)
+    }
+
+    /// Bytes of shared memory of a group: equation 3, or with equation 5's counts where there is no f0.
+    pub fn shared_bytes(&self) -> usize {
+        let Self { dim, points, real, .. } = *self;
+        let (threads, basis, tested) = (self.threads(), self.basis(), self.tested());
+        let geometry = (dim * dim + 1) * threads;
+        let tables = tested * basis * points;
+        let kept = tested * threads * self.serial_points();
+        real * (geometry + tables + threads * basis + kept)
+    }
+
+    /// Bytes of shared memory a cell: equations 4 and 5.
+    pub fn shared_bytes_per_cell(&self) -> f64 {
+        self.shared_bytes() as f64 / self.batch() as f64
+    }
+
+    /// Bytes that a batch loads and stores: equation 6.
+    pub fn bytes(&self) -> usize {
+        let Self { dim, points, real, .. } = *self;
+        real * self.threads() * ((dim * dim + 1) + self.basis() + (dim + 1) * points)
+    }
+
+    /// Floating-point operations of a batch: equation 7.
+    pub fn flops(&self) -> usize {
+        let Self { dim, points, components, .. } = *self;
+        let basis = self.basis();
+        let gradient = (2 + 2 * dim) * dim;
+        let evaluate = ((2 + gradient) * basis + 2 * dim * components) * points;
+        let integrate = gradient * points * basis;
+        (evaluate + integrate) * self.batch()
+    }
+
+    /// β, operations a byte: equation 8.
+    pub fn balance(&self) -> f64 {
+        self.flops() as f64 / self.bytes() as f64
+    }
+
+    /// The rate that the model expects of a machine, in operations a second.
+    pub fn flop_rate(&self, bandwidth: f64, peak: f64) -> f64 {
+        (self.balance() * bandwidth).min(peak)
+    }
+
+    /// The time of a cell that the model expects, in seconds.
+    pub fn seconds_per_cell(&self, bandwidth: f64, peak: f64) -> f64 {
+        self.flops() as f64 / self.batch() as f64 / self.flop_rate(bandwidth, peak)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Model;
+
+    /// Linear elements on triangles with one point, in single precision.
+    const POISSON: Model =
+        Model { dim: 2, nodes: 3, points: 1, components: 1, blocks: 1, real: 4, values: false };
+
+    #[test]
+    fn the_example_of_two_points_and_two_components() {
+        // Figure 3.
+        let model = Model { points: 2, components: 2, blocks: 2, ..POISSON };
+        assert_eq!((model.threads(), model.batch(), model.block()), (24, 12, 6));
+        assert_eq!((model.serial_nodes(), model.serial_points()), (3, 2));
+        // Figure 1, with six threads on six cells.
+        let model = Model { points: 2, ..POISSON };
+        assert_eq!((model.threads(), model.serial_points(), model.serial_nodes()), (6, 2, 3));
+    }
+
+    #[test]
+    fn the_balance_of_poisson_on_triangles() {
+        // Equation 9: 41/22 operations a byte. Equation 7 with its parentheses counts
+        // (2 + 6 · 2) · 3 + 4 + 6 · 2 · 3 = 82 operations, equation 6 4 · (5 + 3 + 3) = 44 bytes.
+        let per_cell = |all: usize| all / POISSON.batch();
+        assert_eq!((per_cell(POISSON.flops()), per_cell(POISSON.bytes())), (82, 44));
+        assert!((POISSON.balance() - 41.0 / 22.0).abs() < 1e-15);
+        // It does not depend on how many blocks there are.
+        assert!((Model { blocks: 32, ..POISSON }.balance() - 41.0 / 22.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn shared_memory() {
+        // Equation 3, term by term, with f0: d = 3, N_b = 4, N_q = 4, N_comp = 3, N_bl = 2.
+        let model =
+            Model { dim: 3, nodes: 4, points: 4, components: 3, blocks: 2, real: 4, values: true };
+        let (threads, basis) = (24, 12);
+        let want = 4 * (10 * threads + 4 * basis * 4 + threads * basis + 4 * threads);
+        assert_eq!(model.shared_bytes(), want);
+        // Equation 4, with LCM(N_b, N_q) = N_b here, so that N_sqc is 1 and the bound is not reached.
+        let own = 4.0 * 3.0 * (10.0 + 4.0 * 4.0 / (4.0 * 2.0) * 4.0 + 12.0 + 4.0);
+        assert!((model.shared_bytes_per_cell() - own).abs() < 1e-12, "{own}");
+        let bound = 4.0 * 3.0 * (10.0 + 4.0 * 4.0 / 2.0 + 12.0 + 4.0 * 4.0);
+        assert!(model.shared_bytes_per_cell() <= bound);
+        // Equation 5 for Poisson, where LCM(N_b, N_q) = N_b N_q and it is exact.
+        for blocks in [1, 4, 32] {
+            let model = Model { blocks, ..POISSON };
+            let exact = 4.0 * (5.0 + 2.0 / blocks as f64 + 3.0 + 2.0);
+            assert!((model.shared_bytes_per_cell() - exact).abs() < 1e-12);
+        }
+        // About 5 KB for a batch of 32 blocks of Poisson: the text rounds up what 96 cells take.
+        let bytes = Model { blocks: 32, ..POISSON }.shared_bytes();
+        assert!((3 << 10..5 << 10).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn doubles_halve_the_balance() {
+        let double = Model { real: 8, ..POISSON };
+        assert!((POISSON.balance() / double.balance() - 2.0).abs() < 1e-15);
+        // Bound by memory: 150 GB/s are 2 · 150 Gflop/s.
+        let rate = POISSON.flop_rate(150e9, 1581e9);
+        assert!((rate - 41.0 / 22.0 * 150e9).abs() < 1.0);
+        let seconds = POISSON.seconds_per_cell(150e9, 1581e9);
+        assert!((seconds - 44.0 / 150e9).abs() < 1e-20);
+        assert!((POISSON.flop_rate(1e15, 1581e9) - 1581e9).abs() < 1.0);
+    }
+}

@@ -13,6 +13,7 @@
 
 pub mod device;
 pub mod machine;
+pub mod transposition;
 
 use crate::assemble::Csr;
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
@@ -217,16 +218,17 @@ fn elements_of(case: &Case, form: &PointForm, degree: usize) -> Result<Elements,
 }
 
 fn form(case: &Case) -> Result<PointForm, BenchError> {
-    let source = fem_dsl::source::Source::new(case.name, case.form);
-    let (program, _) = fem_dsl::program::compile(&source);
-    let form = program.and_then(|program| program.point_form(case.form_name(), 3).ok());
-    form.ok_or(BenchError::Form(case.name))
+    form_of(case.name, case.form, 3)
 }
 
-impl Case {
-    fn form_name(&self) -> &'static str {
-        self.form.split_whitespace().nth(1).unwrap_or("form")
-    }
+/// The form of a text that holds one.
+fn form_of(name: &'static str, text: &str, dim: usize) -> Result<PointForm, BenchError> {
+    let (program, _) = fem_dsl::program::compile(&fem_dsl::source::Source::new(name, text));
+    let form = program.and_then(|program| {
+        let form = program.forms().first()?.name.clone();
+        program.point_form(&form, dim).ok()
+    });
+    form.ok_or(BenchError::Form(name))
 }
 
 /// Measures y = A x in the current thread pool.

@@ -115,3 +115,8 @@ pub(super) fn lower(
     Transposition::new(&mut setting, layout, batches).write(&mut setting);
     setting.finish()
 }
+
+/// Bytes of shared memory of a group.
+pub fn shared_bytes(kernel: &Kernel) -> usize {
+    kernel.shared.iter().map(|array| array.length).sum::<usize>() * kernel.precision.bytes()
+}

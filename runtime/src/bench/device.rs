@@ -132,7 +132,7 @@ impl Prepared {
 }
 
 /// The median time of some work by the device's clock, after `warm` calls.
-fn median(
+pub(super) fn median(
     device: &dyn Device,
     warm: usize,
     mut work: impl FnMut() -> Result<(), BenchError>,

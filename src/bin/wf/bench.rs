@@ -1,11 +1,12 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
 mod device;
+mod transposition;
 
 use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
-use kernels_gen::plan::{Geometry, Linearisation};
+use kernels_gen::plan::{Geometry, Linearisation, Strategy};
 use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
@@ -71,6 +72,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(crate) residency: Option<usize>,
 
+    /// On devices: cell_per_lane, thread_per_line, or thread_transposition with :BLOCKSxBATCHES
+    #[arg(long, value_name = "NAME")]
+    pub(crate) strategy: Option<Strategy>,
+
     /// Leave the assembled matrix out.
     #[arg(long)]
     pub(crate) no_csr: bool,
@@ -81,10 +86,21 @@ pub(crate) struct Arguments {
 pub(crate) enum Suite {
     /// The bake-off problems of CEED on a deformed box of hexahedra, Poisson with Gauss points, and elasticity.
     Bp,
+    /// Poisson and elasticity of degree 1 on triangles and tetrahedra by thread transposition: blocks a batch and
+    /// batches one after another. On devices.
+    Transposition,
 }
 
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let Suite::Bp = arguments.suite;
+    if arguments.suite == Suite::Transposition {
+        let Some(device) = arguments.device.open()? else {
+            return Err(Failure::input(
+                "thread transposition is for devices\nhelp: add `--backend cuda` or `--backend opencl`",
+            ));
+        };
+        let (text, json) = with_threads(None, || transposition::suite(arguments, &device))??;
+        return Ok(Report { text, json });
+    }
     let cases = cases(&arguments.problem)?;
     if let Some(device) = arguments.device.open()? {
         let (text, json) = with_threads(None, || device::suite(arguments, &device, &cases))??;

@@ -29,8 +29,12 @@ pub(super) fn suite(
         measured.flops / 1e12
     );
     let mut values = Vec::new();
-    let wishes =
-        Wishes { cells: arguments.cells, residency: arguments.residency, ..Wishes::default() };
+    let wishes = Wishes {
+        cells: arguments.cells,
+        residency: arguments.residency,
+        strategy: arguments.strategy,
+        ..Wishes::default()
+    };
     for case in cases {
         for degree in arguments.degree.first..=arguments.degree.last {
             let degree = degree as usize;

@@ -1,0 +1,215 @@
+//! `wf bench --suite transposition`: blocks a batch and batches a group of thread transposition.
+//!
+//! The residuals of M. G. Knepley, K. Rupp, A. R. Terrel, "Finite element integration with quadrature on
+//! the GPU" (2016), section 6: Poisson and elasticity of degree 1 on triangles and tetrahedra, with one
+//! point. For each number of blocks and batches, as in their table 2, the time of a whole residual stands
+//! beside what their equations 3 to 9 predict of it, beside the floor of the bytes and operations that our
+//! own kernels are counted to take, and beside one thread a cell.
+
+use super::device::{DeviceRates, input, median};
+use super::{BenchError, form_of};
+use crate::compile::{compile_for_device, facts};
+use crate::device::Device;
+use crate::discretisation::Discretisation;
+use crate::mesh::generate::generate;
+use crate::operator::device::DeviceOperator;
+use crate::solve::NonlinearSystem;
+use crate::vector::Precision;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::Argument;
+use kernels_gen::cost::count;
+use kernels_gen::cost::transposition::Model;
+use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::generate::elements;
+use kernels_gen::plan::choose::Wishes;
+use kernels_gen::plan::{Elements, Strategy, Task};
+use kernels_gen::strategy::thread_transposition::shared_bytes;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The problems: names and forms.
+pub const PROBLEMS: [(&str, &str); 2] = [
+    ("poisson", "form poisson { field u: scalar; f1[u] = grad(u); }"),
+    ("elasticity", "form elasticity { field u: vector; f1[u] = sym(grad(u)); }"),
+];
+
+/// The cells.
+pub const CELLS: [Cell; 2] = [Cell::Triangle, Cell::Tetrahedron];
+
+/// Blocks a batch, as in the paper's table 2.
+pub const BLOCKS: [usize; 6] = [16, 20, 24, 28, 32, 36];
+
+/// Batches one after another, as in the paper's table 2.
+pub const BATCHES: [usize; 4] = [4, 8, 12, 16];
+
+/// A problem on a mesh.
+pub struct Prepared {
+    device: Arc<dyn Device>,
+    form: PointForm,
+    elements: Elements,
+    precision: Precision,
+    on: Arc<Discretisation>,
+    /// What one thread a cell gives.
+    wanted: Vec<f64>,
+    /// One thread a cell.
+    pub cell_per_lane: Run,
+}
+
+/// What was measured of one plan.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Cells a batch.
+    pub cells: usize,
+    /// Threads of a group.
+    pub threads: usize,
+    /// Bytes of shared memory of a group.
+    pub shared_bytes: usize,
+    /// The geometry that the kernel reads.
+    pub geometry: String,
+    /// Seconds of one residual, the median.
+    pub seconds: f64,
+    /// Bytes that a residual streams, by our own count.
+    pub bytes: f64,
+    /// Operations of a residual, by our own count.
+    pub flops: f64,
+    /// The largest difference from one thread a cell, relative to the largest entry.
+    pub error: f64,
+}
+
+impl Run {
+    /// The floor of our own counts over the measured time. In single precision twice the measured rate
+    /// of multiply-adds is allowed.
+    pub fn floor_fraction(&self, rates: &DeviceRates, precision: Precision) -> f64 {
+        (self.bytes / rates.copy).max(self.flops / peak(rates, precision)) / self.seconds
+    }
+}
+
+/// Operations a second: twice as many in single precision as were measured in double.
+fn peak(rates: &DeviceRates, precision: Precision) -> f64 {
+    match precision {
+        Precision::F64 => rates.flops,
+        Precision::F32 => 2.0 * rates.flops,
+    }
+}
+
+/// Sets a problem up with at least `dofs` unknowns.
+pub fn prepare(
+    device: &Arc<dyn Device>,
+    (name, text): (&'static str, &'static str),
+    cell: Cell,
+    precision: Precision,
+    dofs: usize,
+) -> Result<Prepared, BenchError> {
+    let dim = cell.dim();
+    let form = form_of(name, text, dim)?;
+    let components = form.fields.first().map_or(1, |field| field.shape.components());
+    let nodes = dofs as f64 / components as f64;
+    let along = (nodes.powf(1.0 / dim as f64) - 1.0).ceil().max(1.0);
+    let arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(dim as f64)),
+        ("cells".to_owned(), Argument::Number(along)),
+        ("cell".to_owned(), Argument::Word(cell.to_string())),
+    ]);
+    let mesh = generate("box", &arguments)?;
+    // Exact to degree 1: one point.
+    let elements = elements(&form, cell, 1, 1, Some(1))?;
+    let element = Lagrange::continuous(cell, 1)?;
+    let on = Arc::new(Discretisation::new(mesh, &[(element, components)])?);
+    let mut prepared = Prepared {
+        device: Arc::clone(device),
+        form,
+        elements,
+        precision,
+        on,
+        wanted: Vec::new(),
+        cell_per_lane: Run {
+            cells: 1,
+            threads: 0,
+            shared_bytes: 0,
+            geometry: String::new(),
+            seconds: 0.0,
+            bytes: 0.0,
+            flops: 0.0,
+            error: 0.0,
+        },
+    };
+    let (run, wanted) = prepared.run(Strategy::CellPerLane)?;
+    prepared.wanted = wanted;
+    prepared.cell_per_lane = run;
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Unknowns.
+    pub fn dofs(&self) -> usize {
+        self.on.n_dofs()
+    }
+
+    /// Cells of the mesh.
+    pub fn n_cells(&self) -> usize {
+        self.on.mesh.n_cells()
+    }
+
+    /// The points of the rule.
+    pub fn points(&self) -> usize {
+        self.elements.rule.count()
+    }
+
+    /// The paper's model of so many blocks.
+    pub fn model(&self, blocks: usize) -> Model {
+        Model::new(&self.form, &self.elements, blocks, self.precision.bytes())
+    }
+
+    /// Operations of a residual by equation 7.
+    pub fn model_flops(&self) -> f64 {
+        let model = self.model(1);
+        model.flops() as f64 / model.batch() as f64 * self.n_cells() as f64
+    }
+
+    /// Operations a second that equations 6 to 8 expect.
+    pub fn predicted(&self, rates: &DeviceRates) -> f64 {
+        self.model(1).flop_rate(rates.copy, peak(rates, self.precision))
+    }
+
+    /// Measures a residual with so many blocks a batch and batches one after another.
+    pub fn measure(&self, blocks: usize, batches: usize) -> Result<Run, BenchError> {
+        let (run, found) = self.run(Strategy::ThreadTransposition { blocks, batches })?;
+        let most = self.wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let off = found.iter().zip(&self.wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        Ok(Run { error: off / most, ..run })
+    }
+
+    /// Measures a residual with a strategy, and returns it.
+    fn run(&self, strategy: Strategy) -> Result<(Run, Vec<f64>), BenchError> {
+        let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+        let (facts, device) = (facts(&self.on), Arc::clone(&self.device));
+        let (form, elements, precision) = (&self.form, &self.elements, self.precision);
+        let tasks = [Task::Residual];
+        let compiled =
+            compile_for_device(form, elements, &facts, &tasks, device, precision, &wishes)?;
+        let plan = compiled.plans.first().cloned().ok_or(BenchError::Form("residual"))?;
+        let operator = DeviceOperator::new(Arc::clone(&self.on), Arc::new(compiled), &[0.0], true)?;
+        let (kernel, abi) = kernels_gen::strategy::lower(form, elements, &plan)?;
+        let components = form.fields.first().map_or(1, |field| field.shape.components());
+        let cost = count(&kernel, &abi, elements, components);
+        let (mut u, mut r) = (operator.vector(), operator.vector());
+        u.set(&input(self.dofs()));
+        NonlinearSystem::residual(&operator, &u, &mut r)?;
+        let found = r.to_vec();
+        operator.finish()?;
+        let seconds =
+            median(operator.device(), 2, || Ok(NonlinearSystem::residual(&operator, &u, &mut r)?))?;
+        let vectors = 3 * self.dofs() * precision.bytes();
+        let run = Run {
+            cells: plan.lanes,
+            threads: abi.threads.max(plan.lanes),
+            shared_bytes: shared_bytes(&kernel),
+            geometry: plan.geometry.to_string(),
+            seconds,
+            bytes: (operator.table_bytes(Task::Residual) + vectors) as f64,
+            flops: cost.flops * self.n_cells() as f64,
+            error: 0.0,
+        };
+        Ok((run, found))
+    }
+}

@@ -1,0 +1,155 @@
+//! The suite of thread transposition on a device.
+
+use std::sync::Arc;
+
+use runtime::bench::BenchError;
+use runtime::bench::device::{DeviceRates, rates};
+use runtime::bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
+use runtime::compile::CompileError;
+use runtime::device::Device;
+use runtime::vector::Precision;
+use serde_json::{Value, json};
+
+use super::Arguments;
+use crate::report::Failure;
+
+pub(super) fn suite(
+    arguments: &Arguments,
+    device: &Arc<dyn Device>,
+) -> Result<(String, Vec<Value>), Failure> {
+    let measured = rates(&**device)?;
+    let mut text = format!(
+        "{device:?}: copy {:.0} GB/s, multiply-adds {:.2} TFLOP/s\n\
+         GFLOP/s of a residual by equation 7, and its part of the floor of our own counts\n",
+        measured.copy / 1e9,
+        measured.flops / 1e12
+    );
+    let mut values = Vec::new();
+    for problem in problems(&arguments.problem)? {
+        for cell in CELLS {
+            for precision in [Precision::F32, Precision::F64] {
+                let dofs = arguments.dofs as usize;
+                let prepared = prepare(device, problem, cell, precision, dofs)?;
+                let word = if precision == Precision::F32 { "f32" } else { "f64" };
+                let name = format!("{}, {cell}, {word}", problem.0);
+                let shown = table(&name, &prepared, precision, &measured, &mut |mut value| {
+                    value["problem"] = json!(problem.0);
+                    value["cell"] = json!(cell.to_string());
+                    value["precision"] = json!(word);
+                    value["backend"] = json!(device.backend().word());
+                    value["device"] = json!(device.name());
+                    values.push(value);
+                })?;
+                eprint!("{shown}");
+                text.push_str(&shown);
+            }
+        }
+    }
+    Ok((text, values))
+}
+
+fn problems(names: &[String]) -> Result<Vec<(&'static str, &'static str)>, Failure> {
+    if names.is_empty() {
+        return Ok(PROBLEMS.to_vec());
+    }
+    let find = |name: &String| {
+        let found = PROBLEMS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            Failure::input(format!(
+                "no problem `{name}` in the suite; there are poisson and elasticity"
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The table of one problem: blocks down, batches across.
+fn table(
+    name: &str,
+    prepared: &Prepared,
+    precision: Precision,
+    rates: &DeviceRates,
+    row: &mut dyn FnMut(Value),
+) -> Result<String, Failure> {
+    let flops = prepared.model_flops();
+    let giga = |run: &Run| flops / run.seconds / 1e9;
+    let part = |run: &Run| 100.0 * run.floor_fraction(rates, precision);
+    let cell = &prepared.cell_per_lane;
+    let mut text = format!(
+        "\n{name}: {} unknowns, {} cells, {} point; equations 6 to 9 expect {:.2} flop/B and {:.0} GFLOP/s\n\
+         one thread a cell ({}): {:.0} ({:.0}%)\n{:>8}",
+        prepared.dofs(),
+        prepared.n_cells(),
+        prepared.points(),
+        prepared.model(1).balance(),
+        prepared.predicted(rates) / 1e9,
+        cell.geometry,
+        giga(cell),
+        part(cell),
+        "blocks",
+    );
+    for batches in BATCHES {
+        text.push_str(&format!("{:>14}", format!("{batches} batches")));
+    }
+    text.push_str("  threads   cells   bytes  paper's\n");
+    for blocks in BLOCKS {
+        text.push_str(&format!("{blocks:>8}"));
+        let mut last = None;
+        for batches in BATCHES {
+            let run = match prepared.measure(blocks, batches) {
+                Ok(run) => run,
+                Err(BenchError::Compile(CompileError::Plan(reason))) => {
+                    text.push_str(&format!("{:>14}", "-"));
+                    row(json!({ "suite": "transposition", "blocks": blocks, "batches": batches,
+                        "refused": reason.to_string() }));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            text.push_str(&format!("{:>14}", format!("{:.0} ({:.0}%)", giga(&run), part(&run))));
+            row(value(prepared, &run, rates, precision, (blocks, batches)));
+            last = Some(run);
+        }
+        if let Some(run) = last {
+            let model = prepared.model(blocks).shared_bytes();
+            let Run { threads, cells, shared_bytes, .. } = run;
+            text.push_str(&format!("  {threads:>7} {cells:>7} {shared_bytes:>7}  {model:>7}"));
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn value(
+    prepared: &Prepared,
+    run: &Run,
+    rates: &DeviceRates,
+    precision: Precision,
+    (blocks, batches): (usize, usize),
+) -> Value {
+    let model = prepared.model(blocks);
+    json!({
+        "suite": "transposition",
+        "strategy": "thread_transposition",
+        "dofs": prepared.dofs(),
+        "n_cells": prepared.n_cells(),
+        "points": prepared.points(),
+        "blocks": blocks,
+        "batches": batches,
+        "threads": run.threads,
+        "cells": run.cells,
+        "shared_bytes": run.shared_bytes,
+        "geometry": run.geometry,
+        "seconds": run.seconds,
+        "dofs_per_second": prepared.dofs() as f64 / run.seconds,
+        "flops_per_second": run.flops / run.seconds,
+        "bytes_per_dof": run.bytes / prepared.dofs() as f64,
+        "floor_fraction": run.floor_fraction(rates, precision),
+        "error": run.error,
+        "model_shared_bytes": model.shared_bytes(),
+        "model_balance": model.balance(),
+        "model_flops_per_second": prepared.model_flops() / run.seconds,
+        "model_flops_per_second_predicted": prepared.predicted(rates),
+        "cell_per_lane_seconds": prepared.cell_per_lane.seconds,
+    })
+}

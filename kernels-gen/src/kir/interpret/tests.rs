@@ -370,3 +370,49 @@ fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
     let fault = interpreter.run(0..1, &[Array::F64(&[1.0, 2.0])]).expect_err("a race");
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
 }
+
+/// Two batches of two cells one after another, dealt out to two threads: each takes what the other has
+/// put, and only cells that write add.
+fn series(barriers: usize) -> Result<Vec<f64>, Fault> {
+    let mut b = Builder::new("series", Precision::F64, 2);
+    b.set_threads(2, 1);
+    b.set_series(2);
+    b.set_cells(2);
+    let own = b.thread_var("own", 1, 2);
+    let shared = b.shared("pair", 2);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let map = b.argument("map", Element::U32, false);
+    let active = b.argument("active", Element::U32, false);
+    b.set_active(active);
+    b.at_cell(Index::from(own));
+    let value = b.load_lanes(x, Index::from(b.batch()));
+    b.statement(Statement::StoreShared(shared, Index::from(own), value));
+    b.statement(Statement::Barrier);
+    let other = Index { constant: 1, terms: vec![(own, -1)] };
+    let taken = b.load_shared(shared, other);
+    b.open_when();
+    b.scatter(y, map, Index::from(b.batch()), (1, 0), false, taken);
+    b.close_when_written();
+    (1..barriers).for_each(|_| b.statement(Statement::Barrier));
+    let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
+    // Three batches: the second group has one, whose last cell does not write.
+    let x: Vec<f64> = (1..=6).map(f64::from).collect();
+    let mut y = vec![0.0; 6];
+    let map: Vec<u32> = (0..6).collect();
+    let arrays =
+        [Array::F64(&x), Array::from(&mut y[..]), Array::U32(&map), Array::U32(&[2, 2, 1])];
+    interpreter.run(0..3, &arrays)?;
+    Ok(y)
+}
+
+#[test]
+fn a_group_does_batches_one_after_another() {
+    assert_eq!(series(2).expect("no fault"), [2.0, 1.0, 4.0, 3.0, 6.0, 0.0]);
+}
+
+#[test]
+fn a_batch_that_overtakes_the_one_before_is_a_race() {
+    let fault = series(1).expect_err("a race");
+    assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
+}

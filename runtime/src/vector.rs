@@ -180,8 +180,8 @@ macro_rules! with_entries {
     }};
     (@precision $(,)? $first:ident $($rest:tt)*) => { $first.precision() };
     (@typed $real:ty, ($($out:ident),*), ($($input:ident),*), $body:expr) => {{
-        $(let $out = <$real>::entries_mut($out).expect("vectors should have one precision");)*
-        $(let $input = <$real>::entries($input).expect("vectors should have one precision");)*
+        $(let $out = <$real>::entries_mut($out).expect("vectors should have one precision and place");)*
+        $(let $input = <$real>::entries($input).expect("vectors should have one precision and place");)*
         $body
     }};
 }

@@ -170,7 +170,7 @@ $KERNEL rates_fma(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT 
     const double x = 1.0 + 1e-9 * $THREAD;
     for (int i = 0; i < 8; ++i) a[i] = i;
     for (int k = 0; k < 2048; ++k)
-        for (int i = 0; i < 8; ++i) a[i] = fma(a[i], x, 1e-3);
+        for (int i = 0; i < 8; ++i) a[i] = a[i] * x + 1e-3;
     double sum = 0;
     for (int i = 0; i < 8; ++i) sum += a[i];
     to[(first + $GROUP) * 256 + $THREAD] = sum;

@@ -5,6 +5,8 @@
 //! add up their entries, and whoever needs the sum adds up those of the groups, in one order that the length alone
 //! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
 
+mod places;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +17,7 @@ use kernels_gen::dialect::c::Words;
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Module};
+pub use places::Places;
 
 /// The kernels, with `$` before each word of the dialect.
 const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
@@ -32,7 +35,7 @@ const NAMES: [&str; 17] = [
     "make_positive",
     "advance",
     "fill_at",
-    "copy_at",
+    "begin",
     "put_at",
     "dot",
     "square",
@@ -452,84 +455,6 @@ impl Arithmetic {
             Some(d) => self.sums("conjugate", &[p, q, d, x, r], &before, &after),
             None => self.sums("conjugate_plain", &[p, q, x, r], &before, &after),
         }
-    }
-}
-
-/// Entries of vectors that a list names, on a device.
-#[derive(Debug)]
-pub struct Places {
-    dofs: Array,
-    values: Array,
-    /// The least length of a vector that has them all.
-    end: usize,
-}
-
-impl Places {
-    /// The entries and a value for each.
-    ///
-    /// # Errors
-    ///
-    /// As [`Device::zeros`].
-    pub fn new(
-        arithmetic: &Arithmetic,
-        entries: impl Iterator<Item = (usize, f64)>,
-    ) -> Result<Self, DeviceError> {
-        let (dofs, values): (Vec<u32>, Vec<f64>) =
-            entries.map(|(dof, value)| (dof as u32, value)).unzip();
-        let end = dofs.iter().max().map_or(0, |&last| last as usize + 1);
-        let (dofs, values) = (arithmetic.device.upload(&dofs)?, arithmetic.upload(&values)?);
-        Ok(Self { dofs, values, end })
-    }
-
-    fn run(
-        &self,
-        arithmetic: &Arithmetic,
-        name: &'static str,
-        vectors: &[&Array],
-        arrays: &[&Array],
-        after: &[Given<'_>],
-    ) -> Result<(), DeviceError> {
-        let n = self.dofs.len();
-        let len = vectors.first().map_or(0, |vector| vector.len());
-        arithmetic.same(name, vectors, len)?;
-        if len < self.end {
-            return Err(DeviceError::Mismatch { operation: name });
-        }
-        if n == 0 {
-            return Ok(());
-        }
-        let groups = groups(n);
-        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-        given.push(Given::Array(&self.dofs));
-        given.extend(arrays.iter().chain(vectors).map(|array| Given::Array(array)));
-        given.extend(after);
-        // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and vectors of
-        // this precision, which have all of the places.
-        unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
-    }
-
-    /// y_i = a in these entries.
-    ///
-    /// # Errors
-    ///
-    /// For this and all that follows: vectors that do not have these entries, a driver that fails.
-    pub fn fill(&self, arithmetic: &Arithmetic, y: &mut Array, a: f64) -> Result<(), DeviceError> {
-        self.run(arithmetic, "fill_at", &[y], &[], &[Given::Real(a)])
-    }
-
-    /// y_i = x_i in these entries.
-    pub fn copy(
-        &self,
-        arithmetic: &Arithmetic,
-        x: &Array,
-        y: &mut Array,
-    ) -> Result<(), DeviceError> {
-        self.run(arithmetic, "copy_at", &[x, y], &[], &[])
-    }
-
-    /// y_i = the value of the entry, in these entries.
-    pub fn put(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
-        self.run(arithmetic, "put_at", &[y], &[&self.values], &[])
     }
 }
 

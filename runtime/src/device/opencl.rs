@@ -13,6 +13,7 @@ mod error;
 mod interface;
 mod module;
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -33,11 +34,16 @@ pub use error::OpenClError;
 pub use module::{Kernel, Module};
 
 /// A device with one queue of work.
-#[derive(Debug)]
 pub struct OpenCl {
     facts: Facts,
     context: Context,
     queue: Queue,
+}
+
+impl fmt::Debug for OpenCl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.facts)
+    }
 }
 
 impl OpenCl {

@@ -47,6 +47,27 @@ impl Jit {
         Some(binary)
     }
 
+    /// The answer to a question that holds everything that can change it: from the cache, or from `ask`.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ask`.
+    pub fn remembered<E>(
+        &self,
+        question: &str,
+        ask: impl FnOnce() -> Result<String, E>,
+    ) -> Result<String, E> {
+        let cache = self.cache.as_ref().ok();
+        if let Some(answer) = cache.and_then(|cache| cache.recall(question)) {
+            return Ok(answer);
+        }
+        let answer = ask()?;
+        if let Some(cache) = cache {
+            cache.remember(question, &answer);
+        }
+        Ok(answer)
+    }
+
     /// Keeps what the compiler made of this source. A failure costs time at the next run, nothing else.
     pub fn keep(&self, foreign: &Foreign<'_>, binary: &[u8]) {
         let cache = match &self.cache {

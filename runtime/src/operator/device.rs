@@ -4,11 +4,11 @@
 //! is on the CPU. One pass over the mesh is
 //!
 //! ```text
-//! y = 0;   y = x (action) or 1 (diagonal) in the rows of constrained unknowns;
+//! y = 0, or x in the rows of constrained unknowns (action);
 //! batches without, then with constrained unknowns, which add to all other rows
 //! ```
 //!
-//! in at most four launches; nothing crosses the bus.
+//! in three launches, or two without conditions; nothing crosses the bus.
 
 use super::tables::{self, Key};
 use super::{Array as Table, BuildError, CellKernel, Class};
@@ -86,7 +86,7 @@ impl DeviceOperator {
         let constraints = on.fields.first().map(|field| field.constraints.iter());
         let mut operator = Self {
             params: arithmetic.upload(params)?,
-            constrained: Places::new(&arithmetic, constraints.into_iter().flatten())?,
+            constrained: Places::new(&arithmetic, on.n_dofs(), constraints.into_iter().flatten())?,
             groups: BTreeMap::new(),
             state: None,
             on,
@@ -277,14 +277,17 @@ impl DeviceOperator {
         Ok(self.device().launch(loaded, 0..group.batches.len(), &arguments)?)
     }
 
-    /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are left 0.
+    /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are those of the direction, or 0.
     fn pass(&self, task: Task, inputs: Inputs<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         for vector in [inputs.state, inputs.direction, Some(&*y)].into_iter().flatten() {
             self.fits(vector)?;
         }
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
-        self.device().clear(y)?;
+        match inputs.direction.and_then(array) {
+            Some(x) => self.constrained.begin(&self.arithmetic, x, y)?,
+            None => self.device().clear(y)?,
+        }
         let mut cells = 0;
         for (kernel, loaded) in self.kernels_of(task) {
             self.launch(kernel, loaded, inputs, y)?;
@@ -346,11 +349,7 @@ impl LinearOperator for DeviceOperator {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let inputs = Inputs { direction: Some(x), ..self.linearised() };
-        self.pass(Task::Action, inputs, y)?;
-        let (_, x) = x.array().ok_or(DeviceError::Foreign)?;
-        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
-        Ok(self.constrained.copy(&self.arithmetic, x, y)?)
+        self.pass(Task::Action, Inputs { direction: Some(x), ..self.linearised() }, y)
     }
 }
 

@@ -1,6 +1,9 @@
-//! NVRTC: CUDA source → the code of one architecture, from the cache where it is known. Needs no GPU.
+//! NVRTC: CUDA source → the code of one architecture, from the cache where it is known. Needs no GPU, and for what is
+//! in the cache not even the library.
 
 use std::ffi::CString;
+#[cfg(target_os = "linux")]
+use std::{fs, path::Path, time::UNIX_EPOCH};
 
 use cudarc::nvrtc::{result, sys};
 use kernels_gen::dialect::SourceFile;
@@ -33,6 +36,45 @@ pub fn version() -> Result<(i32, i32), CudaError> {
     Ok((major, minor))
 }
 
+/// The version, without loading the library where that is known: loading it takes longer than a warm start may.
+fn remembered_version(jit: &Jit) -> Result<String, CudaError> {
+    let ask = || version().map(|(major, minor)| format!("{major}.{minor}"));
+    match places() {
+        Some(places) => jit.remembered(&format!("the version of NVRTC\n{places}"), ask),
+        None => ask(),
+    }
+}
+
+/// Everything that decides which file the loader takes for NVRTC, and which file that is.
+#[cfg(target_os = "linux")]
+fn places() -> Option<String> {
+    let stamp = |path: &Path| {
+        let found = fs::metadata(path).ok()?;
+        let time = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        Some(format!("{} {} {time}", path.display(), found.len()))
+    };
+    let mut places = vec![stamp(Path::new("/etc/ld.so.cache"))?];
+    let folders = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&folders) {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let libraries = entries.map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().starts_with("libnvrtc")
+        });
+        let mut stamps: Vec<String> = libraries.filter_map(|path| stamp(&path)).collect();
+        stamps.sort();
+        places.push(folder.display().to_string());
+        places.extend(stamps);
+    }
+    Some(places.join("\n"))
+}
+
+/// Elsewhere nothing is remembered.
+#[cfg(not(target_os = "linux"))]
+fn places() -> Option<String> {
+    None
+}
+
 fn failed(what: &str) -> impl Fn(result::NvrtcError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: format!("{error:?}") }
 }
@@ -48,8 +90,8 @@ pub fn compile_through(
     arch: &str,
 ) -> Result<(Vec<u8>, bool), CudaError> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
-    let (major, minor) = version()?;
-    let compiler = format!("NVRTC {major}.{minor} for {arch}");
+    let version = remembered_version(jit)?;
+    let compiler = format!("NVRTC {version} for {arch}");
     let foreign =
         Foreign { name, extension: "cu", compiler: &compiler, flags: FLAGS, source: &source.text };
     if let Some(image) = jit.recall(&foreign) {
@@ -66,7 +108,6 @@ pub fn compile_through(
 ///
 /// As [`compile_through`].
 pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
-    version()?;
     let (name, extension) = ("kernels", "cu");
     let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
     accepted(Jit::global(), &foreign, arch, build(text, arch)?)
@@ -90,6 +131,9 @@ fn accepted(
 
 /// The code of a text, or the log of its refusal.
 fn build(text: &str, arch: &str) -> Result<Result<Vec<u8>, String>, CudaError> {
+    if !find_nvrtc() {
+        return Err(CudaError::NoCompiler);
+    }
     let Ok(source) = CString::new(text) else {
         return Ok(Err("the source has a zero byte".to_owned()));
     };

@@ -24,9 +24,9 @@ pub(super) fn suite(
 ) -> Result<(String, Vec<Value>), Failure> {
     let measured = rates(&**device)?;
     let mut text = format!(
-        "{device:?}: copy {:.0} GB/s, multiply-adds {:.1} TFLOP/s\n",
+        "{device:?}: copy {:.0} GB/s, multiply-adds {:.1} GFLOP/s\n",
         measured.copy / 1e9,
-        measured.flops / 1e12
+        measured.flops / 1e9
     );
     let mut values = Vec::new();
     let wishes = Wishes {

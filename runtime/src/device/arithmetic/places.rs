@@ -1,0 +1,98 @@
+//! Entries of vectors that are treated apart: those with essential conditions.
+
+use super::{Arithmetic, THREADS, groups};
+use crate::device::{Array, DeviceError, Given};
+
+/// Entries of vectors that a list names, on a device.
+#[derive(Debug)]
+pub struct Places {
+    dofs: Array,
+    values: Array,
+    /// A bit for each entry of a vector.
+    mask: Array,
+    /// The length of vectors.
+    len: usize,
+}
+
+impl Places {
+    /// The entries of vectors of length `len`, and a value for each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::zeros`]; [`DeviceError::Mismatch`] for entries that such vectors do not have.
+    pub fn new(
+        arithmetic: &Arithmetic,
+        len: usize,
+        entries: impl Iterator<Item = (usize, f64)>,
+    ) -> Result<Self, DeviceError> {
+        let (dofs, values): (Vec<u32>, Vec<f64>) =
+            entries.map(|(dof, value)| (dof as u32, value)).unzip();
+        let mut mask = vec![0_u32; len.div_ceil(32)];
+        for &dof in &dofs {
+            let word = mask.get_mut(dof as usize / 32).filter(|_| (dof as usize) < len);
+            let word = word.ok_or(DeviceError::Mismatch { operation: "list entries" })?;
+            *word |= 1 << (dof % 32);
+        }
+        let device = &arithmetic.device;
+        let (mask, values) = (device.upload(&mask)?, arithmetic.upload(&values)?);
+        Ok(Self { dofs: device.upload(&dofs)?, values, mask, len })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.dofs.is_empty()
+    }
+
+    fn run(
+        &self,
+        arithmetic: &Arithmetic,
+        name: &'static str,
+        values: Option<&Array>,
+        y: &Array,
+        after: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        let n = self.dofs.len();
+        arithmetic.same(name, &[y], self.len)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let groups = groups(n);
+        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        given.push(Given::Array(&self.dofs));
+        given.extend(values.into_iter().chain([y]).map(Given::Array));
+        given.extend(after);
+        // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and a vector of
+        // this precision, which has all of the places.
+        unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
+    }
+
+    /// y_i = a in these entries.
+    ///
+    /// # Errors
+    ///
+    /// For this and all that follows: vectors of another length, a driver that fails.
+    pub fn fill(&self, arithmetic: &Arithmetic, y: &mut Array, a: f64) -> Result<(), DeviceError> {
+        self.run(arithmetic, "fill_at", None, y, &[Given::Real(a)])
+    }
+
+    /// y_i = the value of the entry, in these entries.
+    pub fn put(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
+        self.run(arithmetic, "put_at", Some(&self.values), y, &[])
+    }
+
+    /// y_i = x_i in these entries, and 0 in all others.
+    pub fn begin(
+        &self,
+        arithmetic: &Arithmetic,
+        x: &Array,
+        y: &mut Array,
+    ) -> Result<(), DeviceError> {
+        if self.is_empty() {
+            arithmetic.same("begin", &[x, y], self.len)?;
+            return arithmetic.device.clear(y);
+        }
+        // The mask has a bit for each of the `len` entries that x and y are compared with here.
+        arithmetic.same("begin", &[x, y], self.len)?;
+        arithmetic.run("begin", self.len, &[x, y], &[Given::Array(&self.mask)])
+    }
+}

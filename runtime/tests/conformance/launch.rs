@@ -5,7 +5,7 @@ use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
 use kernels_gen::element::Cell;
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Task};
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task};
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
 
 /// The shape of the cells.
@@ -93,7 +93,12 @@ pub(crate) struct Launcher<'a> {
 
 /// What must have been computed at the points before a plan's kernel can run.
 pub(crate) fn companions(plan: &Plan, shape: Shape) -> Vec<Plan> {
-    let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
+    // Threads that do lines store nothing: a thread a cell does it for them.
+    let strategy = match plan.strategy {
+        Strategy::ThreadPerLine { .. } => Strategy::CellPerLane,
+        other => other,
+    };
+    let plan = Plan { linearisation: Linearisation::Recompute, strategy, ..plan.clone() };
     let direct = |task: Task| Plan { task, geometry: shape.direct(), ..plan.clone() };
     let mut all = Vec::new();
     if plan.geometry == Geometry::Stored {

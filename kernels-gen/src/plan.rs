@@ -202,6 +202,9 @@ pub enum Strategy {
         /// Cells of a group of threads.
         cells: usize,
     },
+    /// The threads of a GPU do a node or a point of a tensor cell each; the cells of a group are the
+    /// plan's lanes.
+    ThreadPerDof,
     /// The threads of a GPU first own quadrature points of a batch of cells, then basis functions;
     /// the cells of a batch are the plan's lanes.
     ThreadTransposition {
@@ -217,6 +220,7 @@ impl fmt::Display for Strategy {
         f.write_str(match self {
             Self::CellPerLane => "cell_per_lane",
             Self::ThreadPerLine { .. } => "thread_per_line",
+            Self::ThreadPerDof => "thread_per_dof",
             Self::ThreadTransposition { .. } => "thread_transposition",
         })
     }
@@ -235,12 +239,13 @@ impl FromStr for Strategy {
         match (name, sizes) {
             ("cell_per_lane", _) if name == text => Ok(Self::CellPerLane),
             ("thread_per_line", _) if name == text => Ok(Self::ThreadPerLine { cells: 1 }),
+            ("thread_per_dof", _) if name == text => Ok(Self::ThreadPerDof),
             ("thread_transposition", Some((blocks, batches))) => {
                 Ok(Self::ThreadTransposition { blocks, batches })
             }
             _ => Err(format!(
-                "unknown strategy `{text}`; the strategies are cell_per_lane, thread_per_line and \
-                 thread_transposition, or thread_transposition:BLOCKSxBATCHES"
+                "unknown strategy `{text}`; the strategies are cell_per_lane, thread_per_line, \
+                 thread_per_dof and thread_transposition, or thread_transposition:BLOCKSxBATCHES"
             )),
         }
     }
@@ -327,6 +332,9 @@ impl Plan {
         }
         if let Strategy::ThreadPerLine { cells } = self.strategy {
             crate::strategy::thread_per_line::check(form, elements, self, cells)?;
+        }
+        if self.strategy == Strategy::ThreadPerDof {
+            crate::strategy::thread_per_dof::check(form, elements, self)?;
         }
         if let Strategy::ThreadTransposition { blocks, batches } = self.strategy {
             crate::strategy::thread_transposition::check(form, elements, self, blocks, batches)?;

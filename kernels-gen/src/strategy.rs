@@ -1,6 +1,7 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
 
 pub mod cell_per_lane;
+pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;
 
@@ -19,6 +20,7 @@ pub fn lower(
     Ok(match plan.strategy {
         Strategy::CellPerLane => cell_per_lane::lower(form, elements, plan),
         Strategy::ThreadPerLine { cells } => thread_per_line::lower(form, elements, plan, cells),
+        Strategy::ThreadPerDof => thread_per_dof::lower(form, elements, plan),
         Strategy::ThreadTransposition { blocks, batches } => {
             thread_transposition::lower(form, elements, plan, blocks, batches)
         }

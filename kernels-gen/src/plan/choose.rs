@@ -47,6 +47,7 @@ pub struct Wishes {
     pub block: Option<usize>,
     /// Who does what on a GPU; a thread a line stands for any number of cells a group, and no blocks or
     /// batches of thread transposition for as many as do well.
+    /// A kernel that the strategy cannot do, as a diagonal by a thread a node, has one thread a cell.
     pub strategy: Option<Strategy>,
     /// Cells of a group of threads that do lines.
     pub cells: Option<usize>,

@@ -20,11 +20,11 @@
 //! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
 //! batch are computed and not written: no cell is left to the processor.
 
-mod geometry;
+pub(in crate::strategy) mod geometry;
 mod integrate;
 mod layout;
 mod phases;
-mod tables;
+pub(in crate::strategy) mod tables;
 
 use super::cell_per_lane::setting::Setting;
 use crate::abi::{Indices, KernelAbi};

@@ -93,9 +93,9 @@ pub(crate) struct Launcher<'a> {
 
 /// What must have been computed at the points before a plan's kernel can run.
 pub(crate) fn companions(plan: &Plan, shape: Shape) -> Vec<Plan> {
-    // Threads that do lines store nothing: a thread a cell does it for them.
+    // Threads that do lines or nodes store nothing: a thread a cell does it for them.
     let strategy = match plan.strategy {
-        Strategy::ThreadPerLine { .. } => Strategy::CellPerLane,
+        Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof => Strategy::CellPerLane,
         other => other,
     };
     let plan = Plan { linearisation: Linearisation::Recompute, strategy, ..plan.clone() };

@@ -10,7 +10,7 @@ use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::lower::contract::EvenOdd;
 use kernels_gen::plan::{Elements, Plan, Strategy, Task};
-use kernels_gen::strategy::thread_transposition;
+use kernels_gen::strategy::{thread_per_dof, thread_transposition};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -23,23 +23,30 @@ pub(crate) struct Choices {
 }
 
 /// Who does what, and how many threads, or lanes, a group has.
-const STRATEGIES: [(Strategy, usize); 6] = [
+const STRATEGIES: [(Strategy, usize); 7] = [
     (Strategy::CellPerLane, 8),
     (Strategy::CellPerLane, 128),
     (Strategy::ThreadPerLine { cells: 1 }, 1),
     (Strategy::ThreadPerLine { cells: 3 }, 1),
+    (Strategy::ThreadPerDof, 1),
     (Strategy::ThreadTransposition { blocks: 1, batches: 2 }, 1),
     (Strategy::ThreadTransposition { blocks: 3, batches: 1 }, 1),
 ];
 
 /// The plan with as many cells a batch as its strategy does well with a form.
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
-    let Strategy::ThreadTransposition { blocks, batches } = plan.strategy else {
-        return plan.clone();
-    };
-    let plans = [vec![plan.clone()], companions(plan, shape)].concat();
-    let cells = thread_transposition::cells(form, elements, &plans, blocks);
-    thread_transposition::transposed(plan, blocks, batches, cells)
+    match plan.strategy {
+        Strategy::ThreadTransposition { blocks, batches } => {
+            let plans = [vec![plan.clone()], companions(plan, shape)].concat();
+            let cells = thread_transposition::cells(form, elements, &plans, blocks);
+            thread_transposition::transposed(plan, blocks, batches, cells)
+        }
+        Strategy::ThreadPerDof => {
+            let cells = thread_per_dof::cells(form, elements, &[plan.clone()]);
+            thread_per_dof::per_dof(plan, cells)
+        }
+        _ => plan.clone(),
+    }
 }
 
 /// Loops of at most so many entries are written out.
@@ -273,6 +280,7 @@ impl Setup {
                 let line = self.rule.line().map_or(1, |line| line.count());
                 both / (line * line)
             }
+            (Strategy::ThreadPerDof, _) => both / points,
             (Strategy::ThreadTransposition { .. }, _) => {
                 let nodes = Lagrange::continuous(cell, self.degree).map_or(1, Lagrange::count);
                 (dim + 1) * (points + nodes) * (2 * components + aux + curved)

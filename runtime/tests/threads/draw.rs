@@ -67,7 +67,7 @@ impl Case {
     /// A full group and a part of one; only the part where the reference would take long.
     fn cells(&self) -> usize {
         let group = match self.plan.strategy {
-            Strategy::CellPerLane => self.plan.lanes,
+            Strategy::CellPerLane | Strategy::ThreadPerDof => self.plan.lanes,
             Strategy::ThreadPerLine { cells } => cells,
             Strategy::ThreadTransposition { batches, .. } => batches * self.plan.lanes,
         };

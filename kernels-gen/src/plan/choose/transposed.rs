@@ -1,7 +1,9 @@
-//! Whether a GPU's threads first own points and then basis functions: plans → the same, transposed.
+//! Whether a GPU's threads first own points and then basis functions, or a node each: plans → the same
+//! with these strategies.
 
 use super::Wishes;
-use crate::plan::{Elements, Plan, PlanError, Strategy};
+use crate::plan::{Elements, Plan, PlanError, Strategy, Task};
+use crate::strategy::thread_per_dof;
 use crate::strategy::thread_transposition::{blocks, cells, transposed};
 use fem_dsl::point::PointForm;
 
@@ -20,6 +22,7 @@ pub(super) fn transpose(
 ) -> Result<Vec<Plan>, PlanError> {
     let (most, batches, forced) = match wishes.strategy {
         Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
+        Some(Strategy::ThreadPerDof) => return per_dof(form, elements, plans, wishes),
         Some(_) => return Ok(plans),
         None => (0, 0, false),
     };
@@ -48,4 +51,31 @@ pub(super) fn transpose(
         Some(error) => Err(error),
         None => Ok(plans),
     }
+}
+
+/// The plans with a thread a node where that is possible. What is stored for them has their batches.
+fn per_dof(
+    form: &PointForm,
+    elements: &Elements,
+    plans: Vec<Plan>,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let with = |plan: &Plan, cells: usize| {
+        let plan = thread_per_dof::per_dof(plan, cells);
+        plan.check(form, elements).map(|()| plan)
+    };
+    let able: Vec<Plan> = plans.iter().filter_map(|plan| with(plan, 1).ok()).collect();
+    if able.is_empty()
+        && let Some(refused) = plans.iter().find_map(|plan| with(plan, 1).err())
+    {
+        return Err(refused);
+    }
+    let cells = thread_per_dof::cells(form, elements, &able);
+    let cells = wishes.lanes.unwrap_or(cells);
+    let one = |plan: Plan| match (with(&plan, cells), plan.task) {
+        (Ok(able), _) => able,
+        (Err(_), Task::Linearise | Task::Metric) => Plan { lanes: cells, ..plan },
+        (Err(_), _) => plan,
+    };
+    Ok(plans.into_iter().map(one).collect())
 }

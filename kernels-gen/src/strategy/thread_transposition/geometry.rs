@@ -116,7 +116,7 @@ impl Transposition {
 }
 
 /// Reference coordinates of the thread's point.
-fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
+pub(in crate::strategy) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
     let points = s.elements.rule.points();
     (0..s.form.dim)
         .map(|axis| {
@@ -129,7 +129,11 @@ fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
 }
 
 /// A cell with straight edges, from the coefficients of its map.
-fn multilinear(s: &mut Setting<'_>, point: &Index, weight: ValueId) -> AtPoint {
+pub(in crate::strategy) fn multilinear(
+    s: &mut Setting<'_>,
+    point: &Index,
+    weight: ValueId,
+) -> AtPoint {
     let dim = s.form.dim;
     let at = reference_point(s, point);
     let base = Index::from(s.b.batch()).times(s.geometry_numbers());
@@ -143,7 +147,11 @@ fn multilinear(s: &mut Setting<'_>, point: &Index, weight: ValueId) -> AtPoint {
 }
 
 /// A curved cell, from the derivatives of its map.
-fn isoparametric(s: &mut Setting<'_>, values: &[Interpolated], weight: ValueId) -> AtPoint {
+pub(in crate::strategy) fn isoparametric(
+    s: &mut Setting<'_>,
+    values: &[Interpolated],
+    weight: ValueId,
+) -> AtPoint {
     let dim = s.form.dim;
     let position = s.quantity(Source::Position).expect("geometry should be evaluated");
     let of = |i: usize, part: Part| values[position].get(i, part);

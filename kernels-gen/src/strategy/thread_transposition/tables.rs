@@ -65,17 +65,17 @@ impl Tables {
 }
 
 /// What a quantity is at a point.
-pub(super) struct Interpolated {
+pub(in crate::strategy) struct Interpolated {
     /// The parts of a component, in the order of `values`.
-    pub(super) parts: Vec<Part>,
+    pub(in crate::strategy) parts: Vec<Part>,
     /// `[component][part]`
-    pub(super) values: Vec<ValueId>,
+    pub(in crate::strategy) values: Vec<ValueId>,
     /// `[component][axis]`, where derivatives are the same at all points.
-    pub(super) slopes: Vec<Vec<ValueId>>,
+    pub(in crate::strategy) slopes: Vec<Vec<ValueId>>,
 }
 
 impl Interpolated {
-    pub(super) fn get(&self, c: usize, part: Part) -> ValueId {
+    pub(in crate::strategy) fn get(&self, c: usize, part: Part) -> ValueId {
         if let (Part::Derivative(a), Some(slopes)) = (part, self.slopes.get(c)) {
             return slopes[a];
         }

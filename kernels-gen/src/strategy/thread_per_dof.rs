@@ -1,0 +1,473 @@
+//! `thread_per_dof`: each thread does one node, or one point, of a quadrilateral or hexahedron.
+//!
+//! K. Ljungkvist, "Matrix-free finite-element computations on graphics processors with adaptively refined
+//! unstructured meshes" (2017). With n nodes and q ≥ n points a direction, q^d threads a cell and several
+//! cells a group, thread (i, j, k) of a cell does
+//!
+//! ```text
+//! load          node (i, j, k)
+//! interpolate   one direction after another: Σ_a B[i][a] u[a, j, k], …
+//! evaluate      Σ_a D[i][a] u[a, j, k] in every direction, the point function
+//! test          f0 + Σ_a D[a][i] f1[a, j, k] + …, all directions at once
+//! integrate     one direction after another: Σ_a B[a][i] r[a, j, k], …;  the last one is added
+//! ```
+//!
+//! with a barrier between one line and the next and between directions, which write to another array than
+//! they read. The cell is the fastest digit of the thread's number, and arrays have the cell last. Where
+//! nodes and points coincide, the interpolations vanish.
+
+use super::cell_per_lane::setting::{Quantity, Setting, Source};
+use super::cell_per_lane::tensor::{CellGeometry, affine_point, cell_geometry};
+use super::cell_per_lane::{at_point, map_of, stored_geometry};
+use super::thread_transposition::geometry::{isoparametric, multilinear, reference_point};
+use super::thread_transposition::tables::Interpolated;
+use crate::abi::{Indices, KernelAbi, Role};
+use crate::element::{LinePoints, LineTable};
+use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
+use crate::lower::geometry::AtPoint;
+use crate::lower::stored::Tested;
+use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
+use fem_dsl::point::{Part, PointForm};
+
+/// Shared memory of a group that every device has, in bytes.
+const SHARED: usize = 48 << 10;
+/// Threads of a group that every device allows.
+const THREADS: usize = 1024;
+
+/// Cells that make a group of about 128 threads, or as many as shared memory holds.
+pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
+    let threads = elements.rule.count().max(1);
+    let fits = |cells: usize| {
+        let mut plans = plans.iter().map(|plan| per_dof(plan, cells));
+        plans.all(|plan| check(form, elements, &plan).is_ok())
+    };
+    let most = (128 / threads).max(1);
+    (1..=most).rev().find(|&cells| fits(cells)).unwrap_or(1)
+}
+
+/// The same plan with a thread a node, for groups of `cells` cells.
+pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
+    let strategy = Strategy::ThreadPerDof;
+    Plan { strategy, lanes: cells, block: 1, prefetch: false, ..plan.clone() }
+}
+
+/// Whether this strategy can do a plan.
+pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
+    let refuse = |text: String| Err(PlanError::Unsupported(text));
+    let Some(line) = elements.rule.line() else {
+        return refuse("a thread a node works on tensor cells".to_owned());
+    };
+    let able = matches!(plan.task, Task::Residual | Task::Action);
+    if !able || plan.indices == Indices::Runs || plan.lanes == 0 {
+        let word = plan.task.word();
+        return refuse(format!("a thread a node computes no {word} in this way"));
+    }
+    if plan.geometry == Geometry::Corners {
+        return refuse("a thread a node does not gather corners".to_owned());
+    }
+    let setting = Setting::new(form, elements, plan);
+    let q = line.count();
+    let degrees = setting.quantities.iter().map(|quantity| quantity.degree);
+    if degrees.chain(elements.fields.iter().copied()).any(|degree| degree + 1 > q) {
+        return refuse("a thread a node needs as many points as nodes a direction".to_owned());
+    }
+    let threads = plan.lanes * elements.rule.count();
+    let (kernel, _) = lower(form, elements, plan);
+    let bytes = super::thread_transposition::shared_bytes(&kernel);
+    if threads > THREADS || bytes > SHARED {
+        let cells = plan.lanes;
+        return refuse(format!(
+            "{cells} cells a group would take {bytes} bytes of shared memory and {threads} threads"
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the kernel.
+pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kernel, KernelAbi) {
+    let mut setting = Setting::new(form, elements, plan);
+    setting.b.set_threads(plan.lanes * elements.rule.count(), 1);
+    setting.b.set_cells(plan.lanes);
+    let dofs = Dofs::new(&mut setting);
+    dofs.write(&mut setting);
+    setting.finish()
+}
+
+/// A quantity at nodes, on its way to points; or the result on its way back.
+struct Held {
+    components: usize,
+    /// Nodes a direction.
+    n: usize,
+    /// `[component][z][y][x][cell]`, read and written by turns.
+    arrays: [SharedId; 2],
+    /// B\[i\]\[a\] at `a · q + i`, and its transpose at `a · n + i`; none where nodes are points.
+    interpolate: Option<[TableId; 2]>,
+}
+
+impl Held {
+    /// The array that holds what comes after so many steps.
+    fn after(&self, steps: usize) -> SharedId {
+        self.arrays[steps % 2]
+    }
+}
+
+/// Everything that stays the same through a kernel.
+struct Dofs {
+    dim: usize,
+    q: usize,
+    cells: usize,
+    cell: Index,
+    /// x, y, z.
+    digits: Vec<VarId>,
+    inputs: Vec<Held>,
+    /// D\[i\]\[a\] at `a · q + i`, and D\[a\]\[i\].
+    derive: [TableId; 2],
+    /// What is tested: `[component · parts + part][point][cell]`.
+    tested: Option<(SharedId, Vec<Part>, Held)>,
+}
+
+fn barrier(s: &mut Setting<'_>) {
+    s.b.statement(Statement::Barrier);
+}
+
+impl Dofs {
+    fn new(s: &mut Setting<'_>) -> Self {
+        let line = s.elements.rule.line().expect("the plan should have checked the rule");
+        let (dim, q, cells) = (s.form.dim, line.count(), s.plan.lanes);
+        let cell = Index::from(s.b.thread_var("cell", 1, cells));
+        let digit = |s: &mut Setting<'_>, axis: usize| {
+            s.b.thread_var(["x", "y", "z"][axis], cells * q.pow(axis as u32), q)
+        };
+        let digits: Vec<VarId> = (0..dim).map(|axis| digit(s, axis)).collect();
+        let own = LineTable::new(line, line);
+        let square = |entry: &dyn Fn(usize, usize) -> f64| {
+            Entries::Real((0..q * q).map(|at| entry(at % q, at / q)).collect())
+        };
+        let derive = [
+            s.b.spread_table("derive", square(&|i, a| own.derivative(i, a))),
+            s.b.spread_table("derive_t", square(&|i, a| own.derivative(a, i))),
+        ];
+        let volume = q.pow(dim as u32) * cells;
+        let quantities = s.quantities.clone();
+        let inputs = quantities.iter().map(|quantity| {
+            held(s, &quantity.name, quantity.components, quantity.degree, line, volume)
+        });
+        let inputs = inputs.collect();
+        let tested = s.has_result().then(|| {
+            let components = s.components(0);
+            let all: Vec<(bool, bool)> = (0..components).map(|c| s.tested(c)).collect();
+            let value = all.iter().any(|tested| tested.0).then_some(Part::Value);
+            let gradient = all.iter().any(|tested| tested.1);
+            let axes = if gradient { 0..dim } else { 0..0 };
+            let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
+            let shared = s.b.shared("tested_s", (components * parts.len()).max(1) * volume);
+            (shared, parts, held(s, "r", components, s.elements.fields[0], line, volume))
+        });
+        Self { dim, q, cells, cell, digits, inputs, derive, tested }
+    }
+
+    /// Entry (x, y, z) of a component, with the thread's own digits where there are no others.
+    fn place(&self, component: usize, other: Option<(usize, usize)>) -> Index {
+        let mut at = Index::from(component);
+        for axis in (0..self.dim).rev() {
+            let digit = match other {
+                Some((along, entry)) if along == axis => Index::from(entry),
+                _ => Index::from(self.digits[axis]),
+            };
+            at = &at.times(self.q) + &digit;
+        }
+        &at.times(self.cells) + &self.cell
+    }
+
+    /// Node or point (x, y, z) of `count` a direction.
+    fn number(&self, count: usize) -> Index {
+        let digits = self.digits.iter().rev();
+        digits.fold(Index::default(), |at, &digit| &at.times(count) + &Index::from(digit))
+    }
+
+    /// Runs `body` in the threads whose digits are below `bounds`.
+    fn when(&self, s: &mut Setting<'_>, bounds: &[usize], body: &mut dyn FnMut(&mut Setting<'_>)) {
+        s.b.at_cell(self.cell.clone());
+        let pairs = self.digits.iter().copied().zip(bounds.iter().copied());
+        let below: Vec<_> = pairs.filter(|(_, bound)| *bound < self.q).collect();
+        if below.is_empty() {
+            body(s);
+            return;
+        }
+        s.b.open_when();
+        body(s);
+        s.b.close_when(below);
+    }
+
+    fn store(&self, s: &mut Setting<'_>, array: SharedId, component: usize, value: ValueId) {
+        let place = self.place(component, None);
+        s.b.statement(Statement::StoreShared(array, place, value));
+    }
+
+    /// Σ_a table[a · stride + own] array[… a …] + onto.
+    fn contract(
+        &self,
+        s: &mut Setting<'_>,
+        (table, stride, count): (TableId, usize, usize),
+        (array, component): (SharedId, usize),
+        axis: usize,
+        onto: ValueId,
+    ) -> ValueId {
+        let own = Index::from(self.digits[axis]);
+        (0..count).fold(onto, |sum, a| {
+            let factor = s.b.load_table(table, own.plus(a * stride));
+            let value = s.b.load_shared(array, self.place(component, Some((axis, a))));
+            s.b.fma(factor, value, sum)
+        })
+    }
+
+    fn write(&self, s: &mut Setting<'_>) {
+        if !self.inputs.is_empty() {
+            self.load(s);
+            barrier(s);
+            self.interpolate(s);
+        }
+        self.evaluate(s);
+        if self.tested.is_some() {
+            barrier(s);
+            self.integrate(s);
+        }
+    }
+
+    fn load(&self, s: &mut Setting<'_>) {
+        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+            s.b.comment(&format!("load {}", quantity.name));
+            self.when(s, &vec![held.n; self.dim], &mut |s| {
+                for c in 0..held.components {
+                    let value = self.gather(s, quantity, held.n, c);
+                    self.store(s, held.after(0), c, value);
+                }
+            });
+        }
+    }
+
+    fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity, n: usize, c: usize) -> ValueId {
+        let (nodes, components) = (n.pow(self.dim as u32), quantity.components);
+        let (batch, node) = (Index::from(s.b.batch()), self.number(n));
+        let entry = &batch.times(nodes * components) + &node.times(components).plus(c);
+        if quantity.source == Source::Position {
+            return s.b.load_lanes(s.arguments[&Role::Geometry], entry);
+        }
+        let source = s.arguments[&quantity.source.role()];
+        match map_of(s, quantity) {
+            (map, Indices::Dofs) => s.b.gather(source, map, entry, (1, 0), true),
+            (map, _) => {
+                let at = &batch.times(nodes) + &node;
+                s.b.gather(source, map, at, (components, c), false)
+            }
+        }
+    }
+
+    /// B, one direction after another.
+    fn interpolate(&self, s: &mut Setting<'_>) {
+        if self.inputs.iter().all(|held| held.interpolate.is_none()) {
+            return;
+        }
+        for axis in 0..self.dim {
+            s.b.comment(&format!("interpolate in {}", ["x", "y", "z"][axis]));
+            for held in &self.inputs {
+                let Some([table, _]) = held.interpolate else { continue };
+                let bounds: Vec<usize> =
+                    (0..self.dim).map(|other| if other > axis { held.n } else { self.q }).collect();
+                self.when(s, &bounds, &mut |s| {
+                    for c in 0..held.components {
+                        let (zero, from) = (s.b.constant(0.0), (held.after(axis), c));
+                        let sum = self.contract(s, (table, self.q, held.n), from, axis, zero);
+                        self.store(s, held.after(axis + 1), c, sum);
+                    }
+                });
+            }
+            barrier(s);
+        }
+    }
+
+    /// The array with a quantity's values at the points.
+    fn at_points(&self, held: &Held) -> SharedId {
+        held.after(if held.interpolate.is_some() { self.dim } else { 0 })
+    }
+
+    fn evaluate(&self, s: &mut Setting<'_>) {
+        s.b.comment("evaluate");
+        s.b.at_cell(self.cell.clone());
+        s.hoist();
+        let point = self.number(self.q);
+        let mut values = Vec::new();
+        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+            values.push(self.interpolated(s, quantity, held));
+        }
+        let at = self.geometry(s, &values, &point);
+        let mut evaluate = |_: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            values[quantity].get(c, part)
+        };
+        let tested = at_point(s, &at, &point, &mut evaluate);
+        self.keep(s, &tested);
+    }
+
+    fn interpolated(&self, s: &mut Setting<'_>, quantity: &Quantity, held: &Held) -> Interpolated {
+        let value = quantity.value.then_some(Part::Value);
+        let axes = if quantity.gradient { 0..self.dim } else { 0..0 };
+        let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
+        let array = self.at_points(held);
+        let (mut values, zero) = (Vec::new(), s.b.constant(0.0));
+        for c in 0..held.components {
+            for &part in &parts {
+                values.push(match part {
+                    Part::Value => s.b.load_shared(array, self.place(c, None)),
+                    Part::Derivative(axis) => {
+                        let matrix = (self.derive[0], self.q, self.q);
+                        self.contract(s, matrix, (array, c), axis, zero)
+                    }
+                });
+            }
+        }
+        Interpolated { parts, values, slopes: Vec::new() }
+    }
+
+    fn geometry(&self, s: &mut Setting<'_>, values: &[Interpolated], point: &Index) -> AtPoint {
+        if !s.needs_geometry() {
+            let weight = s.b.constant(0.0);
+            return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
+        }
+        if s.plan.geometry == Geometry::Stored {
+            return stored_geometry(s, point);
+        }
+        let weights = s.b.spread_table("weights", Entries::Real(s.elements.rule.weights()));
+        let weight = s.b.load_table(weights, point.clone());
+        match s.plan.geometry {
+            Geometry::Vertices => return multilinear(s, point, weight),
+            Geometry::Nodes(_) => return isoparametric(s, values, weight),
+            _ => {}
+        }
+        let CellGeometry::Constant { k, det, origin, jacobian } = cell_geometry(s) else {
+            unreachable!("an affine cell should be constant")
+        };
+        let weight = s.b.mul(weight, det);
+        let x = if s.needs_x {
+            let at = reference_point(s, point);
+            affine_point(s, &origin, &jacobian, &at)
+        } else {
+            Vec::new()
+        };
+        AtPoint { k, det: None, weight, x }
+    }
+
+    fn keep(&self, s: &mut Setting<'_>, tested: &[Tested]) {
+        let Some((shared, parts, _)) = &self.tested else { return };
+        let zero = s.b.constant(0.0);
+        for (c, tested) in tested.iter().enumerate() {
+            for (i, part) in parts.iter().enumerate() {
+                let value = match part {
+                    Part::Value => tested.value,
+                    Part::Derivative(axis) => tested.gradient.get(*axis).copied(),
+                };
+                self.store(s, *shared, c * parts.len() + i, value.unwrap_or(zero));
+            }
+        }
+    }
+
+    /// Dᵀ in all directions at once, then Bᵀ in one after another.
+    fn integrate(&self, s: &mut Setting<'_>) {
+        let Some((_, _, result)) = &self.tested else { return };
+        s.b.comment("test");
+        s.b.at_cell(self.cell.clone());
+        let sums: Vec<ValueId> = (0..result.components).map(|c| self.tested(s, c)).collect();
+        let Some([_, table]) = result.interpolate else {
+            self.scatter(s, &sums);
+            return;
+        };
+        for (c, &sum) in sums.iter().enumerate() {
+            self.store(s, result.after(0), c, sum);
+        }
+        for step in 0..self.dim {
+            barrier(s);
+            s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
+            let bounds: Vec<usize> =
+                (0..self.dim).map(|other| if other > step { self.q } else { result.n }).collect();
+            self.when(s, &bounds, &mut |s| {
+                let mut sums = Vec::new();
+                for c in 0..result.components {
+                    let (zero, from) = (s.b.constant(0.0), (result.after(step), c));
+                    sums.push(self.contract(s, (table, result.n, self.q), from, step, zero));
+                }
+                if step + 1 == self.dim {
+                    self.scatter(s, &sums);
+                    return;
+                }
+                for (c, &sum) in sums.iter().enumerate() {
+                    self.store(s, result.after(step + 1), c, sum);
+                }
+            });
+        }
+    }
+
+    /// f0 + Σ_axis Dᵀ f1 of a component at the thread's point.
+    fn tested(&self, s: &mut Setting<'_>, c: usize) -> ValueId {
+        let mut sum = s.b.constant(0.0);
+        let Some((shared, parts, _)) = &self.tested else { return sum };
+        for (i, part) in parts.iter().enumerate() {
+            let number = c * parts.len() + i;
+            sum = match part {
+                Part::Value => {
+                    let value = s.b.load_shared(*shared, self.place(number, None));
+                    s.b.add(value, sum)
+                }
+                Part::Derivative(axis) => {
+                    let matrix = (self.derive[1], self.q, self.q);
+                    self.contract(s, matrix, (*shared, number), *axis, sum)
+                }
+            };
+        }
+        sum
+    }
+
+    fn scatter(&self, s: &mut Setting<'_>, sums: &[ValueId]) {
+        let Some((_, _, result)) = &self.tested else { return };
+        let (components, nodes) = (sums.len(), result.n.pow(self.dim as u32));
+        let (batch, node) = (Index::from(s.b.batch()), self.number(result.n));
+        let indices = s.plan.indices;
+        let target = s.arguments[&Role::Result(0)];
+        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+        s.b.open_when();
+        for (c, &sum) in sums.iter().enumerate() {
+            if indices == Indices::Dofs {
+                let entry = node.times(components).plus(c);
+                let at = &batch.times(nodes * components) + &entry;
+                s.b.scatter(target, map, at, (1, 0), true, sum);
+            } else {
+                let at = &batch.times(nodes) + &node;
+                s.b.scatter(target, map, at, (components, c), false, sum);
+            }
+        }
+        s.b.close_when_written();
+    }
+}
+
+/// A quantity of a degree in shared memory.
+fn held(
+    s: &mut Setting<'_>,
+    name: &str,
+    components: usize,
+    degree: usize,
+    line: LinePoints,
+    volume: usize,
+) -> Held {
+    let (n, q) = (degree + 1, line.count());
+    let nodes = LinePoints::GaussLobatto(n);
+    let moved = nodes != line;
+    let first = s.b.shared(&format!("{name}_s"), components * volume);
+    // Where nothing moves, one array is enough.
+    let second = if moved { s.b.shared(&format!("{name}_t"), components * volume) } else { first };
+    let interpolate = moved.then(|| {
+        let table = LineTable::new(nodes, line);
+        let there = (0..n * q).map(|at| table.value(at % q, at / q)).collect();
+        let back = (0..n * q).map(|at| table.value(at / n, at % n)).collect();
+        let there = s.b.spread_table(&format!("basis_{n}"), Entries::Real(there));
+        [there, s.b.spread_table(&format!("basis_{n}_t"), Entries::Real(back))]
+    });
+    Held { components, n, arrays: [first, second], interpolate }
+}

@@ -5,7 +5,7 @@
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use insta::{assert_snapshot, with_settings};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use weakform::{Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit_program};
@@ -119,16 +119,26 @@ fn sources() {
 
 #[test]
 fn sources_for_threads() {
-    use Cell::{Tetrahedron, Triangle};
+    use Cell::{Quadrilateral, Tetrahedron, Triangle};
     let cases = [
-        ("poisson", Triangle, 2, Task::Residual, Language::Cuda, Precision::F64),
-        ("elasticity_constant", Tetrahedron, 1, Task::Action, Language::OpenCl, Precision::F32),
+        ("poisson", Triangle, Task::Residual, "thread_transposition", Precision::F64),
+        ("mass", Quadrilateral, Task::Action, "thread_per_dof", Precision::F64),
+        ("elasticity_constant", Tetrahedron, Task::Action, "thread_transposition", Precision::F32),
     ];
-    for (form, cell, degree, task, language, precision) in cases {
-        let strategy: Strategy = "thread_transposition".parse().expect("a strategy");
+    let mut texts = BTreeMap::<String, Vec<(String, String)>>::new();
+    for (form, cell, task, strategy, precision) in cases {
+        // Double precision shows CUDA, single precision OpenCL.
+        let (language, degree) = match precision {
+            Precision::F64 => (Language::Cuda, 2),
+            Precision::F32 => (Language::OpenCl, 1),
+        };
+        let parsed: Strategy = strategy.parse().expect("a strategy");
         let emission = Emission::new(cell, degree).task(task).precision(precision);
-        let text = kernel(form, &emission.language(language).strategy(strategy));
+        let text = kernel(form, &emission.language(language).strategy(parsed));
         let name = format!("{form}-{cell}{degree}-{}-{strategy}", task.word());
-        compare(&language.to_string().to_lowercase(), &[(name, text)]);
+        texts.entry(language.to_string().to_lowercase()).or_default().push((name, text));
+    }
+    for (folder, texts) in &texts {
+        compare(folder, texts);
     }
 }

@@ -34,7 +34,10 @@ pub(super) fn transpose(
     let with = |blocks: usize| -> Vec<Plan> {
         let cells = cells(form, elements, &plans, blocks);
         let cells = wishes.lanes.unwrap_or(cells);
-        plans.iter().map(|plan| transposed(plan, blocks, batches, cells)).collect()
+        // What bounds the registers of a thread with a cell says nothing of these.
+        let residency = wishes.residency.unwrap_or(1);
+        let one = |plan| Plan { residency, ..transposed(plan, blocks, batches, cells) };
+        plans.iter().map(one).collect()
     };
     let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
     // As many blocks as were asked for, or the most that there is room for.
@@ -61,7 +64,8 @@ fn per_dof(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let with = |plan: &Plan, cells: usize| {
-        let plan = thread_per_dof::per_dof(plan, cells);
+        let residency = wishes.residency.unwrap_or(1);
+        let plan = Plan { residency, ..thread_per_dof::per_dof(plan, cells) };
         plan.check(form, elements).map(|()| plan)
     };
     let able: Vec<Plan> = plans.iter().filter_map(|plan| with(plan, 1).ok()).collect();

@@ -3,7 +3,7 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{Kernel, Op, Statement, Value, ValueId, Write};
+use crate::kir::{Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -119,7 +119,32 @@ impl Pass {
 pub fn legalise_for_threads(mut kernel: Kernel) -> Kernel {
     kernel.body = for_threads(std::mem::take(&mut kernel.body));
     kernel.block = 1;
+    if kernel.threads > 0 && kernel.precision == Precision::F64 {
+        long_literals(&mut kernel);
+    }
     kernel
+}
+
+/// Puts numbers into a table that an instruction cannot hold: GPUs read an operand from the memory of
+/// constants at no cost, but need two instructions to bring a double with all its digits along.
+fn long_literals(kernel: &mut Kernel) {
+    let is_long = |id: &ValueId| match kernel.values[*id].op {
+        Op::Constant(number) => number.to_bits() & 0xffff_ffff != 0,
+        _ => false,
+    };
+    let long: Vec<ValueId> = kernel.values.ids().filter(is_long).collect();
+    if long.is_empty() {
+        return;
+    }
+    let number = |id: &ValueId| match kernel.values[*id].op {
+        Op::Constant(number) => number,
+        _ => unreachable!("only constants were chosen"),
+    };
+    let entries = Entries::Real(long.iter().map(number).collect());
+    let table = kernel.tables.push(Table { name: "numbers".to_owned(), entries, spread: false });
+    for (place, id) in long.into_iter().enumerate() {
+        kernel.values[id].op = Op::LoadTable(table, Index::from(place));
+    }
 }
 
 fn for_threads(body: Vec<Statement>) -> Vec<Statement> {

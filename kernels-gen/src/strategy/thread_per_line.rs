@@ -178,6 +178,8 @@ struct Group {
     /// The cell in its group, the digits of the thread in its cell, the thread itself.
     cell: VarId,
     digits: Vec<VarId>,
+    /// Whether these digits are those of the thread's number; columns of single cells may be dealt.
+    in_order: bool,
     thread: VarId,
     /// The number of the thread in its cell, and how many there are.
     member: VarId,
@@ -205,12 +207,6 @@ impl Group {
         let members = q.pow(dim as u32 - 1);
         s.b.set_threads(cells * members, cells);
         let cell = s.b.thread_var("cell", members, cells);
-        let digits = ["i", "j"][..dim - 1].iter().scan(1, |divisor, name| {
-            let digit = s.b.thread_var(name, *divisor, q);
-            *divisor *= q;
-            Some(digit)
-        });
-        let digits = digits.collect();
         let thread = s.b.thread_var("t", 1, cells * members);
         let member = s.b.thread_var("m", 1, members);
         let table = LineTable::new(line, line);
@@ -222,8 +218,18 @@ impl Group {
         let flat = is_flat(s);
         let factors_of_result = factors(line, s.elements.fields[0]);
         let collocated = factors_of_result.interpolate.is_identity();
-        let traffic = traffic(dim, flat, collocated);
-        let layout = Layout::new(q, cells, s.plan.precision.bytes(), &traffic);
+        let traffic = traffic(dim, factors_of_result.n, q, flat, collocated);
+        let layout = Layout::new((dim, q), cells, s.plan.precision.bytes(), &traffic);
+        let names = &["i", "j"][..dim - 1];
+        let lists = layout.deal_digits(dim - 1, &vec![q; dim - 1]);
+        let in_order = lists.is_none();
+        let digits = match lists {
+            Some(lists) => listed(&mut s.b, names, lists, members),
+            None => {
+                let powers = [1, q].into_iter().zip(names);
+                powers.map(|(divisor, name)| s.b.thread_var(name, divisor, q)).collect()
+            }
+        };
         let length = |components: usize| components * layout.length();
         let axes = &["x", "y"][..dim - 1];
         let mut inputs = Vec::new();
@@ -258,6 +264,7 @@ impl Group {
             layout,
             cell,
             digits,
+            in_order,
             thread,
             member,
             members,
@@ -313,14 +320,21 @@ impl Group {
     }
 
     fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
-        if n == self.layout.q {
-            let (batch, digits) = (b.batch(), self.digits.clone());
-            return NodalLine { row: self.own_row(axis), batch, digits };
-        }
         let (extents, lines) = (vec![n; self.dim - 1], n.pow(self.dim as u32 - 1));
-        let (start, digits) = self.digits_of(b, axis, &extents);
-        let below = Some((self.thread, self.layout.cells * lines));
-        let batch = b.batch_var("batch_of", lines);
+        let single = self.layout.cells == 1;
+        let (start, digits) = match self.layout.deal_digits(axis, &extents) {
+            Some(lists) => {
+                let names = &["k", "l"][..self.dim - 1];
+                let digits = listed(b, names, lists, self.members);
+                (self.through(axis, &digits), digits)
+            }
+            None if n == self.layout.q && self.in_order => (self.own(axis), self.digits.clone()),
+            None => self.digits_of(b, axis, &extents),
+        };
+        let count = self.layout.cells * lines;
+        let below = (lines < self.members).then_some((self.thread, count));
+        let whole = single || lines == self.members;
+        let batch = if whole { b.batch() } else { b.batch_var("batch_of", lines) };
         let row = Row { start, stride: self.layout.strides[axis], below };
         NodalLine { row, batch, digits }
     }
@@ -348,9 +362,13 @@ impl Group {
 
     /// The first point of the thread's own line along an axis.
     fn own(&self, axis: usize) -> Index {
+        &Index::from(self.cell).times(self.layout.cell) + &self.through(axis, &self.digits)
+    }
+
+    /// The first point of the line along an axis that has these coordinates on the others, in its cell.
+    fn through(&self, axis: usize, digits: &[VarId]) -> Index {
         let other = (0..self.dim).filter(|&other| other != axis);
-        let cell = Index::from(self.cell).times(self.layout.cell);
-        other.zip(&self.digits).fold(cell, |start, (other, &digit)| {
+        other.zip(digits).fold(Index::default(), |start, (other, &digit)| {
             &start + &Index::from(digit).times(self.layout.strides[other])
         })
     }
@@ -429,22 +447,55 @@ impl Group {
     }
 }
 
+/// Variables that are listed for each thread, one for each list; threads beyond repeat the last.
+fn listed(b: &mut Builder, names: &[&str], lists: Vec<Vec<usize>>, threads: usize) -> Vec<VarId> {
+    let var = |(name, list): (&&str, Vec<usize>)| {
+        let mut positions: Vec<u32> = list.into_iter().map(|at| at as u32).collect();
+        positions.resize(threads, positions.last().copied().unwrap_or(0));
+        b.listed_var(name, positions)
+    };
+    names.iter().zip(lists).map(var).collect()
+}
+
 /// Whether no gradient is read or tested.
 fn is_flat(s: &Setting<'_>) -> bool {
     let tested = (0..s.components(0)).any(|component| s.tested(component).1);
     !tested && s.quantities.iter().all(|quantity| !quantity.gradient)
 }
 
-/// Accesses a point along each axis.
-fn traffic(dim: usize, flat: bool, collocated: bool) -> Vec<Traffic> {
-    let axis = |in_order: usize, dealt: usize| Traffic { in_order, dealt };
+/// What the phases do to shared memory, with n nodes and q points a direction.
+fn traffic(dim: usize, n: usize, q: usize, flat: bool, collocated: bool) -> Vec<Traffic> {
+    let rows = |axis: usize, extents: &[usize], accesses: usize, dealt: bool| Traffic {
+        axis,
+        extents: extents[..dim - 1].to_vec(),
+        accesses,
+        dealt,
+    };
     match (dim, flat, collocated) {
-        (2, true, _) => vec![axis(2, 0), axis(2, 0)],
-        (2, false, true) => vec![axis(4, 0), axis(4, 0)],
-        (2, false, false) => vec![axis(0, 6), axis(6, 0)],
-        (_, true, _) => vec![axis(0, 4), axis(2, 0), axis(2, 0)],
-        (_, false, true) => vec![axis(0, 5), axis(4, 0), axis(6, 0)],
-        (_, false, false) => vec![axis(0, 9), axis(0, 6), axis(6, 0)],
+        (2, true, _) => vec![rows(0, &[n], 2 * q, false), rows(1, &[q], 2 * n, false)],
+        (2, false, true) => vec![rows(0, &[q], 4 * q, false), rows(1, &[q], 4 * q, false)],
+        (2, false, false) => vec![
+            rows(1, &[n], 2 * q, false),
+            rows(0, &[q], 2 * n + 4 * q, true),
+            rows(1, &[q], 4 * q, false),
+        ],
+        (_, true, _) => vec![
+            rows(1, &[n, n], 2 * q, false),
+            rows(0, &[q, n], 2 * (n + q), true),
+            rows(2, &[q, q], 2 * n, false),
+        ],
+        (_, false, true) => vec![
+            rows(1, &[q, q], 4 * q, false),
+            rows(0, &[q, q], 5 * q, true),
+            rows(2, &[q, q], 6 * q, false),
+        ],
+        (_, false, false) => vec![
+            rows(2, &[n, n], 2 * q, false),
+            rows(0, &[n, q], 2 * (n + q), true),
+            rows(1, &[q, q], 2 * n + 4 * q, true),
+            rows(0, &[q, q], 5 * q, true),
+            rows(2, &[q, q], 6 * q, false),
+        ],
     }
 }
 

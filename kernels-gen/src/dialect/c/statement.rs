@@ -44,6 +44,11 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
 
 /// Whether a table is loaded from by some statements; positions of runs are written out.
 pub(super) fn uses_table(kernel: &Kernel, body: &[Statement], id: TableId) -> bool {
+    let written_out =
+        |op: &Op| matches!(op, Op::LoadTable(table, at) if *table == id && at.known().is_some());
+    if kernel.values.iter().any(|value| written_out(&value.op)) {
+        return true;
+    }
     body.iter().any(|statement| match statement {
         Statement::Let(value) => {
             matches!(&kernel.values[*value].op, Op::LoadTable(table, _) if *table == id)
@@ -92,6 +97,10 @@ fn value(kernel: &Kernel, id: ValueId) -> String {
         (Op::Constant(constant), _) => {
             let text = number(*constant, kernel.precision);
             if text.starts_with('-') { format!("({text})") } else { text }
+        }
+        // Written where it is used, as a number is.
+        (Op::LoadTable(table, at), _) if at.known().is_some() => {
+            format!("{}[{}]", table_name(kernel, *table), index(kernel, at))
         }
         (_, Some(name)) => unique(name, id.index()),
         (_, None) => format!("v{}", id.index()),
@@ -269,6 +278,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
     let v = |id: ValueId| value(kernel, id);
     Some(match &kernel.values[id].op {
         Op::Constant(_) => return None,
+        Op::LoadTable(_, at) if at.known().is_some() => return None,
         Op::Broadcast(operand) => v(*operand),
         Op::Unary(function, a) => unary(*function, &v(*a)),
         Op::Binary(function, a, b) => binary(*function, &v(*a), &v(*b)),

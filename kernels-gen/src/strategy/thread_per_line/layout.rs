@@ -6,13 +6,17 @@
 //! need the fewest turns at the banks; lines that only touch shared memory are dealt to the threads
 //! so that neighbours fall into different banks.
 
-/// What a kernel does along an axis, in accesses a point.
-#[derive(Clone, Copy, Debug)]
+/// What a kernel does along an axis in some of its phases.
+#[derive(Clone, Debug)]
 pub(super) struct Traffic {
-    /// Accesses by lines in the order of the threads.
-    pub(super) in_order: usize,
-    /// Accesses by lines that may be dealt.
-    pub(super) dealt: usize,
+    /// The axis of the rows.
+    pub(super) axis: usize,
+    /// How many rows along each other axis.
+    pub(super) extents: Vec<usize>,
+    /// Times that shared memory is touched along a row.
+    pub(super) accesses: usize,
+    /// Whether the rows may be dealt to the threads of a group.
+    pub(super) dealt: bool,
 }
 
 /// The strides of a group's cells.
@@ -40,9 +44,13 @@ pub(super) struct Lines {
 }
 
 impl Layout {
-    /// The strides with the fewest turns. `bytes` are those of a number; `traffic` has an entry an
-    /// axis.
-    pub(super) fn new(q: usize, cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
+    /// The strides with the fewest turns in `dim` dimensions; `bytes` are those of a number.
+    pub(super) fn new(
+        (dim, q): (usize, usize),
+        cells: usize,
+        bytes: usize,
+        traffic: &[Traffic],
+    ) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
         let mut best: Option<(usize, Self)> = None;
@@ -53,7 +61,7 @@ impl Layout {
             }
         };
         for row in q..q + 3 {
-            if traffic.len() == 2 {
+            if dim == 2 {
                 (0..together).for_each(|pad| consider(with(vec![1, row], q * row + pad)));
                 continue;
             }
@@ -62,7 +70,7 @@ impl Layout {
             }
         }
         let (_, layout) = best.expect("some strides should have been considered");
-        if traffic.len() == 2 || cells == 1 {
+        if dim == 2 || cells == 1 {
             return layout;
         }
         let padded = (0..together).map(|pad| with(layout.strides.clone(), layout.cell + pad));
@@ -104,17 +112,35 @@ impl Layout {
         starts.chunks(self.together).map(most).sum()
     }
 
-    fn turns(&self, traffic: &[Traffic]) -> usize {
-        let extents = vec![self.q; traffic.len() - 1];
-        let along = |(axis, traffic): (usize, &Traffic)| {
-            let lines = self.lines(axis, &extents);
-            let dealt = match traffic.dealt {
-                0 => 0,
-                times => times * self.count(&deal(&lines, self.together)),
-            };
-            traffic.in_order * self.count(&lines) + dealt
+    /// The coordinates of the lines of a single cell along `axis`, one list for each other axis, in the
+    /// order of the threads that do well to take them; none where the order of the axes does as well.
+    pub(super) fn deal_digits(&self, axis: usize, extents: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let lines = self.deal(axis, extents);
+        if self.cells > 1 || lines.in_order {
+            return None;
+        }
+        let other: Vec<usize> = (0..self.strides.len()).filter(|&other| other != axis).collect();
+        let ordered = self.lines(axis, extents);
+        let digit = |start: usize, other: usize| {
+            let number = ordered.iter().position(|&line| line == start).unwrap_or(0);
+            number / extents[..other].iter().product::<usize>() % extents[other]
         };
-        traffic.iter().enumerate().map(along).sum()
+        let digits = |other: usize| lines.starts.iter().map(|&start| digit(start, other)).collect();
+        Some((0..other.len()).map(digits).collect())
+    }
+
+    fn turns(&self, traffic: &[Traffic]) -> usize {
+        let of = |traffic: &Traffic| {
+            let lines = self.lines(traffic.axis, &traffic.extents);
+            let dealt = traffic.dealt || self.cells == 1;
+            let turns = self.count(&lines);
+            let turns = match dealt {
+                true => turns.min(self.count(&deal(&lines, self.together))),
+                false => turns,
+            };
+            traffic.accesses * turns
+        };
+        traffic.iter().map(of).sum()
     }
 }
 
@@ -138,17 +164,16 @@ fn deal(starts: &[usize], together: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    const POISSON: [Traffic; 3] = [
-        Traffic { in_order: 0, dealt: 5 },
-        Traffic { in_order: 4, dealt: 0 },
-        Traffic { in_order: 6, dealt: 0 },
-    ];
+    fn poisson(q: usize) -> Vec<Traffic> {
+        let phase = |axis, accesses, dealt| Traffic { axis, extents: vec![q, q], accesses, dealt };
+        vec![phase(1, 4 * q, false), phase(0, 5 * q, true), phase(2, 6 * q, false)]
+    }
 
     #[test]
     fn every_line_is_dealt_once() {
         for q in 3..=13 {
             for cells in [1, 3, 5] {
-                let layout = Layout::new(q, cells, 8, &POISSON);
+                let layout = Layout::new((3, q), cells, 8, &poisson(q));
                 let lines = layout.deal(0, &[q - 1, q]);
                 let mut starts = lines.starts.clone();
                 starts.sort_unstable();
@@ -164,7 +189,7 @@ mod tests {
     #[test]
     fn dealt_lines_meet_in_few_banks() {
         for q in 4..=9 {
-            let layout = Layout::new(q, 4, 8, &POISSON);
+            let layout = Layout::new((3, q), 4, 8, &poisson(q));
             let lines = layout.deal(0, &[q, q]);
             let least = (4 * q * q).div_ceil(16);
             let turns = layout.count(&lines.starts);
@@ -173,10 +198,26 @@ mod tests {
     }
 
     #[test]
+    fn dealt_digits_name_the_dealt_lines() {
+        let mut seen = 0;
+        for q in 4..=12 {
+            let layout = Layout::new((3, q), 1, 8, &poisson(q));
+            let Some(digits) = layout.deal_digits(1, &[q, q]) else { continue };
+            let starts = layout.deal(1, &[q, q]).starts;
+            for (at, start) in starts.iter().enumerate() {
+                assert_eq!(digits[0][at] + digits[1][at] * layout.strides[2], *start);
+            }
+            seen += 1;
+        }
+        assert!(seen > 0, "some lines should be dealt");
+    }
+
+    #[test]
     fn points_of_a_cell_do_not_overlap() {
         for q in 2..=13 {
             for bytes in [4, 8] {
-                let Layout { strides, cell, .. } = Layout::new(q, 2, bytes, &POISSON);
+                let layout = Layout::new((3, q), 2, bytes, &poisson(q));
+                let Layout { strides, cell, .. } = layout;
                 assert!(strides[1] >= q && strides[2] >= q * strides[1] && cell >= q * strides[2]);
             }
         }

@@ -112,10 +112,15 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Bytes of private arrays, all lanes together: they live on the stack.
     pub private_bytes: usize,
+    /// Bytes of the arrays that a group of threads shares.
+    pub shared_bytes: usize,
     /// Hash of the kernel before its dialect: its text and the entries of its tables. Two kernels
     /// of one hash compute the same on any instruction set.
     pub hash: u64,
 }
+
+/// Shared memory of a group that every GPU has, in bytes; more has to be asked for.
+pub const SHARED_BYTES: usize = 48 << 10;
 
 /// A stable 64-bit hash (FNV-1a) of a text.
 pub fn hash(text: &str) -> u64 {

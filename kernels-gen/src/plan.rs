@@ -260,6 +260,8 @@ pub struct Plan {
     pub strategy: Strategy,
     /// Groups of threads that a processor is to hold at once, which bounds their registers.
     pub residency: usize,
+    /// Bytes that the threads of a group may share.
+    pub shared_bytes: usize,
     /// Cells a batch: one a SIMD lane.
     pub lanes: usize,
     /// Precision of vectors, tables and arithmetic.
@@ -287,6 +289,7 @@ impl Plan {
             task,
             strategy: Strategy::CellPerLane,
             residency: 1,
+            shared_bytes: crate::abi::SHARED_BYTES,
             lanes,
             precision,
             geometry,

@@ -246,7 +246,9 @@ pub fn compile_for_device(
     wishes: &Wishes,
 ) -> Result<CompiledForDevice, CompileError> {
     let start = Instant::now();
-    let plans = choose_for_threads(form, elements, facts, tasks, precision, wishes)?;
+    let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
+    let wishes = Wishes { shared_bytes, ..*wishes };
+    let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
     let source = generate_for_threads(form, elements, &plans, device.words())?;
     let module = device.load(&source)?;
     let origin = if module.cached { Origin::Cache } else { Origin::Compiler };

@@ -103,6 +103,6 @@ fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
             }
         }
     }
-    // All but degree 2 on three points, where a cell is too few lines.
-    assert_eq!(seen, 2 * 2 * 4 * (3 * 4 - 2));
+    // All but scalar fields of degree 2 on three points, where a cell is too few lines.
+    assert_eq!(seen, 2 * 2 * (4 * (4 * 3) - 3 * 2));
 }

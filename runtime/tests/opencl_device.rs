@@ -41,6 +41,7 @@ fn axpy() -> KernelAbi {
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
         private_bytes: 0,
+        shared_bytes: 0,
         hash: 0,
     }
 }

@@ -9,7 +9,7 @@ mod names;
 mod statement;
 
 use super::{Language, SourceFile};
-use crate::abi::KernelAbi;
+use crate::abi::{KernelAbi, SHARED_BYTES};
 use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::fmt::Write;
 
@@ -24,6 +24,8 @@ pub struct Words {
     pub global: &'static str,
     /// Before an array that a group shares.
     pub shared: &'static str,
+    /// Declares the shared memory `asked_for` that a launch asks for; none where that is not possible.
+    pub asked_for: Option<&'static str>,
     /// Where all threads of a group meet.
     pub barrier: &'static str,
     /// Before a constant table.
@@ -180,9 +182,26 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
             Some(Thread::Batch { .. }) | None => {}
         }
     }
-    for (id, shared) in kernel.shared.iter_enumerated() {
+    shared(text, kernel, words);
+}
+
+/// The arrays of a group: each for itself, or, where they are more than every device has and the launch
+/// has to ask for them, as parts of one.
+fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
+    // Each begins at an even place.
+    let even = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
+    let large = even.sum::<usize>() * kernel.precision.bytes() > SHARED_BYTES;
+    if let Some(asked_for) = words.asked_for.filter(|_| large) {
+        let _ = writeln!(text, "    {asked_for}");
+    }
+    let mut first = 0;
+    for (id, array) in kernel.shared.iter_enumerated() {
         let name = statement::shared_name(kernel, id);
-        let _ = writeln!(text, "    {} T {name}[{}];", words.shared, shared.length);
+        let _ = match words.asked_for {
+            Some(_) if large => writeln!(text, "    T* const {name} = asked_for + {first};"),
+            _ => writeln!(text, "    {} T {name}[{}];", words.shared, array.length),
+        };
+        first += array.length.next_multiple_of(2);
     }
 }
 

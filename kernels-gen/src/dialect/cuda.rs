@@ -10,6 +10,7 @@ pub const CUDA: Words = Words {
     global: "",
     shared: "__shared__ __align__(16)",
     fence: "fence()",
+    asked_for: Some("extern __shared__ __align__(16) T asked_for[];"),
     barrier: "__syncthreads()",
     constant: "__constant__",
     spread: "__device__ const",

@@ -10,6 +10,7 @@ pub const OPENCL: Words = Words {
     global: "__global ",
     shared: "__local __attribute__((aligned(16)))",
     fence: "fence()",
+    asked_for: None,
     barrier: "barrier(CLK_LOCAL_MEM_FENCE)",
     constant: "__constant",
     spread: "__constant",

@@ -3,7 +3,7 @@
 mod transposed;
 
 use super::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
-use crate::abi::Indices;
+use crate::abi::{Indices, SHARED_BYTES};
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::element::LinePoints;
@@ -53,6 +53,8 @@ pub struct Wishes {
     pub cells: Option<usize>,
     /// Groups of threads that a processor is to hold.
     pub residency: Option<usize>,
+    /// Bytes that the threads of a group may share.
+    pub shared_bytes: Option<usize>,
 }
 
 /// The geometry that the mesh itself gives, on the fly.
@@ -171,10 +173,15 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
         let residency = || thread_per_line::residency(form, elements, &plan, cells);
         Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
     };
-    let many = degree >= 2 && q >= if form.dim == 2 { 3 } else { 4 };
-    // As many cells a group as shared memory holds.
+    // Two nodes a direction fill too few lines; with three, registers hold a scalar cell.
+    let scalar = form.fields.iter().all(|field| field.shape.components() == 1);
+    let many = degree >= 2 && q >= if form.dim == 3 && scalar { 4 } else { 3 };
+    // As many cells a group as the shared memory holds that every device has; if not even one, then
+    // one in as much as this device has.
     let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(elements));
-    let mut plans = (1..=most).rev().map(line);
+    let usual = plan.shared_bytes.min(SHARED_BYTES);
+    let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
+    let mut plans = (1..=most).rev().map(usual).chain([line(1)]);
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
@@ -207,6 +214,7 @@ pub fn choose_for_threads(
         let plan = Plan {
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
+            shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry)
         };

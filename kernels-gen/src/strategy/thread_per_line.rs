@@ -38,8 +38,6 @@ use fem_dsl::point::{Location, PointForm};
 use layout::{Layout, Traffic};
 use std::collections::BTreeMap;
 
-/// Shared memory of a group that every device has, in bytes.
-const SHARED: usize = 48 << 10;
 /// Threads of a group that every device allows.
 const THREADS: usize = 1024;
 
@@ -112,10 +110,8 @@ pub(crate) fn check(
     if threads > THREADS {
         return refuse(format!("{cells} cells a group would take {threads} threads"));
     }
-    let (kernel, _) = lower(form, elements, plan, cells);
-    let numbers: usize = kernel.shared.iter().map(|array| array.length).sum();
-    let bytes = numbers * plan.precision.bytes();
-    if bytes > SHARED {
+    let bytes = lower(form, elements, plan, cells).1.shared_bytes;
+    if bytes > plan.shared_bytes {
         return refuse(format!("{cells} cells a group would take {bytes} bytes of shared memory"));
     }
     Ok(())
@@ -218,7 +214,7 @@ impl Group {
         let flat = is_flat(s);
         let factors_of_result = factors(line, s.elements.fields[0]);
         let collocated = factors_of_result.interpolate.is_identity();
-        let traffic = traffic(dim, factors_of_result.n, q, flat, collocated);
+        let traffic = traffic(dim, (factors_of_result.n, q), cells == 1, (flat, collocated));
         let layout = Layout::new((dim, q), cells, s.plan.precision.bytes(), &traffic);
         let names = &["i", "j"][..dim - 1];
         let lists = layout.deal_digits(dim - 1, &vec![q; dim - 1]);
@@ -322,14 +318,10 @@ impl Group {
     fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
         let (extents, lines) = (vec![n; self.dim - 1], n.pow(self.dim as u32 - 1));
         let single = self.layout.cells == 1;
-        let (start, digits) = match self.layout.deal_digits(axis, &extents) {
-            Some(lists) => {
-                let names = &["k", "l"][..self.dim - 1];
-                let digits = listed(b, names, lists, self.members);
-                (self.through(axis, &digits), digits)
-            }
-            None if n == self.layout.q && self.in_order => (self.own(axis), self.digits.clone()),
-            None => self.digits_of(b, axis, &extents),
+        let (start, digits) = if n == self.layout.q && self.in_order {
+            (self.own(axis), self.digits.clone())
+        } else {
+            self.digits_of(b, axis, &extents)
         };
         let count = self.layout.cells * lines;
         let below = (lines < self.members).then_some((self.thread, count));
@@ -463,8 +455,14 @@ fn is_flat(s: &Setting<'_>) -> bool {
     !tested && s.quantities.iter().all(|quantity| !quantity.gradient)
 }
 
-/// What the phases do to shared memory, with n nodes and q points a direction.
-fn traffic(dim: usize, n: usize, q: usize, flat: bool, collocated: bool) -> Vec<Traffic> {
+/// What the phases do to shared memory, with n nodes and q points a direction; columns may be dealt
+/// where a group has a `single` cell, but not lines of nodes, whose neighbours are neighbours in memory.
+fn traffic(
+    dim: usize,
+    (n, q): (usize, usize),
+    single: bool,
+    (flat, collocated): (bool, bool),
+) -> Vec<Traffic> {
     let rows = |axis: usize, extents: &[usize], accesses: usize, dealt: bool| Traffic {
         axis,
         extents: extents[..dim - 1].to_vec(),
@@ -472,29 +470,29 @@ fn traffic(dim: usize, n: usize, q: usize, flat: bool, collocated: bool) -> Vec<
         dealt,
     };
     match (dim, flat, collocated) {
-        (2, true, _) => vec![rows(0, &[n], 2 * q, false), rows(1, &[q], 2 * n, false)],
-        (2, false, true) => vec![rows(0, &[q], 4 * q, false), rows(1, &[q], 4 * q, false)],
+        (2, true, _) => vec![rows(0, &[n], 2 * q, false), rows(1, &[q], 2 * n, single)],
+        (2, false, true) => vec![rows(0, &[q], 4 * q, false), rows(1, &[q], 4 * q, single)],
         (2, false, false) => vec![
             rows(1, &[n], 2 * q, false),
             rows(0, &[q], 2 * n + 4 * q, true),
-            rows(1, &[q], 4 * q, false),
+            rows(1, &[q], 4 * q, single),
         ],
         (_, true, _) => vec![
             rows(1, &[n, n], 2 * q, false),
             rows(0, &[q, n], 2 * (n + q), true),
-            rows(2, &[q, q], 2 * n, false),
+            rows(2, &[q, q], 2 * n, single),
         ],
         (_, false, true) => vec![
             rows(1, &[q, q], 4 * q, false),
             rows(0, &[q, q], 5 * q, true),
-            rows(2, &[q, q], 6 * q, false),
+            rows(2, &[q, q], 6 * q, single),
         ],
         (_, false, false) => vec![
             rows(2, &[n, n], 2 * q, false),
             rows(0, &[n, q], 2 * (n + q), true),
             rows(1, &[q, q], 2 * n + 4 * q, true),
             rows(0, &[q, q], 5 * q, true),
-            rows(2, &[q, q], 6 * q, false),
+            rows(2, &[q, q], 6 * q, single),
         ],
     }
 }

@@ -210,6 +210,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
             })
             .collect(),
         private_bytes: 0,
+        shared_bytes: 0,
         hash: 0,
     };
     let kernels = vec![abi("rates_copy", &[false, true], SHARE), abi("rates_fma", &[true], 256)];

@@ -42,6 +42,7 @@ pub fn measure() -> Result<Rates, JitError> {
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         private_bytes: 0,
+        shared_bytes: 0,
         hash: abi::hash(name),
     };
     let module = Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")])

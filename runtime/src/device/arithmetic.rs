@@ -177,6 +177,7 @@ impl Arithmetic {
             precision,
             arguments: Vec::new(),
             private_bytes: 0,
+            shared_bytes: 0,
             hash: 0,
         };
         SourceFile { text, language: words.language, kernels: NAMES.map(abi).into() }

@@ -14,6 +14,7 @@ use cudarc::driver::{
     PushKernelArg, sys,
 };
 use cudarc::nvrtc::Ptx;
+use kernels_gen::abi::{KernelAbi, SHARED_BYTES};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
@@ -31,6 +32,8 @@ pub struct Cuda {
     stream: Arc<CudaStream>,
     arch: String,
     name: String,
+    /// Bytes that the threads of a group may share.
+    shared: usize,
 }
 
 impl fmt::Debug for Cuda {
@@ -81,7 +84,10 @@ impl Cuda {
         let (major, minor) = context.compute_capability().map_err(driver("ask the GPU"))?;
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
-        Ok(Self { context, stream, arch: format!("sm_{major}{minor}"), name })
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
+        let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
+        Ok(Self { context, stream, arch, name, shared })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -116,6 +122,11 @@ impl Cuda {
     }
 }
 
+/// Bytes of shared memory that a launch asks for: all, where they are more than every GPU has.
+fn asked_for(abi: &KernelAbi) -> u32 {
+    if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
+}
+
 /// A range of an array's bytes must lie within it.
 fn within(slice: &CudaSlice<u8>, at: usize, len: usize) -> Result<(), DeviceError> {
     match at.checked_add(len) {
@@ -133,6 +144,10 @@ impl Device for Cuda {
         self.name.clone()
     }
 
+    fn shared_bytes(&self) -> usize {
+        self.shared
+    }
+
     fn words(&self) -> &'static Words {
         &CUDA
     }
@@ -143,6 +158,12 @@ impl Device for Cuda {
         let module = module.map_err(driver("load the kernels"))?;
         let kernels = source.kernels.iter().map(|abi| {
             let function = module.load_function(&abi.name).map_err(driver(&abi.name))?;
+            if asked_for(abi) > 0 {
+                let most =
+                    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                let set = function.set_attribute(most, asked_for(abi) as i32);
+                set.map_err(driver("ask for shared memory"))?;
+            }
             Ok(Kernel::new(abi.clone(), Box::new(function)))
         });
         Ok(Module { kernels: kernels.collect::<Result<_, CudaError>>()?, cached })
@@ -220,7 +241,7 @@ impl Device for Cuda {
         let shape = LaunchConfig {
             grid_dim: (groups as u32, 1, 1),
             block_dim: (threads, 1, 1),
-            shared_mem_bytes: 0,
+            shared_mem_bytes: asked_for(kernel.abi()),
         };
         // SAFETY: the caller answers for the arguments and the kernel.
         unsafe { builder.launch(shape) }.map_err(driver(&kernel.abi().name))?;

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 
-use kernels_gen::abi::{KernelAbi, Precision, Role};
+use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 
@@ -225,6 +225,11 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Its name.
     fn name(&self) -> String;
+
+    /// Bytes that the threads of a group may share.
+    fn shared_bytes(&self) -> usize {
+        SHARED_BYTES
+    }
 
     /// The dialect of its sources.
     fn words(&self) -> &'static Words;

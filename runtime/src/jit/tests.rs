@@ -35,6 +35,7 @@ fn axpy() -> KernelAbi {
         precision: Precision::F64,
         arguments,
         private_bytes: 0,
+        shared_bytes: 0,
         hash: 0,
     }
 }

@@ -214,6 +214,7 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             precision,
             arguments: arguments.into_iter().map(argument).collect(),
             private_bytes: 0,
+            shared_bytes: 0,
             hash: 0,
         });
         uses.push(CellKernel { task, class, name, geometry });

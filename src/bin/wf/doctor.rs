@@ -187,6 +187,7 @@ fn try_kernel() -> Result<(), String> {
         precision: Precision::F64,
         arguments: vec![values],
         private_bytes: 0,
+        shared_bytes: 0,
         hash: 0,
     };
     let module = Module::new(library, &[abi]).map_err(|error| error.to_string())?;

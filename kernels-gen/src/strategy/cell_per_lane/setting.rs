@@ -500,6 +500,8 @@ impl<'a> Setting<'a> {
     pub(in crate::strategy) fn finish(self) -> (Kernel, KernelAbi) {
         let kernel = crate::pass::eliminate::eliminate(self.b.finish());
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
+        let shared = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
+        let shared: usize = shared.sum();
         let abi = KernelAbi {
             name: kernel.name.clone(),
             lanes: self.plan.lanes,
@@ -509,6 +511,7 @@ impl<'a> Setting<'a> {
             precision: kernel.precision,
             arguments: self.abi,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
+            shared_bytes: shared * kernel.precision.bytes(),
             hash: crate::abi::hash(&kernel.to_string()),
         };
         (kernel, abi)

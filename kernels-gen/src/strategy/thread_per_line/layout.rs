@@ -132,9 +132,8 @@ impl Layout {
     fn turns(&self, traffic: &[Traffic]) -> usize {
         let of = |traffic: &Traffic| {
             let lines = self.lines(traffic.axis, &traffic.extents);
-            let dealt = traffic.dealt || self.cells == 1;
             let turns = self.count(&lines);
-            let turns = match dealt {
+            let turns = match traffic.dealt {
                 true => turns.min(self.count(&deal(&lines, self.together))),
                 false => turns,
             };

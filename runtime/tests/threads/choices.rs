@@ -42,7 +42,7 @@ fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) 
             thread_transposition::transposed(plan, blocks, batches, cells)
         }
         Strategy::ThreadPerDof => {
-            let cells = thread_per_dof::cells(form, elements, &[plan.clone()]);
+            let cells = thread_per_dof::cells(form, elements, std::slice::from_ref(plan));
             thread_per_dof::per_dof(plan, cells)
         }
         _ => plan.clone(),

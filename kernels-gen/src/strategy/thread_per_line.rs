@@ -19,7 +19,7 @@
 //!
 //! All 1D matrices are literals; a thread reads and writes each entry of its line once a phase. The
 //! coefficients of a multilinear map go to shared memory once a cell. Rows are dealt so that threads
-//! fall into different banks ([`layout`]). The measurements behind this: the `thread_per_line` rows of
+//! fall into different banks (`layout`). The measurements behind this: the `thread_per_line` rows of
 //! `wf bench --backend cuda`.
 
 mod column;

@@ -19,7 +19,8 @@ impl Places {
     ///
     /// # Errors
     ///
-    /// As [`Device::zeros`]; [`DeviceError::Mismatch`] for entries that such vectors do not have.
+    /// As [`Device::zeros`](super::super::Device::zeros); [`DeviceError::Mismatch`] for entries that such
+    /// vectors do not have.
     pub fn new(
         arithmetic: &Arithmetic,
         len: usize,

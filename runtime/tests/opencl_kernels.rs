@@ -43,5 +43,5 @@ fn opencl_kernels_agree_with_the_reference() {
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
-    compare(&Driver { device, jit }, &Limits { full: false, work: 400 }, 24);
+    compare(&Driver { device, jit }, &Limits { full: false, work: 120 }, 24);
 }

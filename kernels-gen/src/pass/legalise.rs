@@ -142,9 +142,11 @@ fn long_literals(kernel: &mut Kernel) {
     };
     let entries = Entries::Real(long.iter().map(number).collect());
     let table = kernel.tables.push(Table { name: "numbers".to_owned(), entries, spread: false });
-    for (place, id) in long.into_iter().enumerate() {
+    for (place, &id) in long.iter().enumerate() {
         kernel.values[id].op = Op::LoadTable(table, Index::from(place));
     }
+    // A number needs no let, a load does.
+    kernel.body.splice(0..0, long.into_iter().map(Statement::Let));
 }
 
 fn for_threads(body: Vec<Statement>) -> Vec<Statement> {

@@ -122,6 +122,9 @@ pub struct KernelAbi {
 /// Shared memory of a group that every GPU has, in bytes; more has to be asked for.
 pub const SHARED_BYTES: usize = 48 << 10;
 
+/// Threads of a group that every device allows.
+pub const THREADS: usize = 1024;
+
 /// A stable 64-bit hash (FNV-1a) of a text.
 pub fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

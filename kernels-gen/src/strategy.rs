@@ -1,6 +1,14 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
+//!
+//! What strategies share: `setting` (what a kernel reads, evaluates and writes), `nodal` (gather and
+//! scatter), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables).
 
 pub mod cell_per_lane;
+mod factors;
+mod geometry;
+mod nodal;
+mod point;
+mod setting;
 pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;

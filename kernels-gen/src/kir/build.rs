@@ -384,6 +384,11 @@ impl Builder {
         self.kernel.group = group;
     }
 
+    /// Whether the kernel is for groups of threads.
+    pub fn has_threads(&self) -> bool {
+        self.kernel.threads > 0
+    }
+
     /// Has the threads do so many batches, or groups of them, one after another.
     pub fn set_series(&mut self, series: usize) {
         self.kernel.series = series;

@@ -16,23 +16,17 @@
 //! they read. The cell is the fastest digit of the thread's number, and arrays have the cell last. Where
 //! nodes and points coincide, the interpolations vanish.
 
-use super::cell_per_lane::setting::{Quantity, Setting, Source};
-use super::cell_per_lane::tensor::{CellGeometry, affine_point, cell_geometry};
-use super::cell_per_lane::{at_point, map_of, stored_geometry};
-use super::thread_transposition::geometry::{isoparametric, multilinear, reference_point};
-use super::thread_transposition::tables::Interpolated;
-use crate::abi::{Indices, KernelAbi, Role};
+use super::geometry::{affine_map, curved, given, multilinear, position, reference_point, weight};
+use super::nodal::Nodal;
+use super::point::{Interpolated, at_point};
+use super::setting::{Quantity, Setting};
+use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::Tested;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
 use fem_dsl::point::{Part, PointForm};
-
-/// Shared memory of a group that every device has, in bytes.
-const SHARED: usize = 48 << 10;
-/// Threads of a group that every device allows.
-const THREADS: usize = 1024;
 
 /// Cells that make a group of about 128 threads, or as many as shared memory holds.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
@@ -72,9 +66,8 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
         return refuse("a thread a node needs as many points as nodes a direction".to_owned());
     }
     let threads = plan.lanes * elements.rule.count();
-    let (kernel, _) = lower(form, elements, plan);
-    let bytes = super::thread_transposition::shared_bytes(&kernel);
-    if threads > THREADS || bytes > SHARED {
+    let bytes = lower(form, elements, plan).1.shared_bytes;
+    if threads > THREADS || bytes > plan.shared_bytes {
         let cells = plan.lanes;
         return refuse(format!(
             "{cells} cells a group would take {bytes} bytes of shared memory and {threads} threads"
@@ -247,20 +240,9 @@ impl Dofs {
     }
 
     fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity, n: usize, c: usize) -> ValueId {
-        let (nodes, components) = (n.pow(self.dim as u32), quantity.components);
-        let (batch, node) = (Index::from(s.b.batch()), self.number(n));
-        let entry = &batch.times(nodes * components) + &node.times(components).plus(c);
-        if quantity.source == Source::Position {
-            return s.b.load_lanes(s.arguments[&Role::Geometry], entry);
-        }
-        let source = s.arguments[&quantity.source.role()];
-        match map_of(s, quantity) {
-            (map, Indices::Dofs) => s.b.gather(source, map, entry, (1, 0), true),
-            (map, _) => {
-                let at = &batch.times(nodes) + &node;
-                s.b.gather(source, map, at, (components, c), false)
-            }
-        }
+        let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
+        let nodal = Nodal::of(s, quantity);
+        nodal.gather(&mut s.b, &(&nodes + &self.number(n)), c)
     }
 
     /// B, one direction after another.
@@ -329,31 +311,18 @@ impl Dofs {
     }
 
     fn geometry(&self, s: &mut Setting<'_>, values: &[Interpolated], point: &Index) -> AtPoint {
-        if !s.needs_geometry() {
-            let weight = s.b.constant(0.0);
-            return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
+        if let Some(known) = given(s, point) {
+            return known;
         }
-        if s.plan.geometry == Geometry::Stored {
-            return stored_geometry(s, point);
-        }
-        let weights = s.b.spread_table("weights", Entries::Real(s.elements.rule.weights()));
-        let weight = s.b.load_table(weights, point.clone());
+        let weight = weight(s, point);
         match s.plan.geometry {
-            Geometry::Vertices => return multilinear(s, point, weight),
-            Geometry::Nodes(_) => return isoparametric(s, values, weight),
-            _ => {}
+            Geometry::Vertices => multilinear(s, point, weight),
+            Geometry::Nodes(_) => {
+                let x = position(s);
+                curved(s, weight, |_, i, part| values[x].get(i, part))
+            }
+            _ => affine_map(s).at(s, weight, |s| reference_point(s, point)),
         }
-        let CellGeometry::Constant { k, det, origin, jacobian } = cell_geometry(s) else {
-            unreachable!("an affine cell should be constant")
-        };
-        let weight = s.b.mul(weight, det);
-        let x = if s.needs_x {
-            let at = reference_point(s, point);
-            affine_point(s, &origin, &jacobian, &at)
-        } else {
-            Vec::new()
-        };
-        AtPoint { k, det: None, weight, x }
     }
 
     fn keep(&self, s: &mut Setting<'_>, tested: &[Tested]) {
@@ -427,21 +396,11 @@ impl Dofs {
 
     fn scatter(&self, s: &mut Setting<'_>, sums: &[ValueId]) {
         let Some((_, _, result)) = &self.tested else { return };
-        let (components, nodes) = (sums.len(), result.n.pow(self.dim as u32));
-        let (batch, node) = (Index::from(s.b.batch()), self.number(result.n));
-        let indices = s.plan.indices;
-        let target = s.arguments[&Role::Result(0)];
-        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+        let nodes = Index::from(s.b.batch()).times(result.n.pow(self.dim as u32));
+        let (node, nodal) = (&nodes + &self.number(result.n), Nodal::result(s));
         s.b.open_when();
         for (c, &sum) in sums.iter().enumerate() {
-            if indices == Indices::Dofs {
-                let entry = node.times(components).plus(c);
-                let at = &batch.times(nodes * components) + &entry;
-                s.b.scatter(target, map, at, (1, 0), true, sum);
-            } else {
-                let at = &batch.times(nodes) + &node;
-                s.b.scatter(target, map, at, (components, c), false, sum);
-            }
+            nodal.scatter(&mut s.b, &node, c, sum);
         }
         s.b.close_when_written();
     }

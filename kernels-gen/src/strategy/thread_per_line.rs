@@ -26,9 +26,9 @@ mod column;
 mod layout;
 mod phases;
 
-use super::cell_per_lane::setting::{Setting, Source};
-use super::cell_per_lane::tensor::{Factors, factors};
-use crate::abi::{Indices, KernelAbi};
+use super::factors::{Factors, factors};
+use super::setting::{Setting, Source};
+use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
@@ -37,9 +37,6 @@ use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Task};
 use fem_dsl::point::{Location, PointForm};
 use layout::{Layout, Traffic};
 use std::collections::BTreeMap;
-
-/// Threads of a group that every device allows.
-const THREADS: usize = 1024;
 
 /// Cells of a group that do well: groups of 64 to 130 threads, or 245.
 pub fn cells(elements: &Elements) -> usize {

@@ -20,25 +20,20 @@
 //! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
 //! batch are computed and not written: no cell is left to the processor.
 
-pub(in crate::strategy) mod geometry;
+mod geometry;
 mod integrate;
 mod layout;
 mod phases;
-pub(in crate::strategy) mod tables;
+mod tables;
 
-use super::cell_per_lane::setting::Setting;
-use crate::abi::{Indices, KernelAbi};
+use super::setting::Setting;
+use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::kir::Kernel;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 pub use layout::Layout;
 pub(crate) use layout::lcm;
 use phases::Transposition;
-
-/// Shared memory of a group that every device has, in bytes.
-const SHARED: usize = 48 << 10;
-/// Threads of a group that every device allows.
-const THREADS: usize = 1024;
 
 /// Blocks of a batch that give groups of about 128 threads.
 pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
@@ -50,8 +45,8 @@ pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
 /// fewer where shared memory has no room for these. The kernels of `plans` read what others of them
 /// have stored, so that their batches are the same.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
-    let bytes = plans.iter().map(|plan| bytes_of_cell(form, elements, plan));
-    let most = SHARED / bytes.max().unwrap_or(1).max(1);
+    let room = |plan: &Plan| plan.shared_bytes / bytes_of_cell(form, elements, plan).max(1);
+    let most = plans.iter().map(room).min().unwrap_or(1);
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
 }
 
@@ -92,7 +87,7 @@ pub(crate) fn check(
         ));
     }
     let bytes = plan.lanes * bytes_of_cell(form, elements, plan);
-    if bytes > SHARED {
+    if bytes > plan.shared_bytes {
         let cells = plan.lanes;
         return refuse(format!("{cells} cells a batch would take {bytes} bytes of shared memory"));
     }
@@ -114,9 +109,4 @@ pub(super) fn lower(
     setting.b.set_cells(layout.cells);
     Transposition::new(&mut setting, layout, batches).write(&mut setting);
     setting.finish()
-}
-
-/// Bytes of shared memory of a group.
-pub fn shared_bytes(kernel: &Kernel) -> usize {
-    kernel.shared.iter().map(|array| array.length).sum::<usize>() * kernel.precision.bytes()
 }

@@ -23,7 +23,6 @@ use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Elements, Strategy, Task};
-use kernels_gen::strategy::thread_transposition::shared_bytes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -203,7 +202,7 @@ impl Prepared {
         let run = Run {
             cells: plan.lanes,
             threads: abi.threads.max(plan.lanes),
-            shared_bytes: shared_bytes(&kernel),
+            shared_bytes: abi.shared_bytes,
             geometry: plan.geometry.to_string(),
             seconds,
             bytes: (operator.table_bytes(Task::Residual) + vectors) as f64,

@@ -2,6 +2,7 @@
 //! with these strategies.
 
 use super::Wishes;
+use crate::abi::SHARED_BYTES;
 use crate::plan::{Elements, Plan, PlanError, Strategy, Task};
 use crate::strategy::thread_per_dof;
 use crate::strategy::thread_transposition::{blocks, cells, transposed};
@@ -31,7 +32,8 @@ pub(super) fn transpose(
     if !forced && (elements.cell.is_tensor() || degree < 2) {
         return Ok(plans);
     }
-    let with = |blocks: usize| -> Vec<Plan> {
+    let with = |blocks: usize, room: usize| -> Vec<Plan> {
+        let plans: Vec<Plan> = plans.iter().map(|plan| within(plan, room)).collect();
         let cells = cells(form, elements, &plans, blocks);
         let cells = wishes.lanes.unwrap_or(cells);
         // What bounds the registers of a thread with a cell says nothing of these.
@@ -41,10 +43,12 @@ pub(super) fn transpose(
     };
     let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
     // As many blocks as were asked for, or the most that there is room for.
-    let candidates = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
+    let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
+    let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
+    let candidates = usual.chain([(*numbers.start(), usize::MAX)]);
     let mut refused = None;
-    for blocks in candidates.rev() {
-        let candidate = with(blocks);
+    for (blocks, room) in candidates {
+        let candidate = with(blocks, room);
         match check(&candidate) {
             Ok(()) => return Ok(candidate),
             Err(error) => refused = Some(error),
@@ -54,6 +58,12 @@ pub(super) fn transpose(
         Some(error) => Err(error),
         None => Ok(plans),
     }
+}
+
+/// The plan with shared memory of at most `room` bytes: what every device has leaves space for several
+/// groups on a processor, and what one device has beyond is for cells that fit in no less.
+fn within(plan: &Plan, room: usize) -> Plan {
+    Plan { shared_bytes: plan.shared_bytes.min(room), ..plan.clone() }
 }
 
 /// The plans with a thread a node where that is possible. What is stored for them has their batches.
@@ -66,7 +76,9 @@ fn per_dof(
     let with = |plan: &Plan, cells: usize| {
         let residency = wishes.residency.unwrap_or(1);
         let plan = Plan { residency, ..thread_per_dof::per_dof(plan, cells) };
-        plan.check(form, elements).map(|()| plan)
+        let usual = within(&plan, SHARED_BYTES);
+        let able = usual.check(form, elements).map(|()| usual);
+        able.or_else(|_| plan.check(form, elements).map(|()| plan))
     };
     let able: Vec<Plan> = plans.iter().filter_map(|plan| with(plan, 1).ok()).collect();
     if able.is_empty()

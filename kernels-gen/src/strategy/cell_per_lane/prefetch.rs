@@ -3,10 +3,10 @@
 //! Tables are read once, from front to back; what a cell needs is far more than the hardware fetches
 //! ahead by itself. Of the vectors only those of degree 1 are prefetched.
 
-use super::setting::{Setting, node_count};
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
 use crate::plan::Geometry;
+use crate::strategy::setting::{Setting, node_count};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -7,17 +7,19 @@
 //!
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
-use super::setting::{Quantity, Setting, Source, element, node_count};
-use super::tensor::{
-    CellGeometry, affine_point, cell_geometry, gather_corners, reference_point, repeat,
-};
-use super::{at_point, map_of, prefetch, stored_geometry};
-use crate::abi::{Indices, Role};
+use super::prefetch;
+use super::tensor::repeat;
 use crate::element::tabulate;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Block, Tested};
-use crate::plan::{Geometry, Task};
+use crate::plan::Task;
+use crate::strategy::geometry::{
+    CellGeometry, cell_geometry, curved, gather_corners, given, position, reference_point, weight,
+};
+use crate::strategy::nodal::Nodal;
+use crate::strategy::point::at_point;
+use crate::strategy::setting::{Quantity, Setting, element, node_count};
 use fem_dsl::point::Part;
 
 /// Tables of one element: `[point · nodes + node]`.
@@ -114,61 +116,28 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     }
 }
 
-fn gather(s: &mut Setting<'_>, quantity: &Quantity, nodal: LocalId) {
+fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
     let nodes = node_count(s.elements, quantity.degree);
-    let components = quantity.components;
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
-    if quantity.source == Source::Position {
-        let geometry = s.arguments[&Role::Geometry];
-        s.b.repeat("a", nodes, false, |b, a| {
-            for c in 0..components {
-                let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                let value = b.load_lanes(geometry, at);
-                b.store(nodal, a.plus(c * nodes), value);
-            }
-        });
-        return;
-    }
-    let source = s.arguments[&quantity.source.role()];
-    let (map, indices) = map_of(s, quantity);
+    let nodal = Nodal::of(s, quantity);
     s.b.repeat("a", nodes, false, |b, a| {
-        for c in 0..components {
-            let value = match indices {
-                Indices::Dofs => {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    b.gather(source, map, at, (1, 0), true)
-                }
-                Indices::Nodes | Indices::Runs => {
-                    let at = &batch.times(nodes) + &a;
-                    b.gather(source, map, at, (components, c), false)
-                }
-            };
-            b.store(nodal, a.plus(c * nodes), value);
+        for c in 0..quantity.components {
+            let value = nodal.gather(b, &(&batch.times(nodes) + &a), c);
+            b.store(local, a.plus(c * nodes), value);
         }
     });
 }
 
-fn scatter(s: &mut Setting<'_>, nodal: LocalId, nodes: usize) {
+fn scatter(s: &mut Setting<'_>, local: LocalId, nodes: usize) {
     let components = s.components(0);
     let batch = Index::from(s.b.batch());
-    let target = s.arguments[&Role::Result(0)];
-    let indices = s.plan.indices;
-    let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+    let nodal = Nodal::result(s);
     s.b.comment("scatter");
     s.b.repeat("a", nodes, false, |b, a| {
         for c in 0..components {
-            let value = b.load(nodal, a.plus(c * nodes));
-            match indices {
-                Indices::Dofs => {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    b.scatter(target, map, at, (1, 0), true, value);
-                }
-                Indices::Nodes | Indices::Runs => {
-                    let at = &batch.times(nodes) + &a;
-                    b.scatter(target, map, at, (components, c), false, value);
-                }
-            }
+            let value = b.load(local, a.plus(c * nodes));
+            nodal.scatter(b, &(&batch.times(nodes) + &a), c, value);
         }
     });
 }
@@ -234,49 +203,15 @@ fn geometry(
     evaluated: &[Evaluated],
     point: &Index,
 ) -> AtPoint {
-    if !s.needs_geometry() {
-        let weight = s.b.constant(0.0);
-        return AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() };
+    if let Some(known) = given(s, point) {
+        return known;
     }
-    if s.plan.geometry == Geometry::Stored {
-        return stored_geometry(s, point);
+    let weight = weight(s, point);
+    if let CellGeometry::Affine(map) = cell {
+        return map.at(s, weight, |s| reference_point(s, point));
     }
-    let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
-    let weight = s.b.load_table(weights, point.clone());
-    match cell {
-        CellGeometry::Constant { k, det, origin, jacobian } => {
-            let weight = s.b.mul(weight, *det);
-            let x = if s.needs_x {
-                let coordinates = reference_point(s, point);
-                affine_point(s, origin, jacobian, &coordinates)
-            } else {
-                Vec::new()
-            };
-            AtPoint { k: k.clone(), det: None, weight, x }
-        }
-        CellGeometry::Varying | CellGeometry::Multilinear(_) => {
-            let position = s.quantity(Source::Position).expect("geometry should be evaluated");
-            let dim = s.form.dim;
-            let columns: Vec<Vec<ValueId>> = (0..dim)
-                .map(|a| {
-                    let part = Part::Derivative(a);
-                    (0..dim)
-                        .map(|i| value_at(s, &evaluated[position], position, i, part, point))
-                        .collect()
-                })
-                .collect();
-            let x = if s.needs_x {
-                let part = Part::Value;
-                (0..dim)
-                    .map(|i| value_at(s, &evaluated[position], position, i, part, point))
-                    .collect()
-            } else {
-                Vec::new()
-            };
-            let (k, det) = crate::lower::geometry::cofactors(&mut s.b, &columns);
-            AtPoint { k, det: Some(det), weight, x }
-        }
-    }
+    let x = position(s);
+    curved(s, weight, |s, i, part| value_at(s, &evaluated[x], x, i, part, point))
 }
 
 /// Tests what one point has against every node.

@@ -24,20 +24,18 @@ mod transfer;
 
 use arrays::Arrays;
 pub(super) use arrays::Tensor;
-pub(in crate::strategy) use arrays::{Factors, factors};
-pub(in crate::strategy) use geometry::{
-    CellGeometry, affine_point, cell_geometry, gather_corners, reference_point,
-};
 
-use super::setting::Setting;
-use super::simplex;
-use super::{at_point, diagonal, prefetch};
+use super::{diagonal, prefetch, simplex};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::geometry::{MultilinearLayer, multilinear_row};
 use crate::lower::stored::Tested;
 use crate::plan::Plan;
+use crate::strategy::factors::Factors;
+use crate::strategy::geometry::{CellGeometry, cell_geometry, gather_corners};
+use crate::strategy::point::at_point;
+use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
 
 /// A point of the rule.

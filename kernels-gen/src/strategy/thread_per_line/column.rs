@@ -7,15 +7,15 @@ use crate::lower::geometry::{
     AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::plan::Geometry;
-use crate::strategy::cell_per_lane::setting::Setting;
-use crate::strategy::cell_per_lane::tensor::{CellGeometry, affine_point, cell_geometry};
-use crate::strategy::cell_per_lane::{at_point, stored_geometry};
+use crate::strategy::geometry::{Affine, affine_map, given};
+use crate::strategy::point::at_point;
+use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
 
 /// What stays the same along a column of points.
 enum ColumnGeometry {
     /// All of it.
-    Cell(CellGeometry),
+    Affine(Affine),
     /// The multilinear map along the last axis.
     Row(Box<MultilinearRow>),
     /// Nothing: it was stored at the points.
@@ -172,7 +172,7 @@ impl Group {
     /// What is known of the geometry of the thread's column.
     fn column_geometry(&self, s: &mut Setting<'_>) -> ColumnGeometry {
         match s.plan.geometry {
-            Geometry::Affine => return ColumnGeometry::Cell(cell_geometry(s)),
+            Geometry::Affine => return ColumnGeometry::Affine(affine_map(s)),
             Geometry::Stored => return ColumnGeometry::Stored,
             _ => {}
         }
@@ -208,21 +208,17 @@ impl Group {
         let last = s.b.constant(self.line.points()[at]);
         let own = s.b.constant(self.line.weights()[at]);
         let weight = s.b.mul(across, own);
+        if let Some(known) = given(s, number) {
+            return known;
+        }
         match geometry {
-            ColumnGeometry::Stored => stored_geometry(s, number),
-            ColumnGeometry::Cell(CellGeometry::Constant { k, det, origin, jacobian }) => {
-                let weight = s.b.mul(weight, *det);
-                let x = if s.needs_x {
-                    let place = |digit: &_| s.b.load_table(self.points, Index::from(*digit));
-                    let mut place: Vec<ValueId> = self.digits.iter().map(place).collect();
-                    place.push(last);
-                    affine_point(s, origin, jacobian, &place)
-                } else {
-                    Vec::new()
-                };
-                AtPoint { k: k.clone(), det: None, weight, x }
-            }
-            ColumnGeometry::Cell(_) => unreachable!("an affine cell should be constant"),
+            ColumnGeometry::Stored => unreachable!("what is stored should have been loaded"),
+            ColumnGeometry::Affine(map) => map.at(s, weight, |s| {
+                let place = |digit: &_| s.b.load_table(self.points, Index::from(*digit));
+                let mut place: Vec<ValueId> = self.digits.iter().map(place).collect();
+                place.push(last);
+                place
+            }),
             ColumnGeometry::Row(row) => {
                 let mut at = multilinear_point(&mut s.b, row, last, weight);
                 // Back from z, x, y.

@@ -1,11 +1,11 @@
 //! The phases of a thread a line, but for the columns of points.
 
 use super::{Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
-use crate::abi::{Indices, Role};
+use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
-use crate::strategy::cell_per_lane::map_of;
-use crate::strategy::cell_per_lane::setting::{Quantity, Setting, Source};
+use crate::strategy::nodal::Nodal;
+use crate::strategy::setting::{Quantity, Setting};
 
 impl Group {
     pub(super) fn write(&self, s: &mut Setting<'_>) {
@@ -69,21 +69,9 @@ impl Group {
         held: &Held,
         component: usize,
     ) -> Vec<ValueId> {
-        let components = quantity.components;
-        let source = s.arguments[&quantity.source.role()];
-        let (map, indices) = map_of(s, quantity);
-        let n = held.factors.n;
+        let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
         let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(held));
-        let gather = |at: &Index| match indices {
-            Indices::Dofs => {
-                let at = at.times(components).plus(component);
-                s.b.gather(source, map, at, (1, 0), true)
-            }
-            Indices::Nodes | Indices::Runs => {
-                s.b.gather(source, map, at.clone(), (components, component), false)
-            }
-        };
-        nodes.iter().map(gather).collect()
+        nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
     fn gather(&self, s: &mut Setting<'_>) {
@@ -263,22 +251,10 @@ impl Group {
 
     /// Adds to the unknowns of one component on the thread's line of nodes.
     pub(super) fn scatter_line(&self, s: &mut Setting<'_>, component: usize, line: &[ValueId]) {
-        let components = self.result.components;
-        let indices = s.plan.indices;
-        let target = s.arguments[&Role::Result(0)];
-        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
-        let n = self.result.factors.n;
+        let (n, nodal) = (self.result.factors.n, Nodal::result(s));
         let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(&self.result));
-        for (at, &value) in nodes.iter().zip(line) {
-            match indices {
-                Indices::Dofs => {
-                    let at = at.times(components).plus(component);
-                    s.b.scatter(target, map, at, (1, 0), true, value);
-                }
-                Indices::Nodes | Indices::Runs => {
-                    s.b.scatter(target, map, at.clone(), (components, component), false, value);
-                }
-            }
+        for (node, &value) in nodes.iter().zip(line) {
+            nodal.scatter(&mut s.b, node, component, value);
         }
     }
 }

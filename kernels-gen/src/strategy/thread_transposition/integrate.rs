@@ -3,40 +3,31 @@
 use super::layout::Digits;
 use super::phases::{Tests, Transposition};
 use super::tables::{Sums, repeat};
-use crate::abi::{Indices, Role};
 use crate::kir::{Index, ValueId};
 use crate::lower::stored::{Tested, act};
 use crate::plan::Task;
-use crate::strategy::cell_per_lane::setting::{Setting, Source};
+use crate::strategy::nodal::Nodal;
+use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
 
 impl Transposition {
     /// Basis functions against what the points have left.
     pub(super) fn integrate(&self, s: &mut Setting<'_>) {
         let Some(tests) = &self.tests else { return };
-        let (components, nodes) = (s.components(0), tests.tables.nodes);
+        let nodes = tests.tables.nodes;
         s.b.comment("integrate");
         let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
         let node = digits.item();
-        let indices = s.plan.indices;
-        let target = s.arguments[&Role::Result(0)];
-        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
+        let nodal = Nodal::result(s);
         digits.each_cell(s, &mut |s, cell| {
             let sums = match s.plan.task {
                 Task::Diagonal => self.diagonal(s, tests, &node, cell),
                 _ => self.tested(s, tests, &node, cell),
             };
-            let batch = Index::from(s.b.batch());
+            let entry = &Index::from(s.b.batch()).times(nodes) + &node;
             s.b.open_when();
             for (c, sum) in sums.into_iter().enumerate() {
-                if indices == Indices::Dofs {
-                    let entry = node.times(components).plus(c);
-                    let at = &batch.times(nodes * components) + &entry;
-                    s.b.scatter(target, map, at, (1, 0), true, sum);
-                } else {
-                    let at = &batch.times(nodes) + &node;
-                    s.b.scatter(target, map, at, (components, c), false, sum);
-                }
+                nodal.scatter(&mut s.b, &entry, c, sum);
             }
             s.b.close_when_written();
         });

@@ -4,7 +4,7 @@ use crate::element::Lagrange;
 use crate::kir::build::Builder;
 use crate::kir::{Index, VarId};
 use crate::plan::Elements;
-use crate::strategy::cell_per_lane::setting::Setting;
+use crate::strategy::setting::Setting;
 use fem_dsl::point::PointForm;
 
 /// A block has no more threads than this: where it would, components are left out of the count, and

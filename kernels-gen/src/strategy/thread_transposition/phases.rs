@@ -2,13 +2,13 @@
 
 use super::geometry::map_numbers;
 use super::layout::{Digits, Layout};
-use super::tables::{By, Interpolated, Sums, Tables, repeat};
-use crate::abi::{Indices, Role};
+use super::tables::{By, Sums, Tables, repeat};
 use crate::kir::{Index, SharedId, Statement, ValueId};
 use crate::lower::stored::Tested;
 use crate::plan::Task;
-use crate::strategy::cell_per_lane::setting::{Quantity, Setting, Source, node_count};
-use crate::strategy::cell_per_lane::{at_point, map_of, pulled_blocks};
+use crate::strategy::nodal::Nodal;
+use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
+use crate::strategy::setting::{Quantity, Setting, node_count};
 use fem_dsl::point::Part;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
@@ -118,39 +118,17 @@ impl Transposition {
         for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
             s.b.comment(&format!("load {}", quantity.name));
             let digits = Digits::new(&mut s.b, "node", &self.layout, held.tables.nodes);
+            let nodal = Nodal::of(s, quantity);
             digits.each_cell(s, &mut |s, cell| {
                 digits.each_item(s, held.tables.nodes, &mut |s, node| {
+                    let entry = &Index::from(s.b.batch()).times(held.tables.nodes) + &node;
                     for c in 0..quantity.components {
-                        let value = self.gather(s, quantity, held.tables.nodes, &node, c);
+                        let value = nodal.gather(&mut s.b, &entry, c);
                         let at = self.place(&node.plus(c * held.tables.nodes), cell);
                         s.b.statement(Statement::StoreShared(held.shared, at, value));
                     }
                 });
             });
-        }
-    }
-
-    fn gather(
-        &self,
-        s: &mut Setting<'_>,
-        quantity: &Quantity,
-        nodes: usize,
-        node: &Index,
-        c: usize,
-    ) -> ValueId {
-        let batch = Index::from(s.b.batch());
-        let components = quantity.components;
-        let entry = &batch.times(nodes * components) + &node.times(components).plus(c);
-        if quantity.source == Source::Position {
-            return s.b.load_lanes(s.arguments[&Role::Geometry], entry);
-        }
-        let source = s.arguments[&quantity.source.role()];
-        match map_of(s, quantity) {
-            (map, Indices::Dofs) => s.b.gather(source, map, entry, (1, 0), true),
-            (map, _) => {
-                let at = &batch.times(nodes) + node;
-                s.b.gather(source, map, at, (components, c), false)
-            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::element::tabulate;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::strategy::cell_per_lane::setting::{Setting, element};
+use crate::strategy::setting::{Setting, element};
 use fem_dsl::point::Part;
 
 /// The tables of an element at the points.
@@ -61,26 +61,6 @@ impl Tables {
             Part::Value => s.b.load_table(self.value, at.clone()),
             Part::Derivative(a) => s.b.load_table(self.derivatives[a], at.clone()),
         }
-    }
-}
-
-/// What a quantity is at a point.
-pub(in crate::strategy) struct Interpolated {
-    /// The parts of a component, in the order of `values`.
-    pub(in crate::strategy) parts: Vec<Part>,
-    /// `[component][part]`
-    pub(in crate::strategy) values: Vec<ValueId>,
-    /// `[component][axis]`, where derivatives are the same at all points.
-    pub(in crate::strategy) slopes: Vec<Vec<ValueId>>,
-}
-
-impl Interpolated {
-    pub(in crate::strategy) fn get(&self, c: usize, part: Part) -> ValueId {
-        if let (Part::Derivative(a), Some(slopes)) = (part, self.slopes.get(c)) {
-            return slopes[a];
-        }
-        let at = self.parts.iter().position(|&known| known == part);
-        self.values[c * self.parts.len() + at.expect("the part should have been asked for")]
     }
 }
 

@@ -1,11 +1,12 @@
 //! What the sum factorisation keeps: the arrays of each quantity, and the 1D factors.
 
-use super::super::setting::{Quantity, Setting, Source, node_count};
 use super::super::simplex::{self, Evaluated, Tables};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::{Entries, LocalId, TableId};
 use crate::lower::contract::Matrix;
 use crate::plan::Plan;
+use crate::strategy::factors::{Factors, factors};
+use crate::strategy::setting::{Quantity, Setting, Source, node_count};
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
 /// c · l / components.
@@ -23,13 +24,6 @@ pub(in crate::strategy::cell_per_lane) struct Arrays {
     pub(super) row: Option<LocalId>,
     /// Values of one row, q.
     pub(super) row_value: LocalId,
-}
-
-/// The factors of the tensor product for one element.
-pub(in crate::strategy) struct Factors {
-    pub(in crate::strategy) n: usize,
-    /// B: q × n.
-    pub(in crate::strategy) interpolate: Matrix,
 }
 
 /// Everything that stays the same through a kernel.
@@ -61,18 +55,6 @@ fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
     // Threads keep their arrays in registers.
     let simd = plan.lanes <= 16;
     if simd && dim == 3 && bytes.is_multiple_of(2048) { layer + 1 } else { layer }
-}
-
-/// The factors of the continuous Lagrange element of a degree.
-pub(in crate::strategy) fn factors(line: LinePoints, degree: usize) -> Factors {
-    let nodes = LinePoints::GaussLobatto(degree + 1);
-    let table = LineTable::new(nodes, line);
-    let interpolate = if nodes == line {
-        Matrix::from_fn(degree + 1, degree + 1, |i, j| f64::from(u8::from(i == j)))
-    } else {
-        Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
-    };
-    Factors { n: degree + 1, interpolate }
 }
 
 impl Tensor {

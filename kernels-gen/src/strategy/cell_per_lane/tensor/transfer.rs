@@ -1,11 +1,11 @@
 //! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
 
-use super::{Factors, Tensor};
-use crate::abi::{Indices, Role};
+use super::Tensor;
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, Statement, TableId, Write};
-use crate::strategy::cell_per_lane::map_of;
-use crate::strategy::cell_per_lane::setting::{Setting, Source, node_count};
+use crate::strategy::factors::Factors;
+use crate::strategy::nodal::Nodal;
+use crate::strategy::setting::{Setting, node_count};
 
 impl Tensor {
     fn places(&self, factors: &Factors) -> Places {
@@ -14,57 +14,36 @@ impl Tensor {
 
     pub(super) fn gather(&self, s: &mut Setting<'_>, index: usize) {
         let quantity = s.quantities[index].clone();
-        let nodal = self.inputs[index].1.nodal;
+        let local = self.inputs[index].1.nodal;
         let nodes = node_count(s.elements, quantity.degree);
         let components = quantity.components;
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.plan, nodes);
         s.b.comment(&format!("gather {}", quantity.name));
-        if quantity.source == Source::Position {
-            let geometry = s.arguments[&Role::Geometry];
-            s.b.repeat("a", nodes, unroll, |b, a| {
+        let nodal = Nodal::of(s, &quantity);
+        let places = self.places(&self.inputs[index].0);
+        let Some((source, map)) = nodal.runs() else {
+            return places.each(&mut s.b, unroll, |b, a, place| {
+                let node = &batch.times(nodes) + a;
                 for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.load_lanes(geometry, at);
-                    b.store(nodal, a.plus(c * nodes), value);
+                    let value = nodal.gather(b, &node, c);
+                    b.store(local, place.plus(c * places.length()), value);
                 }
             });
-            return;
-        }
-        let source = s.arguments[&quantity.source.role()];
-        let (map, indices) = map_of(s, &quantity);
-        let places = self.places(&self.inputs[index].0);
-        match indices {
-            Indices::Nodes => places.each(&mut s.b, unroll, |b, a, place| {
-                let at = &batch.times(nodes) + a;
-                for c in 0..components {
-                    let value = b.gather(source, map, at.clone(), (components, c), false);
-                    b.store(nodal, place.plus(c * places.length()), value);
-                }
-            }),
-            Indices::Dofs => places.each(&mut s.b, unroll, |b, a, place| {
-                for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.gather(source, map, at, (1, 0), true);
-                    b.store(nodal, place.plus(c * places.length()), value);
-                }
-            }),
-            Indices::Runs => {
-                let (positions, runs) = runs(s, places, components);
-                for (entity, first, length) in runs {
-                    let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
-                    s.b.statement(Statement::GatherRun {
-                        source,
-                        map,
-                        at,
-                        scale: 1,
-                        local: nodal,
-                        positions,
-                        first,
-                        length,
-                    });
-                }
-            }
+        };
+        let (positions, runs) = runs(s, places, components);
+        for (entity, first, length) in runs {
+            let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
+            s.b.statement(Statement::GatherRun {
+                source,
+                map,
+                at,
+                scale: 1,
+                local,
+                positions,
+                first,
+                length,
+            });
         }
     }
 
@@ -75,47 +54,35 @@ impl Tensor {
         let components = s.components(0);
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.plan, nodes);
-        let target = s.arguments[&Role::Result(0)];
-        let indices = s.plan.indices;
-        let map = s.arguments[&Role::Map(Source::Direction(0).owner(), indices)];
-        let nodal = arrays.nodal;
+        let nodal = Nodal::result(s);
+        let local = arrays.nodal;
         s.b.comment("scatter");
         let places = self.places(factors);
-        match indices {
-            Indices::Nodes => places.each(&mut s.b, unroll, |b, a, place| {
-                let at = &batch.times(nodes) + a;
+        let Some((target, map)) = nodal.runs() else {
+            return places.each(&mut s.b, unroll, |b, a, place| {
+                let node = &batch.times(nodes) + a;
                 for c in 0..components {
-                    let value = b.load(nodal, place.plus(c * places.length()));
-                    b.scatter(target, map, at.clone(), (components, c), false, value);
+                    let value = b.load(local, place.plus(c * places.length()));
+                    nodal.scatter(b, &node, c, value);
                 }
-            }),
-            Indices::Dofs => places.each(&mut s.b, unroll, |b, a, place| {
-                for c in 0..components {
-                    let at = &batch.times(nodes * components) + &a.times(components).plus(c);
-                    let value = b.load(nodal, place.plus(c * places.length()));
-                    b.scatter(target, map, at, (1, 0), true, value);
-                }
-            }),
-            Indices::Runs => {
-                let (positions, runs) = runs(s, places, components);
-                let entities = 3usize.pow(self.dim as u32);
-                for (entity, first, length) in runs {
-                    let write =
-                        if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
-                    let at = batch.times(entities).plus(entity);
-                    s.b.statement(Statement::ScatterRun {
-                        target,
-                        map,
-                        at,
-                        scale: 1,
-                        local: nodal,
-                        positions,
-                        first,
-                        length,
-                        write,
-                    });
-                }
-            }
+            });
+        };
+        let (positions, runs) = runs(s, places, components);
+        let entities = 3usize.pow(self.dim as u32);
+        for (entity, first, length) in runs {
+            let write = if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
+            let at = batch.times(entities).plus(entity);
+            s.b.statement(Statement::ScatterRun {
+                target,
+                map,
+                at,
+                scale: 1,
+                local,
+                positions,
+                first,
+                length,
+                write,
+            });
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::abi::{Argument, Indices, KernelAbi, Owner, Role};
 use crate::element::Lagrange;
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Element, Index, Kernel, LocalId, ValueId};
+use crate::kir::{ArgumentId, Element, Entries, Index, Kernel, LocalId, TableId, ValueId};
 use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, Task};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a quantity comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::strategy) enum Source {
+pub(super) enum Source {
     State(usize),
     Direction(usize),
     Aux(usize),
@@ -23,7 +23,7 @@ pub(in crate::strategy) enum Source {
 
 impl Source {
     /// Whose index array addresses it.
-    pub(in crate::strategy) fn owner(self) -> Owner {
+    pub(super) fn owner(self) -> Owner {
         match self {
             Self::State(field) | Self::Direction(field) => Owner::Field(field),
             Self::Aux(aux) => Owner::Aux(aux),
@@ -32,7 +32,7 @@ impl Source {
     }
 
     /// The argument that holds it.
-    pub(in crate::strategy) fn role(self) -> Role {
+    pub(super) fn role(self) -> Role {
         match self {
             Self::State(field) => Role::State(field),
             Self::Direction(field) => Role::Direction(field),
@@ -44,33 +44,33 @@ impl Source {
 
 /// Something with nodal values that is evaluated at the points.
 #[derive(Clone, Debug)]
-pub(in crate::strategy) struct Quantity {
-    pub(in crate::strategy) source: Source,
-    pub(in crate::strategy) name: String,
-    pub(in crate::strategy) components: usize,
-    pub(in crate::strategy) degree: usize,
-    pub(in crate::strategy) value: bool,
-    pub(in crate::strategy) gradient: bool,
+pub(super) struct Quantity {
+    pub(super) source: Source,
+    pub(super) name: String,
+    pub(super) components: usize,
+    pub(super) degree: usize,
+    pub(super) value: bool,
+    pub(super) gradient: bool,
 }
 
 /// A kernel under construction with all that is known of it.
-pub(in crate::strategy) struct Setting<'a> {
-    pub(in crate::strategy) form: &'a PointForm,
-    pub(in crate::strategy) integral: &'a Integral,
-    pub(in crate::strategy) elements: &'a Elements,
-    pub(in crate::strategy) plan: &'a Plan,
-    pub(in crate::strategy) b: Builder,
-    pub(in crate::strategy) quantities: Vec<Quantity>,
+pub(super) struct Setting<'a> {
+    pub(super) form: &'a PointForm,
+    pub(super) integral: &'a Integral,
+    pub(super) elements: &'a Elements,
+    pub(super) plan: &'a Plan,
+    pub(super) b: Builder,
+    pub(super) quantities: Vec<Quantity>,
     /// Residual or action, slot by slot.
-    pub(in crate::strategy) outputs: Vec<(Slot, NodeId)>,
+    pub(super) outputs: Vec<(Slot, NodeId)>,
     /// The Jacobian's coefficients, for the tasks that need them.
-    pub(in crate::strategy) blocks: Blocks,
+    pub(super) blocks: Blocks,
     /// Nodes that are the same at all points of a cell.
-    pub(in crate::strategy) hoisted: Lowered,
-    pub(in crate::strategy) arguments: BTreeMap<Role, ArgumentId>,
-    pub(in crate::strategy) needs_x: bool,
+    pub(super) hoisted: Lowered,
+    pub(super) arguments: BTreeMap<Role, ArgumentId>,
+    pub(super) needs_x: bool,
     /// Whether the point function reads a gradient of u, δu or an aux.
-    pub(in crate::strategy) reads_gradients: bool,
+    pub(super) reads_gradients: bool,
     /// Private array for the coefficients of the diagonal.
     coefficients: Option<LocalId>,
     /// Values already computed at one point, by quantity, component and part.
@@ -80,7 +80,7 @@ pub(in crate::strategy) struct Setting<'a> {
     /// What the task computes at a point.
     needed: Vec<NodeId>,
     /// The private array of gathered corners.
-    pub(in crate::strategy) corners: Option<LocalId>,
+    pub(super) corners: Option<LocalId>,
     points: usize,
 }
 
@@ -91,11 +91,7 @@ impl AsMut<Builder> for Setting<'_> {
 }
 
 impl<'a> Setting<'a> {
-    pub(in crate::strategy) fn new(
-        form: &'a PointForm,
-        elements: &'a Elements,
-        plan: &'a Plan,
-    ) -> Self {
+    pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
         let integral = &form.integrals[0];
         let dim = form.dim;
         let outputs = match (plan.task, plan.linearisation) {
@@ -151,37 +147,46 @@ impl<'a> Setting<'a> {
     }
 
     /// The arguments so far, in order.
-    pub(in crate::strategy) fn declared(&self) -> &[Argument] {
+    pub(super) fn declared(&self) -> &[Argument] {
         &self.abi
     }
 
     /// The number of quadrature points.
-    pub(in crate::strategy) fn points(&self) -> usize {
+    pub(super) fn points(&self) -> usize {
         self.points
     }
 
+    /// A table that is read by points, which are the threads' own where they share a cell.
+    pub(super) fn point_table(&mut self, name: &str, entries: Entries) -> TableId {
+        if self.b.has_threads() {
+            self.b.spread_table(name, entries)
+        } else {
+            self.b.table(name, entries)
+        }
+    }
+
     /// The components of a field.
-    pub(in crate::strategy) fn components(&self, field: usize) -> usize {
+    pub(super) fn components(&self, field: usize) -> usize {
         self.form.fields[field].shape.components()
     }
 
     /// The quantity with this source, if it is evaluated.
-    pub(in crate::strategy) fn quantity(&self, source: Source) -> Option<usize> {
+    pub(super) fn quantity(&self, source: Source) -> Option<usize> {
         self.quantities.iter().position(|quantity| quantity.source == source)
     }
 
     /// Whether geometry is read at all.
-    pub(in crate::strategy) fn needs_geometry(&self) -> bool {
+    pub(super) fn needs_geometry(&self) -> bool {
         self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
     }
 
     /// Whether the task writes a vector.
-    pub(in crate::strategy) fn has_result(&self) -> bool {
+    pub(super) fn has_result(&self) -> bool {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
     }
 
     /// Numbers a cell of the geometry argument, or a point where it is stored.
-    pub(in crate::strategy) fn geometry_numbers(&self) -> usize {
+    pub(super) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
             Geometry::Affine => dim + dim * dim,
@@ -195,8 +200,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// See [`super::Factors`].
-    pub(in crate::strategy) fn merged(&self) -> bool {
+    /// Whether both factors 1 / det J of a flux meet in one; see `point::Factors`.
+    pub(super) fn merged(&self) -> bool {
         self.plan.task == Task::Action
             && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
             && self.inputs.iter().all(|input| match input {
@@ -207,7 +212,7 @@ impl<'a> Setting<'a> {
     }
 
     /// How the unknowns of a source are addressed.
-    pub(in crate::strategy) fn indices_of(&self, source: Source) -> Indices {
+    pub(super) fn indices_of(&self, source: Source) -> Indices {
         match (source, self.plan.indices) {
             (Source::Aux(_), _) | (Source::State(_), Indices::Dofs) => Indices::Nodes,
             (_, indices) => indices,
@@ -215,12 +220,12 @@ impl<'a> Setting<'a> {
     }
 
     /// Where the numbers of this batch begin in a `[batch][point][number]` array.
-    pub(in crate::strategy) fn stored_at(&self, _role: Role, numbers: usize) -> Index {
+    pub(super) fn stored_at(&self, numbers: usize) -> Index {
         Index::from(self.b.batch()).times(self.points * numbers)
     }
 
     /// Whether any output is tested against the value, or the gradient, of a component.
-    pub(in crate::strategy) fn tested(&self, component: usize) -> (bool, bool) {
+    pub(super) fn tested(&self, component: usize) -> (bool, bool) {
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
             let mut tested = (false, false);
             for &(test, _, block) in &self.blocks.pairs {
@@ -241,13 +246,13 @@ impl<'a> Setting<'a> {
 
     /// The private array of the Jacobian's coefficients: number `i` of point `q` at
     /// `i · points + q`.
-    pub(in crate::strategy) fn coefficients(&mut self, points: usize) -> LocalId {
+    pub(super) fn coefficients(&mut self, points: usize) -> LocalId {
         let length = self.blocks.numbers * points;
         *self.coefficients.get_or_insert_with(|| self.b.local("coefficients", length))
     }
 
     /// What has been computed at this point; forgotten where the point is another.
-    pub(in crate::strategy) fn at_this_point(
+    pub(super) fn at_this_point(
         &mut self,
         point: &Index,
     ) -> &mut Vec<((usize, usize, Part), ValueId)> {
@@ -258,7 +263,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Forgets what has been computed: what follows is another cell's.
-    pub(in crate::strategy) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.known = (Index::default(), Vec::new());
         self.corners = None;
     }
@@ -292,7 +297,7 @@ impl<'a> Setting<'a> {
             if parts != (false, false) {
                 found.insert(Source::Direction(0), parts);
             }
-        } else if let Some(order) = super::isoparametric(self.plan) {
+        } else if let Geometry::Nodes(order) = self.plan.geometry {
             self.quantities.push(Quantity {
                 source: Source::Position,
                 name: "x".to_owned(),
@@ -441,13 +446,13 @@ impl<'a> Setting<'a> {
     }
 
     /// Ends the stage of gathering, and computes what is the same at all points.
-    pub(in crate::strategy) fn gathered(&mut self) {
+    pub(super) fn gathered(&mut self) {
         self.b.stage(self.plan.block);
         self.hoist();
     }
 
     /// Computes what is the same at all points of a cell.
-    pub(in crate::strategy) fn hoist(&mut self) {
+    pub(super) fn hoist(&mut self) {
         let nodes = &self.needed.clone();
         let form = self.form;
         let integral = self.integral;
@@ -497,7 +502,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The kernel and its interface.
-    pub(in crate::strategy) fn finish(self) -> (Kernel, KernelAbi) {
+    pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let kernel = crate::pass::eliminate::eliminate(self.b.finish());
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
         let shared = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
@@ -519,12 +524,12 @@ impl<'a> Setting<'a> {
 }
 
 /// Nodes of the continuous Lagrange element of a degree on the cell.
-pub(in crate::strategy) fn node_count(elements: &Elements, degree: usize) -> usize {
+pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
     element(elements, degree).count()
 }
 
 /// The continuous Lagrange element of a degree on the cell.
-pub(in crate::strategy) fn element(elements: &Elements, degree: usize) -> Lagrange {
+pub(super) fn element(elements: &Elements, degree: usize) -> Lagrange {
     Lagrange::continuous(elements.cell, degree).expect("the plan should have checked the degree")
 }
 

@@ -1,0 +1,238 @@
+//! The map of a cell, for all strategies: what the plan says of it → what is known at a point.
+//!
+//! What is the same on a whole cell is computed by [`cell_geometry`] or [`affine_map`]; the rest at each
+//! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
+
+use super::setting::{Setting, Source, node_count};
+use crate::abi::{Indices, Owner, Role, coordinate_stride};
+use crate::kir::{Entries, Index, Statement, ValueId};
+use crate::lower::geometry::{
+    AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
+};
+use crate::plan::Geometry;
+use fem_dsl::point::Part;
+
+/// What is known of the geometry of a whole cell.
+pub(super) enum CellGeometry {
+    /// J is constant.
+    Affine(Affine),
+    /// Coefficients of the multilinear map: component i of the monomial with bits m at `[m][i]`.
+    Multilinear(Vec<Vec<ValueId>>),
+    /// Nothing: it differs from point to point.
+    Varying,
+}
+
+/// An affine map.
+pub(super) struct Affine {
+    /// J⁻¹.
+    pub(super) k: Vec<Vec<ValueId>>,
+    /// |det J|.
+    pub(super) det: ValueId,
+    /// The image of the reference origin.
+    pub(super) origin: Vec<ValueId>,
+    /// The columns of J.
+    pub(super) jacobian: Vec<Vec<ValueId>>,
+}
+
+impl Affine {
+    /// The map with this origin and Jacobian.
+    fn new(s: &mut Setting<'_>, origin: Vec<ValueId>, jacobian: Vec<Vec<ValueId>>) -> Self {
+        let (k, det) = inverse(&mut s.b, &jacobian);
+        Self { k, det, origin, jacobian }
+    }
+
+    /// The geometry at a point of this weight; `reference` are its reference coordinates.
+    pub(super) fn at(
+        &self,
+        s: &mut Setting<'_>,
+        weight: ValueId,
+        reference: impl FnOnce(&mut Setting<'_>) -> Vec<ValueId>,
+    ) -> AtPoint {
+        let weight = s.b.mul(weight, self.det);
+        let mut x = Vec::new();
+        if s.needs_x {
+            let coordinates = reference(s);
+            x = self.image(s, &coordinates);
+        }
+        AtPoint { k: self.k.clone(), det: None, weight, x }
+    }
+
+    /// x = origin + Σ_a ξ_a J_a.
+    fn image(&self, s: &mut Setting<'_>, coordinates: &[ValueId]) -> Vec<ValueId> {
+        let of = |i: usize| {
+            let terms = self.jacobian.iter().zip(coordinates);
+            terms.fold(self.origin[i], |sum, (column, &xi)| s.b.fma(xi, column[i], sum))
+        };
+        (0..self.origin.len()).map(of).collect()
+    }
+}
+
+/// The map of an affine cell.
+pub(super) fn affine_map(s: &mut Setting<'_>) -> Affine {
+    match cell_geometry(s) {
+        CellGeometry::Affine(map) => map,
+        _ => unreachable!("the cell should be affine"),
+    }
+}
+
+/// What is the same on all of a cell.
+pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
+    let dim = s.form.dim;
+    match s.plan.geometry {
+        _ if !s.needs_geometry() => return CellGeometry::Varying,
+        Geometry::Corners if s.elements.cell.is_tensor() => {
+            return CellGeometry::Multilinear(modes(s));
+        }
+        Geometry::Corners => {
+            let corners = corners(s);
+            let edges: Vec<_> = corners[1..].iter().map(|tip| minus(s, tip, &corners[0])).collect();
+            return CellGeometry::Affine(Affine::new(s, corners[0].clone(), edges));
+        }
+        Geometry::Affine => {}
+        _ => return CellGeometry::Varying,
+    }
+    let base = Index::from(s.b.batch()).times(s.geometry_numbers());
+    let argument = s.arguments[&Role::Geometry];
+    let origin = (0..dim).map(|i| s.b.load_lanes(argument, base.plus(i))).collect();
+    let jacobian: Vec<Vec<ValueId>> = (0..dim)
+        .map(|a| {
+            let entry = |i: usize| base.plus(dim + i * dim + a);
+            (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
+        })
+        .collect();
+    CellGeometry::Affine(Affine::new(s, origin, jacobian))
+}
+
+fn minus(s: &mut Setting<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
+    u.iter().zip(v).map(|(&u, &v)| s.b.sub(u, v)).collect()
+}
+
+/// Gathers the coordinates of the corners by the nodes of the first field, where the plan says so.
+pub(super) fn gather_corners(s: &mut Setting<'_>) {
+    if s.plan.geometry != Geometry::Corners || !s.needs_geometry() {
+        return;
+    }
+    let dim = s.form.dim;
+    let count = node_count(s.elements, 1);
+    let local = s.b.local("corners", count * dim);
+    let positions = (0..count * dim).map(|i| i as u32).collect();
+    let positions = s.b.table("corner_places", Entries::Position(positions));
+    let source = s.arguments[&Role::Coordinates];
+    let map = s.arguments[&Role::Map(Owner::Field(0), Indices::Nodes)];
+    for corner in 0..count {
+        let at = Index::from(s.b.batch()).times(count).plus(corner);
+        let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
+        s.b.statement(Statement::GatherRun {
+            source,
+            map,
+            at,
+            scale,
+            local,
+            positions,
+            first,
+            length,
+        });
+    }
+    s.corners = Some(local);
+}
+
+/// The coordinates of the corners.
+fn corners(s: &mut Setting<'_>) -> Vec<Vec<ValueId>> {
+    let (dim, count) = (s.form.dim, node_count(s.elements, 1));
+    let local = s.corners.expect("the corners should have been gathered");
+    let corner = |s: &mut Setting<'_>, a: usize| {
+        (0..dim).map(|i| s.b.load(local, Index::from(a * dim + i))).collect()
+    };
+    (0..count).map(|a| corner(s, a)).collect()
+}
+
+/// The coefficient of the monomial m: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+fn modes(s: &mut Setting<'_>) -> Vec<Vec<ValueId>> {
+    let mut modes = corners(s);
+    for axis in 0..s.form.dim {
+        let bit = 1 << axis;
+        for m in (0..modes.len()).filter(|m| m & bit != 0) {
+            modes[m] = minus(s, &modes[m], &modes[m ^ bit]);
+        }
+    }
+    modes
+}
+
+/// The geometry at a point where nothing needs it, or where it was stored.
+pub(super) fn given(s: &mut Setting<'_>, point: &Index) -> Option<AtPoint> {
+    if !s.needs_geometry() {
+        let weight = s.b.constant(0.0);
+        return Some(AtPoint { k: Vec::new(), det: None, weight, x: Vec::new() });
+    }
+    (s.plan.geometry == Geometry::Stored).then(|| stored(s, point))
+}
+
+/// Geometry at a point that was stored there.
+fn stored(s: &mut Setting<'_>, point: &Index) -> AtPoint {
+    let dim = s.elements.cell.dim();
+    let numbers = s.geometry_numbers();
+    let base = &s.stored_at(numbers) + &point.times(numbers);
+    let argument = s.arguments[&Role::Geometry];
+    let mut next = 0;
+    let mut load = || {
+        next += 1;
+        s.b.load_lanes(argument, base.plus(next - 1))
+    };
+    let weight = load();
+    let k = (0..dim).map(|_| (0..dim).map(|_| load()).collect()).collect();
+    let x = if s.needs_x { (0..dim).map(|_| load()).collect() } else { Vec::new() };
+    AtPoint { k, det: None, weight, x }
+}
+
+/// The weight of a point of the rule.
+pub(super) fn weight(s: &mut Setting<'_>, point: &Index) -> ValueId {
+    let weights = s.point_table("weights", Entries::Real(s.elements.rule.weights()));
+    s.b.load_table(weights, point.clone())
+}
+
+/// Reference coordinates of a point of the rule.
+pub(super) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
+    let points = s.elements.rule.points();
+    (0..s.form.dim)
+        .map(|axis| {
+            let entries = points.iter().map(|p| p[axis]).collect();
+            let table = s.point_table(["xi", "eta", "zeta"][axis], Entries::Real(entries));
+            s.b.load_table(table, point.clone())
+        })
+        .collect()
+}
+
+/// A point of a cell with straight edges, from the coefficients of its map.
+pub(super) fn multilinear(s: &mut Setting<'_>, point: &Index, weight: ValueId) -> AtPoint {
+    let dim = s.form.dim;
+    let at = reference_point(s, point);
+    let base = Index::from(s.b.batch()).times(s.geometry_numbers());
+    let argument = s.arguments[&Role::Geometry];
+    let layer = multilinear_layer(&mut s.b, dim, at.get(2).copied(), |b, mode, i| {
+        b.load_lanes(argument, base.plus(mode * dim + i))
+    });
+    let needs_x = s.needs_x;
+    let row = multilinear_row(&mut s.b, &layer, at[1], 0, needs_x);
+    multilinear_point(&mut s.b, &row, at[0], weight)
+}
+
+/// A point of a curved cell; `position` gives component i of the map, or a derivative of it, there.
+pub(super) fn curved(
+    s: &mut Setting<'_>,
+    weight: ValueId,
+    mut position: impl FnMut(&mut Setting<'_>, usize, Part) -> ValueId,
+) -> AtPoint {
+    let dim = s.form.dim;
+    let mut part = |s: &mut Setting<'_>, part: Part| -> Vec<ValueId> {
+        (0..dim).map(|i| position(s, i, part)).collect()
+    };
+    let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
+    let x = if s.needs_x { part(s, Part::Value) } else { Vec::new() };
+    let (k, det) = cofactors(&mut s.b, &columns);
+    AtPoint { k, det: Some(det), weight, x }
+}
+
+/// The quantity that a curved cell's map is.
+pub(super) fn position(s: &Setting<'_>) -> usize {
+    s.quantity(Source::Position).expect("curved geometry should be evaluated")
+}

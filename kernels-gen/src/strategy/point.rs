@@ -1,0 +1,322 @@
+//! The point function: what a kernel does at one quadrature point, whoever does it.
+//!
+//! ```text
+//! values and reference gradients, geometry → inputs → f0, f1 or the Jacobian's coefficients → what is tested
+//! ```
+//!
+//! A strategy evaluates quantities in its own way and hands that over as [`Evaluate`].
+
+use super::setting::{Setting, Source};
+use crate::abi::Role;
+use crate::kir::{Binary, Index, Unary, ValueId};
+use crate::lower::geometry::AtPoint;
+use crate::lower::stored::{Pulled, Tested, act};
+use crate::plan::{Linearisation, Task};
+use fem_dsl::point::{Input, NodeId, Part, Slot};
+use std::collections::BTreeMap;
+
+/// A value or a reference derivative of a quantity at the point.
+pub(super) type Evaluate<'e> = dyn FnMut(&mut Setting<'_>, usize, usize, Part) -> ValueId + 'e;
+
+/// What the result is tested against at a point, or nothing where the task stores instead.
+pub(super) fn at_point(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Tested> {
+    match (s.plan.task, s.plan.linearisation) {
+        (Task::Metric, _) => {
+            store_metric(s, at, point);
+            Vec::new()
+        }
+        (Task::Linearise, _) => {
+            let numbers = pulled_blocks(s, at, point, evaluate)
+                .iter()
+                .zip(s.blocks.blocks.clone())
+                .flat_map(|(pulled, (block, _))| s.blocks.numbers_of(&block, pulled))
+                .collect::<Vec<_>>();
+            store_numbers(s, &numbers, point);
+            Vec::new()
+        }
+        (Task::Action, Linearisation::Stored) => act_stored(s, point, evaluate),
+        (Task::Diagonal, _) => {
+            keep_coefficients(s, at, point, evaluate);
+            Vec::new()
+        }
+        (Task::Residual | Task::Action, _) => physics(s, at, point, evaluate),
+    }
+}
+
+/// Puts the pulled coefficients of the diagonal into a private array: number by number on tensor
+/// cells, of this point only on simplices.
+fn keep_coefficients(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) {
+    let tensor = s.elements.cell.is_tensor();
+    let count = if tensor { s.points() } else { 1 };
+    let coefficients = s.coefficients(count);
+    let blocks = s.blocks.clone();
+    for (pulled, (block, first)) in pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
+    {
+        for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
+            let place = if tensor { point.clone() } else { Index::default() };
+            s.b.store(coefficients, place.plus((first + i) * count), number);
+        }
+    }
+}
+
+fn store_metric(s: &mut Setting<'_>, at: &AtPoint, point: &Index) {
+    let (k, weight) = match at.det {
+        None => (at.k.clone(), at.weight),
+        Some(det) => {
+            let reciprocal = s.b.reciprocal(det);
+            let size = s.b.unary(Unary::Abs, det);
+            let k = at.k.iter().map(|row| row.iter().map(|&v| s.b.mul(v, reciprocal)).collect());
+            let k = k.collect();
+            (k, s.b.mul(at.weight, size))
+        }
+    };
+    let mut numbers = vec![weight];
+    numbers.extend(k.iter().flatten());
+    numbers.extend(&at.x);
+    store_numbers(s, &numbers, point);
+}
+
+fn store_numbers(s: &mut Setting<'_>, numbers: &[ValueId], point: &Index) {
+    let base = &s.stored_at(numbers.len()) + &point.times(numbers.len());
+    let argument = s.arguments[&Role::Stored];
+    for (entry, &number) in numbers.iter().enumerate() {
+        s.b.store_lanes(argument, base.plus(entry), number);
+    }
+}
+
+/// The reference gradient of a component.
+fn reference_gradient(
+    s: &mut Setting<'_>,
+    quantity: usize,
+    component: usize,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<ValueId> {
+    let dim = s.elements.cell.dim();
+    (0..dim).map(|a| evaluate(s, quantity, component, Part::Derivative(a))).collect()
+}
+
+fn act_stored(s: &mut Setting<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -> Vec<Tested> {
+    let quantity = s.quantity(Source::Direction(0));
+    let components = s.components(0);
+    let numbers = s.blocks.numbers;
+    let base = &s.stored_at(numbers) + &point.times(numbers);
+    let argument = s.arguments[&Role::Stored];
+    let blocks = s.blocks.clone();
+    let loaded: Vec<Pulled> = blocks
+        .blocks
+        .iter()
+        .map(|(block, first)| {
+            let mut at = *first;
+            blocks.from_numbers(block, || {
+                at += 1;
+                s.b.load_lanes(argument, base.plus(at - 1))
+            })
+        })
+        .collect();
+    let mut inputs = Vec::new();
+    for component in 0..components {
+        let (value, gradient) = match quantity {
+            Some(q) => (
+                s.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
+                if s.quantities[q].gradient {
+                    reference_gradient(s, q, component, evaluate)
+                } else {
+                    Vec::new()
+                },
+            ),
+            None => (None, Vec::new()),
+        };
+        inputs.push((value, gradient));
+    }
+    let mut tested = vec![Tested::default(); components];
+    for &(test, trial, block) in &blocks.pairs {
+        let (value, gradient) = &inputs[trial];
+        act(&mut s.b, &loaded[block], *value, gradient, &mut tested[test]);
+    }
+    tested
+}
+
+/// The factors at a point that depend on how its geometry is given.
+struct Factors {
+    /// Multiplies Σ_a K_aj ∂u/∂ξ_a.
+    gradient: Option<ValueId>,
+    /// Multiplies what is tested against a value.
+    value: ValueId,
+    /// Multiplies Σ_j K_aj f1_j.
+    flux: ValueId,
+}
+
+impl Factors {
+    /// `merged`: the point function is linear in the gradient of the direction and gives fluxes
+    /// only, so that both factors 1/det J meet in one.
+    fn new(s: &mut Setting<'_>, at: &AtPoint, merged: bool) -> Self {
+        let Some(det) = at.det else {
+            return Self { gradient: None, value: at.weight, flux: at.weight };
+        };
+        let size = s.b.unary(Unary::Abs, det);
+        if merged {
+            let flux = if s.plan.on_threads() {
+                // A division has branches there.
+                let reciprocal = s.b.reciprocal(size);
+                s.b.mul(at.weight, reciprocal)
+            } else {
+                s.b.binary(Binary::Div, at.weight, size)
+            };
+            return Self { gradient: None, value: flux, flux };
+        }
+        let value = s.b.mul(at.weight, size);
+        let reciprocal = s.b.reciprocal(det);
+        let flux = s.b.mul(value, reciprocal);
+        Self { gradient: Some(reciprocal), value, flux }
+    }
+}
+
+/// Supplies an input of the point function.
+fn supply(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    gradient_factor: Option<ValueId>,
+    gradients: &mut BTreeMap<(usize, usize), Vec<ValueId>>,
+    evaluate: &mut Evaluate<'_>,
+    input: Input,
+) -> ValueId {
+    let (source, slot) = match input {
+        Input::State(slot) => (Source::State(slot.field), slot),
+        Input::Direction(slot) => (Source::Direction(slot.field), slot),
+        Input::Aux(slot) => (Source::Aux(slot.field), slot),
+        Input::Coordinate(axis) => return at.x[axis],
+        _ => unreachable!("what is constant on a cell should have been lowered before"),
+    };
+    let Some(quantity) = s.quantity(source) else {
+        // Aux at points.
+        let components = s.form.aux[slot.field].shape.components();
+        let role = Role::AuxPoints(slot.field);
+        let base = &s.stored_at(components) + &point.times(components);
+        let argument = s.arguments[&role];
+        return s.b.load_lanes(argument, base.plus(slot.component));
+    };
+    match slot.part {
+        Part::Value => evaluate(s, quantity, slot.component, Part::Value),
+        Part::Derivative(axis) => {
+            let key = (quantity, slot.component);
+            let gradient = match gradients.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let gradient = reference_gradient(s, quantity, slot.component, evaluate);
+                    gradients.insert(key, gradient.clone());
+                    gradient
+                }
+            };
+            let mut sum = s.b.mul(at.k[0][axis], gradient[0]);
+            for (a, &derivative) in gradient.iter().enumerate().skip(1) {
+                sum = s.b.fma(at.k[a][axis], derivative, sum);
+            }
+            match gradient_factor {
+                Some(factor) => s.b.mul(sum, factor),
+                None => sum,
+            }
+        }
+    }
+}
+
+/// Lowers the graph nodes `outputs` at the point.
+fn lower_graph(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    gradient_factor: Option<ValueId>,
+    outputs: &[NodeId],
+    evaluate: &mut Evaluate<'_>,
+) -> crate::lower::point::Lowered {
+    let mut lowered = s.hoisted.clone();
+    let mut gradients = BTreeMap::new();
+    let integral = s.integral;
+    lowered.lower(s, &integral.graph, outputs, None, |s, input| {
+        supply(s, at, point, gradient_factor, &mut gradients, evaluate, input)
+    });
+    lowered
+}
+
+pub(super) fn pulled_blocks(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Pulled> {
+    let nodes = s.blocks.nodes();
+    let factor = match at.det {
+        Some(det) if s.reads_gradients => Some(s.b.reciprocal(det)),
+        _ => None,
+    };
+    let lowered = lower_graph(s, at, point, factor, &nodes, evaluate);
+    let blocks = s.blocks.clone();
+    blocks.blocks.iter().map(|(block, _)| blocks.pull(&mut s.b, block, at, &lowered)).collect()
+}
+
+fn physics(
+    s: &mut Setting<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Tested> {
+    let dim = s.elements.cell.dim();
+    let merged = s.merged();
+    let factors = Factors::new(s, at, merged);
+    let outputs = s.outputs.clone();
+    let nodes: Vec<_> = outputs.iter().map(|(_, node)| *node).collect();
+    let lowered = lower_graph(s, at, point, factors.gradient, &nodes, evaluate);
+    let mut tested = vec![Tested::default(); s.components(0)];
+    let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
+    for (Slot { component, part, .. }, node) in outputs {
+        let value = lowered.get(node).expect("an output should be lowered");
+        match part {
+            Part::Value => tested[component].value = Some(s.b.mul(value, factors.value)),
+            Part::Derivative(axis) => {
+                let flux = s.b.mul(value, factors.flux);
+                fluxes[component].push((axis, flux));
+            }
+        }
+    }
+    for (component, flux) in fluxes.iter().enumerate() {
+        if let [(first_axis, first), rest @ ..] = flux.as_slice() {
+            tested[component].gradient = (0..dim)
+                .map(|a| {
+                    let start = s.b.mul(at.k[a][*first_axis], *first);
+                    rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(at.k[a][axis], f, sum))
+                })
+                .collect();
+        }
+    }
+    tested
+}
+
+/// What a quantity is at a point.
+pub(super) struct Interpolated {
+    /// The parts of a component, in the order of `values`.
+    pub(super) parts: Vec<Part>,
+    /// `[component][part]`
+    pub(super) values: Vec<ValueId>,
+    /// `[component][axis]`, where derivatives are the same at all points.
+    pub(super) slopes: Vec<Vec<ValueId>>,
+}
+
+impl Interpolated {
+    pub(super) fn get(&self, c: usize, part: Part) -> ValueId {
+        if let (Part::Derivative(a), Some(slopes)) = (part, self.slopes.get(c)) {
+            return slopes[a];
+        }
+        let at = self.parts.iter().position(|&known| known == part);
+        self.values[c * self.parts.len() + at.expect("the part should have been asked for")]
+    }
+}

@@ -12,7 +12,7 @@ pub use nested::print_nested;
 
 use super::{Language, SourceFile};
 use crate::abi::KernelAbi;
-use crate::kir::{Element, Entries, Kernel, Precision, Statement};
+use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
 use std::fmt::Write;
 
 /// A kernel with what its header says.
@@ -103,7 +103,20 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
+/// Kernels with more loops are printed with a function for each stage. The compiler's loop passes look through
+/// all of a nest of loops at each of its loops: the batches' loop around many others would take minutes.
+const LOOPS: usize = 40;
+
 fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
+    let stages: Vec<&[Statement]> =
+        kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
+    let many = statement::loops(&kernel.body) > LOOPS;
+    let stages = Stages::new(kernel, stages);
+    if many {
+        for number in 0..stages.bodies.len() {
+            stages.function(text, number, isa);
+        }
+    }
     let _ = writeln!(text, "/// Runs the batches `begin..end`.");
     let _ = writeln!(text, "///");
     let _ = writeln!(text, "/// # Safety");
@@ -117,32 +130,16 @@ fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
         let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
     }
     let _ = writeln!(text, ") {{\n    unsafe {{");
-    let stages: Vec<&[Statement]> =
-        kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
-    let uses = |stage: &[Statement], id| statement::uses_local(kernel, stage, id);
-    // What goes from stage to stage is there once for each batch of a block.
-    let mut staged = Vec::new();
-    for (id, local) in kernel.locals.iter_enumerated() {
-        let users = stages.iter().filter(|stage| uses(stage, id)).count();
-        if users == 0 {
-            continue;
+    for (id, users) in &stages.users {
+        match users.as_slice() {
+            [_] if many => {}
+            [_] => declare(text, kernel, *id, 1, "        "),
+            _ => declare(text, kernel, *id, kernel.block, "        "),
         }
-        let name = statement::local_name(kernel, id);
-        let mut length = local.length;
-        if users > 1 {
-            length *= kernel.block;
-            staged.push(id);
-        }
-        let _ = writeln!(
-            text,
-            "        let mut {name} = core::mem::MaybeUninit::<[V; {length}]>::uninit();"
-        );
-        let _ = writeln!(text, "        let {name} = {name}.as_mut_ptr().cast::<V>();");
     }
-    if stages.len() == 1 {
+    if stages.bodies.len() == 1 {
         let _ = writeln!(text, "        for batch in begin..end {{");
-        active(text, kernel, "            ");
-        statement::block(text, kernel, &kernel.body, 3);
+        stages.stage(text, 0, many, 3);
         text.push_str("        }\n    }\n}\n\n");
         return;
     }
@@ -150,23 +147,101 @@ fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
     let _ = writeln!(text, "        // Batches go through each stage {block} at a time.");
     let _ = writeln!(text, "        for first in (begin..end).step_by({block}) {{");
     let _ = writeln!(text, "            let last = (first + {block}).min(end);");
-    for stage in stages {
+    for number in 0..stages.bodies.len() {
         let _ = writeln!(text, "            for batch in first..last {{");
-        for &id in staged.iter().filter(|&&id| uses(stage, id)) {
-            let (name, length) = (statement::local_name(kernel, id), kernel.locals[id].length);
-            let _ = writeln!(
-                text,
-                "                let {name} = {name}.add({length} * (batch - first));"
-            );
-        }
-        let scatters = stage.iter().any(statement::scatters);
-        if scatters {
-            active(text, kernel, "                ");
-        }
-        statement::block(text, kernel, stage, 4);
+        stages.stage(text, number, many, 4);
         text.push_str("            }\n");
     }
     text.push_str("        }\n    }\n}\n\n");
+}
+
+/// The stages of a kernel.
+struct Stages<'k> {
+    kernel: &'k Kernel,
+    bodies: Vec<&'k [Statement]>,
+    /// The private arrays that are used, and the stages that use them. What goes from stage to stage is there
+    /// once for each batch of a block.
+    users: Vec<(LocalId, Vec<usize>)>,
+}
+
+impl<'k> Stages<'k> {
+    fn new(kernel: &'k Kernel, bodies: Vec<&'k [Statement]>) -> Self {
+        let users = |id| {
+            let uses = |&stage: &usize| statement::uses_local(kernel, bodies[stage], id);
+            (0..bodies.len()).filter(uses).collect::<Vec<usize>>()
+        };
+        let users = kernel.locals.ids().map(|id| (id, users(id)));
+        let users = users.filter(|(_, users)| !users.is_empty()).collect();
+        Self { kernel, bodies, users }
+    }
+
+    /// The arrays that a stage shares with others.
+    fn shared(&self, stage: usize) -> impl Iterator<Item = LocalId> {
+        let shared = self.users.iter().filter(|(_, users)| users.len() > 1);
+        shared.filter(move |(_, users)| users.contains(&stage)).map(|(id, _)| *id)
+    }
+
+    /// What is done for a batch in a stage, or the call of its function.
+    fn stage(&self, text: &mut String, stage: usize, call: bool, depth: usize) {
+        let indent = "    ".repeat(depth);
+        for id in self.shared(stage) {
+            let name = statement::local_name(self.kernel, id);
+            let length = self.kernel.locals[id].length;
+            let _ = writeln!(text, "{indent}let {name} = {name}.add({length} * (batch - first));");
+        }
+        if !call {
+            self.body(text, stage, depth);
+            return;
+        }
+        let arguments = self.kernel.arguments.iter().map(|argument| argument.name.clone());
+        let shared = self.shared(stage).map(|id| statement::local_name(self.kernel, id));
+        let given = ["batch", "end"].map(str::to_owned).into_iter().chain(arguments).chain(shared);
+        let given: Vec<String> = given.collect();
+        let _ = writeln!(text, "{indent}stage_{stage}({});", given.join(", "));
+    }
+
+    fn body(&self, text: &mut String, stage: usize, depth: usize) {
+        let alone = self.bodies.len() == 1;
+        if alone || self.bodies[stage].iter().any(statement::scatters) {
+            active(text, self.kernel, &"    ".repeat(depth));
+        }
+        statement::block(text, self.kernel, self.bodies[stage], depth);
+    }
+
+    /// A stage of one batch as a function.
+    fn function(&self, text: &mut String, stage: usize, isa: Isa) {
+        let kernel = self.kernel;
+        let _ = writeln!(text, "/// Stage {stage} of one batch.");
+        text.push_str("#[inline(never)]\n");
+        if let Some(features) = isa.features(kernel.precision, kernel.lanes) {
+            let _ = writeln!(text, "#[target_feature(enable = \"{features}\")]");
+        }
+        let _ = writeln!(text, "unsafe fn stage_{stage}(\n    batch: usize,\n    end: usize,");
+        for argument in &kernel.arguments {
+            let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
+        }
+        for id in self.shared(stage) {
+            let _ = writeln!(text, "    {}: *mut V,", statement::local_name(kernel, id));
+        }
+        let _ = writeln!(text, ") {{\n    unsafe {{");
+        for (id, users) in &self.users {
+            if users.as_slice() == [stage] {
+                declare(text, kernel, *id, 1, "        ");
+            }
+        }
+        self.body(text, stage, 2);
+        text.push_str("    }\n}\n\n");
+    }
+}
+
+/// A private array, once for each of so many batches.
+fn declare(text: &mut String, kernel: &Kernel, id: LocalId, batches: usize, indent: &str) {
+    let (name, length) = (statement::local_name(kernel, id), kernel.locals[id].length * batches);
+    let _ = writeln!(
+        text,
+        "{indent}let mut {name} = core::mem::MaybeUninit::<[V; {length}]>::uninit();"
+    );
+    let _ = writeln!(text, "{indent}let {name} = {name}.as_mut_ptr().cast::<V>();");
 }
 
 /// How many lanes write.

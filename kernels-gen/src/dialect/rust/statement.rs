@@ -37,6 +37,15 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
     })
 }
 
+/// How many loops there are, at any depth.
+pub(super) fn loops(body: &[Statement]) -> usize {
+    let inner = body.iter().map(|statement| match statement {
+        Statement::For { body, .. } => 1 + loops(body),
+        _ => 0,
+    });
+    inner.sum()
+}
+
 /// Whether a statement writes by an index array.
 pub(super) fn scatters(statement: &Statement) -> bool {
     match statement {

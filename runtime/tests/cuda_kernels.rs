@@ -9,8 +9,6 @@
 mod choices;
 #[path = "compiled/cover.rs"]
 mod cover;
-#[path = "threads/cuda.rs"]
-mod cuda;
 #[path = "threads/device.rs"]
 mod device;
 #[path = "threads/draw.rs"]
@@ -24,7 +22,6 @@ mod run;
 #[path = "conformance/setting.rs"]
 mod setting;
 
-use cuda::Driver;
 use draw::Limits;
 use run::compare;
 use runtime::device::cuda::Cuda;
@@ -34,7 +31,7 @@ use std::io::Write as _;
 fn cuda_kernels_agree_with_the_reference() {
     match Cuda::new(0) {
         Ok(device) => {
-            compare(&Driver { device }, &Limits { full: false, work: 3000 }, 24);
+            compare(&device, &Limits { full: false, work: 3000 }, 24);
         }
         Err(error) => {
             let required = std::env::var("WF_REQUIRE").unwrap_or_default();

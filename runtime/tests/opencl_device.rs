@@ -9,6 +9,7 @@ use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::{Language, SourceFile};
 use runtime::device::cpu::LaunchError;
 use runtime::device::opencl::{OpenCl, OpenClError};
+use runtime::device::{Array, Device, DeviceError, Kind};
 use runtime::jit::{Environment, Jit};
 use std::fs;
 use std::path::Path;
@@ -54,18 +55,28 @@ fn jit(folder: &Path) -> Jit {
     Jit::new(Environment { cache_dir: Some(folder.join("cache")), ..Environment::default() })
 }
 
+/// The device with a cache in a folder.
+fn keeping(folder: &Path) -> Option<OpenCl> {
+    Some(opencl()?.with_jit(jit(folder)))
+}
+
+/// Zeros in double precision.
+fn zeros(device: &dyn Device, len: usize) -> Array {
+    device.zeros(Kind::F64, len).expect("zeros")
+}
+
 #[test]
 fn a_range_of_batches_is_run() {
-    let Some(device) = opencl() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let module = device.load_through(&jit(folder.path()), &source(SOURCE)).expect("a module");
+    let Some(device) = keeping(folder.path()) else { return };
+    let device: &dyn Device = &device;
+    let module = device.load(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let x: Vec<f64> = (0..5 * LANES).map(|i| i as f64).collect();
-    let (there, y) =
-        (device.upload(&x).expect("x"), device.zeros(x.len(), Precision::F64).expect("y"));
-    device.launch(&kernel, 1..4, &[&there, &y]).expect("a launch");
-    device.launch(&kernel, 3..4, &[&there, &y]).expect("a launch");
-    device.launch(&kernel, 2..2, &[&there, &y]).expect("nothing to do");
+    let (there, y) = (device.upload(&x).expect("x"), zeros(device, x.len()));
+    device.launch(kernel, 1..4, &[&there, &y]).expect("a launch");
+    device.launch(kernel, 3..4, &[&there, &y]).expect("a launch");
+    device.launch(kernel, 2..2, &[&there, &y]).expect("nothing to do");
     let times = |i: usize| [0.0, 1.0, 1.0, 2.0, 0.0][i / LANES];
     let want: Vec<f64> = (0..x.len()).map(|i| 2.0 * times(i) * x[i]).collect();
     assert_eq!(device.download(&y).expect("y"), want);
@@ -74,31 +85,36 @@ fn a_range_of_batches_is_run() {
 #[test]
 fn arrays_keep_what_they_are_given() {
     let Some(device) = opencl() else { return };
+    let device: &dyn Device = &device;
     let mut singles = device.upload(&[1.5_f32, -2.0, 0.25]).expect("singles");
     assert_eq!(device.download(&singles).expect("singles"), [1.5, -2.0, 0.25]);
-    device.overwrite(&mut singles, &[4.0_f32, 5.0, 6.0]).expect("others");
-    assert_eq!(device.download(&singles).expect("singles"), [4.0, 5.0, 6.0]);
+    device.write(&mut singles, 4, &5.0_f32.to_ne_bytes()).expect("another");
+    assert_eq!(device.download(&singles).expect("singles"), [1.5, 5.0, 0.25]);
+    let beyond = device.write(&mut singles, 12, &[0]);
+    assert!(matches!(beyond, Err(DeviceError::Mismatch { .. })), "{beyond:?}");
     device.clear(&mut singles).expect("zeros");
     assert_eq!(device.download(&singles).expect("zeros"), [0.0; 3]);
     let indices = device.upload(&[7_u32, u32::MAX]).expect("indices");
     assert_eq!(device.download(&indices).expect("indices"), [7.0, f64::from(u32::MAX)]);
     let none = device.upload::<f64>(&[]).expect("nothing");
     assert!(none.is_empty() && device.download(&none).expect("nothing").is_empty());
-    assert_eq!(device.download(&device.zeros(3, Precision::F32).expect("0")).expect("0"), [0.0; 3]);
+    let zeros = device.zeros(Kind::F32, 3).expect("zeros");
+    assert_eq!(device.download(&zeros).expect("zeros"), [0.0; 3]);
 }
 
 #[test]
 fn arguments_that_do_not_fit_are_refused() {
-    let Some(device) = opencl() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let module = device.load_through(&jit(folder.path()), &source(SOURCE)).expect("a module");
+    let Some(device) = keeping(folder.path()) else { return };
+    let device: &dyn Device = &device;
+    let module = device.load(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
-    assert!(module.kernel("other").is_none());
-    let zeros = |len, precision| device.zeros(len, precision).expect("zeros");
-    let doubles = zeros(2 * LANES, Precision::F64);
-    let singles = zeros(2 * LANES, Precision::F32);
-    let refused = |arguments: &[_]| match device.launch(&kernel, 0..2, arguments) {
-        Err(OpenClError::Launch(error)) => error,
+    let missing = module.kernel("other");
+    assert!(matches!(missing, Err(LaunchError::UnknownKernel(_))), "{missing:?}");
+    let doubles = zeros(device, 2 * LANES);
+    let singles = device.zeros(Kind::F32, 2 * LANES).expect("zeros");
+    let refused = |arguments: &[_]| match device.launch(kernel, 0..2, arguments) {
+        Err(DeviceError::Launch(error)) => error,
         other => panic!("{other:?}"),
     };
     let wrong = refused(&[&doubles]);
@@ -108,18 +124,20 @@ fn arguments_that_do_not_fit_are_refused() {
         panic!("{wrong}");
     };
     assert_eq!((argument.as_str(), *expected, *found), ("x", "f64", "f32"));
-    let short = zeros(2 * LANES - 1, Precision::F64);
+    let short = zeros(device, 2 * LANES - 1);
     let wrong = refused(&[&doubles, &short]);
     assert!(matches!(wrong, LaunchError::TooShort { expected: 128, found: 127, .. }), "{wrong}");
 }
 
 #[test]
 fn a_rejected_source_is_kept_with_what_the_compiler_said() {
-    let Some(device) = opencl() else { return };
     let folder = tempfile::tempdir().expect("a folder");
+    let Some(device) = keeping(folder.path()) else { return };
     let text = SOURCE.replace("2.0 * x[at]", "2.0 * missing_name[at]");
-    let error = device.load_through(&jit(folder.path()), &source(&text)).expect_err("no module");
-    let OpenClError::Rejected { dump, log, .. } = &error else { panic!("{error}") };
+    let error = device.load(&source(&text)).expect_err("no module");
+    let DeviceError::OpenCl(OpenClError::Rejected { dump, log, .. }) = &error else {
+        panic!("{error}");
+    };
     assert!(log.contains("missing_name"), "{log}");
     assert_eq!(fs::read_to_string(dump).expect("the source"), text);
     assert!(error.to_string().contains(dump.as_str()), "{error}");
@@ -127,16 +145,17 @@ fn a_rejected_source_is_kept_with_what_the_compiler_said() {
 
 #[test]
 fn what_was_compiled_is_found_again() {
-    let Some(device) = opencl() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     for round in 0..2 {
-        let jit = jit(folder.path());
-        let module = device.load_through(&jit, &source(SOURCE)).expect("a module");
-        assert_eq!(jit.cache().expect("a cache").contents().modules, 1, "in round {round}");
-        let (x, y) = (vec![1.0; LANES], device.zeros(LANES, Precision::F64).expect("y"));
-        let x = device.upload(&x).expect("x");
+        let Some(device) = keeping(folder.path()) else { return };
+        let device: &dyn Device = &device;
+        let module = device.load(&source(SOURCE)).expect("a module");
+        assert_eq!(module.cached, round == 1, "in round {round}");
+        let modules = jit(folder.path()).cache().expect("a cache").contents().modules;
+        assert_eq!(modules, 1, "in round {round}");
+        let (x, y) = (device.upload(&[1.0; LANES]).expect("x"), zeros(device, LANES));
         let kernel = module.kernel("axpy").expect("the kernel");
-        device.launch(&kernel, 0..1, &[&x, &y]).expect("a launch");
+        device.launch(kernel, 0..1, &[&x, &y]).expect("a launch");
         assert_eq!(device.download(&y).expect("y"), [2.0; LANES]);
     }
 }
@@ -154,37 +173,37 @@ fn devices_are_found_by_name() {
 #[test]
 fn more_memory_than_there_is_is_refused() {
     let Some(device) = opencl() else { return };
-    let error = device.zeros(1 << 50, Precision::F64).expect_err("no room");
-    assert!(matches!(error, OpenClError::OutOfMemory { .. }), "{error}");
+    let error = device.zeros(Kind::F64, 1 << 50).expect_err("no room");
+    assert!(matches!(error, DeviceError::OpenCl(OpenClError::OutOfMemory { .. })), "{error}");
     assert!(error.to_string().contains("help: "), "{error}");
 }
 
 #[test]
 fn too_many_threads_are_refused_before_the_compiler_is_asked() {
-    let Some(device) = opencl() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(device) = keeping(folder.path()) else { return };
     let mut source = source(SOURCE);
     source.kernels[0].threads = device.facts().threads + 1;
-    let folder = tempfile::tempdir().expect("a folder");
-    let error = device.load_through(&jit(folder.path()), &source).expect_err("no module");
-    assert!(matches!(error, OpenClError::TooManyThreads { .. }), "{error}");
+    let error = device.load(&source).expect_err("no module");
+    assert!(matches!(error, DeviceError::OpenCl(OpenClError::TooManyThreads { .. })), "{error}");
 }
 
 #[test]
 fn work_takes_time() {
-    let Some(device) = opencl() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let module = device.load_through(&jit(folder.path()), &source(SOURCE)).expect("a module");
+    let Some(device) = keeping(folder.path()) else { return };
+    let device: &dyn Device = &device;
+    let module = device.load(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let batches = 4000;
-    let array = || device.zeros(batches * LANES, Precision::F64).expect("zeros");
-    let (x, y) = (array(), array());
-    device.launch(&kernel, 0..batches, &[&x, &y]).expect("a launch");
+    let (x, y) = (zeros(device, batches * LANES), zeros(device, batches * LANES));
+    device.launch(kernel, 0..batches, &[&x, &y]).expect("a launch");
     device.synchronise().expect("the end");
     let before = device.mark().expect("a mark");
     for _ in 0..10 {
-        device.launch(&kernel, 0..batches, &[&x, &y]).expect("a launch");
+        device.launch(kernel, 0..batches, &[&x, &y]).expect("a launch");
     }
     let after = device.mark().expect("a mark");
-    let seconds = before.seconds_to(&after).expect("the time");
+    let seconds = device.seconds(&before, &after).expect("the time");
     assert!(seconds > 0.0 && seconds < 60.0, "{seconds}");
 }

@@ -23,15 +23,12 @@ mod here;
 mod launch;
 #[path = "compiled/levels.rs"]
 mod levels;
-#[path = "threads/opencl.rs"]
-mod opencl;
 #[path = "threads/run.rs"]
 mod run;
 #[path = "conformance/setting.rs"]
 mod setting;
 
 use draw::Limits;
-use opencl::Driver;
 use run::compare;
 use runtime::jit::{Environment, Jit};
 use std::path::Path;
@@ -43,5 +40,5 @@ fn opencl_kernels_agree_with_the_reference() {
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
-    compare(&Driver { device, jit }, &Limits { full: false, work: 120 }, 24);
+    compare(&device.with_jit(jit), &Limits { full: false, work: 120 }, 24);
 }

@@ -1,43 +1,36 @@
 //! OpenCL devices: OpenCL source → the driver's compiler → a module of kernels on one device.
 //!
 //! The device is the first one with double precision, GPUs before CPUs, or the one that `$WF_OPENCL` names by a part
-//! of its platform's or its own name. Memory lives on the device: [`OpenCl::upload`], [`OpenCl::zeros`],
-//! [`OpenCl::overwrite`] and [`OpenCl::download`] cross the bus, nothing else does. Work is done in the order in which
-//! it is asked for.
+//! of its platform's or its own name. One queue orders all work.
 
 mod api;
-mod array;
 mod build;
 mod choice;
 mod error;
-mod interface;
-mod module;
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
-use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::opencl::OPENCL;
 
-use super::interface::{bytes, bytes_mut};
-use crate::device::cpu::Plain;
+use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module};
 use crate::jit::Jit;
-use api::{Context, Event, Memory, Program, Queue};
+use api::{Context, Event, Memory, Queue};
 use error::driver;
-use module::Loaded;
 
 pub use api::Status;
-pub use array::Array;
 pub use choice::{Facts, VARIABLE, devices};
 pub use error::OpenClError;
-pub use module::{Kernel, Module};
 
 /// A device with one queue of work.
 pub struct OpenCl {
     facts: Facts,
     context: Context,
     queue: Queue,
+    /// Keeps what is compiled; the process's own without it.
+    jit: Option<Jit>,
 }
 
 impl fmt::Debug for OpenCl {
@@ -65,7 +58,12 @@ impl OpenCl {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
         let queue = context.queue(facts.id).map_err(driver("make a queue"))?;
-        Ok(Self { facts, context, queue })
+        Ok(Self { facts, context, queue, jit: None })
+    }
+
+    /// The device with the cache and the folder for dumps of another environment than this process's.
+    pub fn with_jit(self, jit: Jit) -> Self {
+        Self { jit: Some(jit), ..self }
     }
 
     /// What is known of the device.
@@ -73,198 +71,130 @@ impl OpenCl {
         &self.facts
     }
 
-    /// The names of the platform and of the device.
-    pub fn name(&self) -> String {
-        self.facts.to_string()
-    }
-
-    /// Compiles a source and loads its kernels.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenClError`] if the compiler refuses it, or a kernel needs more threads than the device has.
-    pub fn load(&self, source: &SourceFile) -> Result<Module, OpenClError> {
-        self.load_through(Jit::global(), source)
-    }
-
-    /// The same with the cache and the folder for dumps of another environment than this process's.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenCl::load`].
-    pub fn load_through(&self, jit: &Jit, source: &SourceFile) -> Result<Module, OpenClError> {
-        let (program, _) = self.program(jit, source)?;
-        let kernels = source
-            .kernels
-            .iter()
-            .map(|abi| Ok(Loaded { abi: abi.clone(), kernel: Mutex::new(found(&program, abi)?) }));
-        Ok(Module { kernels: kernels.collect::<Result<_, OpenClError>>()? })
-    }
-
-    /// The program of a source, and whether it was in the cache.
-    fn program(&self, jit: &Jit, source: &SourceFile) -> Result<(Program, bool), OpenClError> {
-        let most = self.facts.threads;
-        if let Some(abi) = source.kernels.iter().find(|abi| abi.threads > most) {
-            let (kernel, threads, device) = (abi.name.clone(), abi.threads, self.name());
-            return Err(OpenClError::TooManyThreads { kernel, threads, device, most });
-        }
-        build::build(&self.context, &self.facts, source, jit)
-    }
-
-    /// An array with these elements.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenClError::OutOfMemory`], or a driver that fails.
-    pub fn upload<T: Plain>(&self, values: &[T]) -> Result<Array, OpenClError> {
-        let array = self.room::<T>(values.len())?;
-        self.fill(&array, values)?;
-        Ok(array)
-    }
-
-    /// Other elements for an array of the same type and length.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails.
-    ///
-    /// # Panics
-    ///
-    /// If type or length are others.
-    pub fn overwrite<T: Plain>(&self, array: &mut Array, values: &[T]) -> Result<(), OpenClError> {
-        assert_eq!((array.kind(), array.len()), (T::NAME, values.len()), "another array");
-        self.fill(array, values)
-    }
-
-    fn fill<T: Plain>(&self, array: &Array, values: &[T]) -> Result<(), OpenClError> {
-        if values.is_empty() {
-            return Ok(());
-        }
-        let written = self.queue.write(&array.memory, 0, bytes(values));
-        written.map_err(|status| self.short(size_of_val(values), "copy to the device", status))
-    }
-
-    /// Zeros on the device.
-    ///
-    /// # Errors
-    ///
-    /// As [`OpenCl::upload`].
-    pub fn zeros(&self, len: usize, precision: Precision) -> Result<Array, OpenClError> {
-        let mut array = match precision {
-            Precision::F64 => self.room::<f64>(len)?,
-            Precision::F32 => self.room::<f32>(len)?,
-        };
-        self.clear(&mut array)?;
-        Ok(array)
-    }
-
-    /// Sets every element to zero.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails.
-    pub fn clear(&self, array: &mut Array) -> Result<(), OpenClError> {
-        if array.is_empty() {
-            return Ok(());
-        }
-        let bytes = array.len() * array.width();
-        let cleared = self.queue.clear(&array.memory, bytes);
-        cleared.map_err(|status| self.short(bytes, "clear an array", status))
-    }
-
-    /// The elements of an array, as doubles, when all work before is done.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails, also at work that was asked for before.
-    pub fn download(&self, array: &Array) -> Result<Vec<f64>, OpenClError> {
-        Ok(match array.kind() {
-            f64::NAME => self.elements::<f64>(array)?,
-            f32::NAME => self.elements::<f32>(array)?.into_iter().map(f64::from).collect(),
-            _ => self.elements::<u32>(array)?.into_iter().map(f64::from).collect(),
-        })
-    }
-
-    fn elements<T: Plain>(&self, array: &Array) -> Result<Vec<T>, OpenClError> {
-        let mut values = vec![T::default(); array.len()];
-        if !array.is_empty() {
-            let read = self.queue.read(&array.memory, 0, bytes_mut(&mut values));
-            read.map_err(driver("copy from the device"))?;
-        }
-        Ok(values)
-    }
-
-    /// Memory for `len` elements.
-    fn room<T: Plain>(&self, len: usize) -> Result<Array, OpenClError> {
-        // No array is empty for OpenCL.
-        Ok(Array::new::<T>(self.memory(len, size_of::<T>())?, len))
-    }
-
-    fn memory(&self, len: usize, width: usize) -> Result<Memory, OpenClError> {
-        let bytes = len.saturating_mul(width).max(size_of::<f64>());
-        let memory = self.context.memory(bytes);
-        memory.map_err(|status| self.short(bytes, "reserve memory", status))
-    }
-
+    /// The error of a request for memory.
     fn short(&self, bytes: usize, what: &str, status: Status) -> OpenClError {
         if !status.is_memory() {
             return driver(what)(status);
         }
         let Facts { memory, largest, .. } = self.facts;
-        OpenClError::OutOfMemory { device: self.name(), bytes, memory, largest, status }
-    }
-
-    /// Waits for all work.
-    ///
-    /// # Errors
-    ///
-    /// What went wrong with it.
-    pub fn synchronise(&self) -> Result<(), OpenClError> {
-        self.queue.finish().map_err(driver("wait for the device"))
-    }
-
-    /// Marks this place in the queue.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails.
-    pub fn mark(&self) -> Result<Mark, OpenClError> {
-        self.queue.mark().map(Mark).map_err(driver("record an event"))
-    }
-
-    /// Runs a range of batches of a kernel; `arguments` are in the order of its interface.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenClError::Launch`] if the arguments do not fit; a driver that fails.
-    pub fn launch(
-        &self,
-        kernel: &Kernel<'_>,
-        batches: Range<usize>,
-        arguments: &[&Array],
-    ) -> Result<(), OpenClError> {
-        kernel.launch(&self.queue, batches, arguments)
+        let device = self.facts.to_string();
+        OpenClError::OutOfMemory { device, bytes, memory, largest, status }
     }
 }
 
-/// A kernel of a program.
-fn found(program: &Program, abi: &KernelAbi) -> Result<api::Kernel, OpenClError> {
-    program.kernel(&abi.name).map_err(driver(&format!("find `{}`", abi.name)))
+/// The memory of an array, a range of whose bytes must lie within it.
+fn within(array: &Array, at: usize, len: usize) -> Result<&Memory, DeviceError> {
+    match at.checked_add(len) {
+        Some(end) if end <= array.bytes() => array.memory(),
+        _ => Err(DeviceError::Mismatch { operation: "copy" }),
+    }
 }
 
-/// A place in the queue of work.
-#[derive(Debug)]
-pub struct Mark(Event);
+impl Device for OpenCl {
+    fn backend(&self) -> Backend {
+        Backend::OpenCl
+    }
 
-impl Mark {
-    /// Seconds from this mark to a later one, which is waited for.
-    ///
-    /// # Errors
-    ///
-    /// A driver that fails.
-    pub fn seconds_to(&self, later: &Self) -> Result<f64, OpenClError> {
-        let time = later.0.wait().and_then(|()| Ok((self.0.time()?, later.0.time()?)));
-        let (from, to) = time.map_err(driver("read the clock"))?;
+    /// The names of the platform and of the device.
+    fn name(&self) -> String {
+        self.facts.to_string()
+    }
+
+    fn words(&self) -> &'static Words {
+        &OPENCL
+    }
+
+    fn load(&self, source: &SourceFile) -> Result<Module, DeviceError> {
+        let most = self.facts.threads;
+        if let Some(abi) = source.kernels.iter().find(|abi| abi.threads > most) {
+            let (kernel, threads, device) = (abi.name.clone(), abi.threads, self.name());
+            return Err(OpenClError::TooManyThreads { kernel, threads, device, most }.into());
+        }
+        let jit = self.jit.as_ref().unwrap_or_else(|| Jit::global());
+        let (program, cached) = build::build(&self.context, &self.facts, source, jit)?;
+        let kernels = source.kernels.iter().map(|abi| {
+            let kernel = program.kernel(&abi.name);
+            let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
+            // Its arguments are part of a kernel: who sets them must be alone until it is launched.
+            Ok(Kernel::new(abi.clone(), Box::new(Mutex::new(kernel))))
+        });
+        Ok(Module { kernels: kernels.collect::<Result<_, OpenClError>>()?, cached })
+    }
+
+    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
+        // No array is empty for OpenCL.
+        let bytes = len.saturating_mul(kind.width()).max(size_of::<f64>());
+        let memory = self.context.memory(bytes);
+        let memory = memory.map_err(|status| self.short(bytes, "reserve memory", status))?;
+        let mut array = Array::new(kind, len, Box::new(memory));
+        self.clear(&mut array)?;
+        Ok(array)
+    }
+
+    fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
+        let bytes = array.bytes();
+        if bytes == 0 {
+            return Ok(());
+        }
+        let cleared = self.queue.clear(array.memory()?, bytes);
+        Ok(cleared.map_err(|status| self.short(bytes, "clear an array", status))?)
+    }
+
+    fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        let memory = within(array, at, bytes.len())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let written = self.queue.write(memory, at, bytes);
+        let what = "copy to the device";
+        Ok(written.map_err(|status| self.short(bytes.len(), what, status))?)
+    }
+
+    fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let memory = within(array, at, bytes.len())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let read = self.queue.read(memory, at, bytes);
+        Ok(read.map_err(driver("copy from the device"))?)
+    }
+
+    fn synchronise(&self) -> Result<(), DeviceError> {
+        Ok(self.queue.finish().map_err(driver("wait for the device"))?)
+    }
+
+    fn mark(&self) -> Result<Mark, DeviceError> {
+        let event = self.queue.mark().map_err(driver("record an event"))?;
+        Ok(Mark::new(Box::new(event)))
+    }
+
+    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+        let (from, to) = (from.handle::<Event>()?, to.handle::<Event>()?);
+        let times = to.wait().and_then(|()| Ok((from.time()?, to.time()?)));
+        let (from, to) = times.map_err(driver("read the clock"))?;
         Ok(to.saturating_sub(from) as f64 / 1e9)
+    }
+
+    unsafe fn start(
+        &self,
+        kernel: &Kernel,
+        groups: usize,
+        arguments: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        let name = &kernel.abi().name;
+        let handle = kernel.handle::<Mutex<api::Kernel>>()?;
+        let mut handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
+        for (at, argument) in (0..).zip(arguments) {
+            let given = match argument {
+                Given::Array(array) => api::Given::Memory(array.memory()?),
+                Given::Size(number) => api::Given::Size(*number),
+                Given::Real(number) => api::Given::Real(*number),
+            };
+            let set = handle.set(at, given);
+            set.map_err(driver(&format!("give `{name}` its arguments")))?;
+        }
+        // SAFETY: the caller answers for the arguments and the kernel.
+        let launched = unsafe { self.queue.launch(&handle, groups, kernel.abi().threads) };
+        Ok(launched.map_err(driver(&format!("launch `{name}`")))?)
     }
 }

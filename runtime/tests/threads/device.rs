@@ -1,36 +1,40 @@
-//! What a device must do for its kernels to be compared: compile a source, and run a kernel of it.
+//! Runs kernels on a device, in arrays with guards behind them.
 
 use super::launch::{Data, Runner};
 use kernels_gen::abi::KernelAbi;
-use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
 use kernels_gen::plan::Plan;
+use runtime::device::{Array, Device, DeviceError, Module};
 
 /// Elements behind every array that no kernel may write, and none may use.
 const GUARD: usize = 64;
 
-/// A device whose kernels are those of groups of threads.
-pub(crate) trait Device: Sync {
-    /// What it is called.
-    fn name(&self) -> String;
-
-    /// Its language.
-    fn words(&self) -> &'static Words;
-
-    /// Compiles a source and loads its kernels.
-    fn load(&self, source: &SourceFile) -> Result<Box<dyn Loaded + '_>, String>;
-}
-
-/// Kernels of one source on a device.
-pub(crate) trait Loaded {
-    /// Runs all batches of a kernel; whatever it writes is then in the arrays.
-    fn run(&self, kernel: &str, batches: usize, arrays: &mut [Data]) -> Result<(), String>;
-}
-
-/// Kernels that are loaded, with the interfaces that were printed with them.
+/// Kernels of one source on a device, with the interfaces that were printed with them.
 pub(crate) struct Running<'l> {
-    pub(crate) loaded: &'l dyn Loaded,
-    pub(crate) kernels: &'l [KernelAbi],
+    pub(crate) device: &'l dyn Device,
+    pub(crate) module: &'l Module,
+}
+
+impl Running<'_> {
+    /// Runs all batches of a kernel; whatever it writes is then in the arrays.
+    fn launch(&self, name: &str, batches: usize, data: &mut [Data]) -> Result<(), DeviceError> {
+        let upload = |data: &Data| match data {
+            Data::F64(values) => self.device.upload::<f64>(values),
+            Data::F32(values) => self.device.upload::<f32>(values),
+            Data::U32(values) => self.device.upload::<u32>(values),
+        };
+        let arrays: Vec<Array> = data.iter().map(upload).collect::<Result<_, _>>()?;
+        let arguments: Vec<&Array> = arrays.iter().collect();
+        self.device.launch(self.module.kernel(name)?, 0..batches, &arguments)?;
+        for (data, array) in data.iter_mut().zip(&arrays) {
+            let values = self.device.download(array)?;
+            match data {
+                Data::F64(old) => *old = values,
+                Data::F32(old) => *old = values.into_iter().map(|value| value as f32).collect(),
+                Data::U32(_) => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Runner for Running<'_> {
@@ -41,14 +45,14 @@ impl Runner for Running<'_> {
         batches: usize,
         data: &mut [Data],
     ) -> Result<(), String> {
-        let known = self.kernels.iter().find(|known| known.name == abi.name);
-        let known = known.ok_or("there is no such kernel")?;
+        let known = self.module.kernel(&abi.name).map_err(|error| error.to_string())?.abi();
         // The number of threads is added where the language is known.
         if (&known.arguments, known.lanes, known.hash) != (&abi.arguments, abi.lanes, abi.hash) {
             return Err(format!("{:?}: the compiled kernel has another interface", plan.task));
         }
         let mut guarded: Vec<Data> = data.iter().map(guard).collect();
-        self.loaded.run(&abi.name, batches, &mut guarded)?;
+        let launched = self.launch(&abi.name, batches, &mut guarded);
+        launched.map_err(|error| error.to_string())?;
         for ((data, guarded), argument) in data.iter_mut().zip(guarded).zip(&abi.arguments) {
             let whole = give_back(data, &guarded, argument.written);
             whole.map_err(|what| format!("`{}` {what}", argument.name))?;

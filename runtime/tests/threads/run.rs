@@ -1,13 +1,14 @@
 //! Has cases compiled many at a time, runs them on a device, and tells what came of it.
 
 use super::choices::Case;
-use super::device::{Device, Running};
+use super::device::Running;
 use super::draw::{Limits, cases, number};
 use super::launch::{Agreement, companions};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::generate::generate_for_threads;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Task};
+use runtime::device::Device;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -112,13 +113,17 @@ fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> 
 /// Runs all groups, as many at a time as there are processors.
 fn run_all(groups: &[Group], device: &dyn Device) -> Tally {
     let tally = Mutex::new(Tally::default());
-    let next = AtomicUsize::new(0);
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             let work = || {
-                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    run(group, device, &tally);
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(group) = groups.get(number) else { break };
+                    let spent = run(group, device, &tally);
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    say!("{done} of {} sources: number {number} {spent}", groups.len());
                 }
             };
             let thread = std::thread::Builder::new().stack_size(STACK);
@@ -128,36 +133,48 @@ fn run_all(groups: &[Group], device: &dyn Device) -> Tally {
     tally.into_inner().expect("no thread should have failed")
 }
 
-fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) {
-    let loaded = device.load(&group.source);
+/// Compiles and compares the kernels of a group; what took how long.
+fn run(group: &Group, device: &dyn Device, tally: &Mutex<Tally>) -> String {
+    let started = Instant::now();
+    let module = device.load(&group.source).map_err(|error| error.to_string());
+    let compiled = started.elapsed().as_secs_f64();
     for (at, case) in group.cases.iter().enumerate() {
-        let kernels = &group.source.kernels;
-        let result = match &loaded {
-            Ok(loaded) => case.compare(&Running { loaded: &**loaded, kernels }),
+        let result = match &module {
+            Ok(module) => case.compare(&Running { device, module }),
             // Once is enough: it may be a long log.
             Err(error) if at == 0 => Err(error.clone()),
             Err(_) => Err("its source was not compiled".to_owned()),
         };
+        tally.lock().expect("no thread should have failed").add(case, result);
+    }
+    let kernels = group.source.kernels.len();
+    tally.lock().expect("no thread should have failed").kernels += kernels;
+    let compared = started.elapsed().as_secs_f64() - compiled;
+    let size = group.source.text.len() / 1000;
+    format!(
+        "({kernels} kernels, {size} kB) compiled in {compiled:.1} s, compared in {compared:.1} s"
+    )
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, result: Result<Agreement, String>) {
         let single = case.plan.precision == Precision::F32;
-        let mut tally = tally.lock().expect("no thread should have failed");
         match result {
             Ok(Agreement { worst, seen }) => {
                 let kind = (case.plan.strategy.to_string(), if single { "f32" } else { "f64" });
-                let of = tally.kinds.entry(kind).or_default();
+                let of = self.kinds.entry(kind).or_default();
                 of.count += 1;
                 of.worst = of.worst.max(worst);
                 if seen == 0 {
                     of.blunt += 1;
                     if !single {
-                        tally.failures.push(format!("{}: too much is allowed", case.name()));
+                        self.failures.push(format!("{}: too much is allowed", case.name()));
                     }
                 }
             }
-            Err(error) => tally.failures.push(format!("{}: {error}", case.name())),
+            Err(error) => self.failures.push(format!("{}: {error}", case.name())),
         }
     }
-    let mut tally = tally.lock().expect("no thread should have failed");
-    tally.kernels += group.source.kernels.len();
 }
 
 impl Case {

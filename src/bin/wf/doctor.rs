@@ -285,6 +285,7 @@ fn nvrtc() -> Finding {
 
 #[cfg(feature = "opencl")]
 fn opencl() -> Finding {
+    use runtime::device::Device as _;
     use runtime::device::opencl::{OpenCl, devices};
     let (device, all) = match (OpenCl::new(), devices()) {
         (Ok(device), Ok(all)) => (device, all),

@@ -1,7 +1,6 @@
 //! What goes wrong on the way to an OpenCL device or on it, each with its remedy.
 
 use super::api::Status;
-use crate::device::cpu::LaunchError;
 
 /// Why an OpenCL device cannot do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,9 +79,6 @@ pub enum OpenClError {
         /// The device's most.
         most: usize,
     },
-    /// The arguments do not fit the kernel.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
     /// The driver refused something else.
     #[error("OpenCL could not {what}: {status}")]
     Driver {

@@ -66,7 +66,7 @@ impl Tally {
                 let setting =
                     Setting::new(case.form, case.degree, case.rule, case.shape, geometry, CELLS);
                 let launcher = Launcher { form: case.form, elements: &elements, setting: &setting };
-                let runner = Interpreted { form: case.form, elements: &elements };
+                let runner = Interpreted { form: case.form, elements: &elements, threads: false };
                 let name = format!("{} on {}: {:?}", case.form.name, case.rule, case.plan);
                 match launcher.compare(&case.plan, &runner) {
                     Err(error) => panic!("{name}: {error}"),

@@ -5,13 +5,15 @@ use fem_dsl::point::PointForm;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::kir::interpret::{Array, Interpreter};
 use kernels_gen::kir::verify::{Phase, verify};
-use kernels_gen::pass::legalise::legalise;
+use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
 use kernels_gen::plan::{Elements, Plan};
 
 /// Interprets the kernels of a form.
 pub(crate) struct Interpreted<'a> {
     pub(crate) form: &'a PointForm,
     pub(crate) elements: &'a Elements,
+    /// Whether the lanes of a batch are threads, as on a GPU, or parts of a vector.
+    pub(crate) threads: bool,
 }
 
 impl Runner for Interpreted<'_> {
@@ -25,8 +27,11 @@ impl Runner for Interpreted<'_> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (kernel, _) = lowered.map_err(|error| error.to_string())?;
         verify(&kernel, Phase::Lowered).map_err(|error| format!("{error}\n{kernel}"))?;
-        let kernel = legalise(kernel);
-        verify(&kernel, Phase::Legal).map_err(|error| format!("{error}, legalised\n{kernel}"))?;
+        let (kernel, phase) = match self.threads {
+            true => (legalise_for_threads(kernel), Phase::Lowered),
+            false => (legalise(kernel), Phase::Legal),
+        };
+        verify(&kernel, phase).map_err(|error| format!("{error}, legalised\n{kernel}"))?;
         let pairs = data.iter_mut().zip(&abi.arguments);
         let arrays: Vec<Array<'_>> = pairs
             .map(|(data, argument)| match (data, argument.written) {

@@ -93,12 +93,14 @@ pub(crate) struct Launcher<'a> {
 
 /// What must have been computed at the points before a plan's kernel can run.
 pub(crate) fn companions(plan: &Plan, shape: Shape) -> Vec<Plan> {
-    // Threads that do lines or nodes store nothing: a thread a cell does it for them.
-    let strategy = match plan.strategy {
-        Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof => Strategy::CellPerLane,
-        other => other,
+    // Threads that do lines or nodes store nothing: a thread a cell does it for them, with loops, since
+    // what is short for a line is long for a cell.
+    let (strategy, unroll) = match plan.strategy {
+        Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof => (Strategy::CellPerLane, 8),
+        other => (other, plan.unroll),
     };
-    let plan = Plan { linearisation: Linearisation::Recompute, strategy, ..plan.clone() };
+    let unroll = unroll.min(plan.unroll);
+    let plan = Plan { linearisation: Linearisation::Recompute, strategy, unroll, ..plan.clone() };
     let direct = |task: Task| Plan { task, geometry: shape.direct(), ..plan.clone() };
     let mut all = Vec::new();
     if plan.geometry == Geometry::Stored {

@@ -87,7 +87,7 @@ fn deformed_cells_are_nowhere_affine() {
 }
 
 #[test]
-fn box_cells_come_in_blocks() {
+fn box_cells_come_in_rows() {
     let mesh = mesh("box", "cells=[9,8,6]");
     let h = [1.0 / 9.0, 1.0 / 8.0, 1.0 / 6.0];
     for first in (0..256).step_by(8) {
@@ -95,7 +95,8 @@ fn box_cells_come_in_blocks() {
         for axis in 0..3 {
             let values = centres.iter().map(|c| c[axis]);
             let (low, high) = (values.clone().fold(9.0, f64::min), values.fold(-9.0, f64::max));
-            assert!(close(high - low, h[axis]), "cells from {first}");
+            let steps = if axis == 0 { 7.0 } else { 0.0 };
+            assert!(close(high - low, steps * h[axis]), "cells from {first}");
         }
     }
 }

@@ -165,6 +165,7 @@ fn sort_cells(shape: &Shape, parts: &mut Parts) {
         .map(|nodes| shape.centre(&parts.points, nodes))
         .collect();
     let order = order::hilbert_order(shape.cell.dim(), &centres);
+    let order = order::chain_order(shape.cell, &shape.all_vertices(&parts.nodes), order);
     let mut nodes = Vec::with_capacity(parts.nodes.len());
     let mut new_number = vec![0u32; order.len()];
     for (new, &old) in order.iter().enumerate() {

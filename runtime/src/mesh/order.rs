@@ -156,7 +156,7 @@ impl Chains {
                 }
                 chain.push(next);
                 // An axis has the facets 2a and 2a + 1.
-                facet = entered / self.facets * self.facets + (entered % self.facets ^ 1);
+                facet = entered / self.facets * self.facets + ((entered % self.facets) ^ 1);
             }
             if side == 0 {
                 chain.reverse();

@@ -6,8 +6,9 @@
 
 use super::{Array, CellOperator, Class, Key, launch};
 use crate::device::cpu::{Argument, Buffer, Shared};
+use crate::geometry;
 use crate::solve::OperatorError;
-use kernels_gen::abi::{Indices, Role};
+use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
 use kernels_gen::plan::Task;
 use std::ops::Range;
 
@@ -54,6 +55,8 @@ impl CellOperator {
             Indices::Dofs => return Err(missing()),
         };
         let map = Array::U32(map);
+        // Corners are gathered by the same map.
+        let coordinates = self.cell_by_cell(loaded.abi());
         let mut x = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
         let mut y = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
         let mut matrices = Vec::new();
@@ -68,7 +71,8 @@ impl CellOperator {
                 let arguments = loaded.abi().arguments.iter().map(|argument| match argument.role {
                     Role::Direction(_) => Some(Argument::read(&x)),
                     Role::Result(_) => Some(shared.argument()),
-                    Role::Map(..) => Some(map.read()),
+                    Role::Map(Owner::Field(_), _) => Some(map.read()),
+                    Role::Coordinates => coordinates.as_deref().map(Argument::read),
                     Role::Params => Some(self.params.read()),
                     Role::Stored => group.stored.as_ref().map(Array::read),
                     role => Key::of(role, kernel.geometry)
@@ -90,6 +94,18 @@ impl CellOperator {
             each(chunk.cells.clone(), &matrices);
         }
         Ok(())
+    }
+}
+
+impl CellOperator {
+    /// The coordinates of the vertices, for each cell by itself; none where the kernel gathers none.
+    fn cell_by_cell(&self, abi: &KernelAbi) -> Option<Buffer<f64>> {
+        abi.arguments.iter().find(|argument| argument.role == Role::Coordinates)?;
+        let space = &self.on.fields[0].space;
+        let stride = coordinate_stride(self.on.mesh.dim());
+        let shared = geometry::coordinates::<f64>(&self.on.mesh, space);
+        let entry = |i: usize| shared[space.nodes()[i / stride] as usize * stride + i % stride];
+        Some(Buffer::from_fn(space.nodes().len() * stride, entry))
     }
 }
 

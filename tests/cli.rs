@@ -108,3 +108,25 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
         json(&wf(&[&run[..], &["--device", "x"]].concat(), cache.path()))["error"].to_string();
     assert!(error.contains("--backend cuda"), "{error}");
 }
+
+#[test]
+fn throughput_is_drawn_over_degree_and_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bp1.svg");
+    let drawing = file.to_str().expect("UTF-8");
+    let arguments = ["bench", "--problem", "BP1", "--degree", "1..2", "--dofs", "1e3..3e3"];
+    let rest = ["--threads", "1", "--json", "--plot", drawing];
+    let output = wf(&[&arguments[..], &rest].concat(), &folder.path().join("cache"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let rows = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(rows.lines().count(), 4, "{rows}");
+    let drawing = std::fs::read_to_string(&file).expect("a picture");
+    for text in ["polynomial degree", "unknowns", "MDoF/s (dashed: assembled)", "BP1, p = 2"] {
+        assert!(drawing.contains(text), "{text}");
+    }
+    let arguments = ["bench", "--problem", "BP1", "--degree", "1", "--dofs", "1e3", "--plot"];
+    let output = wf(&[&arguments[..], &["/no/such/folder/a.svg"]].concat(), folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written"));
+}

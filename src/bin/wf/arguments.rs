@@ -164,6 +164,43 @@ impl FromStr for Degrees {
     }
 }
 
+/// One size, `1e6`, or several, `1e4..3e7`, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sizes {
+    /// The least.
+    pub(crate) first: f64,
+    /// The largest.
+    pub(crate) last: f64,
+}
+
+impl Sizes {
+    /// Two sizes a decade from the least, and the largest.
+    pub(crate) fn each(self) -> Vec<usize> {
+        let steps = (2.0 * (self.last / self.first).log10() - 1e-6).ceil().max(0.0) as i32;
+        let sizes = (0..steps).map(|step| self.first * 10f64.powf(f64::from(step) / 2.0));
+        sizes.chain([self.last]).map(|size| size as usize).collect()
+    }
+}
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| match text.trim().parse::<f64>() {
+            Ok(size) if (1.0..=4e9).contains(&size) => Ok(size),
+            _ => Err(format!("`{text}` is not a size; expected 1e6, or 1e4..3e7")),
+        };
+        let (first, last) = match text.split_once("..") {
+            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+            None => (number(text)?, number(text)?),
+        };
+        if first > last {
+            return Err(format!("the sizes {first}..{last} are in the wrong order"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
 /// The shape of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CellArgument {
@@ -201,6 +238,18 @@ mod tests {
             ("u", "if x[0] == 0 { 1 } else { 2 }")
         );
         for wrong in ["u", "=1", "u=", "2u=1", "u v=1", ""] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_sizes_have_two_a_decade() {
+        let parse = |text: &str| text.parse::<Sizes>().map(Sizes::each);
+        assert_eq!(parse("1e6"), Ok(vec![1_000_000]));
+        assert_eq!(parse("30000"), Ok(vec![30_000]));
+        assert_eq!(parse("1e4..1e5"), Ok(vec![10_000, 31_622, 100_000]));
+        assert_eq!(parse("1e4..=2e4"), Ok(vec![10_000, 20_000]));
+        for wrong in ["", "0", "-5", "1e12", "2e4..1e4", "x", "1.."] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,9 +1,11 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
 mod device;
+mod plot;
 mod transposition;
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use kernels_gen::plan::{Geometry, Linearisation, Strategy};
@@ -12,7 +14,7 @@ use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare
 use runtime::compile::Target;
 use serde_json::{Value, json};
 
-use crate::arguments::{Degrees, DeviceArguments};
+use crate::arguments::{Degrees, DeviceArguments, Sizes};
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
@@ -27,7 +29,8 @@ const CSR_DEGREE: usize = 4;
 #[command(after_help = "\
 Examples:
   wf bench --suite bp --backend cpu --degree 1..8 --threads 1
-  wf bench --problem BP5 --problem poisson-gauss --degree 4 --json      one object a line")]
+  wf bench --problem BP5 --problem poisson-gauss --degree 4 --json      one object a line
+  wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size")]
 pub(crate) struct Arguments {
     /// The set of problems.
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
@@ -48,9 +51,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
-    /// The least number of unknowns.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub(crate) dofs: u64,
+    /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7.
+    #[arg(long, value_name = "N|N..M", default_value = "1e6")]
+    pub(crate) dofs: Sizes,
+
+    /// Draw throughput over degree, and over size where there are several, beside the assembled matrix.
+    #[arg(long, value_name = "FILE.svg")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it.
     #[arg(long, value_name = "W")]
@@ -101,6 +108,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
         let (text, json) = with_threads(None, || transposition::suite(arguments, &device))??;
         return Ok(Report { text, json });
     }
+    if cfg!(debug_assertions) {
+        eprintln!(
+            "warning: this program was built without optimisation, and so was the product with the assembled matrix\n\
+             help: cargo run --release -- bench …"
+        );
+    }
+    let mut report = bake_off(arguments)?;
+    if let Some(path) = &arguments.plot {
+        plot::draw(path, &report.json)?;
+        report.text.push_str(&format!("drawn in {}\n", path.display()));
+    }
+    Ok(report)
+}
+
+fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
     let cases = cases(&arguments.problem)?;
     if let Some(device) = arguments.device.open()? {
         let (text, json) = with_threads(None, || device::suite(arguments, &device, &cases))??;
@@ -159,16 +181,18 @@ fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), 
     let mut values = Vec::new();
     for case in cases {
         for degree in arguments.degree.first..=arguments.degree.last {
-            if std::io::stderr().is_terminal() {
-                eprint!("\r{} degree {degree} …   ", case.name);
+            for dofs in arguments.dofs.each() {
+                if std::io::stderr().is_terminal() {
+                    eprint!("\r{} degree {degree}, {dofs} unknowns …   ", case.name);
+                }
+                let row = row(arguments, case, degree as usize, dofs, &rates)?;
+                text.push_str(&line(&row));
+                values.push(value(&row));
             }
-            let row = row(arguments, case, degree as usize, &rates)?;
-            text.push_str(&line(&row));
-            values.push(value(&row));
         }
     }
     if std::io::stderr().is_terminal() {
-        eprint!("\r                         \r");
+        eprint!("\r{:50}\r", "");
     }
     Ok((text, values))
 }
@@ -190,6 +214,7 @@ fn row(
     arguments: &Arguments,
     case: &Case,
     degree: usize,
+    dofs: usize,
     rates: &Rates,
 ) -> Result<Row, BenchError> {
     let mut target = Target::native();
@@ -207,7 +232,7 @@ fn row(
     if arguments.geometry.is_some_and(|given| given != Given::Coefficients) {
         target.wishes.linearisation = Some(Linearisation::Recompute);
     }
-    let prepared = prepare(case, degree, arguments.dofs as usize, &target)?;
+    let prepared = prepare(case, degree, dofs, &target)?;
     let mut row = measure(case, &prepared, rates)?;
     if degree <= CSR_DEGREE && !arguments.no_csr && entries(&row) <= CSR_ENTRIES {
         row.csr_seconds = Some(csr_seconds(&prepared)?);

@@ -39,20 +39,21 @@ pub(super) fn suite(
         for degree in arguments.degree.first..=arguments.degree.last {
             let degree = degree as usize;
             let error = check(device, case, degree, &wishes)?;
-            let dofs = arguments.dofs as usize;
-            let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
-            let row = prepared.measure(&measured)?;
-            let shown = line(&row);
-            text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
-            eprintln!("{}  error {error:.1e}", shown.trim_end());
-            let mut value = value(&row);
-            value["backend"] = json!(device.backend().word());
-            value["device"] = json!(device.name());
-            value["strategy"] = json!(prepared.plan().strategy.to_string());
-            value["scatter"] = json!("atomic");
-            value["error"] = json!(error);
-            value["compile_seconds"] = json!(prepared.compile_seconds());
-            values.push(value);
+            for dofs in arguments.dofs.each() {
+                let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
+                let row = prepared.measure(&measured)?;
+                let shown = line(&row);
+                text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
+                eprintln!("{}  error {error:.1e}", shown.trim_end());
+                let mut value = value(&row);
+                value["backend"] = json!(device.backend().word());
+                value["device"] = json!(device.name());
+                value["strategy"] = json!(prepared.plan().strategy.to_string());
+                value["scatter"] = json!("atomic");
+                value["error"] = json!(error);
+                value["compile_seconds"] = json!(prepared.compile_seconds());
+                values.push(value);
+            }
         }
     }
     Ok((text, values))

@@ -28,7 +28,7 @@ pub(super) fn suite(
     for problem in problems(&arguments.problem)? {
         for cell in CELLS {
             for precision in [Precision::F32, Precision::F64] {
-                let dofs = arguments.dofs as usize;
+                let dofs = arguments.dofs.last as usize;
                 let prepared = prepare(device, problem, cell, precision, dofs)?;
                 let word = if precision == Precision::F32 { "f32" } else { "f64" };
                 let name = format!("{}, {cell}, {word}", problem.0);

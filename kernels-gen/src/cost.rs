@@ -170,7 +170,10 @@ fn weight(op: &Op) -> (f64, f64) {
         Op::Binary(Binary::Add | Binary::Sub | Binary::Mul, ..) => (1.0, 1.0),
         Op::Binary(Binary::Min | Binary::Max, ..) | Op::Compare(..) => (1.0, 2.0),
         // The divider works beside the multipliers.
-        Op::Binary(Binary::Div, ..) | Op::Unary(Unary::Sqrt, _) | Op::Reciprocal(_) => (1.0, 5.0),
+        Op::Binary(Binary::Div, ..)
+        | Op::Quotient(..)
+        | Op::Unary(Unary::Sqrt, _)
+        | Op::Reciprocal(_) => (1.0, 5.0),
         Op::Unary(Unary::Neg | Unary::Abs, _) | Op::Select(..) => (1.0, 1.0),
         Op::Unary(Unary::Sign, _) => (1.0, 3.0),
         // Lane by lane, through the mathematical library.

@@ -240,6 +240,9 @@ pub enum Op {
     FmaNeg(ValueId, ValueId, ValueId),
     /// `1 / a` to within two units in the last place, for a whose reciprocal is a normal number.
     Reciprocal(ValueId),
+    /// `a / b` to within a few units in the last place, for b whose reciprocal is a normal number: a target
+    /// may divide, or multiply by the reciprocal.
+    Quotient(ValueId, ValueId),
     /// A truth value.
     Compare(Comparison, ValueId, ValueId),
     /// Both truth values.
@@ -286,9 +289,11 @@ impl Op {
             Self::Unary(_, a) | Self::Reciprocal(a) | Self::Not(a) | Self::Broadcast(a) => {
                 (Some(a), None, None)
             }
-            Self::Binary(_, a, b) | Self::Compare(_, a, b) | Self::And(a, b) | Self::Or(a, b) => {
-                (Some(a), Some(b), None)
-            }
+            Self::Binary(_, a, b)
+            | Self::Quotient(a, b)
+            | Self::Compare(_, a, b)
+            | Self::And(a, b)
+            | Self::Or(a, b) => (Some(a), Some(b), None),
             Self::Fma(a, b, c) | Self::FmaNeg(a, b, c) | Self::Select(a, b, c) => {
                 (Some(a), Some(b), Some(c))
             }

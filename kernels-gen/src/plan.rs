@@ -302,12 +302,6 @@ impl Plan {
         }
     }
 
-    /// Whether lanes are threads of a GPU: no vector has so many, and kernels for groups of threads
-    /// are for nothing else.
-    pub fn on_threads(&self) -> bool {
-        self.lanes > 16 || self.strategy != Strategy::CellPerLane
-    }
-
     /// Whether this combination is supported for the form.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));

@@ -264,6 +264,15 @@ impl Builder {
         }
     }
 
+    /// `a / b`, or `a` times the reciprocal of `b`, as the target does it best.
+    pub fn quotient(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        match (self.known(a), self.known(b)) {
+            (Some(x), Some(y)) if y != 0.0 => self.constant(x / y),
+            (_, Some(1.0)) => a,
+            _ => self.define(Op::Quotient(a, b)),
+        }
+    }
+
     /// A whole power by repeated squaring.
     pub fn powi(&mut self, base: ValueId, exponent: i32) -> ValueId {
         let mut result = None;

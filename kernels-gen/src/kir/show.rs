@@ -217,6 +217,7 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
         Op::Fma(..) => write!(f, "Fma")?,
         Op::FmaNeg(..) => write!(f, "FmaNeg")?,
         Op::Reciprocal(_) => write!(f, "Reciprocal")?,
+        Op::Quotient(..) => write!(f, "Quotient")?,
         Op::And(..) => write!(f, "And")?,
         Op::Or(..) => write!(f, "Or")?,
         Op::Not(_) => write!(f, "Not")?,

@@ -3,7 +3,9 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write};
+use crate::kir::{
+    Binary, Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write,
+};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -75,7 +77,11 @@ impl Pass {
                 match &mut op {
                     Op::Unary(_, a) | Op::Reciprocal(a) | Op::Not(a) => map(a),
                     Op::Broadcast(a) => *a = self.scalar(*a),
-                    Op::Binary(_, a, b) | Op::Compare(_, a, b) | Op::And(a, b) | Op::Or(a, b) => {
+                    Op::Binary(_, a, b)
+                    | Op::Quotient(a, b)
+                    | Op::Compare(_, a, b)
+                    | Op::And(a, b)
+                    | Op::Or(a, b) => {
                         map(a);
                         map(b);
                     }
@@ -115,9 +121,10 @@ impl Pass {
 }
 
 /// The kernel for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
-/// atomically, and what only helps one core's cache is dropped.
+/// atomically, what only helps one core's cache is dropped, and quotients are products with reciprocals,
+/// since a division has branches there.
 pub fn legalise_for_threads(mut kernel: Kernel) -> Kernel {
-    kernel.body = for_threads(std::mem::take(&mut kernel.body));
+    kernel.body = for_threads(std::mem::take(&mut kernel.body), &mut kernel.values);
     kernel.block = 1;
     if kernel.threads > 0 && kernel.precision == Precision::F64 {
         long_literals(&mut kernel);
@@ -149,7 +156,7 @@ fn long_literals(kernel: &mut Kernel) {
     kernel.body.splice(0..0, long.into_iter().map(Statement::Let));
 }
 
-fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
+fn for_threads(body: Vec<Statement>, values: &mut IndexVec<ValueId, Value>) -> Vec<Statement> {
     let mut out = Vec::with_capacity(body.len());
     for mut statement in body {
         match &mut statement {
@@ -161,9 +168,18 @@ fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
             {
                 *write = Write::Atomic;
             }
+            Statement::Let(id) => {
+                if let Op::Quotient(a, b) = values[*id].op {
+                    let Value { varying, .. } = values[*id];
+                    let op = Op::Reciprocal(b);
+                    let reciprocal = values.push(Value { op, varying, name: None });
+                    out.push(Statement::Let(reciprocal));
+                    values[*id].op = Op::Binary(Binary::Mul, a, reciprocal);
+                }
+            }
             // Loops nest a fixed few levels deep, whatever the user wrote.
             Statement::For { body, .. } | Statement::When { body, .. } => {
-                *body = for_threads(std::mem::take(body));
+                *body = for_threads(std::mem::take(body), values);
             }
             _ => {}
         }

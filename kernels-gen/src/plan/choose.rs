@@ -3,14 +3,15 @@
 mod transposed;
 
 use super::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
+use super::{is_derivative, reads};
 use crate::abi::{Indices, SHARED_BYTES};
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
-use crate::element::LinePoints;
+use crate::element::{Cell, LinePoints};
 use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
 use crate::strategy::thread_per_line;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Input, Part, PointForm, Slot};
 
 /// What a plan needs to know of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,14 +151,34 @@ fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
 }
 
 /// Groups of threads with a cell each that a processor is to hold: what a cell of degree 1 needs in
-/// registers leaves room for four with one component on few points, and for two else.
+/// registers leaves room for four with one component on few points, for three where all points of a
+/// hexahedron only take values, and for two else. Measured on an H200: with three, a mass matrix on 27
+/// points does 12.8 billion unknowns a second, with two 10.
 fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     match (elements.fields.iter().max(), components) {
         (Some(1), 1) if elements.rule.count() <= 8 => 4,
+        (Some(1), 1)
+            if elements.cell == Cell::Hexahedron && elements.rule.count() == 27 && flat(form) =>
+        {
+            3
+        }
         (Some(1), _) => 2,
         _ => 1,
     }
+}
+
+/// Whether no gradient is read or tested, as in a mass matrix.
+fn flat(form: &PointForm) -> bool {
+    form.integrals.iter().all(|integral| {
+        let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
+        let gradient = |slot: Slot| is_derivative(slot.part);
+        tested
+            && !reads(integral, |input| match input {
+                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => gradient(slot),
+                _ => false,
+            })
+    })
 }
 
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.

@@ -8,7 +8,7 @@
 
 use super::setting::{Setting, Source};
 use crate::abi::Role;
-use crate::kir::{Binary, Index, Unary, ValueId};
+use crate::kir::{Index, Unary, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Pulled, Tested, act};
 use crate::plan::{Linearisation, Task};
@@ -165,13 +165,7 @@ impl Factors {
         };
         let size = s.b.unary(Unary::Abs, det);
         if merged {
-            let flux = if s.plan.on_threads() {
-                // A division has branches there.
-                let reciprocal = s.b.reciprocal(size);
-                s.b.mul(at.weight, reciprocal)
-            } else {
-                s.b.binary(Binary::Div, at.weight, size)
-            };
+            let flux = s.b.quotient(at.weight, size);
             return Self { gradient: None, value: flux, flux };
         }
         let value = s.b.mul(at.weight, size);

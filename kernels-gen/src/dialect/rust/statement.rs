@@ -231,6 +231,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Fma(a, b, c) => format!("{} * {} + {}", v(*a), v(*b), v(*c)),
         Op::FmaNeg(a, b, c) if wide => format!("{}.fma_neg({}, {})", v(*a), v(*b), v(*c)),
         Op::FmaNeg(a, b, c) => format!("{} - {} * {}", v(*c), v(*a), v(*b)),
+        Op::Quotient(a, b) => binary(Binary::Div, wide, &v(*a), &v(*b)),
         Op::Reciprocal(a) if wide => format!("{}.reciprocal()", v(*a)),
         Op::Reciprocal(a) => format!("1.0 / {}", v(*a)),
         Op::Compare(comparison, a, b) => compare(*comparison, wide, &v(*a), &v(*b)),

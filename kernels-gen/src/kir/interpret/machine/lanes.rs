@@ -29,6 +29,7 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
         Op::Fma(a, b, c) => fma(precision, of(a), of(b), of(c), out),
         Op::FmaNeg(a, b, c) => fma_neg(precision, of(a), of(b), of(c), out),
         Op::Reciprocal(a) => map(of(a), out, |a| 1.0 / a),
+        Op::Quotient(a, b) => zip(of(a), of(b), out, |a, b| a / b),
         Op::Compare(comparison, a, b) => {
             zip(of(a), of(b), out, |a, b| truth(arithmetic::compare(comparison, a, b)));
         }

@@ -15,7 +15,7 @@
 //! | [`Role::Diameter`] | `[batch][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
-//! | [`Role::Stored`] | `[batch][point][component][lane]` |
+//! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
 
 pub use crate::kir::Precision;
 

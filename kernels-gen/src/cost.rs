@@ -21,26 +21,38 @@ pub struct Cost {
     /// Time in units of one fma, over all lanes of a vector: divisions, roots and transcendental
     /// functions weigh more.
     pub operations: f64,
-    /// Loads and stores of private arrays.
+    /// Loads and stores of private and shared arrays.
     pub private_accesses: f64,
+    /// Of these, the shared ones.
+    pub shared_accesses: f64,
     /// Bytes streamed.
     pub bytes: f64,
 }
 
-/// What a machine can do, per core.
+/// What a machine can do, per core; of a GPU, all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Bytes a second from memory.
     pub bandwidth: f64,
     /// Fused multiply-adds a second, all lanes together, in double precision.
     pub fma_rate: f64,
+    /// Numbers a second to and from memory that threads share.
+    pub shared_rate: f64,
+}
+
+impl Machine {
+    /// An H200: what it copies, what its multipliers do, and 128 bytes of shared memory a clock and
+    /// processor, of which bank conflicts leave about two thirds.
+    pub fn gpu() -> Self {
+        Self { bandwidth: 4.2e12, fma_rate: 16.6e12, shared_rate: 2.4e12 }
+    }
 }
 
 impl Default for Machine {
     /// A server core of 2023 with 512-bit vectors, fitted to 78 operators of the bake-off suite
     /// (root mean square error of the predicted time: 12.5 %).
     fn default() -> Self {
-        Self { bandwidth: 13e9, fma_rate: 45e9 }
+        Self { bandwidth: 13e9, fma_rate: 45e9, shared_rate: f64::INFINITY }
     }
 }
 
@@ -50,6 +62,7 @@ impl Cost {
     pub fn time(&self, machine: &Machine, lanes_share: f64) -> f64 {
         let stream = self.bytes / machine.bandwidth;
         let compute = self.operations / (machine.fma_rate * lanes_share);
+        let compute = compute.max(self.shared_accesses / machine.shared_rate);
         stream.max(compute) + 0.6 * stream.min(compute)
     }
 
@@ -107,7 +120,11 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             Statement::Let(id) => {
                 let value = &kernel.values[*id];
                 match value.op {
-                    Op::LoadLocal(..) | Op::LoadShared(..) => cost.private_accesses += times,
+                    Op::LoadLocal(..) => cost.private_accesses += times,
+                    Op::LoadShared(..) => {
+                        cost.private_accesses += times;
+                        cost.shared_accesses += times;
+                    }
                     Op::Gather { .. } => cost.operations += times * GATHER,
                     _ => {}
                 }
@@ -117,8 +134,10 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                     cost.operations += times * operations;
                 }
             }
-            Statement::StoreLocal(..) | Statement::StoreShared(..) => {
+            Statement::StoreLocal(..) => cost.private_accesses += times,
+            Statement::StoreShared(..) => {
                 cost.private_accesses += times;
+                cost.shared_accesses += times;
             }
             Statement::When { below, body, .. } => {
                 // The share of the threads that go in.

@@ -240,8 +240,8 @@ pub enum Op {
     FmaNeg(ValueId, ValueId, ValueId),
     /// `1 / a` to within two units in the last place, for a whose reciprocal is a normal number.
     Reciprocal(ValueId),
-    /// `a / b` to within a few units in the last place, for b whose reciprocal is a normal number: a target
-    /// may divide, or multiply by the reciprocal.
+    /// `a / b` to within a few units in the last place, for b whose reciprocal is a normal number: a language
+    /// divides or multiplies by the reciprocal, whichever is faster where it runs.
     Quotient(ValueId, ValueId),
     /// A truth value.
     Compare(Comparison, ValueId, ValueId),

@@ -62,8 +62,8 @@ pub enum Geometry {
     Corners,
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
-    /// From the quadrature points, at `point · c + entry`: w |det J|, J⁻¹ row-major, and x where
-    /// the form needs it; c = 1 + d² (+ d).
+    /// From the quadrature points: c = 1 + d² (+ d) numbers at each, w |det J|, J⁻¹ row-major, and x where the
+    /// form needs it; see [`Plan::points_last`].
     Stored,
 }
 
@@ -268,6 +268,9 @@ pub struct Plan {
     pub precision: Precision,
     /// The map of a cell.
     pub geometry: Geometry,
+    /// Whether what is stored at the points lies `[number][point]`, as the threads of a cell read it at
+    /// once, and not `[point][number]`, as one after another does.
+    pub points_last: bool,
     /// How unknowns are addressed.
     pub indices: Indices,
     /// The u-dependent part.
@@ -293,6 +296,7 @@ impl Plan {
             lanes,
             precision,
             geometry,
+            points_last: false,
             indices: Indices::Nodes,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,

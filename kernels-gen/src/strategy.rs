@@ -1,9 +1,10 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
 //!
 //! What strategies share: `setting` (what a kernel reads, evaluates and writes), `nodal` (gather and
-//! scatter), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables).
+//! scatter), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables), `diagonal`.
 
 pub mod cell_per_lane;
+mod diagonal;
 mod factors;
 mod geometry;
 mod nodal;

@@ -66,7 +66,9 @@ fn cases() -> Vec<Case> {
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), SCALAR, 1, double),
         ("hexahedra, a thread a line", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 3, double),
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
-        ("curved hexahedra", ball, SCALAR, 1, single),
+        ("curved hexahedra", ball.clone(), SCALAR, 1, single),
+        ("curved hexahedra, a thread a line", ball.clone(), SCALAR, 3, double),
+        ("curved hexahedra, a thread a line", ball, VECTOR, 2, double),
         ("tetrahedra", boxed("tet", 3.0, 3.0, 0.0), SCALAR, 2, double),
         ("curved tetrahedra", file("bracket_tet10.msh"), VECTOR, 1, double),
     ]

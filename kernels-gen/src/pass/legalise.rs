@@ -3,9 +3,7 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{
-    Binary, Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write,
-};
+use crate::kir::{Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -121,10 +119,9 @@ impl Pass {
 }
 
 /// The kernel for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
-/// atomically, what only helps one core's cache is dropped, and quotients are products with reciprocals,
-/// since a division has branches there.
+/// atomically, and what only helps one core's cache is dropped.
 pub fn legalise_for_threads(mut kernel: Kernel) -> Kernel {
-    kernel.body = for_threads(std::mem::take(&mut kernel.body), &mut kernel.values);
+    kernel.body = for_threads(std::mem::take(&mut kernel.body));
     kernel.block = 1;
     if kernel.threads > 0 && kernel.precision == Precision::F64 {
         long_literals(&mut kernel);
@@ -156,7 +153,7 @@ fn long_literals(kernel: &mut Kernel) {
     kernel.body.splice(0..0, long.into_iter().map(Statement::Let));
 }
 
-fn for_threads(body: Vec<Statement>, values: &mut IndexVec<ValueId, Value>) -> Vec<Statement> {
+fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
     let mut out = Vec::with_capacity(body.len());
     for mut statement in body {
         match &mut statement {
@@ -168,18 +165,9 @@ fn for_threads(body: Vec<Statement>, values: &mut IndexVec<ValueId, Value>) -> V
             {
                 *write = Write::Atomic;
             }
-            Statement::Let(id) => {
-                if let Op::Quotient(a, b) = values[*id].op {
-                    let Value { varying, .. } = values[*id];
-                    let op = Op::Reciprocal(b);
-                    let reciprocal = values.push(Value { op, varying, name: None });
-                    out.push(Statement::Let(reciprocal));
-                    values[*id].op = Op::Binary(Binary::Mul, a, reciprocal);
-                }
-            }
             // Loops nest a fixed few levels deep, whatever the user wrote.
             Statement::For { body, .. } | Statement::When { body, .. } => {
-                *body = for_threads(std::mem::take(body), values);
+                *body = for_threads(std::mem::take(body));
             }
             _ => {}
         }

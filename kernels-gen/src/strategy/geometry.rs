@@ -171,16 +171,16 @@ pub(super) fn given(s: &mut Setting<'_>, point: &Index) -> Option<AtPoint> {
 fn stored(s: &mut Setting<'_>, point: &Index) -> AtPoint {
     let dim = s.elements.cell.dim();
     let numbers = s.geometry_numbers();
-    let base = &s.stored_at(numbers) + &point.times(numbers);
     let argument = s.arguments[&Role::Geometry];
-    let mut next = 0;
-    let mut load = || {
-        next += 1;
-        s.b.load_lanes(argument, base.plus(next - 1))
+    let x = if s.needs_x { dim } else { 0 };
+    let load = |number: usize| {
+        let at = s.stored_at(numbers, point, number);
+        s.b.load_lanes(argument, at)
     };
-    let weight = load();
-    let k = (0..dim).map(|_| (0..dim).map(|_| load()).collect()).collect();
-    let x = if s.needs_x { (0..dim).map(|_| load()).collect() } else { Vec::new() };
+    let loaded: Vec<ValueId> = (0..1 + dim * dim + x).map(load).collect();
+    let (weight, rest) = (loaded[0], &loaded[1..]);
+    let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
+    let x = rest[dim * dim..].to_vec();
     AtPoint { k, det: None, weight, x }
 }
 

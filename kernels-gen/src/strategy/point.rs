@@ -87,10 +87,10 @@ fn store_metric(s: &mut Setting<'_>, at: &AtPoint, point: &Index) {
 }
 
 fn store_numbers(s: &mut Setting<'_>, numbers: &[ValueId], point: &Index) {
-    let base = &s.stored_at(numbers.len()) + &point.times(numbers.len());
     let argument = s.arguments[&Role::Stored];
     for (entry, &number) in numbers.iter().enumerate() {
-        s.b.store_lanes(argument, base.plus(entry), number);
+        let at = s.stored_at(numbers.len(), point, entry);
+        s.b.store_lanes(argument, at, number);
     }
 }
 
@@ -109,7 +109,6 @@ fn act_stored(s: &mut Setting<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -
     let quantity = s.quantity(Source::Direction(0));
     let components = s.components(0);
     let numbers = s.blocks.numbers;
-    let base = &s.stored_at(numbers) + &point.times(numbers);
     let argument = s.arguments[&Role::Stored];
     let blocks = s.blocks.clone();
     let loaded: Vec<Pulled> = blocks
@@ -119,7 +118,8 @@ fn act_stored(s: &mut Setting<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -
             let mut at = *first;
             blocks.from_numbers(block, || {
                 at += 1;
-                s.b.load_lanes(argument, base.plus(at - 1))
+                let at = s.stored_at(numbers, point, at - 1);
+                s.b.load_lanes(argument, at)
             })
         })
         .collect();
@@ -196,9 +196,9 @@ fn supply(
         // Aux at points.
         let components = s.form.aux[slot.field].shape.components();
         let role = Role::AuxPoints(slot.field);
-        let base = &s.stored_at(components) + &point.times(components);
         let argument = s.arguments[&role];
-        return s.b.load_lanes(argument, base.plus(slot.component));
+        let at = s.given_at(components, point, slot.component);
+        return s.b.load_lanes(argument, at);
     };
     match slot.part {
         Part::Value => evaluate(s, quantity, slot.component, Part::Value),

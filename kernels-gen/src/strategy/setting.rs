@@ -219,9 +219,19 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Where the numbers of this batch begin in a `[batch][point][number]` array.
-    pub(super) fn stored_at(&self, numbers: usize) -> Index {
-        Index::from(self.b.batch()).times(self.points * numbers)
+    /// Where a number of this batch lies in a `[batch][point][number]` array.
+    pub(super) fn given_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+        let batch = Index::from(self.b.batch()).times(self.points * numbers);
+        (&batch + &point.times(numbers)).plus(number)
+    }
+
+    /// The same where kernels store at the points.
+    pub(super) fn stored_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+        if !self.plan.points_last {
+            return self.given_at(numbers, point, number);
+        }
+        let batch = Index::from(self.b.batch()).times(self.points * numbers);
+        (&batch + point).plus(number * self.points)
     }
 
     /// Whether any output is tested against the value, or the gradient, of a component.

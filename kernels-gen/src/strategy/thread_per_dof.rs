@@ -14,7 +14,10 @@
 //!
 //! with a barrier between one line and the next and between directions, which write to another array than
 //! they read. The cell is the fastest digit of the thread's number, and arrays have the cell last. Where
-//! nodes and points coincide, the interpolations vanish.
+//! nodes and points coincide, the interpolations vanish. A diagonal integrates coefficients instead
+//! (`diagonal`), and what is stored at the points is stored by their threads.
+
+mod diagonal;
 
 use super::geometry::{affine_map, curved, given, multilinear, position, reference_point, weight};
 use super::nodal::Nodal;
@@ -26,6 +29,7 @@ use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, 
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::Tested;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
+use diagonal::Diagonal;
 use fem_dsl::point::{Part, PointForm};
 
 /// Cells that make a group of about 128 threads, or as many as shared memory holds.
@@ -51,10 +55,8 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
     let Some(line) = elements.rule.line() else {
         return refuse("a thread a node works on tensor cells".to_owned());
     };
-    let able = matches!(plan.task, Task::Residual | Task::Action);
-    if !able || plan.indices == Indices::Runs || plan.lanes == 0 {
-        let word = plan.task.word();
-        return refuse(format!("a thread a node computes no {word} in this way"));
+    if plan.indices == Indices::Runs || plan.lanes == 0 {
+        return refuse("a thread a node addresses nodes or unknowns, and some cells".to_owned());
     }
     if plan.geometry == Geometry::Corners {
         return refuse("a thread a node does not gather corners".to_owned());
@@ -115,8 +117,16 @@ struct Dofs {
     inputs: Vec<Held>,
     /// D\[i\]\[a\] at `a · q + i`, and D\[a\]\[i\].
     derive: [TableId; 2],
+    end: End,
+}
+
+/// What comes of the points.
+enum End {
     /// What is tested: `[component · parts + part][point][cell]`.
-    tested: Option<(SharedId, Vec<Part>, Held)>,
+    Tested(SharedId, Vec<Part>, Held),
+    Diagonal(Diagonal),
+    /// Numbers are stored there.
+    Stored,
 }
 
 fn barrier(s: &mut Setting<'_>) {
@@ -146,17 +156,12 @@ impl Dofs {
             held(s, &quantity.name, quantity.components, quantity.degree, line, volume)
         });
         let inputs = inputs.collect();
-        let tested = s.has_result().then(|| {
-            let components = s.components(0);
-            let all: Vec<(bool, bool)> = (0..components).map(|c| s.tested(c)).collect();
-            let value = all.iter().any(|tested| tested.0).then_some(Part::Value);
-            let gradient = all.iter().any(|tested| tested.1);
-            let axes = if gradient { 0..dim } else { 0..0 };
-            let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
-            let shared = s.b.shared("tested_s", (components * parts.len()).max(1) * volume);
-            (shared, parts, held(s, "r", components, s.elements.fields[0], line, volume))
-        });
-        Self { dim, q, cells, cell, digits, inputs, derive, tested }
+        let end = match s.plan.task {
+            Task::Residual | Task::Action => tested(s, line, volume),
+            Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
+            Task::Linearise | Task::Metric => End::Stored,
+        };
+        Self { dim, q, cells, cell, digits, inputs, derive, end }
     }
 
     /// Entry (x, y, z) of a component, with the thread's own digits where there are no others.
@@ -221,10 +226,6 @@ impl Dofs {
             self.interpolate(s);
         }
         self.evaluate(s);
-        if self.tested.is_some() {
-            barrier(s);
-            self.integrate(s);
-        }
     }
 
     fn load(&self, s: &mut Setting<'_>) {
@@ -286,8 +287,16 @@ impl Dofs {
         let mut evaluate = |_: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
             values[quantity].get(c, part)
         };
+        if let End::Diagonal(diagonal) = &self.end {
+            let known = diagonal.at_point(s, &at, &point, &mut evaluate);
+            return self.integrate_diagonal(s, diagonal, &known);
+        }
         let tested = at_point(s, &at, &point, &mut evaluate);
-        self.keep(s, &tested);
+        if let End::Tested(shared, parts, result) = &self.end {
+            self.keep(s, (*shared, parts), &tested);
+            barrier(s);
+            self.integrate(s, (*shared, parts), result);
+        }
     }
 
     fn interpolated(&self, s: &mut Setting<'_>, quantity: &Quantity, held: &Held) -> Interpolated {
@@ -325,8 +334,7 @@ impl Dofs {
         }
     }
 
-    fn keep(&self, s: &mut Setting<'_>, tested: &[Tested]) {
-        let Some((shared, parts, _)) = &self.tested else { return };
+    fn keep(&self, s: &mut Setting<'_>, (shared, parts): (SharedId, &[Part]), tested: &[Tested]) {
         let zero = s.b.constant(0.0);
         for (c, tested) in tested.iter().enumerate() {
             for (i, part) in parts.iter().enumerate() {
@@ -334,19 +342,19 @@ impl Dofs {
                     Part::Value => tested.value,
                     Part::Derivative(axis) => tested.gradient.get(*axis).copied(),
                 };
-                self.store(s, *shared, c * parts.len() + i, value.unwrap_or(zero));
+                self.store(s, shared, c * parts.len() + i, value.unwrap_or(zero));
             }
         }
     }
 
     /// Dᵀ in all directions at once, then Bᵀ in one after another.
-    fn integrate(&self, s: &mut Setting<'_>) {
-        let Some((_, _, result)) = &self.tested else { return };
+    fn integrate(&self, s: &mut Setting<'_>, tested: (SharedId, &[Part]), result: &Held) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
-        let sums: Vec<ValueId> = (0..result.components).map(|c| self.tested(s, c)).collect();
+        let sums = (0..result.components).map(|c| self.tested(s, tested, c));
+        let sums: Vec<ValueId> = sums.collect();
         let Some([_, table]) = result.interpolate else {
-            self.scatter(s, &sums);
+            self.scatter(s, result.n, &sums);
             return;
         };
         for (c, &sum) in sums.iter().enumerate() {
@@ -355,16 +363,14 @@ impl Dofs {
         for step in 0..self.dim {
             barrier(s);
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
-            let bounds: Vec<usize> =
-                (0..self.dim).map(|other| if other > step { self.q } else { result.n }).collect();
-            self.when(s, &bounds, &mut |s| {
+            self.when(s, &self.nodes_up_to(step, result.n), &mut |s| {
                 let mut sums = Vec::new();
                 for c in 0..result.components {
                     let (zero, from) = (s.b.constant(0.0), (result.after(step), c));
                     sums.push(self.contract(s, (table, result.n, self.q), from, step, zero));
                 }
                 if step + 1 == self.dim {
-                    self.scatter(s, &sums);
+                    self.scatter(s, result.n, &sums);
                     return;
                 }
                 for (c, &sum) in sums.iter().enumerate() {
@@ -375,35 +381,57 @@ impl Dofs {
     }
 
     /// f0 + Σ_axis Dᵀ f1 of a component at the thread's point.
-    fn tested(&self, s: &mut Setting<'_>, c: usize) -> ValueId {
+    fn tested(
+        &self,
+        s: &mut Setting<'_>,
+        (shared, parts): (SharedId, &[Part]),
+        c: usize,
+    ) -> ValueId {
         let mut sum = s.b.constant(0.0);
-        let Some((shared, parts, _)) = &self.tested else { return sum };
         for (i, part) in parts.iter().enumerate() {
             let number = c * parts.len() + i;
             sum = match part {
                 Part::Value => {
-                    let value = s.b.load_shared(*shared, self.place(number, None));
+                    let value = s.b.load_shared(shared, self.place(number, None));
                     s.b.add(value, sum)
                 }
                 Part::Derivative(axis) => {
                     let matrix = (self.derive[1], self.q, self.q);
-                    self.contract(s, matrix, (*shared, number), *axis, sum)
+                    self.contract(s, matrix, (shared, number), *axis, sum)
                 }
             };
         }
         sum
     }
 
-    fn scatter(&self, s: &mut Setting<'_>, sums: &[ValueId]) {
-        let Some((_, _, result)) = &self.tested else { return };
-        let nodes = Index::from(s.b.batch()).times(result.n.pow(self.dim as u32));
-        let (node, nodal) = (&nodes + &self.number(result.n), Nodal::result(s));
+    /// Threads that have nodes, `n` a direction, in the directions up to `step`, and points in the others.
+    fn nodes_up_to(&self, step: usize, n: usize) -> Vec<usize> {
+        (0..self.dim).map(|other| if other > step { self.q } else { n }).collect()
+    }
+
+    /// Adds to the components of the thread's node of `n` a direction.
+    fn scatter(&self, s: &mut Setting<'_>, n: usize, sums: &[ValueId]) {
+        let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
+        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s));
         s.b.open_when();
         for (c, &sum) in sums.iter().enumerate() {
             nodal.scatter(&mut s.b, &node, c, sum);
         }
         s.b.close_when_written();
     }
+}
+
+/// What is tested in shared memory, and the result.
+fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
+    let components = s.components(0);
+    let all: Vec<(bool, bool)> = (0..components).map(|c| s.tested(c)).collect();
+    let value = all.iter().any(|tested| tested.0).then_some(Part::Value);
+    let gradient = all.iter().any(|tested| tested.1);
+    let axes = if gradient { 0..s.form.dim } else { 0..0 };
+    let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
+    let shared = s.b.shared("tested_s", (components * parts.len()).max(1) * volume);
+    let result = held(s, "r", components, s.elements.fields[0], line, volume);
+    End::Tested(shared, parts, result)
 }
 
 /// A quantity of a degree in shared memory.

@@ -23,6 +23,7 @@
 //! `wf bench --backend cuda`.
 
 mod column;
+mod diagonal;
 mod layout;
 mod phases;
 
@@ -33,7 +34,7 @@ use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
 use crate::lower::contract::Matrix;
-use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Task};
+use crate::plan::{Elements, Geometry, Plan, PlanError, Task};
 use fem_dsl::point::{Location, PointForm};
 use layout::{Layout, Traffic};
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ pub fn cells(elements: &Elements) -> usize {
 
 /// Groups that a processor is to hold. A thread needs about 64 registers where there are no gradients,
 /// 80 up to 6 points a direction, more above, and 2 for each point of its column and each further
-/// component. A processor has four parts of 16384 registers, which take whole warps.
+/// component, of the field or of a curved map. A processor has four parts of 16384 registers, which take whole warps.
 pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let setting = Setting::new(form, elements, plan);
@@ -65,7 +66,12 @@ pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usiz
         (false, true, 7) | (false, _, 8..) => 96,
         (false, _, _) => 80,
     };
-    let wanted = (one + 2 * q * (setting.components(0) - 1)).min(168);
+    let position = setting.quantity(Source::Position).map_or(0, |_| form.dim);
+    let wanted = match plan.task {
+        // Its coefficients wait in registers.
+        Task::Diagonal => 168,
+        _ => (one + 2 * q * (setting.components(0) - 1 + position)).min(168),
+    };
     let warps = (cells * q.pow(form.dim as u32 - 1)).div_ceil(32);
     let registers = |groups: usize| 16384 / (32 * (groups * warps).div_ceil(4)) / 8 * 8;
     (1..=32).rev().find(|&groups| registers(groups) >= wanted).unwrap_or(1)
@@ -82,16 +88,11 @@ pub(crate) fn check(
     let Some(line) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
         return refuse("a thread a line works on quadrilaterals and hexahedra".to_owned());
     };
-    if !matches!(plan.task, Task::Residual | Task::Action)
-        || plan.linearisation == Linearisation::Stored
-        || plan.lanes != 1
-        || plan.indices == Indices::Runs
-    {
-        let word = plan.task.word();
-        return refuse(format!("a thread a line computes no {word} in this way"));
+    if plan.lanes != 1 || plan.indices == Indices::Runs {
+        return refuse("a thread a line takes cells one by one, and nodes or unknowns".to_owned());
     }
-    if !matches!(plan.geometry, Geometry::Affine | Geometry::Vertices | Geometry::Stored) {
-        return refuse(format!("a thread a line does not take geometry `{}`", plan.geometry));
+    if plan.geometry == Geometry::Corners {
+        return refuse("a thread a line does not gather corners".to_owned());
     }
     let q = line.count();
     let nodal =
@@ -99,7 +100,11 @@ pub(crate) fn check(
             matches!(aux.location, Location::Nodes(_)).then_some(*degree)
         });
     let fields = elements.fields.iter().map(|&degree| Some(degree));
-    let mut degrees = fields.chain(nodal);
+    let map = match plan.geometry {
+        Geometry::Nodes(order) => Some(order),
+        _ => None,
+    };
+    let mut degrees = fields.chain(nodal).chain([map]);
     if degrees.any(|degree| degree.is_some_and(|degree| degree + 1 > q)) {
         return refuse("a thread a line needs as many points as nodes a direction".to_owned());
     }
@@ -182,7 +187,8 @@ struct Group {
     points: TableId,
     weights: TableId,
     inputs: Vec<Held>,
-    result: Held,
+    /// What is added to the result; none where numbers are stored at the points.
+    result: Option<Held>,
     /// Whether no gradient is read or tested.
     flat: bool,
     /// Coefficients of the multilinear map, cell by cell.
@@ -206,8 +212,6 @@ impl Group {
         let derive = Matrix::from_fn(q, q, |a, b| table.derivative(a, b));
         let points = s.b.spread_table("points", Entries::Real(line.points()));
         let weights = s.b.spread_table("weights", Entries::Real(line.weights()));
-        let components = s.components(0);
-        let tested = (0..components).any(|component| s.tested(component).1);
         let flat = is_flat(s);
         let factors_of_result = factors(line, s.elements.fields[0]);
         let collocated = factors_of_result.interpolate.is_identity();
@@ -235,21 +239,9 @@ impl Group {
             let factors = factors(line, quantity.degree);
             inputs.push(Held { factors, components: quantity.components, value, slopes });
         }
-        let own = [Source::Direction(0), Source::State(0)];
-        let own = own.iter().find_map(|&source| s.quantity(source));
-        let value = match own {
-            Some(own) => inputs[own].value,
-            None => s.b.shared("r_s", length(components)),
-        };
-        let slopes = tested.then(|| match own.and_then(|own| inputs[own].slopes.clone()) {
-            Some(known) => known,
-            None => {
-                let length = length(components);
-                axes.iter().map(|axis| s.b.shared(&format!("r_{axis}"), length)).collect()
-            }
-        });
-        let result = Held { factors: factors_of_result, components, value, slopes };
-        let modes = (s.plan.geometry == Geometry::Vertices)
+        let length = length(s.components(0));
+        let result = s.has_result().then(|| held_result(s, &inputs, factors_of_result, length));
+        let modes = (s.plan.geometry == Geometry::Vertices && s.needs_geometry())
             .then(|| s.b.shared("modes", cells * mode_stride(s)));
         let rows = BTreeMap::new();
         let mut group = Self {
@@ -285,7 +277,7 @@ impl Group {
     /// Declares the rows of all phases.
     fn deal(&mut self, b: &mut Builder) {
         let (q, cube) = (self.layout.q, self.dim == 3);
-        let all = || self.inputs.iter().chain([&self.result]);
+        let all = || self.inputs.iter().chain(&self.result);
         let mut wanted = std::collections::BTreeSet::new();
         for held in all().filter(|held| !held.identity()) {
             wanted.extend(cube.then_some((0, held.factors.n)));
@@ -306,10 +298,19 @@ impl Group {
         let counts: BTreeMap<usize, bool> =
             all().map(|held| (held.factors.n, held.identity())).collect();
         for (n, identity) in counts {
-            let axis = if self.flat || identity { self.turn() } else { self.dim - 1 };
-            let line = self.nodal_line(b, axis, n);
+            let line = self.nodal_line(b, self.line_axis(identity), n);
             self.nodal.insert(n, line);
         }
+    }
+
+    /// The axis of the lines of nodes that the first threads of a group take.
+    fn line_axis(&self, identity: bool) -> usize {
+        if self.flat || identity { self.turn() } else { self.dim - 1 }
+    }
+
+    /// The same of the nodes of a quantity, or of the result.
+    fn nodal_axis(&self, held: &Held) -> usize {
+        self.line_axis(held.identity())
     }
 
     fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
@@ -434,6 +435,25 @@ impl Group {
             b.statement(Statement::StoreShared(array, self.place(row, component, at), value));
         }
     }
+}
+
+/// Where the result lies, `length` numbers an array: in the arrays of the direction or the state, whose lines a
+/// thread has read before it writes.
+fn held_result(s: &mut Setting<'_>, inputs: &[Held], factors: Factors, length: usize) -> Held {
+    let components = s.components(0);
+    let tested = (0..components).any(|component| s.tested(component).1);
+    let own = [Source::Direction(0), Source::State(0)];
+    let own = own.iter().find_map(|&source| s.quantity(source));
+    let value = match own {
+        Some(own) => inputs[own].value,
+        None => s.b.shared("r_s", length),
+    };
+    let axes = &["x", "y"][..s.form.dim - 1];
+    let slopes = tested.then(|| match own.and_then(|own| inputs[own].slopes.clone()) {
+        Some(known) => known,
+        None => axes.iter().map(|axis| s.b.shared(&format!("r_{axis}"), length)).collect(),
+    });
+    Held { factors, components, value, slopes }
 }
 
 /// Variables that are listed for each thread, one for each list; threads beyond repeat the last.

@@ -35,7 +35,7 @@ impl Group {
         let mut plans = vec![case.plan.clone()];
         let stored = case.plan.linearisation == Linearisation::Stored;
         plans.extend(
-            companions(&case.plan, case.shape)
+            companions(&case.form, &case.elements, &case.plan, case.shape)
                 .into_iter()
                 .filter(|plan| plan.task != Task::Linearise || stored),
         );

@@ -92,16 +92,23 @@ pub(crate) struct Launcher<'a> {
 }
 
 /// What must have been computed at the points before a plan's kernel can run.
-pub(crate) fn companions(plan: &Plan, shape: Shape) -> Vec<Plan> {
-    // Threads that do lines or nodes store nothing: a thread a cell does it for them, with loops, since
-    // what is short for a line is long for a cell.
-    let (strategy, unroll) = match plan.strategy {
-        Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof => (Strategy::CellPerLane, 8),
-        other => (other, plan.unroll),
+pub(crate) fn companions(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    shape: Shape,
+) -> Vec<Plan> {
+    let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
+    let direct = |task: Task| {
+        let own = Plan { task, geometry: shape.direct(), ..plan.clone() };
+        // Where the strategy is not up to a cell's map, a thread a cell is, with loops, since what is short
+        // for a line is long for a cell.
+        let unroll = plan.unroll.min(8);
+        match own.check(form, elements) {
+            Ok(()) => own,
+            Err(_) => Plan { strategy: Strategy::CellPerLane, unroll, ..own },
+        }
     };
-    let unroll = unroll.min(plan.unroll);
-    let plan = Plan { linearisation: Linearisation::Recompute, strategy, unroll, ..plan.clone() };
-    let direct = |task: Task| Plan { task, geometry: shape.direct(), ..plan.clone() };
     let mut all = Vec::new();
     if plan.geometry == Geometry::Stored {
         all.push(direct(Task::Metric));
@@ -217,7 +224,7 @@ impl Launcher<'_> {
 
     /// What another kernel of the same operator computes at the points.
     fn computed(&self, plan: &Plan, task: Task, runner: &dyn Runner) -> Result<Vec<f64>, String> {
-        let mut all = companions(plan, self.setting.shape).into_iter();
+        let mut all = companions(self.form, self.elements, plan, self.setting.shape).into_iter();
         let plan = all.find(|plan| plan.task == task).expect("a companion");
         self.launch(&plan, runner)
     }

@@ -37,7 +37,7 @@ const STRATEGIES: [(Strategy, usize); 7] = [
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
     match plan.strategy {
         Strategy::ThreadTransposition { blocks, batches } => {
-            let plans = [vec![plan.clone()], companions(plan, shape)].concat();
+            let plans = [vec![plan.clone()], companions(form, elements, plan, shape)].concat();
             let cells = thread_transposition::cells(form, elements, &plans, blocks);
             thread_transposition::transposed(plan, blocks, batches, cells)
         }
@@ -221,6 +221,7 @@ impl Choices {
             strategy,
             indices: INDICES[indices],
             linearisation,
+            points_last: yes(9),
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },
             ..Plan::new(task, lanes, PRECISIONS[precision], geometry)

@@ -183,7 +183,7 @@ impl Case {
         let mut plans = vec![self.plan.clone()];
         let stored = self.plan.linearisation == Linearisation::Stored;
         plans.extend(
-            companions(&self.plan, self.shape)
+            companions(&self.form, &self.elements, &self.plan, self.shape)
                 .into_iter()
                 .filter(|plan| plan.task != Task::Linearise || stored),
         );

@@ -284,7 +284,8 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Binary(function, a, b) => binary(*function, &v(*a), &v(*b)),
         Op::Fma(a, b, c) => format!("fma({}, {}, {})", v(*a), v(*b), v(*c)),
         Op::FmaNeg(a, b, c) => format!("fma(-{}, {}, {})", v(*a), v(*b), v(*c)),
-        Op::Quotient(a, b) => binary(Binary::Div, &v(*a), &v(*b)),
+        // A division has branches there.
+        Op::Quotient(a, b) => format!("{} * reciprocal({})", v(*a), v(*b)),
         Op::Reciprocal(a) => format!("reciprocal({})", v(*a)),
         Op::Compare(comparison, a, b) => format!("{} {} {}", v(*a), sign(*comparison), v(*b)),
         Op::And(a, b) => format!("{} && {}", v(*a), v(*b)),

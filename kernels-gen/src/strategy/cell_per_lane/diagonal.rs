@@ -7,7 +7,6 @@
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
 use super::tensor::{Tensor, load_line, repeat, store_line};
-use crate::element::{LinePoints, LineTable};
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::stored::Block;
@@ -77,11 +76,9 @@ pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
 
 /// The 1D table of a direction: φ², φ φ' or φ'², as n × q.
 fn table(tensor: &Tensor, n: usize, term: &Term, direction: usize) -> Matrix {
-    let line = LineTable::new(LinePoints::GaussLobatto(n), tensor.line);
-    let factor = |derived: Option<usize>, q: usize, i: usize| {
-        if derived == Some(direction) { line.derivative(q, i) } else { line.value(q, i) }
-    };
-    Matrix::from_fn(n, tensor.q, |i, q| factor(term.derived.0, q, i) * factor(term.derived.1, q, i))
+    let factors = [term.derived.0, term.derived.1];
+    let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();
+    crate::strategy::diagonal::table(n, tensor.line, derived)
 }
 
 fn integrate(

@@ -1,14 +1,14 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{Group, barrier, first_mode, mode_stride};
+use super::{Group, Held, barrier, first_mode, mode_stride};
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{
     AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::plan::Geometry;
-use crate::strategy::geometry::{Affine, affine_map, given};
-use crate::strategy::point::at_point;
+use crate::strategy::geometry::{Affine, affine_map, curved, given, position};
+use crate::strategy::point::{Evaluate, at_point};
 use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
 
@@ -18,8 +18,10 @@ enum ColumnGeometry {
     Affine(Affine),
     /// The multilinear map along the last axis.
     Row(Box<MultilinearRow>),
-    /// Nothing: it was stored at the points.
-    Stored,
+    /// Nothing, since the map is this quantity.
+    Curved(usize),
+    /// Nothing: it was stored at the points, or is not needed.
+    Given,
 }
 
 /// What a column holds in registers of one component of a quantity.
@@ -30,24 +32,24 @@ struct Column {
     slopes: Vec<ValueId>,
 }
 
+/// What is done at each point of a column: its place in the column, its geometry, its number, its values.
+type AtEach<'e> = dyn FnMut(&mut Setting<'_>, usize, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
+
 impl Group {
     /// D along the last axis, the points, and Dᵀ.
     pub(super) fn column(&self, s: &mut Setting<'_>) {
-        s.b.comment("points");
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
-        let columns = self.columns(s);
-        let geometry = self.column_geometry(s);
-        let across = self.weight_across(s);
         let zero = s.b.constant(0.0);
-        let components = self.result.components;
+        let components = self.result.as_ref().map_or(0, |result| result.components);
         let mut values = vec![vec![zero; q]; components];
         let mut fluxes = vec![vec![zero; q]; components];
-        for at in 0..q {
-            let tested = self.point(s, &geometry, across, &columns, at);
+        self.each_point(s, &mut |s, at, known, number, evaluate| {
+            let tested = at_point(s, known, number, evaluate);
             for (c, tested) in tested.iter().enumerate() {
                 values[c][at] = tested.value.unwrap_or(zero);
                 let Some((&last, first)) = tested.gradient.split_last() else { continue };
-                let Some(arrays) = &self.result.slopes else { continue };
+                let slopes = self.result.as_ref().and_then(|result| result.slopes.as_ref());
+                let Some(arrays) = slopes else { continue };
                 let own = self.own_row(self.dim - 1);
                 for (&array, &flux) in arrays.iter().zip(first) {
                     let place = self.place(&own, c, at);
@@ -55,10 +57,10 @@ impl Group {
                 }
                 fluxes[c][at] = last;
             }
-            s.b.statement(Statement::Fence);
-        }
+        });
+        let Some(result) = &self.result else { return };
         if self.flat {
-            return self.integrate_column(s, &values);
+            return self.integrate_column(s, result, &values);
         }
         let own = self.own_row(self.dim - 1);
         let back = self.derive.transposed();
@@ -70,9 +72,30 @@ impl Group {
             } else {
                 values[c].clone()
             };
-            self.store(&mut s.b, self.result.value, &own, c, &sum);
+            self.store(&mut s.b, result.value, &own, c, &sum);
         }
         barrier(s);
+    }
+
+    /// Calls `body` with each point of the thread's column.
+    pub(super) fn each_point(&self, s: &mut Setting<'_>, body: &mut AtEach<'_>) {
+        s.b.comment("points");
+        let columns = self.columns(s);
+        let geometry = self.column_geometry(s);
+        let across = self.weight_across(s);
+        for at in 0..self.layout.q {
+            // The number of the point: the digits are the first axes.
+            let digits = self.digits.iter().rev();
+            let number = digits.fold(Index::from(at), |number, &digit| {
+                &number.times(self.layout.q) + &Index::from(digit)
+            });
+            let known = self.geometry_at(s, &geometry, &columns, &number, across, at);
+            let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+                self.value_at(s, quantity, &columns[quantity][c], c, part, at)
+            };
+            body(s, at, &known, &number, &mut evaluate);
+            s.b.statement(Statement::Fence);
+        }
     }
 
     /// What a column knows before its points.
@@ -105,54 +128,45 @@ impl Group {
         columns
     }
 
-    /// What is tested at a point of the column.
-    fn point(
+    /// A part of a component of a quantity at a point of the column.
+    fn value_at(
         &self,
         s: &mut Setting<'_>,
-        geometry: &ColumnGeometry,
-        across: ValueId,
-        columns: &[Vec<Column>],
+        quantity: usize,
+        column: &Column,
+        c: usize,
+        part: Part,
         at: usize,
-    ) -> Vec<crate::lower::stored::Tested> {
-        let (q, last) = (self.layout.q, self.dim - 1);
-        let own = self.own_row(last);
-        // The number of the point: the digits are the first axes.
-        let digits = self.digits.iter().rev();
-        let number =
-            digits.fold(Index::from(at), |number, &digit| &number.times(q) + &Index::from(digit));
-        let known = self.geometry_at(s, geometry, &number, across, at);
-        let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
-            let (held, column) = (&self.inputs[quantity], &columns[quantity][c]);
-            let place = || self.place(&own, c, at);
-            match (part, &held.slopes) {
-                (Part::Value, _) => match column.values.get(at) {
-                    Some(&value) => value,
-                    None => s.b.load_shared(held.value, place()),
-                },
-                (Part::Derivative(axis), _) if axis == last => column.slopes[at],
-                (Part::Derivative(axis), Some(arrays)) => s.b.load_shared(arrays[axis], place()),
-                (Part::Derivative(_), None) => {
-                    unreachable!("a gradient should be held where it is needed")
-                }
+    ) -> ValueId {
+        let (held, last) = (&self.inputs[quantity], self.dim - 1);
+        let place = || self.place(&self.own_row(last), c, at);
+        match (part, &held.slopes) {
+            (Part::Value, _) => match column.values.get(at) {
+                Some(&value) => value,
+                None => s.b.load_shared(held.value, place()),
+            },
+            (Part::Derivative(axis), _) if axis == last => column.slopes[at],
+            (Part::Derivative(axis), Some(arrays)) => s.b.load_shared(arrays[axis], place()),
+            (Part::Derivative(_), None) => {
+                unreachable!("a gradient should be held where it is needed")
             }
-        };
-        at_point(s, &known, &number, &mut evaluate)
+        }
     }
 
     /// Bᵀ along a column whose values are in registers, or the scattering where nodes are points.
-    fn integrate_column(&self, s: &mut Setting<'_>, values: &[Vec<ValueId>]) {
+    fn integrate_column(&self, s: &mut Setting<'_>, result: &Held, values: &[Vec<ValueId>]) {
         let even_odd = s.plan.even_odd;
         let own = self.own_row(self.dim - 1);
-        let integrate = self.result.factors.interpolate.transposed();
+        let integrate = result.factors.interpolate.transposed();
         for (c, values) in values.iter().enumerate() {
-            if self.result.identity() {
-                self.scatter_line(s, c, values);
+            if result.identity() {
+                self.scatter_line(s, result, self.gather_axis(result), c, values);
             } else {
                 let line = contract(&mut s.b, &integrate, values, None, even_odd);
-                self.store(&mut s.b, self.result.value, &own, c, &line);
+                self.store(&mut s.b, result.value, &own, c, &line);
             }
         }
-        if !self.result.identity() {
+        if !result.identity() {
             barrier(s);
         }
     }
@@ -172,8 +186,10 @@ impl Group {
     /// What is known of the geometry of the thread's column.
     fn column_geometry(&self, s: &mut Setting<'_>) -> ColumnGeometry {
         match s.plan.geometry {
+            _ if !s.needs_geometry() => return ColumnGeometry::Given,
             Geometry::Affine => return ColumnGeometry::Affine(affine_map(s)),
-            Geometry::Stored => return ColumnGeometry::Stored,
+            Geometry::Stored => return ColumnGeometry::Given,
+            Geometry::Nodes(_) => return ColumnGeometry::Curved(position(s)),
             _ => {}
         }
         let modes = self.modes.expect("the coefficients of the map should be held");
@@ -201,6 +217,7 @@ impl Group {
         &self,
         s: &mut Setting<'_>,
         geometry: &ColumnGeometry,
+        columns: &[Vec<Column>],
         number: &Index,
         across: ValueId,
         at: usize,
@@ -212,7 +229,10 @@ impl Group {
             return known;
         }
         match geometry {
-            ColumnGeometry::Stored => unreachable!("what is stored should have been loaded"),
+            ColumnGeometry::Given => unreachable!("what is given should have been taken"),
+            ColumnGeometry::Curved(x) => {
+                curved(s, weight, |s, i, part| self.value_at(s, *x, &columns[*x][i], i, part, at))
+            }
             ColumnGeometry::Affine(map) => map.at(s, weight, |s| {
                 let place = |digit: &_| s.b.load_table(self.points, Index::from(*digit));
                 let mut place: Vec<ValueId> = self.digits.iter().map(place).collect();

@@ -4,6 +4,7 @@ use super::{Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
+use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::setting::{Quantity, Setting};
 
@@ -17,10 +18,16 @@ impl Group {
         }
         self.interpolate(s);
         self.slopes(s);
+        if s.plan.task == Task::Diagonal {
+            self.diagonal(s);
+            return;
+        }
         self.column(s);
-        self.slopes_back(s);
-        self.integrate(s);
-        self.scatter(s);
+        if let Some(result) = &self.result {
+            self.slopes_back(s, result);
+            self.integrate(s, result);
+            self.scatter(s, result);
+        }
     }
 
     /// The coefficients of the cells' maps, to shared memory.
@@ -42,7 +49,7 @@ impl Group {
     }
 
     /// The axis along which a quantity, or the result, is gathered or scattered.
-    fn gather_axis(&self, held: &Held) -> usize {
+    pub(super) fn gather_axis(&self, held: &Held) -> usize {
         match (held.identity(), self.flat) {
             (true, true) => self.dim - 1,
             (true, false) | (false, true) => self.turn(),
@@ -165,8 +172,8 @@ impl Group {
     }
 
     /// Dᵀ in x, in three dimensions.
-    fn slopes_back(&self, s: &mut Setting<'_>) {
-        let (q, even_odd, result) = (self.layout.q, s.plan.even_odd, &self.result);
+    fn slopes_back(&self, s: &mut Setting<'_>, result: &Held) {
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let Some(slopes) = result.slopes.as_ref().filter(|_| self.dim == 3) else { return };
         let back = self.derive.transposed();
         s.b.comment("back in x");
@@ -182,8 +189,8 @@ impl Group {
     }
 
     /// Dᵀ and Bᵀ in y, then Bᵀ in x; the latter alone where there are no gradients.
-    fn integrate(&self, s: &mut Setting<'_>) {
-        let (q, even_odd, result) = (self.layout.q, s.plan.even_odd, &self.result);
+    fn integrate(&self, s: &mut Setting<'_>, result: &Held) {
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         if result.identity() {
             return;
         }
@@ -192,7 +199,7 @@ impl Group {
             s.b.comment(["", "", "back in x", "back in y"][self.dim]);
             self.in_rows(s, (self.turn(), q), |s, row| {
                 for c in 0..result.components {
-                    let sum = self.back_in_turn(s, row, c);
+                    let sum = self.back_in_turn(s, result, row, c);
                     let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
                     self.store(&mut s.b, result.value, row, c, &line);
                 }
@@ -213,9 +220,14 @@ impl Group {
     }
 
     /// The sum of a row and Dᵀ of its flux.
-    fn back_in_turn(&self, s: &mut Setting<'_>, row: &Row, c: usize) -> Vec<ValueId> {
-        let (q, result) = (self.layout.q, &self.result);
-        let even_odd = s.plan.even_odd;
+    fn back_in_turn(
+        &self,
+        s: &mut Setting<'_>,
+        result: &Held,
+        row: &Row,
+        c: usize,
+    ) -> Vec<ValueId> {
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let values = self.load(&mut s.b, result.value, row, c, q);
         match result.slopes.as_ref().filter(|_| s.tested(c).1) {
             Some(slopes) => {
@@ -227,8 +239,7 @@ impl Group {
         }
     }
 
-    fn scatter(&self, s: &mut Setting<'_>) {
-        let result = &self.result;
+    fn scatter(&self, s: &mut Setting<'_>, result: &Held) {
         if self.flat && result.identity() {
             // The columns have done it.
             return;
@@ -238,21 +249,28 @@ impl Group {
         self.in_row(s, &self.nodal[&n].row, |s, row| {
             for c in 0..result.components {
                 let line = if result.identity() {
-                    self.back_in_turn(s, row, c)
+                    self.back_in_turn(s, result, row, c)
                 } else {
                     let matrix = result.factors.interpolate.transposed();
                     let line = self.load(&mut s.b, result.value, row, c, self.layout.q);
                     contract(&mut s.b, &matrix, &line, None, even_odd)
                 };
-                self.scatter_line(s, c, &line);
+                self.scatter_line(s, result, self.gather_axis(result), c, &line);
             }
         });
     }
 
-    /// Adds to the unknowns of one component on the thread's line of nodes.
-    pub(super) fn scatter_line(&self, s: &mut Setting<'_>, component: usize, line: &[ValueId]) {
-        let (n, nodal) = (self.result.factors.n, Nodal::result(s));
-        let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(&self.result));
+    /// Adds to the unknowns of one component on the thread's line of nodes along an axis.
+    pub(super) fn scatter_line(
+        &self,
+        s: &mut Setting<'_>,
+        result: &Held,
+        axis: usize,
+        component: usize,
+        line: &[ValueId],
+    ) {
+        let (n, nodal) = (result.factors.n, Nodal::result(s));
+        let nodes = self.nodes(&self.nodal[&n], n, axis);
         for (node, &value) in nodes.iter().zip(line) {
             nodal.scatter(&mut s.b, node, component, value);
         }

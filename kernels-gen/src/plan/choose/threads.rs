@@ -1,0 +1,177 @@
+//! What is known of a mesh and a GPU → the plans of an operator's kernels.
+
+use super::{MeshFacts, Wishes, action_candidates, cheapest, corners, own_geometry, transposed};
+use crate::abi::{Indices, SHARED_BYTES};
+use crate::cost::Machine;
+use crate::element::{Cell, LinePoints};
+use crate::kir::Precision;
+use crate::lower::contract::EvenOdd;
+use crate::plan::{
+    Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task, is_derivative, reads,
+};
+use crate::strategy::thread_per_line;
+use fem_dsl::point::{Input, Part, PointForm, Slot};
+
+/// Threads of a group where one thread does one cell.
+pub const THREADS: usize = 128;
+
+/// The plans of the kernels that do `tasks` on a GPU, and of those that store what they read: first for cells
+/// without constrained unknowns, then, where there are any, for the others. Everything is computed on the
+/// fly, but for the action on curved tensor cells, where predicted times decide.
+pub fn choose_for_threads(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let own = own_geometry(elements, facts);
+    let base = |task: Task| {
+        let stores = matches!(task, Task::Linearise | Task::Metric);
+        let geometry = wishes.geometry.filter(|&wish| !stores || wish != Geometry::Stored);
+        Plan {
+            points_last: true,
+            unroll: unrolled(form, elements, task),
+            residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
+            shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
+            even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
+            linearisation: match task {
+                Task::Action => wishes.linearisation.unwrap_or(Linearisation::Recompute),
+                _ => Linearisation::Recompute,
+            },
+            ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry.unwrap_or(own))
+        }
+    };
+    let by_lines = |plan: &Plan| {
+        let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
+        if wanted { lines(form, elements, plan, wishes) } else { None }
+    };
+    let place = |plan: Plan| {
+        let line = by_lines(&plan);
+        line.or_else(|| corners(&plan, elements, facts, wishes)).unwrap_or(plan)
+    };
+    let here = matches!(
+        wishes.strategy,
+        None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
+    );
+    let curved = matches!(own, Geometry::Nodes(_)) && elements.cell.is_tensor() && here;
+    let mut plans = Vec::new();
+    for &task in tasks {
+        let plan = base(task);
+        plans.push(match task {
+            Task::Action if curved => {
+                let candidates = action_candidates(&plan, wishes);
+                let placed: Vec<Plan> = candidates.into_iter().map(place).collect();
+                // Cells that are too large for one thread are for many.
+                let by_line = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+                let lines: Vec<Plan> =
+                    placed.iter().filter(|plan| by_line(plan)).cloned().collect();
+                let candidates = if lines.is_empty() { placed } else { lines };
+                cheapest(form, elements, candidates, &Machine::gpu(), |_| 1.0)?
+            }
+            _ => place(plan),
+        });
+    }
+    for (task, reader) in stores(&plans) {
+        if !plans.iter().any(|plan| plan.task == task && plan.lanes == reader.lanes) {
+            let plan = base(task);
+            let line = by_lines(&plan).filter(|line| line.lanes == reader.lanes);
+            plans.push(line.unwrap_or(Plan { lanes: reader.lanes, ..plan }));
+        }
+    }
+    if facts.constrained {
+        let constrained: Vec<Plan> = plans
+            .iter()
+            .map(|plan| {
+                let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
+                Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
+            })
+            .collect();
+        plans.extend(constrained);
+    }
+    let plans = transposed::transpose(form, elements, plans, wishes)?;
+    for plan in &plans {
+        plan.check(form, elements)?;
+    }
+    Ok(plans)
+}
+
+/// What must be stored at the points, and for which plan.
+fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
+    let mut wanted = Vec::new();
+    for plan in plans {
+        if plan.linearisation == Linearisation::Stored {
+            wanted.push((Task::Linearise, plan.clone()));
+        } else if plan.geometry == Geometry::Stored {
+            wanted.push((Task::Metric, plan.clone()));
+        }
+    }
+    wanted
+}
+
+/// Groups of threads with a cell each that a processor is to hold: what a cell of degree 1 needs in
+/// registers leaves room for four with one component on few points, for three where all points of a
+/// hexahedron only take values, and for two else. Measured on an H200: with three, a mass matrix on 27
+/// points does 12.8 billion unknowns a second, with two 10.
+fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
+    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
+    match (elements.fields.iter().max(), components) {
+        (Some(1), 1) if elements.rule.count() <= 8 => 4,
+        (Some(1), 1)
+            if elements.cell == Cell::Hexahedron && elements.rule.count() == 27 && flat(form) =>
+        {
+            3
+        }
+        (Some(1), _) => 2,
+        _ => 1,
+    }
+}
+
+/// Whether no gradient is read or tested, as in a mass matrix.
+fn flat(form: &PointForm) -> bool {
+    form.integrals.iter().all(|integral| {
+        let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
+        let gradient = |slot: Slot| is_derivative(slot.part);
+        tested
+            && !reads(integral, |input| match input {
+                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => gradient(slot),
+                _ => false,
+            })
+    })
+}
+
+/// The plan with a thread a line, where that is possible and has more than a few lines a cell.
+fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
+    let q = elements.rule.line().map(LinePoints::count)?;
+    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    // What is symmetric about the middle pays from six points on.
+    let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
+    let even_odd = wishes.even_odd.unwrap_or(even_odd);
+    let line = |cells: usize| {
+        let strategy = Strategy::ThreadPerLine { cells };
+        let plan = Plan { strategy, lanes: 1, even_odd, ..plan.clone() };
+        let residency = || thread_per_line::residency(form, elements, &plan, cells);
+        Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
+    };
+    // Two nodes a direction fill too few lines; with three, registers hold a scalar cell.
+    let scalar = form.fields.iter().all(|field| field.shape.components() == 1);
+    let many = degree >= 2 && q >= if form.dim == 3 && scalar { 4 } else { 3 };
+    // As many cells a group as the shared memory holds that every device has; if not even one, then
+    // one in as much as this device has.
+    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(elements));
+    let usual = plan.shared_bytes.min(SHARED_BYTES);
+    let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
+    let mut plans = (1..=most).rev().map(usual).chain([line(1)]);
+    plans.find(|plan| many && plan.check(form, elements).is_ok())
+}
+
+/// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A large
+/// cell, or a diagonal of degree 3 and more, needs so many that none of it would stay there, and written out it
+/// compiles for minutes: it is computed in loops.
+fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
+    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
+    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
+    if diagonal || elements.rule.count() * components > 128 { 8 } else { 1 << 16 }
+}

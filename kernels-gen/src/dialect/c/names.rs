@@ -1,10 +1,13 @@
 //! `names`: the arguments of a kernel, whose names come from the form → names that C allows.
 //!
 //! A user may call a field `double`, `float4` or `sin`. What has a number behind its name (arrays,
-//! values, variables) can be nothing else; an argument stands as it is, and gets an underscore where
-//! the language, the preamble or another part of the kernel already has that name.
+//! values, variables) is no word of the language; an argument stands as it is, and gets an underscore where
+//! the language, the preamble or another part of the kernel already has that name. So does a value whose
+//! name from the form, with its number, is that of an array or a variable: a parameter may be called `cell`.
 
+use super::statement::{local_name, shared_name, unique, var_name};
 use crate::kir::Kernel;
+use fem_dsl::arena::Id as _;
 use std::collections::BTreeSet;
 
 /// Words of C, C++, OpenCL and CUDA; functions that kernels call; types, variables and macros of
@@ -37,9 +40,17 @@ const SCALARS: &str =
 /// How names begin that belong to the compiler, or to macros of OpenCL.
 const PREFIXES: &[&str] = &["__", "M_", "CL_", "CLK_"];
 
-/// The kernel with every argument's name one that can stand in its text.
+/// The kernel with the name of every argument and value one that can stand in its text.
 pub(super) fn rename(kernel: &Kernel) -> Kernel {
+    let taken = numbered(kernel);
     let mut kernel = kernel.clone();
+    let values: Vec<_> = kernel.values.ids().collect();
+    for id in values {
+        let Some(name) = &mut kernel.values[id].name else { continue };
+        if taken.contains(&unique(name, id.index())) {
+            name.push('_');
+        }
+    }
     let mut used = BTreeSet::from([kernel.name.clone()]);
     let ids: Vec<_> = kernel.arguments.ids().collect();
     for id in ids {
@@ -53,6 +64,17 @@ pub(super) fn rename(kernel: &Kernel) -> Kernel {
         used.insert(name.clone());
     }
     kernel
+}
+
+/// The names of arrays and variables.
+fn numbered(kernel: &Kernel) -> BTreeSet<String> {
+    let vars = kernel.vars.ids().map(|id| var_name(kernel, id)).flat_map(|name| {
+        let of_batch = ["own", "writes"].map(|word| format!("{word}_{name}"));
+        of_batch.into_iter().chain([name])
+    });
+    let locals = kernel.locals.ids().map(|id| local_name(kernel, id));
+    let shared = kernel.shared.ids().map(|id| shared_name(kernel, id));
+    vars.chain(locals).chain(shared).collect()
 }
 
 /// Whether an underscore must follow.
@@ -71,7 +93,23 @@ fn is_one(words: &str, word: &str) -> bool {
 mod tests {
     use super::rename;
     use crate::kir::build::Builder;
-    use crate::kir::{Element, Precision};
+    use crate::kir::{Element, Index, Precision};
+
+    #[test]
+    fn a_value_is_not_called_as_a_variable() {
+        let mut b = Builder::new("f", Precision::F64, 1);
+        let params = b.argument("params", Element::Real, false);
+        b.set_threads(4, 1);
+        let (cell, t) = (b.thread_var("cell", 4, 1), b.thread_var("t", 1, 4));
+        assert!(cell < t);
+        for (at, name) in ["time", "cell", "t", "t"].into_iter().enumerate() {
+            let value = b.load_uniform(params, Index::from(at));
+            b.name(value, name);
+        }
+        let kernel = rename(&b.finish());
+        let names: Vec<&str> = kernel.values.iter().filter_map(|v| v.name.as_deref()).collect();
+        assert_eq!(names, ["time", "cell_", "t_", "t"]);
+    }
 
     #[test]
     fn names_that_mean_something_get_an_underscore() {

@@ -24,7 +24,7 @@ pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
     unique(&format!("{}_{}", kernel.name, kernel.tables[id].name), id.index())
 }
 
-fn unique(name: &str, number: usize) -> String {
+pub(super) fn unique(name: &str, number: usize) -> String {
     format!("{name}_{number}")
 }
 

@@ -57,9 +57,9 @@ struct Setup {
 }
 
 impl Setup {
-    /// Whether compilers take many seconds: text grows with degree and components, and where the
-    /// map of a curved cell is written out for each point.
-    fn is_long(&self) -> bool {
+    /// Whether compilers take many seconds, or many minutes where all is run: text grows with degree and
+    /// components, and where the map of a curved cell is written out for each point.
+    fn is_long(&self, full: bool) -> bool {
         let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
         let components = match self.options.shape {
             FieldShape::Scalar => 1,
@@ -67,7 +67,12 @@ impl Setup {
             FieldShape::VectorOf(n) => n,
             FieldShape::Tensor => dim * dim,
         };
-        let most = if dim == 3 { 9 } else { 24 };
+        let most = match (dim, full) {
+            (3, false) => 9,
+            (3, true) => 24,
+            (_, false) => 24,
+            (_, true) => 32,
+        };
         let written_out = self.plan.unroll >= self.rule.count();
         cell.is_tensor() && components * self.degree > most
             || dim == 3 && self.shape.order() > 1 && written_out
@@ -128,8 +133,9 @@ impl Choices {
             reasons.sort_unstable();
             reasons.dedup();
         }
-        if !self.full && setup.is_long() {
-            reasons.push("it takes long to compile: left to WF_FULL=1".to_owned());
+        if setup.is_long(self.full) {
+            let why = if self.full { "" } else { ": left to WF_FULL=1" };
+            reasons.push(format!("it takes long to compile{why}"));
         }
         reasons
     }

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`Role::Params`] | `[t, params…]`, in the kernel's precision |
 //! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
+//! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
@@ -53,6 +54,9 @@ pub enum Role {
     Direction(usize),
     /// What is computed for a field.
     Result(usize),
+    /// What each cell by itself contributes to the result of a field; constrained unknowns have theirs too, and
+    /// so have the cells that fill up a batch.
+    CellResult(usize),
     /// Auxiliary data at nodes.
     AuxNodes(usize),
     /// Auxiliary data, one value a cell.

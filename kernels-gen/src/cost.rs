@@ -105,7 +105,8 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
             Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
             Role::AuxNodes(i) => real * unknowns(elements.aux[i].unwrap_or(1)),
             Role::Map(..) | Role::Active => 4.0 * share(argument.extent),
-            Role::AuxCells(_)
+            Role::CellResult(_)
+            | Role::AuxCells(_)
             | Role::AuxPoints(_)
             | Role::Geometry
             | Role::Diameter

@@ -9,7 +9,7 @@ use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::legalise::{legalise, legalise_for_threads};
-use crate::plan::{Elements, Linearisation, Plan, PlanError, Strategy};
+use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 
@@ -131,6 +131,10 @@ fn header(
         Linearisation::Recompute => "recomputed",
         Linearisation::Stored => "stored",
     };
+    let scatter = match plan.scatter {
+        Scatter::Atomic => String::new(),
+        other => format!("; scatter: {other}"),
+    };
     let mut lines = vec![
         format!(
             "{}, {} cells of degree {}, {}; {} cells a batch",
@@ -141,7 +145,7 @@ fn header(
             plan.lanes
         ),
         format!(
-            "geometry: {}; coefficients: {linearisation}; unknowns by {:?}; hash {hash:016x}",
+            "geometry: {}; coefficients: {linearisation}; unknowns by {:?}{scatter}; hash {hash:016x}",
             plan.geometry, plan.indices
         ),
         format!(

@@ -334,6 +334,8 @@ pub enum Write {
     Exclusive,
     /// Adds, in whatever order threads come to it.
     Atomic,
+    /// Adds, and nobody else adds to these elements in the same launch.
+    Alone,
 }
 
 /// The cache that a prefetch aims at.

@@ -79,6 +79,44 @@ impl fmt::Display for Geometry {
     }
 }
 
+/// How what cells compute comes to the vector of the result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scatter {
+    /// Cells add to their unknowns: threads of a GPU atomically, lanes of a processor one after another.
+    #[default]
+    Atomic,
+    /// The same where no two cells of a launch share an unknown, so that nobody has to wait. The order in which
+    /// the launches come is the order of the sums: results can be repeated.
+    Coloured,
+    /// Cells store what they compute, [`crate::abi::Role::CellResult`], and whoever owns an unknown adds that up
+    /// in an order of its own: results can be repeated.
+    Owner,
+}
+
+impl Scatter {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Atomic, Self::Coloured, Self::Owner];
+}
+
+impl fmt::Display for Scatter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Atomic => "atomic",
+            Self::Coloured => "coloured",
+            Self::Owner => "owner",
+        })
+    }
+}
+
+impl FromStr for Scatter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|scatter| scatter.to_string() == text);
+        found.ok_or_else(|| format!("unknown scatter `{text}`: it is atomic, coloured or owner"))
+    }
+}
+
 /// Where the u-dependent part of a Jacobian's action comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Linearisation {
@@ -273,6 +311,8 @@ pub struct Plan {
     pub points_last: bool,
     /// How unknowns are addressed.
     pub indices: Indices,
+    /// How results come to their vector.
+    pub scatter: Scatter,
     /// The u-dependent part.
     pub linearisation: Linearisation,
     /// The even-odd decomposition.
@@ -298,6 +338,7 @@ impl Plan {
             geometry,
             points_last: false,
             indices: Indices::Nodes,
+            scatter: Scatter::Atomic,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
             unroll: 0,

@@ -457,9 +457,15 @@ impl Builder {
         self.push(Statement::When { below, cell: None, body });
     }
 
-    /// Ends what is done only where the cell that is meant writes.
+    /// Ends what is done only where the cell that is meant writes; where all cells do, it is done always.
     pub fn close_when_written(&mut self) {
         let body = self.blocks.pop().expect("the condition's block should be open");
+        if self.kernel.active.is_none() {
+            body.into_iter().for_each(|statement| {
+                self.blocks.last_mut().expect("a block should be open").push(statement);
+            });
+            return;
+        }
         let cell = self.cells.as_ref().map(|(_, cell)| cell.clone());
         self.push(Statement::When { below: Vec::new(), cell, body });
     }

@@ -188,6 +188,7 @@ fn verb(write: Write) -> &'static str {
         Write::LaneSerial => "+= (lane-serial)",
         Write::Exclusive => "= (exclusive)",
         Write::Atomic => "+= (atomic)",
+        Write::Alone => "+= (alone)",
     }
 }
 

@@ -5,7 +5,7 @@ mod transposed;
 
 pub use threads::{THREADS, choose_for_threads};
 
-use super::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
+use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::abi::Indices;
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
@@ -36,6 +36,8 @@ pub struct Wishes {
     pub geometry: Option<Geometry>,
     /// The u-dependent part of the action.
     pub linearisation: Option<Linearisation>,
+    /// How results come to their vector on a GPU.
+    pub scatter: Option<Scatter>,
     /// Addressing of cells without constraints.
     pub indices: Option<Indices>,
     /// The even-odd decomposition.

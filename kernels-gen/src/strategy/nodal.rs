@@ -6,7 +6,8 @@
 use super::setting::{Quantity, Setting, Source};
 use crate::abi::{Indices, Role};
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Index, ValueId};
+use crate::kir::{ArgumentId, Index, Statement, ValueId, Write};
+use crate::plan::Scatter;
 
 /// Where the nodal values of a quantity, or of the result, lie.
 #[derive(Clone, Copy)]
@@ -16,6 +17,8 @@ pub(super) struct Nodal {
     /// The index array, and what it holds.
     map: Option<(ArgumentId, Indices)>,
     components: usize,
+    /// How the result is written.
+    write: Write,
 }
 
 impl Nodal {
@@ -23,13 +26,18 @@ impl Nodal {
     pub(super) fn of(s: &Setting<'_>, quantity: &Quantity) -> Self {
         let array = s.arguments[&quantity.source.role()];
         let map = (quantity.source != Source::Position).then(|| map_of(s, quantity.source));
-        Self { array, map, components: quantity.components }
+        Self { array, map, components: quantity.components, write: Write::Exclusive }
     }
 
     /// Of the result.
     pub(super) fn result(s: &Setting<'_>) -> Self {
-        let map = Some(map_of(s, Source::Direction(0)));
-        Self { array: s.arguments[&Role::Result(0)], map, components: s.components(0) }
+        let (components, own) = (s.components(0), Source::Direction(0));
+        let (role, map, write) = match s.plan.scatter {
+            Scatter::Atomic => (Role::Result(0), Some(map_of(s, own)), Write::LaneSerial),
+            Scatter::Coloured => (Role::Result(0), Some(map_of(s, own)), Write::Alone),
+            Scatter::Owner => (Role::CellResult(0), None, Write::Exclusive),
+        };
+        Self { array: s.arguments[&role], map, components, write }
     }
 
     /// Component `c` of a node, whose number goes through the nodes of all batches.
@@ -44,18 +52,26 @@ impl Nodal {
         }
     }
 
-    /// Adds to component `c` of a node.
+    /// How the result is written where others may write to the same node.
+    pub(super) fn write(self) -> Write {
+        self.write
+    }
+
+    /// Adds to component `c` of a node, or stores what the cell has for it.
     pub(super) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
-        match self.map {
-            None => unreachable!("what is given cell by cell is not written"),
+        let unknown = node.times(self.components).plus(c);
+        let (target, write) = (self.array, self.write);
+        b.statement(match self.map {
+            None => Statement::StoreLanes(target, unknown, value),
             Some((map, Indices::Dofs)) => {
-                let unknown = node.times(self.components).plus(c);
-                b.scatter(self.array, map, unknown, (1, 0), true, value);
+                let (scale, offset, masked, at) = (1, 0, true, unknown);
+                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
             }
             Some((map, Indices::Nodes | Indices::Runs)) => {
-                b.scatter(self.array, map, node.clone(), (self.components, c), false, value);
+                let (scale, offset, masked, at) = (self.components, c, false, node.clone());
+                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
             }
-        }
+        });
     }
 
     /// The vector and the starts of its runs, where that is how it is addressed.

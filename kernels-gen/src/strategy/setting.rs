@@ -6,7 +6,7 @@ use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Element, Entries, Index, Kernel, LocalId, TableId, ValueId};
 use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
-use crate::plan::{Elements, Geometry, Linearisation, Plan, Task};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +180,7 @@ impl<'a> Setting<'a> {
         self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
     }
 
-    /// Whether the task writes a vector.
+    /// Whether the task writes a vector, or what is added up to one.
     pub(super) fn has_result(&self) -> bool {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
     }
@@ -417,7 +417,14 @@ impl<'a> Setting<'a> {
                 self.declare_map(quantity.source);
             }
         }
-        if self.has_result() {
+        if self.has_result() && self.plan.scatter == Scatter::Owner {
+            if self.plan.geometry == Geometry::Corners {
+                self.declare_map(Source::Direction(0));
+            }
+            let numbers = node_count(self.elements, self.elements.fields[0]) * self.components(0);
+            let role = Role::CellResult(0);
+            self.argument(role, "cells", Element::Real, numbers * lanes, true);
+        } else if self.has_result() {
             self.declare_map(Source::Direction(0));
             self.argument(Role::Active, "active", Element::U32, 1, false);
             let active = self.arguments[&Role::Active];

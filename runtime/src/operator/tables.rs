@@ -95,6 +95,7 @@ impl Key {
             | Role::State(_)
             | Role::Direction(_)
             | Role::Result(_)
+            | Role::CellResult(_)
             | Role::AuxNodes(_)
             | Role::Stored => None,
         }

@@ -178,7 +178,34 @@ impl Launcher<'_> {
         }
         runner.run(plan, &abi, batches, &mut data)?;
         let written = abi.arguments.iter().position(|argument| argument.written);
-        Ok(data[written.expect("a kernel should write something")].to_reals())
+        let written = written.expect("a kernel should write something");
+        let numbers = data[written].to_reals();
+        Ok(match abi.arguments[written].role {
+            Role::CellResult(_) => self.added_up(plan, &numbers),
+            _ => numbers,
+        })
+    }
+
+    /// The sums of what cells have stored, for all unknowns that are not constrained.
+    fn added_up(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
+        let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
+        let map = self.map(plan.lanes, Owner::Field(0), indices);
+        let components = self.form.fields[0].shape.components();
+        let each = if indices == Indices::Dofs { 1 } else { components };
+        let mut sums = vec![0.0; self.setting.state.len()];
+        let entries = map.len() / self.setting.cells.div_ceil(plan.lanes) / plan.lanes;
+        for (at, &number) in map.iter().enumerate() {
+            let (entry, lane) = (at / plan.lanes % entries, at % plan.lanes);
+            let batch = at / plan.lanes / entries;
+            if batch * plan.lanes + lane >= self.setting.cells || number == u32::MAX {
+                continue;
+            }
+            for c in 0..each {
+                let place = ((batch * entries + entry) * each + c) * plan.lanes + lane;
+                sums[number as usize * each + c] += stored[place];
+            }
+        }
+        sums
     }
 
     /// The data of an argument; `extent` is its length where the kernel says so.
@@ -198,6 +225,7 @@ impl Launcher<'_> {
             Role::State(_) => s.state.clone(),
             Role::Direction(_) => s.direction.clone(),
             Role::Result(_) => vec![0.0; s.state.len()],
+            Role::CellResult(_) => vec![f64::NAN; extent],
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {

@@ -9,7 +9,7 @@ use fem_dsl::testing::{FieldShape, Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::lower::contract::EvenOdd;
-use kernels_gen::plan::{Elements, Plan, Strategy, Task};
+use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
 use kernels_gen::strategy::{thread_per_dof, thread_transposition};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
@@ -48,6 +48,10 @@ fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) 
         _ => plan.clone(),
     }
 }
+
+/// How results come to their vector; cells of the same launch share unknowns here, so that what is coloured
+/// is tested by itself.
+const SCATTERS: [Scatter; 2] = [Scatter::Atomic, Scatter::Owner];
 
 /// Loops of at most so many entries are written out.
 const UNROLLS: [usize; 3] = [1 << 16, 0, 8];
@@ -111,6 +115,7 @@ impl Choices {
             2, // auxiliary data
             2, // parameters
             2, // kinks
+            SCATTERS.len(),
         ]
     }
 
@@ -222,6 +227,7 @@ impl Choices {
             indices: INDICES[indices],
             linearisation,
             points_last: yes(9),
+            scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },
             ..Plan::new(task, lanes, PRECISIONS[precision], geometry)

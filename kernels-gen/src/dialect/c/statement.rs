@@ -116,7 +116,7 @@ fn write_to(mode: Mode, target: &str, place: &str, stored: &str) -> String {
     match mode {
         Mode::Exclusive => format!("{target}[{place}] = {stored};"),
         Mode::Atomic => format!("atomic_add(&{target}[{place}], {stored});"),
-        Mode::LaneSerial => format!("{target}[{place}] += {stored};"),
+        Mode::LaneSerial | Mode::Alone => format!("{target}[{place}] += {stored};"),
     }
 }
 

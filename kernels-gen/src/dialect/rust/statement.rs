@@ -168,7 +168,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 write,
             } => {
                 let at = index(kernel, at, kernel.lanes);
-                let add = *write == Mode::LaneSerial;
+                let add = *write != Mode::Exclusive;
                 let _ = writeln!(
                     text,
                     "{indent}scatter_run::<{length}, {scale}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",

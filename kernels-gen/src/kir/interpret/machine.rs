@@ -399,7 +399,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Adds or stores one element.
     fn put(&self, target: ArgumentId, place: i64, number: f64, write: Write) -> Result<(), Fault> {
         let number = match write {
-            Write::LaneSerial | Write::Atomic => {
+            Write::LaneSerial | Write::Atomic | Write::Alone => {
                 rounded(self.kernel.precision, self.read(target, place)? + number)
             }
             Write::Exclusive => number,

@@ -32,6 +32,7 @@ pub fn choose_for_threads(
         let geometry = wishes.geometry.filter(|&wish| !stores || wish != Geometry::Stored);
         Plan {
             points_last: true,
+            scatter: wishes.scatter.unwrap_or_default(),
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),

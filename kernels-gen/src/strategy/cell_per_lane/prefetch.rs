@@ -33,6 +33,7 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         | Role::State(_)
         | Role::Direction(_)
         | Role::Result(_)
+        | Role::CellResult(_)
         | Role::AuxNodes(_)
         | Role::Coordinates
         | Role::Active => None,

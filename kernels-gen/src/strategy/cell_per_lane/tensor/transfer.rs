@@ -70,7 +70,8 @@ impl Tensor {
         let (positions, runs) = runs(s, places, components);
         let entities = 3usize.pow(self.dim as u32);
         for (entity, first, length) in runs {
-            let write = if entity == entities / 2 { Write::Exclusive } else { Write::LaneSerial };
+            let inside = entity == entities / 2;
+            let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
             s.b.statement(Statement::ScatterRun {
                 target,

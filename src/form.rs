@@ -6,9 +6,10 @@ use fem_dsl::point::PointForm;
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
+use runtime::device::Device;
 use runtime::device::cpu::Linked;
 use runtime::mesh::load;
-use runtime::run::run;
+use runtime::run::run_on;
 use runtime::solve::{Continue, Progress, silent};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -106,6 +107,7 @@ impl Form {
             overrides: Overrides::default(),
             folder: PathBuf::new(),
             execution: Execution::default(),
+            device: None,
         }
     }
 
@@ -129,6 +131,7 @@ pub struct Problem {
     overrides: Overrides,
     folder: PathBuf,
     execution: Execution,
+    device: Option<Arc<dyn Device>>,
 }
 
 impl Problem {
@@ -186,6 +189,13 @@ impl Problem {
         self
     }
 
+    /// Where it is solved: a device that [`device`](crate::device()) has opened; the processor without it.
+    #[must_use]
+    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
+        self.device = Some(device);
+        self
+    }
+
     /// Solves it, as `wf run` does.
     ///
     /// # Errors
@@ -210,7 +220,8 @@ impl Problem {
         let mesh = load(&source, &self.folder)?;
         let problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
         let target = self.form.target(self.execution);
-        let solved = threads::roomy(|| run(&problem, mesh, &target, &mut observe))?;
+        let solved =
+            threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe))?;
         Ok(Solution::new(problem, solved))
     }
 }

@@ -64,11 +64,23 @@ pub use error::Error;
 pub use form::{Form, Problem};
 pub use output::write_vtu;
 pub use runtime::compile::{Execution, Origin};
+pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::solve::Report;
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{ALL, Boundary, Setup, System, Value, mesh};
+
+/// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without
+/// one. For [`Setup::device`] and [`Problem::device`].
+///
+/// # Errors
+///
+/// This build lacks the backend (features `cuda`, `opencl`), or this machine a driver, a device, a compiler; the
+/// message says what to install.
+pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn Device>, Error> {
+    runtime::device::open(backend, name).map_err(|error| Error::Run(error.into()))
+}
 
 /// Compiles forms and problems with your program, and makes a module of each form.
 ///

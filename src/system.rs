@@ -10,14 +10,13 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Solver;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use runtime::compile::{Compiled, Origin};
+use runtime::compile::Origin;
 use runtime::discretisation::Discretisation;
 use runtime::expression::Parameters;
 use runtime::functional;
 use runtime::mesh::load;
-use runtime::operator::CellOperator;
-use runtime::run::{RunError, check_fixed, solve};
-use runtime::solve::{LinearOperator as _, NonlinearSystem as _, Report, silent};
+use runtime::run::{Kernels, Place, RunError, check_fixed, solve};
+use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,11 +48,14 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
 ///
 /// Unknowns with an essential condition stay in the vectors: their rows of the residual are 0, and the Jacobian is
 /// the identity there.
+///
+/// On a device ([`Setup::device`]) its vectors live there: what is asked of them stays there, but for sums, and
+/// [`Vector::to_vec`] and [`Vector::set`] cross the bus.
 pub struct System {
     form: PointForm,
     on: Arc<Discretisation>,
-    compiled: Compiled,
-    operator: CellOperator,
+    kernels: Kernels,
+    place: Place,
     parameters: Parameters,
 }
 
@@ -70,7 +72,7 @@ impl System {
 
     /// Where the kernels came from.
     pub fn origin(&self) -> Origin {
-        self.compiled.origin
+        self.kernels.origin
     }
 
     /// The place of each node of a field.
@@ -86,13 +88,16 @@ impl System {
 
     /// A vector of zeros, one entry an unknown: node after node, components interleaved.
     pub fn vector(&self) -> Vector {
-        self.operator.vector()
+        self.place.vector()
     }
 
     /// Zero with the values of the essential conditions: where a solve may begin.
     pub fn initial(&self) -> Vector {
+        let mut entries = vec![0.0; self.dofs()];
+        let conditions = self.on.fields[0].constraints.iter();
+        conditions.for_each(|(unknown, value)| entries[unknown] = value);
         let mut u = self.vector();
-        self.on.fields[0].constraints.apply(&mut u);
+        u.set(&entries);
         u
     }
 
@@ -129,7 +134,7 @@ impl System {
         let entries = &mut self.parameters.values[1 + before..][..components];
         entries.copy_from_slice(value.components());
         runtime::run::check_parameters(&self.form, &self.parameters)?;
-        self.operator.set_params(&self.parameters.values);
+        self.place.set_params(&self.parameters.values).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -139,8 +144,8 @@ impl System {
     ///
     /// A vector does not fit.
     pub fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), Error> {
-        let operator = &self.operator;
-        threads::roomy(|| operator.residual(u, r)).map_err(RunError::from)?;
+        let place = &self.place;
+        threads::roomy(|| place.equations().residual(u, r)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -150,8 +155,8 @@ impl System {
     ///
     /// The vector does not fit.
     pub fn linearise(&mut self, u: &Vector) -> Result<(), Error> {
-        let operator = &mut self.operator;
-        threads::roomy(|| operator.linearise(u)).map_err(RunError::from)?;
+        let place = &mut self.place;
+        threads::roomy(|| place.system().linearise(u)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -161,8 +166,8 @@ impl System {
     ///
     /// A vector does not fit, or there was no linearisation and the form is not linear.
     pub fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), Error> {
-        let operator = &self.operator;
-        threads::roomy(|| operator.apply(x, y)).map_err(RunError::from)?;
+        let place = &self.place;
+        threads::roomy(|| place.equations().jacobian().apply(x, y)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -172,8 +177,8 @@ impl System {
     ///
     /// As for [`System::apply`].
     pub fn diagonal(&self, diagonal: &mut Vector) -> Result<(), Error> {
-        let operator = &self.operator;
-        threads::roomy(|| operator.diagonal(diagonal)).map_err(RunError::from)?;
+        let place = &self.place;
+        threads::roomy(|| place.equations().diagonal(diagonal)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -195,8 +200,13 @@ impl System {
         check_fixed(&self.form, &self.on)?;
         let linear = self.form.integrals.iter().all(|integral| integral.linear);
         let symmetric = self.form.integrals.iter().all(|integral| integral.symmetric);
-        let operator = &mut self.operator;
-        let solved = threads::roomy(|| solve(operator, u, solver, linear, symmetric, &mut silent));
+        let place = &mut self.place;
+        let solved = threads::roomy(|| {
+            let solved = solve(place.system(), u, solver, linear, symmetric, &mut silent);
+            // What went wrong on a device comes before what it made of the numbers.
+            place.finish()?;
+            solved
+        });
         Ok(solved?.0.converged().map_err(RunError::from)?)
     }
 
@@ -228,14 +238,14 @@ impl System {
         Ok(write_vtu(path.as_ref(), &self.form, &self.on, &u.to_vec())?)
     }
 
-    /// The operator itself, for solvers and loops of one's own.
-    pub fn operator(&mut self) -> &mut CellOperator {
-        &mut self.operator
+    /// The equations themselves, for solvers and loops of one's own.
+    pub fn equations(&mut self) -> &mut dyn NonlinearSystem {
+        self.place.system()
     }
 
-    /// The kernels and the plans that led to them.
-    pub fn compiled(&self) -> &Compiled {
-        &self.compiled
+    /// The kernels: where they run, and the plans that led to them.
+    pub fn kernels(&self) -> &Kernels {
+        &self.kernels
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {

@@ -73,7 +73,7 @@ fn kernels_ahead_of_time_are_those_that_the_jit_would_build() -> Result<(), Erro
             let mut second = system(&now, text, degree, conditions)?;
             assert_eq!(first.origin(), Origin::AheadOfTime, "{text}, degree {degree}");
             assert_ne!(second.origin(), Origin::AheadOfTime);
-            let plans = (&first.compiled().plans, &second.compiled().plans);
+            let plans = (&first.kernels().plans, &second.kernels().plans);
             assert_eq!(plans.0, plans.1);
             let (first, second) = (outcomes(&mut first)?, outcomes(&mut second)?);
             assert!(first.iter().flatten().any(|value| *value != 0.0));

@@ -7,7 +7,7 @@
 mod place;
 mod solver;
 
-pub use place::Kernels;
+pub use place::{Kernels, Place};
 pub use solver::solve;
 
 use crate::compile::{CompileError, Target};
@@ -27,7 +27,6 @@ use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
 use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
-use place::Place;
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -3,16 +3,15 @@
 use super::System;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::{Location, PointForm};
-use kernels_gen::ahead::TASKS;
 use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
-use runtime::compile::{Execution, compile, facts};
+use runtime::compile::Execution;
+use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::geometry::places;
-use runtime::operator::CellOperator;
-use runtime::run::{RunError, check_parameters};
+use runtime::run::{Place, RunError, check_parameters};
 use std::sync::Arc;
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
@@ -87,6 +86,7 @@ pub struct Setup {
     aux: Vec<(String, Write)>,
     execution: Execution,
     isa: Option<Isa>,
+    device: Option<Arc<dyn Device>>,
 }
 
 impl Setup {
@@ -102,6 +102,7 @@ impl Setup {
             aux: Vec::new(),
             execution: Execution::default(),
             isa: None,
+            device: None,
         }
     }
 
@@ -184,6 +185,13 @@ impl Setup {
         self
     }
 
+    /// Where vectors live and kernels run: a device that [`device`](crate::device()) has opened; the processor
+    /// without it.
+    pub fn device(mut self, device: Arc<dyn Device>) -> Self {
+        self.device = Some(device);
+        self
+    }
+
     /// Numbers the unknowns, compiles the kernels or finds them, and fills their tables.
     ///
     /// # Errors
@@ -216,18 +224,9 @@ impl Setup {
             }
             target.isa = isa;
         }
-        let compiled =
-            compile(&form, &elements, &facts(&on), &TASKS, &target).map_err(RunError::from)?;
-        let operator = CellOperator::new(
-            on.clone(),
-            compiled.module.clone(),
-            &compiled.kernels,
-            target.precision,
-            &parameters.values,
-            form.integrals.iter().all(|integral| integral.symmetric),
-        );
-        let operator = operator.map_err(RunError::from)?;
-        Ok(System { form, on, compiled, operator, parameters })
+        let params = &parameters.values;
+        let (place, kernels) = Place::new(&form, &elements, &on, params, &target, self.device)?;
+        Ok(System { form, on, kernels, place, parameters })
     }
 
     fn parameters(&self, form: &PointForm) -> Result<Parameters, Error> {

@@ -31,14 +31,20 @@ pub struct Kernels {
 }
 
 /// What R(u) = 0 needs of an operator and of the place where it is.
-pub(super) enum Place {
+pub enum Place {
+    /// The processor.
     Host(Box<CellOperator>),
+    /// A device with memory of its own.
     Device(Box<DeviceOperator>),
 }
 
 impl Place {
     /// Compiles a form's kernels for the processor, or for a device, and fills their tables.
-    pub(super) fn new(
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, tables that cannot be filled, a device that fails.
+    pub fn new(
         form: &PointForm,
         elements: &Elements,
         on: &Arc<Discretisation>,
@@ -82,15 +88,48 @@ impl Place {
     }
 
     /// The system of equations.
-    pub(super) fn system(&mut self) -> &mut dyn NonlinearSystem {
+    pub fn equations(&self) -> &dyn NonlinearSystem {
+        match self {
+            Self::Host(operator) => &**operator,
+            Self::Device(operator) => &**operator,
+        }
+    }
+
+    /// The system of equations, to be linearised.
+    pub fn system(&mut self) -> &mut dyn NonlinearSystem {
         match self {
             Self::Host(operator) => &mut **operator,
             Self::Device(operator) => &mut **operator,
         }
     }
 
+    /// A vector of zeros.
+    pub fn vector(&self) -> Vector {
+        match self {
+            Self::Host(operator) => operator.vector(),
+            Self::Device(operator) => operator.vector(),
+        }
+    }
+
+    /// Replaces the time and the parameters.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        match self {
+            Self::Host(operator) => operator.set_params(params),
+            Self::Device(operator) => operator.set_params(params)?,
+        }
+        Ok(())
+    }
+
     /// Zero with the values of the essential conditions.
-    pub(super) fn initial(&self) -> Result<Vector, DeviceError> {
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn initial(&self) -> Result<Vector, DeviceError> {
         match self {
             Self::Host(operator) => {
                 let mut u = operator.vector();
@@ -102,7 +141,11 @@ impl Place {
     }
 
     /// Waits for all work, and says what went wrong with it.
-    pub(super) fn finish(&self) -> Result<(), DeviceError> {
+    ///
+    /// # Errors
+    ///
+    /// What went wrong.
+    pub fn finish(&self) -> Result<(), DeviceError> {
         match self {
             Self::Host(_) => Ok(()),
             Self::Device(operator) => operator.finish(),

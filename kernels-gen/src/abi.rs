@@ -10,6 +10,7 @@
 //! | [`Role::Params`] | `[t, params…]`, in the kernel's precision |
 //! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
+//! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
@@ -63,6 +64,10 @@ pub enum Role {
     AuxCells(usize),
     /// Auxiliary data, one value a quadrature point.
     AuxPoints(usize),
+    /// Where the list of each unknown begins in [`Role::Places`], and behind all of them where the last one ends.
+    Starts,
+    /// For each unknown, the elements of [`Role::CellResult`] whose sum it is.
+    Places,
     /// An index array.
     Map(Owner, Indices),
     /// The number of lanes that write.

@@ -104,7 +104,9 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
             // Only where the field's degree is 1: a node for each unknown.
             Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
             Role::AuxNodes(i) => real * unknowns(elements.aux[i].unwrap_or(1)),
-            Role::Map(..) | Role::Active => 4.0 * share(argument.extent),
+            Role::Starts | Role::Places | Role::Map(..) | Role::Active => {
+                4.0 * share(argument.extent)
+            }
             Role::CellResult(_)
             | Role::AuxCells(_)
             | Role::AuxPoints(_)

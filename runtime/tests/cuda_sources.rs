@@ -6,6 +6,7 @@
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
+use kernels_gen::dialect::c::sum::sum_of_cells;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::Cell;
 use kernels_gen::generate::{elements, generate_for_threads};
@@ -83,7 +84,8 @@ fn operations_on_vectors_compile() {
         return;
     }
     let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
-    for source in sources.into_iter().chain([rates_source(&CUDA)]) {
+    let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p));
+    for source in sources.into_iter().chain(sums).chain([rates_source(&CUDA)]) {
         for arch in ["sm_80", "sm_90"] {
             let image = compile(&source.text, arch);
             let image = image.unwrap_or_else(|error| panic!("{error}"));

@@ -7,6 +7,7 @@
 
 mod names;
 mod statement;
+pub mod sum;
 
 use super::{Language, SourceFile};
 use crate::abi::{KernelAbi, SHARED_BYTES};

@@ -96,6 +96,8 @@ impl Key {
             | Role::Direction(_)
             | Role::Result(_)
             | Role::CellResult(_)
+            | Role::Starts
+            | Role::Places
             | Role::AuxNodes(_)
             | Role::Stored => None,
         }

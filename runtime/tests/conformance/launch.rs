@@ -226,6 +226,7 @@ impl Launcher<'_> {
             Role::Direction(_) => s.direction.clone(),
             Role::Result(_) => vec![0.0; s.state.len()],
             Role::CellResult(_) => vec![f64::NAN; extent],
+            Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {

@@ -36,6 +36,8 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         | Role::CellResult(_)
         | Role::AuxNodes(_)
         | Role::Coordinates
+        | Role::Starts
+        | Role::Places
         | Role::Active => None,
     }
 }

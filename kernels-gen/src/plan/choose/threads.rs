@@ -176,3 +176,94 @@ fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
     let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
     if diagonal || elements.rule.count() * components > 128 { 8 } else { 1 << 16 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::Rule;
+    use fem_dsl::source::Source;
+
+    const FORMS: [&str; 4] = [
+        "form f { field u: scalar; f0[u] = u; }",
+        "form f { field u: scalar; f1[u] = grad(u); }",
+        "form f { field u: vector; f0[u] = 3 * u; f1[u] = sym(grad(u)) + tr(grad(u)) * I; }",
+        "form f { field u: scalar; aux a: scalar on nodes; f0[u] = u^3 + x[0]; f1[u] = (a + u^2) * grad(u); }",
+    ];
+
+    fn form(text: &str, dim: usize) -> PointForm {
+        let (program, found) = fem_dsl::program::compile(&Source::new("f", text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.point_form("f", dim).expect("a form")
+    }
+
+    /// Elements on q = p + 1 + `more` Gauss points a direction, or on the nodes.
+    fn on(form: &PointForm, degree: usize, more: Option<usize>) -> Elements {
+        let cell = if form.dim == 3 { Cell::Hexahedron } else { Cell::Quadrilateral };
+        let line = match more {
+            Some(more) => LinePoints::Gauss(degree + 1 + more),
+            None => LinePoints::GaussLobatto(degree + 1),
+        };
+        Elements::new(form, cell, degree, Rule::Tensor { cell, line }).expect("elements")
+    }
+
+    #[test]
+    fn a_diagonal_fits_where_the_action_does() {
+        let strategies = [
+            (Strategy::ThreadPerLine { cells: 1 }, 1),
+            (Strategy::ThreadPerLine { cells: 3 }, 1),
+            (Strategy::ThreadPerDof, 1),
+            (Strategy::ThreadPerDof, 3),
+        ];
+        let (mut seen, mut beyond) = (0, 0);
+        for (text, dim) in FORMS.iter().flat_map(|text| [(text, 2), (text, 3)]) {
+            let form = form(text, dim);
+            for degree in [1, 2, 4, 6, 8] {
+                for more in [Some(0), Some(1), None] {
+                    let elements = on(&form, degree, more);
+                    for geometry in [Geometry::Vertices, Geometry::Nodes(2), Geometry::Stored] {
+                        for (strategy, lanes) in strategies {
+                            let plan = |task: Task| Plan {
+                                strategy,
+                                ..Plan::new(task, lanes, Precision::F64, geometry)
+                            };
+                            if plan(Task::Action).check(&form, &elements).is_err() {
+                                beyond += 1;
+                                continue;
+                            }
+                            let diagonal = plan(Task::Diagonal).check(&form, &elements);
+                            assert_eq!(diagonal, Ok(()), "{text} {elements:?} {strategy:?}");
+                            seen += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(seen > 500 && beyond > 50, "{seen} {beyond}");
+    }
+
+    #[test]
+    fn what_is_stored_on_curved_cells_has_the_batches_of_its_readers() {
+        let facts = MeshFacts { affine: false, order: 2, runs: false, constrained: true };
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let mut stored = 0;
+        for (text, degree) in
+            FORMS.iter().flat_map(|text| (1..=5).map(move |degree| (text, degree)))
+        {
+            let form = form(text, 3);
+            let elements = on(&form, degree, Some(1));
+            let wishes = Wishes { shared_bytes: Some(220 << 10), ..Wishes::default() };
+            let plans =
+                choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+            let plans = plans.expect("plans");
+            for (task, reader) in stores(&plans) {
+                stored += 1;
+                let found = plans.iter().any(|plan| {
+                    (plan.task, plan.lanes, plan.indices) == (task, reader.lanes, reader.indices)
+                        && plan.points_last == reader.points_last
+                });
+                assert!(found, "{text}, degree {degree}: {reader:?}");
+            }
+        }
+        assert!(stored > 0, "something should be stored");
+    }
+}

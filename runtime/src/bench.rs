@@ -178,14 +178,8 @@ pub fn prepare(
     dofs: usize,
     target: &Target,
 ) -> Result<Prepared, BenchError> {
-    let mesh = mesh(case, degree, dofs)?;
-    let form = form(case)?;
-    let elements = elements_of(case, &form, degree)?;
-    let element = Lagrange::continuous(Cell::Hexahedron, degree)?;
-    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
+    let Setting { form, elements, on, params } = set_up(case, degree, dofs)?;
     let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
-    let mut params = vec![0.0];
-    params.extend(form.params.iter().flat_map(|param| param.value.clone()));
     let mut operator = CellOperator::new(
         on,
         compiled.module.clone(),
@@ -211,14 +205,26 @@ fn mesh(case: &Case, degree: usize, dofs: usize) -> Result<Mesh, BenchError> {
     Ok(generate("box", &arguments)?)
 }
 
-fn elements_of(case: &Case, form: &PointForm, degree: usize) -> Result<Elements, BenchError> {
-    let cell = Cell::Hexahedron;
-    let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
-    Ok(Elements::new(form, cell, degree, rule)?)
+/// A case at a degree, before its kernels.
+struct Setting {
+    form: PointForm,
+    elements: Elements,
+    on: Arc<Discretisation>,
+    /// Time and parameters.
+    params: Vec<f64>,
 }
 
-fn form(case: &Case) -> Result<PointForm, BenchError> {
-    form_of(case.name, case.form, 3)
+fn set_up(case: &Case, degree: usize, dofs: usize) -> Result<Setting, BenchError> {
+    let cell = Cell::Hexahedron;
+    let form = form_of(case.name, case.form, cell.dim())?;
+    let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
+    let elements = Elements::new(&form, cell, degree, rule)?;
+    let element = Lagrange::continuous(cell, degree)?;
+    let mesh = mesh(case, degree, dofs)?;
+    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
+    let own = form.params.iter().flat_map(|param| param.value.clone());
+    let params = [0.0].into_iter().chain(own).collect();
+    Ok(Setting { form, elements, on, params })
 }
 
 /// The form of a text that holds one.
@@ -231,13 +237,17 @@ fn form_of(name: &'static str, text: &str, dim: usize) -> Result<PointForm, Benc
     form.ok_or(BenchError::Form(name))
 }
 
+/// A vector that is the same everywhere.
+pub fn input(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
+
 /// Measures y = A x in the current thread pool.
 pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, BenchError> {
     let operator = &prepared.operator;
     let dofs = operator.vector().len();
     let mut x = operator.vector();
-    let entries: Vec<f64> = (0..dofs).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect();
-    x.set(&entries);
+    x.set(&input(dofs));
     let mut y = operator.vector();
     let seconds = median_seconds(|| operator.apply(&x, &mut y))?;
     let index = prepared.compiled.plans.iter().position(|plan| plan.task == Task::Action);
@@ -294,7 +304,7 @@ pub fn median_seconds(
 pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {
     let matrix = Csr::assemble(&prepared.operator)?;
     let n = matrix.starts.len() - 1;
-    let x: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect();
+    let x = input(n);
     let mut y = vec![0.0; n];
     Ok(median_seconds(|| {
         matrix.apply(&x, &mut y);

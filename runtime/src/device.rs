@@ -16,7 +16,7 @@ mod interface;
 pub mod opencl;
 
 pub use arithmetic::{Arithmetic, Places, Summed, Sums};
-pub use interface::{Array, Device, Element, Given, Kernel, Kind, Mark, Module};
+pub use interface::{Array, Device, Element, Given, Kernel, Kind, Mark, Module, SparseMatrix};
 
 use std::fmt;
 use std::sync::Arc;

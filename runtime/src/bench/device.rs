@@ -1,9 +1,9 @@
 //! The bake-off problems on a device, timed by its own clock.
 
-use super::{BenchError, Case, Row, elements_of, form, mesh};
+use super::{BenchError, Case, Row, Setting, input, set_up};
+use crate::assemble::Csr;
 use crate::compile::{compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
-use crate::discretisation::Discretisation;
 use crate::operator::device::DeviceOperator;
 use crate::solve::LinearOperator;
 use crate::vector::{Precision, Vector};
@@ -11,7 +11,6 @@ use kernels_gen::abi::{Argument, KernelAbi, Role};
 use kernels_gen::cost::count;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
-use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Plan, Task};
 use kernels_gen::strategy::lower;
@@ -52,13 +51,7 @@ pub fn prepare(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Prepared, BenchError> {
-    let mesh = mesh(case, degree, dofs)?;
-    let form = form(case)?;
-    let elements = elements_of(case, &form, degree)?;
-    let element = Lagrange::continuous(Cell::Hexahedron, degree)?;
-    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
-    let mut params = vec![0.0];
-    params.extend(form.params.iter().flat_map(|param| param.value.clone()));
+    let Setting { form, elements, on, params } = set_up(case, degree, dofs)?;
     let (facts, tasks) = (facts(&on), [Task::Action]);
     let device = Arc::clone(device);
     let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
@@ -93,11 +86,6 @@ pub fn prepare(
     Ok(Prepared { operator, x, y, dofs: n, flops, bytes, row })
 }
 
-/// A vector that is the same everywhere.
-pub fn input(n: usize) -> Vec<f64> {
-    (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.5).collect()
-}
-
 impl Prepared {
     /// y = A x for [`input`], on the host.
     pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
@@ -129,6 +117,16 @@ impl Prepared {
         let floor = (self.bytes / rates.copy).max(self.flops / rates.flops);
         Ok(Row { seconds, floor_fraction: floor / seconds, ..self.row.clone() })
     }
+}
+
+/// The median time of the product with an assembled matrix by the vendor's library; nothing where there is none.
+pub fn csr_seconds(device: &dyn Device, matrix: &Csr) -> Result<Option<f64>, BenchError> {
+    let Some(sparse) = device.sparse(&matrix.starts, &matrix.columns, &matrix.values)? else {
+        return Ok(None);
+    };
+    let n = matrix.starts.len() - 1;
+    let (x, mut y) = (device.upload(&input(n))?, device.zeros(Kind::F64, n)?);
+    Ok(Some(median(device, 3, || Ok(sparse.apply(&x, &mut y)?))?))
 }
 
 /// The median time of some work by the device's clock, after `warm` calls.

@@ -6,8 +6,8 @@
 //! beside what their equations 3 to 9 predict of it, beside the floor of the bytes and operations that our
 //! own kernels are counted to take, and beside one thread a cell.
 
-use super::device::{DeviceRates, input, median};
-use super::{BenchError, form_of};
+use super::device::{DeviceRates, median};
+use super::{BenchError, form_of, input};
 use crate::compile::{compile_for_device, facts};
 use crate::device::Device;
 use crate::discretisation::Discretisation;

@@ -5,6 +5,7 @@
 
 mod compile;
 mod error;
+mod sparse;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module};
+use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, SparseMatrix};
 use crate::jit::Jit;
 use error::driver;
 
@@ -221,6 +222,16 @@ impl Device for Cuda {
         let (from, to) = (from.handle::<CudaEvent>()?, to.handle::<CudaEvent>()?);
         let time = from.elapsed_ms(to).map_err(driver("read the clock"))?;
         Ok(f64::from(time) / 1e3)
+    }
+
+    fn sparse(
+        &self,
+        starts: &[usize],
+        columns: &[u32],
+        values: &[f64],
+    ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
+        let made = sparse::Sparse::new(&self.stream, starts, columns, values)?;
+        Ok(made.map(|matrix| Box::new(matrix) as Box<dyn SparseMatrix>))
     }
 
     unsafe fn start(

@@ -218,6 +218,16 @@ impl fmt::Debug for Mark {
     }
 }
 
+/// A sparse matrix in a device's memory, multiplied by the vendor's library.
+pub trait SparseMatrix {
+    /// y = A x in double precision.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails; vectors of another device, or too short.
+    fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError>;
+}
+
 /// A device with memory of its own.
 pub trait Device: fmt::Debug + Send + Sync {
     /// What it is reached by.
@@ -289,6 +299,22 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// A driver that fails; marks of another device.
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
+
+    /// A square matrix in compressed rows for the vendor's library, which operators are measured against; nothing
+    /// where there is no such library.
+    ///
+    /// # Errors
+    ///
+    /// Too little memory, a driver that fails.
+    fn sparse(
+        &self,
+        starts: &[usize],
+        columns: &[u32],
+        values: &[f64],
+    ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
+        let _ = (starts, columns, values);
+        Ok(None)
+    }
 
     /// Starts `groups` groups of a kernel's threads.
     ///

@@ -234,10 +234,15 @@ fn row(
     }
     let prepared = prepare(case, degree, dofs, &target)?;
     let mut row = measure(case, &prepared, rates)?;
-    if degree <= CSR_DEGREE && !arguments.no_csr && entries(&row) <= CSR_ENTRIES {
+    if has_csr(arguments, &row) {
         row.csr_seconds = Some(csr_seconds(&prepared)?);
     }
     Ok(row)
+}
+
+/// Whether an operator is measured beside its assembled matrix.
+fn has_csr(arguments: &Arguments, row: &Row) -> bool {
+    row.degree <= CSR_DEGREE && !arguments.no_csr && entries(row) <= CSR_ENTRIES
 }
 
 /// Entries of the assembled matrix on hexahedra: in each direction a vertex sees 2p + 1 nodes, the

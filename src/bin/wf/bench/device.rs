@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kernels_gen::plan::choose::Wishes;
-use runtime::bench::device::{input, prepare, rates};
-use runtime::bench::{BenchError, Case, prepare as prepare_host};
+use runtime::assemble::Csr;
+use runtime::bench::device::{csr_seconds, prepare, rates};
+use runtime::bench::{BenchError, Case, input, prepare as prepare_host};
 use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::solve::LinearOperator;
@@ -41,7 +42,13 @@ pub(super) fn suite(
             let error = check(device, case, degree, &wishes)?;
             for dofs in arguments.dofs.each() {
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
-                let row = prepared.measure(&measured)?;
+                let mut row = prepared.measure(&measured)?;
+                if super::has_csr(arguments, &row) {
+                    // Its numbering is the host's own: the same entries in another order.
+                    let host = prepare_host(case, degree, dofs, &Target::native())?;
+                    let matrix = Csr::assemble(&host.operator).map_err(BenchError::from)?;
+                    row.csr_seconds = csr_seconds(&**device, &matrix)?;
+                }
                 let shown = line(&row);
                 text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
                 eprintln!("{}  error {error:.1e}", shown.trim_end());

@@ -1,0 +1,216 @@
+//! Products with a sparse matrix by NVIDIA's cuSPARSE: what operators are measured against.
+//!
+//! From compressed rows to y = A x in double precision, with the library's own choice of algorithm. Indices take 32
+//! bits, as in any code that wants to be fast.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+
+use cudarc::cusparse::{result, sys};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
+
+use super::error::{CudaError, driver};
+use crate::device::{Array, DeviceError, SparseMatrix};
+
+/// The error of something that cuSPARSE refused.
+fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
+    move |error| CudaError::Driver { what: what.to_owned(), error: format!("{:?}", error.0) }
+}
+
+/// A matrix in the memory of a GPU.
+pub(super) struct Sparse {
+    stream: Arc<CudaStream>,
+    handle: sys::cusparseHandle_t,
+    matrix: sys::cusparseSpMatDescr_t,
+    rows: usize,
+    /// What the descriptor points to.
+    starts: CudaSlice<i32>,
+    columns: CudaSlice<i32>,
+    values: CudaSlice<f64>,
+    /// The library's own room; made with the first product.
+    buffer: CudaSlice<u8>,
+}
+
+/// An address as cuSPARSE takes it.
+fn address(pointer: u64) -> *mut c_void {
+    pointer as *mut c_void
+}
+
+impl Sparse {
+    /// Moves a square matrix in compressed rows to the GPU; nothing where cuSPARSE is not installed, or the matrix has
+    /// more entries than 32-bit indices number.
+    pub(super) fn new(
+        stream: &Arc<CudaStream>,
+        starts: &[usize],
+        columns: &[u32],
+        values: &[f64],
+    ) -> Result<Option<Self>, CudaError> {
+        // SAFETY: looks for the library and loads it, no more.
+        let present = unsafe { sys::is_culib_present() };
+        let rows = starts.len().saturating_sub(1);
+        let fits = i32::try_from(values.len()).is_ok() && i32::try_from(rows).is_ok();
+        if !present || !fits || rows == 0 {
+            return Ok(None);
+        }
+        let to_gpu = driver("copy a matrix to the GPU");
+        let starts: Vec<i32> = starts.iter().map(|&start| start as i32).collect();
+        let columns: Vec<i32> = columns.iter().map(|&column| column as i32).collect();
+        let starts = stream.clone_htod(&starts).map_err(&to_gpu)?;
+        let columns = stream.clone_htod(&columns).map_err(&to_gpu)?;
+        let values = stream.clone_htod(values).map_err(&to_gpu)?;
+        let buffer = stream.alloc_zeros::<u8>(8).map_err(&to_gpu)?;
+        let handle = result::create().map_err(refused("begin with cuSPARSE"))?;
+        let mut sparse = Self {
+            stream: Arc::clone(stream),
+            handle,
+            matrix: ptr::null_mut(),
+            rows,
+            starts,
+            columns,
+            values,
+            buffer,
+        };
+        sparse.describe()?;
+        sparse.make_room()?;
+        Ok(Some(sparse))
+    }
+
+    /// Makes the descriptor.
+    fn describe(&mut self) -> Result<(), CudaError> {
+        let (rows, entries) = (self.rows as i64, self.values.len() as i64);
+        let (starts, _starts) = self.starts.device_ptr(&self.stream);
+        let (columns, _columns) = self.columns.device_ptr(&self.stream);
+        let (values, _values) = self.values.device_ptr(&self.stream);
+        // SAFETY: the stream lives as long as the handle; the three arrays live as long as the descriptor and have the
+        // lengths and types that it is told.
+        unsafe {
+            sys::cusparseSetStream(self.handle, self.stream.cu_stream().cast())
+                .result()
+                .map_err(refused("choose a stream for cuSPARSE"))?;
+            sys::cusparseCreateCsr(
+                &mut self.matrix,
+                rows,
+                rows,
+                entries,
+                address(starts),
+                address(columns),
+                address(values),
+                sys::cusparseIndexType_t::CUSPARSE_INDEX_32I,
+                sys::cusparseIndexType_t::CUSPARSE_INDEX_32I,
+                sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+                sys::cudaDataType::CUDA_R_64F,
+            )
+            .result()
+            .map_err(refused("describe a matrix to cuSPARSE"))
+        }
+    }
+
+    /// Reserves what a product needs.
+    fn make_room(&mut self) -> Result<(), CudaError> {
+        let room = driver("reserve memory for cuSPARSE");
+        let x = self.stream.alloc_zeros::<f64>(self.rows).map_err(&room)?;
+        let mut y = self.stream.alloc_zeros::<f64>(self.rows).map_err(&room)?;
+        let mut bytes = 0;
+        {
+            let (x, _x) = x.device_ptr(&self.stream);
+            let (y, _y) = y.device_ptr_mut(&self.stream);
+            self.with_vectors(x, y, |x, y, one, zero| {
+                // SAFETY: the descriptors are those of this matrix and of vectors of its length.
+                unsafe {
+                    sys::cusparseSpMV_bufferSize(
+                        self.handle,
+                        sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE,
+                        one,
+                        self.matrix.cast_const(),
+                        x,
+                        zero,
+                        y,
+                        sys::cudaDataType::CUDA_R_64F,
+                        sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT,
+                        &mut bytes,
+                    )
+                }
+            })?;
+        }
+        self.buffer = self.stream.alloc_zeros::<u8>(bytes.max(8)).map_err(&room)?;
+        Ok(())
+    }
+
+    /// Calls cuSPARSE with descriptors of two vectors, and with 1 and 0.
+    fn with_vectors(
+        &self,
+        x: u64,
+        y: u64,
+        call: impl FnOnce(
+            sys::cusparseConstDnVecDescr_t,
+            sys::cusparseDnVecDescr_t,
+            *const c_void,
+            *const c_void,
+        ) -> sys::cusparseStatus_t,
+    ) -> Result<(), CudaError> {
+        let (one, zero) = (1.0_f64, 0.0_f64);
+        let describe = |pointer: u64| {
+            let mut vector = ptr::null_mut();
+            let kind = sys::cudaDataType::CUDA_R_64F;
+            // SAFETY: the caller's vectors have as many entries as the matrix has rows.
+            let made = unsafe {
+                sys::cusparseCreateDnVec(&mut vector, self.rows as i64, address(pointer), kind)
+            };
+            made.result().map(|()| vector).map_err(refused("describe a vector to cuSPARSE"))
+        };
+        let (x, y) = (describe(x)?, describe(y)?);
+        let done = call(x.cast_const(), y, (&raw const one).cast(), (&raw const zero).cast());
+        // SAFETY: both were just made, and nobody else knows them.
+        unsafe {
+            let _ = sys::cusparseDestroyDnVec(x.cast_const());
+            let _ = sys::cusparseDestroyDnVec(y.cast_const());
+        }
+        done.result().map_err(refused("multiply with cuSPARSE"))
+    }
+}
+
+impl SparseMatrix for Sparse {
+    fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        let bytes = self.rows * size_of::<f64>();
+        let x = x.memory::<CudaSlice<u8>>()?;
+        let y = y.memory_mut::<CudaSlice<u8>>()?;
+        if x.len() < bytes || y.len() < bytes {
+            return Err(DeviceError::Mismatch { operation: "sparse matrix times vector" });
+        }
+        let (x, _x) = x.device_ptr(&self.stream);
+        let (y, _y) = y.device_ptr_mut(&self.stream);
+        let (buffer, _buffer) = self.buffer.device_ptr(&self.stream);
+        let done = self.with_vectors(x, y, |x, y, one, zero| {
+            // SAFETY: the descriptors are those of this matrix and of vectors of its length; the buffer has the size
+            // that cuSPARSE asked for. One stream orders all that use them.
+            unsafe {
+                sys::cusparseSpMV(
+                    self.handle,
+                    sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE,
+                    one,
+                    self.matrix.cast_const(),
+                    x,
+                    zero,
+                    y,
+                    sys::cudaDataType::CUDA_R_64F,
+                    sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT,
+                    address(buffer),
+                )
+            }
+        });
+        Ok(done?)
+    }
+}
+
+impl Drop for Sparse {
+    fn drop(&mut self) {
+        // SAFETY: both are this value's own, and no work with them is begun after this.
+        unsafe {
+            if !self.matrix.is_null() {
+                let _ = sys::cusparseDestroySpMat(self.matrix.cast_const());
+            }
+            let _ = result::destroy(self.handle);
+        }
+    }
+}

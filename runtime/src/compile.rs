@@ -20,7 +20,7 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
-use kernels_gen::plan::{Elements, Plan, PlanError, Task};
+use kernels_gen::plan::{Elements, Plan, PlanError, Strategy, Task};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -235,7 +235,30 @@ impl CompiledForDevice {
     }
 }
 
-/// Compiles the kernels for some tasks on a device, all in one source.
+/// Bytes that a thread may keep in memory for want of registers: twenty spilt doubles cost less than the groups of
+/// threads that they make room for (BP3 at degree 5 on an H200), more cost more.
+const SPILLS: usize = 192;
+
+/// Plans fewer groups a processor, which have more registers each, where a device says that a thread a line spills;
+/// whether anything has changed.
+fn fewer_groups(plans: &mut [Plan], spilt: impl Iterator<Item = usize>) -> bool {
+    let mut changed = false;
+    for (plan, spilt) in plans.iter_mut().zip(spilt) {
+        let by_lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+        if by_lines
+            && matches!(plan.task, Task::Residual | Task::Action)
+            && spilt > SPILLS
+            && plan.residency > 1
+        {
+            plan.residency -= 1;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers for a
+/// thread a line, it is asked again for fewer groups of threads a processor, unless `wishes` name their number.
 pub fn compile_for_device(
     form: &PointForm,
     elements: &Elements,
@@ -248,9 +271,15 @@ pub fn compile_for_device(
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };
-    let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
-    let source = generate_for_threads(form, elements, &plans, device.words())?;
-    let module = device.load(&source)?;
+    let mut plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+    let (source, module) = loop {
+        let source = generate_for_threads(form, elements, &plans, device.words())?;
+        let module = device.load(&source)?;
+        let spilt = module.kernels.iter().map(device::Kernel::spilt);
+        if wishes.residency.is_some() || !fewer_groups(&mut plans, spilt) {
+            break (source, module);
+        }
+    };
     let origin = if module.cached { Origin::Cache } else { Origin::Compiler };
     let purposes = purposes(&plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
@@ -317,4 +346,30 @@ fn make(
         }
     };
     Ok(Made { plans, source, module, origin, interpreted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernels_gen::plan::Geometry;
+
+    #[test]
+    fn lines_that_spill_are_planned_with_fewer_groups() {
+        let plan = |task, strategy, residency| {
+            let plan = Plan::new(task, 1, Precision::F64, Geometry::Vertices);
+            Plan { strategy, residency, ..plan }
+        };
+        let lines = Strategy::ThreadPerLine { cells: 3 };
+        let mut plans = vec![
+            plan(Task::Action, lines, 6),
+            plan(Task::Residual, lines, 1),
+            plan(Task::Action, lines, 4),
+            plan(Task::Action, Strategy::CellPerLane, 4),
+        ];
+        let spilt = [SPILLS + 8, SPILLS + 8, SPILLS, SPILLS + 8];
+        assert!(fewer_groups(&mut plans, spilt.into_iter()));
+        let residencies: Vec<usize> = plans.iter().map(|plan| plan.residency).collect();
+        assert_eq!(residencies, [5, 1, 4, 4]);
+        assert!(!fewer_groups(&mut plans, [0, SPILLS + 8, 0, 0].into_iter()));
+    }
 }

@@ -165,7 +165,8 @@ impl Device for Cuda {
                 let set = function.set_attribute(most, asked_for(abi) as i32);
                 set.map_err(driver("ask for shared memory"))?;
             }
-            Ok(Kernel::new(abi.clone(), Box::new(function)))
+            let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
+            Ok(Kernel::new(abi.clone(), Box::new(function)).with_spilt(spilt as usize))
         });
         Ok(Module { kernels: kernels.collect::<Result<_, CudaError>>()?, cached })
     }

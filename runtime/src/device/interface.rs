@@ -140,12 +140,24 @@ impl fmt::Debug for Array {
 pub struct Kernel {
     abi: KernelAbi,
     handle: Own,
+    spilt: usize,
 }
 
 impl Kernel {
     /// What a device knows it by.
     pub(super) fn new(abi: KernelAbi, handle: Own) -> Self {
-        Self { abi, handle }
+        Self { abi, handle, spilt: 0 }
+    }
+
+    /// The same with the bytes that a thread keeps in memory because registers do not hold them.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not say"))]
+    pub(super) fn with_spilt(self, spilt: usize) -> Self {
+        Self { spilt, ..self }
+    }
+
+    /// Bytes that a thread keeps in memory because registers do not hold them; 0 where the device does not say.
+    pub fn spilt(&self) -> usize {
+        self.spilt
     }
 
     /// Its interface.

@@ -8,13 +8,16 @@ use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
 use kernels_gen::dialect::c::sum::sum_of_cells;
 use kernels_gen::dialect::cuda::CUDA;
-use kernels_gen::element::Cell;
+use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose_for_threads};
-use kernels_gen::plan::{Strategy, Task};
+use kernels_gen::plan::{Elements, Strategy, Task};
+use runtime::bench::CASES;
 use runtime::bench::device::rates_source;
 use runtime::device::Arithmetic;
-use runtime::device::cuda::{CudaError, compile, compile_through, find_nvrtc};
+use runtime::device::cuda::{
+    CudaError, Resources, compile, compile_through, find_nvrtc, resources,
+};
 use runtime::jit::{Environment, Jit};
 
 const FORMS: [&str; 3] = [
@@ -76,6 +79,49 @@ fn kernels_compile_for_every_cell_precision_and_task() {
         }
     }
     assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
+}
+
+/// Registers and stack of the suite's operators by lines, as a table in the folder of the build's results.
+#[test]
+fn lines_have_the_registers_that_they_need() {
+    if !nvrtc() {
+        return;
+    }
+    let (mut table, mut worst) = (String::new(), 0);
+    let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: false };
+    for case in CASES {
+        for degree in [3, 5, 7] {
+            let (program, _) = compile_form(&Source::new(case.name, case.form));
+            let program = program.expect("a form");
+            let name = program.forms().first().expect("a form").name.clone();
+            let form = program.point_form(&name, 3).expect("a form");
+            let cell = Cell::Hexahedron;
+            let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
+            let elements = Elements::new(&form, cell, degree, rule).expect("elements");
+            // What an H100 lets a group share.
+            let wishes = Wishes { shared_bytes: Some(227 << 10), ..Wishes::default() };
+            let (tasks, precision) = ([Task::Action], Precision::F64);
+            let plans = choose_for_threads(&form, &elements, &facts, &tasks, precision, &wishes);
+            let plans = plans.expect("plans");
+            assert!(matches!(plans[0].strategy, Strategy::ThreadPerLine { .. }), "{}", case.name);
+            let source = generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
+            let taken = resources(&source.text, "sm_90").expect("resources");
+            let [Resources { registers, stack, .. }] = &taken[..] else { panic!("{taken:?}") };
+            let abi = &source.kernels[0];
+            // A processor has 65536 registers, which its groups share by warps.
+            let warps = abi.threads.div_ceil(32) * abi.residency;
+            assert!(registers * 32 * warps <= 65536, "{} p = {degree}: {taken:?}", case.name);
+            worst = worst.max(*stack);
+            let (problem, plan, threads) = (case.name, &plans[0].strategy, abi.threads);
+            table.push_str(&format!(
+                "{problem:<14} p = {degree}  {plan:<22} {threads:>4} threads  {registers:>3} registers  {stack:>4} bytes\n"
+            ));
+        }
+    }
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("registers.txt");
+    std::fs::write(&file, &table).expect("a folder for results");
+    println!("{table}");
+    assert!(worst <= 192, "a thread a line spills {worst} bytes:\n{table}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Modu
 use crate::jit::Jit;
 use error::driver;
 
-pub use compile::{compile, compile_through, find_nvrtc, version};
+pub use compile::{Resources, compile, compile_through, find_nvrtc, resources, version};
 pub use error::CudaError;
 
 /// A GPU with one stream of work.

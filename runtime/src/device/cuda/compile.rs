@@ -97,7 +97,7 @@ pub fn compile_through(
     if let Some(image) = jit.recall(&foreign) {
         return Ok((image, true));
     }
-    let image = accepted(jit, &foreign, arch, build(&source.text, arch)?)?;
+    let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &[])?)?;
     jit.keep(&foreign, &image);
     Ok((image, false))
 }
@@ -108,9 +108,53 @@ pub fn compile_through(
 ///
 /// As [`compile_through`].
 pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
+    Ok(compile_with(text, arch, &[])?.0)
+}
+
+/// The code of a text and the compiler's log.
+fn compile_with(text: &str, arch: &str, more: &[&str]) -> Result<(Vec<u8>, String), CudaError> {
     let (name, extension) = ("kernels", "cu");
     let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
-    accepted(Jit::global(), &foreign, arch, build(text, arch)?)
+    accepted(Jit::global(), &foreign, arch, build(text, arch, more)?)
+}
+
+/// What a thread of a kernel takes, as the assembler says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Registers of 32 bits.
+    pub registers: usize,
+    /// Bytes on the stack: arrays, and what registers do not hold.
+    pub stack: usize,
+}
+
+/// What the threads of a text's kernels take on an architecture. Needs no GPU.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn resources(text: &str, arch: &str) -> Result<Vec<Resources>, CudaError> {
+    let (_, log) = compile_with(text, arch, &["--ptxas-options=-v"])?;
+    Ok(told(&log))
+}
+
+/// Reads `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.
+fn told(log: &str) -> Vec<Resources> {
+    let number = |line: &str, before: &str| -> Option<usize> {
+        let text = &line[..line.find(before)?];
+        text.trim_end().rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let mut all: Vec<Resources> = Vec::new();
+    for line in log.lines() {
+        if let Some((_, name)) = line.split_once("Function properties for ") {
+            all.push(Resources { kernel: name.trim().to_owned(), registers: 0, stack: 0 });
+        } else if let Some(last) = all.last_mut() {
+            last.stack = number(line, "bytes stack frame").unwrap_or(last.stack);
+            last.registers = number(line, "registers").unwrap_or(last.registers);
+        }
+    }
+    all
 }
 
 /// The code, or an error that says where the source can be read that was refused.
@@ -118,8 +162,8 @@ fn accepted(
     jit: &Jit,
     foreign: &Foreign<'_>,
     arch: &str,
-    built: Result<Vec<u8>, String>,
-) -> Result<Vec<u8>, CudaError> {
+    built: Result<(Vec<u8>, String), String>,
+) -> Result<(Vec<u8>, String), CudaError> {
     built.map_err(|log| {
         let dump = match jit.keep_rejected(foreign) {
             Ok(path) => path.display().to_string(),
@@ -129,8 +173,12 @@ fn accepted(
     })
 }
 
-/// The code of a text, or the log of its refusal.
-fn build(text: &str, arch: &str) -> Result<Result<Vec<u8>, String>, CudaError> {
+/// The code of a text and the compiler's log, or the log of its refusal.
+fn build(
+    text: &str,
+    arch: &str,
+    more: &[&str],
+) -> Result<Result<(Vec<u8>, String), String>, CudaError> {
     if !find_nvrtc() {
         return Err(CudaError::NoCompiler);
     }
@@ -139,15 +187,17 @@ fn build(text: &str, arch: &str) -> Result<Result<Vec<u8>, String>, CudaError> {
     };
     let made = result::create_program(&source, None);
     let program = Program(made.map_err(failed("make a program of the source"))?);
-    let options = vec![format!("--gpu-architecture={arch}"), FLAGS.to_owned()];
+    let mut options = vec![format!("--gpu-architecture={arch}"), FLAGS.to_owned()];
+    options.extend(more.iter().map(|&option| option.to_owned()));
     // SAFETY: the program is alive until the end of this function.
     let compiled = unsafe { result::compile_program(program.0, &options) };
+    // SAFETY: as above.
+    let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
+    let bytes = log.iter().take_while(|&&byte| byte != 0).map(|&byte| byte.cast_unsigned());
+    let bytes: Vec<u8> = bytes.collect();
+    let log = String::from_utf8_lossy(&bytes).into_owned();
     if compiled.is_err() {
-        // SAFETY: as above.
-        let log = unsafe { result::get_program_log(program.0) }.unwrap_or_default();
-        let bytes = log.iter().take_while(|&&byte| byte != 0).map(|&byte| byte.cast_unsigned());
-        let bytes: Vec<u8> = bytes.collect();
-        return Ok(Err(String::from_utf8_lossy(&bytes).into_owned()));
+        return Ok(Err(log));
     }
     let mut size = 0;
     // SAFETY: the program is compiled, and `size` is written before it is read.
@@ -157,7 +207,7 @@ fn build(text: &str, arch: &str) -> Result<Result<Vec<u8>, String>, CudaError> {
     // SAFETY: the image has room for the size that NVRTC has just named.
     let read = unsafe { sys::nvrtcGetCUBIN(program.0, image.as_mut_ptr().cast()) };
     read.result().map_err(failed("read the code"))?;
-    Ok(Ok(image))
+    Ok(Ok((image, log)))
 }
 
 /// Destroyed when it goes out of scope.
@@ -167,5 +217,29 @@ impl Drop for Program {
     fn drop(&mut self) {
         // SAFETY: made by `create_program` and destroyed once.
         let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_assemblers_log_is_read() {
+        let log = "ptxas info    : 64 bytes gmem, 40 bytes cmem[3]
+ptxas info    : Compiling entry function 'first' for 'sm_90'
+ptxas info    : Function properties for first
+    160 bytes stack frame, 148 bytes spill stores, 164 bytes spill loads
+ptxas info    : Used 80 registers, used 1 barriers, 47104 bytes smem
+ptxas info    : Compiling entry function 'second' for 'sm_90'
+ptxas info    : Function properties for second
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 8 registers";
+        let of = |kernel: &str, registers, stack| Resources {
+            kernel: kernel.to_owned(),
+            registers,
+            stack,
+        };
+        assert_eq!(told(log), [of("first", 80, 160), of("second", 8, 0)]);
     }
 }

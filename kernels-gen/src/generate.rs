@@ -35,10 +35,8 @@ pub fn generate(
     plans: &[Plan],
     isa: Isa,
 ) -> Result<SourceFile, PlanError> {
-    let mut kernels = lowered(form, elements, plans)?;
-    for (kernel, ..) in &mut kernels {
-        *kernel = legalise(kernel.clone());
-    }
+    let legal = |(kernel, abi, header): Lowered| (legalise(kernel), abi, header);
+    let kernels: Vec<Lowered> = lowered(form, elements, plans)?.into_iter().map(legal).collect();
     let items: Vec<Item<'_>> =
         kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
     Ok(print(&title(form, &isa.to_string()), &items, isa))
@@ -51,12 +49,12 @@ pub fn generate_for_threads(
     plans: &[Plan],
     words: &c::Words,
 ) -> Result<SourceFile, PlanError> {
-    let mut kernels = lowered(form, elements, plans)?;
-    for (kernel, abi, _) in &mut kernels {
-        *kernel = legalise_for_threads(kernel.clone());
+    let threads = |(kernel, mut abi, header): Lowered| {
         // Where the strategy knows no threads, each lane is one.
         abi.threads = abi.threads.max(abi.lanes);
-    }
+        (legalise_for_threads(kernel), abi, header)
+    };
+    let kernels: Vec<Lowered> = lowered(form, elements, plans)?.into_iter().map(threads).collect();
     let items: Vec<c::Item<'_>> =
         kernels.iter().map(|(kernel, abi, header)| c::Item { kernel, abi, header }).collect();
     Ok(c::print(&title(form, &words.language.to_string()), &items, words))

@@ -15,7 +15,23 @@
 //! case at a node and its derivative follows by the product rule.
 
 use super::double::Double;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// What has been computed in this program: 32 digits cost more than a kernel's text.
+type Known<K, V> = Mutex<BTreeMap<K, V>>;
+
+/// The value of a function that depends on `key` alone.
+fn once<K: Ord, V: Clone>(known: &Known<K, V>, key: K, compute: impl FnOnce() -> V) -> V {
+    let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(value) = lock().get(&key) {
+        return value.clone();
+    }
+    let value = compute();
+    lock().insert(key, value.clone());
+    value
+}
 
 /// A family of points on [0, 1], ascending and symmetric about 1/2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +60,11 @@ impl LinePoints {
 
     /// The interpolatory weights on [0, 1]; they sum to 1.
     pub fn weights(self) -> Vec<f64> {
+        static KNOWN: Known<LinePoints, Vec<f64>> = Mutex::new(BTreeMap::new());
+        once(&KNOWN, self, || self.compute_weights())
+    }
+
+    fn compute_weights(self) -> Vec<f64> {
         let n = self.count();
         let points = self.reference();
         let mut weights: Vec<f64> = match self {
@@ -83,6 +104,11 @@ impl LinePoints {
 
     /// The points on [−1, 1], exactly antisymmetric.
     fn reference(self) -> Vec<Double> {
+        static KNOWN: Known<LinePoints, Vec<Double>> = Mutex::new(BTreeMap::new());
+        once(&KNOWN, self, || self.compute_reference())
+    }
+
+    fn compute_reference(self) -> Vec<Double> {
         let n = self.count();
         let mut points = match self {
             Self::Gauss(n) => {
@@ -227,9 +253,12 @@ impl LineTable {
     /// The table from the family `nodes` to the family `points`, centro-symmetric bit for bit.
     /// With `nodes == points` the derivatives are the collocation derivative D.
     pub fn new(nodes: LinePoints, points: LinePoints) -> Self {
-        let mut table = Self::at_reference(&nodes.reference(), &points.reference());
-        table.mirror();
-        table
+        static KNOWN: Known<(LinePoints, LinePoints), LineTable> = Mutex::new(BTreeMap::new());
+        once(&KNOWN, (nodes, points), || {
+            let mut table = Self::at_reference(&nodes.reference(), &points.reference());
+            table.mirror();
+            table
+        })
     }
 
     /// The table from the family `nodes` to any points. A point within rounding of a node is taken

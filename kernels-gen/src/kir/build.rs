@@ -441,6 +441,11 @@ impl Builder {
         self.kernel.shared.push(Local { name: name.to_owned(), length })
     }
 
+    /// The shared arrays so far.
+    pub fn shared_arrays(&self) -> impl Iterator<Item = &Local> {
+        self.kernel.shared.iter()
+    }
+
     /// An entry of a shared array.
     pub fn load_shared(&mut self, shared: SharedId, at: Index) -> ValueId {
         self.define(Op::LoadShared(shared, at))

@@ -3,7 +3,9 @@
 use crate::abi::{Argument, Indices, KernelAbi, Owner, Role};
 use crate::element::Lagrange;
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Element, Entries, Index, Kernel, LocalId, TableId, ValueId};
+use crate::kir::{
+    ArgumentId, Element, Entries, Index, Kernel, Local, LocalId, Precision, TableId, ValueId,
+};
 use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
@@ -519,11 +521,14 @@ impl<'a> Setting<'a> {
     }
 
     /// The kernel and its interface.
+    /// Bytes of the shared arrays that have been declared.
+    pub(super) fn shared_bytes(&self) -> usize {
+        shared_bytes(self.b.shared_arrays(), self.plan.precision)
+    }
+
     pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let kernel = crate::pass::eliminate::eliminate(self.b.finish());
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
-        let shared = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
-        let shared: usize = shared.sum();
         let abi = KernelAbi {
             name: kernel.name.clone(),
             lanes: self.plan.lanes,
@@ -533,11 +538,16 @@ impl<'a> Setting<'a> {
             precision: kernel.precision,
             arguments: self.abi,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
-            shared_bytes: shared * kernel.precision.bytes(),
+            shared_bytes: shared_bytes(kernel.shared.iter(), kernel.precision),
             hash: crate::abi::hash(&kernel.to_string()),
         };
         (kernel, abi)
     }
+}
+
+/// Bytes that a group's shared arrays take, each aligned to two numbers.
+fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precision) -> usize {
+    arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
 }
 
 /// Nodes of the continuous Lagrange element of a degree on the cell.

@@ -61,14 +61,15 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
     if plan.geometry == Geometry::Corners {
         return refuse("a thread a node does not gather corners".to_owned());
     }
-    let setting = Setting::new(form, elements, plan);
+    let mut setting = Setting::new(form, elements, plan);
     let q = line.count();
     let degrees = setting.quantities.iter().map(|quantity| quantity.degree);
     if degrees.chain(elements.fields.iter().copied()).any(|degree| degree + 1 > q) {
         return refuse("a thread a node needs as many points as nodes a direction".to_owned());
     }
     let threads = plan.lanes * elements.rule.count();
-    let bytes = lower(form, elements, plan).1.shared_bytes;
+    Dofs::new(&mut setting);
+    let bytes = setting.shared_bytes();
     if threads > THREADS || bytes > plan.shared_bytes {
         let cells = plan.lanes;
         return refuse(format!(
@@ -84,7 +85,9 @@ pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kern
     setting.b.set_threads(plan.lanes * elements.rule.count(), 1);
     setting.b.set_cells(plan.lanes);
     let dofs = Dofs::new(&mut setting);
+    let declared = setting.shared_bytes();
     dofs.write(&mut setting);
+    debug_assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
     setting.finish()
 }
 

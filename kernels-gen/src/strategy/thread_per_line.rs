@@ -112,7 +112,9 @@ pub(crate) fn check(
     if threads > THREADS {
         return refuse(format!("{cells} cells a group would take {threads} threads"));
     }
-    let bytes = lower(form, elements, plan, cells).1.shared_bytes;
+    let mut setting = Setting::new(form, elements, plan);
+    Group::new(&mut setting, cells);
+    let bytes = setting.shared_bytes();
     if bytes > plan.shared_bytes {
         return refuse(format!("{cells} cells a group would take {bytes} bytes of shared memory"));
     }
@@ -128,7 +130,9 @@ pub(super) fn lower(
 ) -> (Kernel, KernelAbi) {
     let mut setting = Setting::new(form, elements, plan);
     let group = Group::new(&mut setting, cells);
+    let declared = setting.shared_bytes();
     group.write(&mut setting);
+    debug_assert_eq!(declared, setting.shared_bytes(), "what is shared should be known at first");
     setting.finish()
 }
 

@@ -3,10 +3,14 @@
 //! From a [`Partition`], a choice of cells and W to [`Batches`]: chunk by chunk in execution order
 //! the chosen cells in groups of W, the last group of a chunk padded by repeating its last cell.
 //! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
-//! own ([`Batches::split`]), because they are addressed unknown by unknown.
+//! own ([`Batches::split`]), because they are addressed unknown by unknown. Instead of chunks there can
+//! be colours ([`Batches::coloured`]).
+
+mod colours;
 
 use crate::constraint::Constraints;
 use crate::device::cpu::{Buffer, Plain};
+use crate::mesh::Mesh;
 use crate::partition::Partition;
 use crate::space::Space;
 use rayon::prelude::*;
@@ -21,26 +25,34 @@ pub struct Batches {
     lanes: usize,
     cells: Vec<u32>,
     active: Vec<u32>,
-    chunks: Vec<Range<usize>>,
+    /// The batches of each chunk or colour.
+    parts: Vec<Range<usize>>,
 }
 
 impl Batches {
     /// Groups the cells that `keep` chooses in batches of `lanes` cells.
     pub fn new(partition: &Partition, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
+        let chunks = partition.chunks().iter();
+        Self::of_parts(lanes, chunks.map(|chunk| chunk.cells.clone().filter(|&cell| keep(cell))))
+    }
+
+    /// Groups the cells that `keep` chooses in batches of cells of one colour, colour after colour: no two
+    /// cells of a colour share an unknown.
+    pub fn coloured(mesh: &Mesh, lanes: usize, keep: impl Fn(usize) -> bool) -> Self {
+        let colours = colours::colours(mesh, (0..mesh.n_cells()).filter(|&cell| keep(cell)));
+        let cells = |colour: Vec<u32>| colour.into_iter().map(|cell| cell as usize);
+        Self::of_parts(lanes, colours.into_iter().map(cells))
+    }
+
+    /// Batches of which each has cells of one part.
+    fn of_parts(lanes: usize, parts: impl Iterator<Item = impl Iterator<Item = usize>>) -> Self {
         assert!(lanes > 0, "a batch has at least one cell");
-        let mut batches = Self {
-            lanes,
-            cells: Vec::new(),
-            active: Vec::new(),
-            chunks: Vec::with_capacity(partition.chunks().len()),
-        };
-        for chunk in partition.chunks() {
+        let mut batches = Self { lanes, cells: Vec::new(), active: Vec::new(), parts: Vec::new() };
+        for part in parts {
             let start = batches.active.len();
-            let mut count = 0;
-            for cell in chunk.cells.clone().filter(|&cell| keep(cell)) {
-                batches.cells.push(cell as u32);
-                count += 1;
-            }
+            let before = batches.cells.len();
+            batches.cells.extend(part.map(|cell| cell as u32));
+            let mut count = batches.cells.len() - before;
             while count > 0 {
                 let active = count.min(lanes);
                 batches.active.push(active as u32);
@@ -49,7 +61,7 @@ impl Batches {
                     batches.cells.extend(std::iter::repeat_n(last, lanes - active));
                 }
             }
-            batches.chunks.push(start..batches.active.len());
+            batches.parts.push(start..batches.active.len());
         }
         batches
     }
@@ -61,7 +73,8 @@ impl Batches {
         lanes: usize,
         fields: &[(&Space, &Constraints)],
     ) -> (Self, Self) {
-        let constrained = constrained_cells(partition, fields);
+        let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.len()).sum();
+        let constrained = constrained_cells(n_cells, fields);
         (
             Self::new(partition, lanes, |cell| !constrained[cell]),
             Self::new(partition, lanes, |cell| constrained[cell]),
@@ -95,7 +108,12 @@ impl Batches {
 
     /// The batches of a chunk.
     pub fn of_chunk(&self, chunk: usize) -> Range<usize> {
-        self.chunks[chunk].clone()
+        self.parts[chunk].clone()
+    }
+
+    /// The batches of each chunk, or of each colour.
+    pub fn parts(&self) -> &[Range<usize>] {
+        &self.parts
     }
 
     /// A table `[batch][entry][lane]` with `entries` entries a cell, which `row` writes.
@@ -161,8 +179,7 @@ impl Batches {
 }
 
 /// For each cell whether it has a constrained unknown.
-fn constrained_cells(partition: &Partition, fields: &[(&Space, &Constraints)]) -> Vec<bool> {
-    let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.len()).sum();
+pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> Vec<bool> {
     let touched = |cell: usize| {
         fields.iter().any(|(space, constraints)| {
             !constraints.is_empty() && constraints.touch(space.cell_nodes(cell))

@@ -94,6 +94,16 @@ pub enum BuildError {
     /// A kernel takes runs, but some cell sees an entity in another frame than its neighbour does.
     #[error("the kernels take runs of unknowns, but the mesh's cells do not agree on orientations")]
     NoRuns,
+    /// Cells would store more numbers than 32-bit indices can number.
+    #[error(
+        "the cells would store {numbers} numbers for the owners of unknowns, more than the {} that 32-bit \
+         indices can number; let cells add atomically, or coloured",
+        u32::MAX
+    )]
+    TooManyNumbers {
+        /// How many.
+        numbers: usize,
+    },
     /// A kernel of another precision.
     #[error("the kernel `{kernel}` computes in another precision than the operator's {precision}")]
     Precision {

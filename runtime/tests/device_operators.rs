@@ -17,7 +17,7 @@ use kernels_gen::abi::Precision;
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
-use kernels_gen::plan::{Elements, Task};
+use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::compile::{Execution, Target, compile, compile_for_device, facts};
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
@@ -41,17 +41,19 @@ const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 /// A case: what it is about, the mesh, the form, the degree and the precision.
 type Case = (&'static str, Mesh, &'static str, usize, Precision);
 
+fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
+    let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
+    let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
+    let arguments: BTreeMap<_, _> =
+        words.chain(numbers).map(|(key, value)| (key.to_owned(), value)).collect();
+    generate(name, &arguments).expect("a mesh")
+}
+
+fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
+    made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
+}
+
 fn cases() -> Vec<Case> {
-    let made = |name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]| {
-        let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
-        let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
-        let arguments: BTreeMap<_, _> =
-            words.chain(numbers).map(|(key, value)| (key.to_owned(), value)).collect();
-        generate(name, &arguments).expect("a mesh")
-    };
-    let boxed = |cell: &str, dim: f64, cells: f64, deform: f64| {
-        made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
-    };
     let file = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../meshes").join(name);
         gmsh::read(&path).expect("a mesh")
@@ -71,6 +73,29 @@ fn cases() -> Vec<Case> {
         ("curved hexahedra, a thread a line", ball, VECTOR, 2, double),
         ("tetrahedra", boxed("tet", 3.0, 3.0, 0.0), SCALAR, 2, double),
         ("curved tetrahedra", file("bracket_tet10.msh"), VECTOR, 1, double),
+    ]
+}
+
+/// Cases for all ways in which results come to their vector, each with a strategy; there are several batches of a
+/// colour, and several cells a group of threads.
+fn scattered() -> Vec<(Case, Option<Strategy>)> {
+    let (double, single) = (Precision::F64, Precision::F32);
+    let line = Strategy::ThreadPerLine { cells: 0 };
+    let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 2 };
+    let quads = boxed("quad", 2.0, 40.0, 0.1);
+    let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
+    vec![
+        (("quadrilaterals", quads, VECTOR, 1, single), Some(Strategy::CellPerLane)),
+        (("hexahedra", boxed("hex", 3.0, 6.0, 0.1), SCALAR, 1, double), None),
+        (("hexahedra", boxed("hex", 3.0, 4.0, 0.1), VECTOR, 2, double), Some(line)),
+        (("hexahedra", boxed("hex", 3.0, 3.0, 0.1), SCALAR, 3, single), Some(line)),
+        (
+            ("hexahedra", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 2, double),
+            Some(Strategy::ThreadPerDof),
+        ),
+        (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
+        // What is stored at the points has the batches of those who read it.
+        (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
     ]
 }
 
@@ -121,52 +146,93 @@ fn values(n: usize, seed: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
 }
 
-/// The processor's results, from interpreted kernels.
-fn on_the_processor(
-    form: &PointForm,
-    elements: &Elements,
-    on: &Arc<Discretisation>,
-    params: &[f64],
+/// What is computed.
+struct Setting {
+    name: String,
+    form: PointForm,
+    elements: Elements,
+    on: Arc<Discretisation>,
     precision: Precision,
-) -> [Vec<f64>; 3] {
-    let target = Target { precision, execution: Execution::Interpreted, ..Target::native() };
-    let compiled = compile(form, elements, &facts(on), &TASKS, &target).expect("kernels");
-    let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
-    let operator = CellOperator::new(on.clone(), module, kernels, precision, params, false);
-    let mut operator = operator.expect("an operator");
-    let n = on.n_dofs();
-    let state = Vector::from_slice(&values(n, 1), precision);
-    let direction = Vector::from_slice(&values(n, 500), precision);
-    results(&mut operator, &state, &direction)
+    params: [f64; 2],
 }
 
-/// A device's results.
-fn on_a_device(
-    device: &Arc<dyn Device>,
-    form: &PointForm,
-    elements: &Elements,
-    on: &Arc<Discretisation>,
-    params: &[f64],
-    precision: Precision,
-) -> [Vec<f64>; 3] {
-    let (device, wishes) = (Arc::clone(device), Wishes::default());
-    let facts = facts(on);
-    let compiled = compile_for_device(form, elements, &facts, &TASKS, device, precision, &wishes);
-    let compiled = Arc::new(compiled.expect("kernels"));
-    let wrong = vec![0.5; params.len()];
-    let operator = DeviceOperator::new(on.clone(), compiled, &wrong, false);
-    let mut operator = operator.expect("an operator");
-    operator.set_params(params).expect("other parameters");
-    let (mut state, mut direction) = (operator.vector(), operator.vector());
-    state.set(&values(on.n_dofs(), 1));
-    direction.set(&values(on.n_dofs(), 500));
-    let found = results(&mut operator, &state, &direction);
-    operator.finish().expect("no failure");
-    let initial = operator.initial().expect("values of conditions").to_vec();
-    let mut wanted = Vector::zeros(on.n_dofs(), precision);
-    on.fields[0].constraints.apply(&mut wanted);
-    assert_eq!(initial, wanted.to_vec());
-    found
+impl Setting {
+    fn new((name, mesh, text, degree, precision): Case) -> Self {
+        let (program, diagnostics) = compile_form(&Source::new("form.wf", text));
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let form = program.expect("a form").point_form("f", mesh.dim()).expect("a point form");
+        let elements = elements(&form, mesh.cell(), degree, mesh.order(), None).expect("elements");
+        let on = Arc::new(discretise(&form, &elements, mesh));
+        let name = format!("{name} of degree {degree}");
+        Self { name, form, elements, on, precision, params: [0.3, 1.7] }
+    }
+
+    /// The processor's results, from interpreted kernels.
+    fn on_the_processor(&self) -> [Vec<f64>; 3] {
+        let Self { form, elements, on, precision, params, .. } = self;
+        let execution = Execution::Interpreted;
+        let target = Target { precision: *precision, execution, ..Target::native() };
+        let compiled = compile(form, elements, &facts(on), &TASKS, &target).expect("kernels");
+        let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
+        let operator = CellOperator::new(on.clone(), module, kernels, *precision, params, false);
+        let mut operator = operator.expect("an operator");
+        let n = on.n_dofs();
+        let state = Vector::from_slice(&values(n, 1), *precision);
+        let direction = Vector::from_slice(&values(n, 500), *precision);
+        results(&mut operator, &state, &direction)
+    }
+
+    /// A device's results, twice.
+    fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+        let Self { form, elements, on, precision, params, .. } = self;
+        let (device, facts) = (Arc::clone(device), facts(on));
+        let compiled =
+            compile_for_device(form, elements, &facts, &TASKS, device, *precision, wishes);
+        let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        let scatter = wishes.scatter.unwrap_or(Scatter::Atomic);
+        assert!(compiled.plans.iter().all(|plan| plan.scatter == scatter), "{scatter}");
+        let wrong = vec![0.5; params.len()];
+        let operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &wrong, false);
+        let mut operator = operator.expect("an operator");
+        operator.set_params(params).expect("other parameters");
+        let (mut state, mut direction) = (operator.vector(), operator.vector());
+        state.set(&values(on.n_dofs(), 1));
+        direction.set(&values(on.n_dofs(), 500));
+        let found = [(); 2].map(|()| results(&mut operator, &state, &direction));
+        operator.finish().expect("no failure");
+        let initial = operator.initial().expect("values of conditions").to_vec();
+        let mut wanted = Vector::zeros(on.n_dofs(), *precision);
+        on.fields[0].constraints.apply(&mut wanted);
+        assert_eq!(initial, wanted.to_vec());
+        found
+    }
+
+    /// Both agree, and rows of constrained unknowns are those of the identity.
+    fn compare(&self, found: &[Vec<f64>; 3], wanted: &[Vec<f64>; 3], what: &str) {
+        let (name, on, precision) = (&self.name, &self.on, self.precision);
+        let fixed: Vec<usize> = on.fields[0].constraints.iter().map(|(dof, _)| dof).collect();
+        assert!(!fixed.is_empty() && fixed.len() < on.n_dofs() / 2, "{name}");
+        for ((task, found), wanted) in TASKS.iter().zip(found).zip(wanted) {
+            let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            let bound = 200.0 * epsilon(precision) * most;
+            let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+            // What is not a number is worse than anything.
+            let worst = worst.fold(0.0, |most: f64, next| if next <= most { most } else { next });
+            assert!(
+                worst <= bound && most > 0.0,
+                "{name}, {task:?} on {what}: {worst:e} of {most:e}"
+            );
+            let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
+            for &dof in &fixed {
+                let row = match task {
+                    Task::Residual => 0.0,
+                    Task::Action => direction.get(dof),
+                    _ => 1.0,
+                };
+                assert_eq!(found[dof], row, "row {dof} of {task:?}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -175,36 +241,35 @@ fn operators_agree_with_the_processors() {
     if devices.is_empty() {
         return;
     }
-    for (name, mesh, text, degree, precision) in cases() {
-        let (program, diagnostics) = compile_form(&Source::new("form.wf", text));
-        assert!(diagnostics.is_empty(), "{diagnostics:?}");
-        let form = program.expect("a form").point_form("f", mesh.dim()).expect("a point form");
-        let elements = elements(&form, mesh.cell(), degree, mesh.order(), None).expect("elements");
-        let on = Arc::new(discretise(&form, &elements, mesh));
-        let params = [0.3, 1.7];
-        let wanted = on_the_processor(&form, &elements, &on, &params, precision);
-        let fixed: Vec<usize> = on.fields[0].constraints.iter().map(|(dof, _)| dof).collect();
-        assert!(!fixed.is_empty() && fixed.len() < on.n_dofs() / 2, "{name}");
+    for case in cases() {
+        let setting = Setting::new(case);
+        let wanted = setting.on_the_processor();
         for device in &devices {
-            let found = on_a_device(device, &form, &elements, &on, &params, precision);
-            for ((task, found), wanted) in TASKS.iter().zip(&found).zip(&wanted) {
-                let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-                let bound = 200.0 * epsilon(precision) * most;
-                let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
-                let worst = worst.fold(0.0, f64::max);
-                assert!(
-                    worst <= bound && most > 0.0,
-                    "{name} of degree {degree}, {task:?} on {device:?}: {worst:e} of {most:e}"
-                );
-                let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
-                for &dof in &fixed {
-                    let row = match task {
-                        Task::Residual => 0.0,
-                        Task::Action => direction.get(dof),
-                        _ => 1.0,
-                    };
-                    assert_eq!(found[dof], row, "row {dof} of {task:?}");
+            let [found, _] = setting.on_a_device(device, &Wishes::default());
+            setting.compare(&found, &wanted, &format!("{device:?}"));
+        }
+    }
+}
+
+#[test]
+fn however_results_come_to_their_vector_they_are_the_same() {
+    let devices = devices();
+    if devices.is_empty() {
+        return;
+    }
+    for (case, strategy) in scattered() {
+        let setting = Setting::new(case);
+        let wanted = setting.on_the_processor();
+        for device in &devices {
+            for scatter in Scatter::ALL {
+                let wishes = Wishes { scatter: Some(scatter), strategy, ..Wishes::default() };
+                let [found, again] = setting.on_a_device(device, &wishes);
+                setting.compare(&found, &wanted, &format!("{device:?}, {scatter}"));
+                if scatter == Scatter::Atomic {
+                    continue;
                 }
+                // Not one bit may depend on who comes first.
+                assert!(found == again, "{}, {scatter} on {device:?}", setting.name);
             }
         }
     }

@@ -8,11 +8,15 @@
 //! batches without, then with constrained unknowns, which add to all other rows
 //! ```
 //!
-//! in three launches, or two without conditions; nothing crosses the bus.
+//! in three launches, or two without conditions; nothing crosses the bus. So it is where cells add atomically. Coloured,
+//! the cells of one colour after those of another, each class has as many launches as it has colours; and where
+//! unknowns have owners, each class stores what its cells contribute, and a further launch adds that up ([`owners`]).
+
+mod owners;
 
 use super::tables::{self, Key};
 use super::{Array as Table, BuildError, CellKernel, Class};
-use crate::batch::Batches;
+use crate::batch::{Batches, constrained_cells};
 use crate::compile::CompiledForDevice;
 use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Places};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -20,7 +24,8 @@ use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
-use kernels_gen::plan::{Geometry, Task};
+use kernels_gen::plan::{Geometry, Scatter, Task};
+use owners::Owners;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,6 +63,8 @@ pub struct DeviceOperator {
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Array>,
     constrained: Places,
+    /// Where kernels leave it to the owners of unknowns to add up.
+    owners: Option<Owners<GroupKey>>,
     /// The state of the last linearisation.
     state: Option<Vector>,
 }
@@ -88,6 +95,7 @@ impl DeviceOperator {
             params: arithmetic.upload(params)?,
             constrained: Places::new(&arithmetic, on.n_dofs(), constraints.into_iter().flatten())?,
             groups: BTreeMap::new(),
+            owners: None,
             state: None,
             on,
             arithmetic,
@@ -96,6 +104,7 @@ impl DeviceOperator {
             aux,
         };
         operator.make_groups();
+        operator.owners = operator.make_owners()?;
         for (kernel, loaded) in operator.compiled.clone().kernels() {
             operator.make_tables(kernel, loaded)?;
         }
@@ -166,7 +175,11 @@ impl DeviceOperator {
     pub fn table_bytes(&self, task: Task) -> usize {
         let mut bytes = 0;
         for (kernel, loaded) in self.kernels_of(task) {
-            let Some(group) = self.groups.get(&group_key(kernel, loaded)) else { continue };
+            let key = group_key(kernel, loaded);
+            let Some(group) = self.groups.get(&key) else { continue };
+            if let Some(owners) = &self.owners {
+                bytes += owners.bytes(key, loaded.abi(), &group.batches);
+            }
             for argument in &loaded.abi().arguments {
                 let table = match argument.role {
                     Role::Stored => group.stored.as_ref(),
@@ -183,22 +196,42 @@ impl DeviceOperator {
         self.compiled.kernels().filter(move |(kernel, _)| kernel.task == task)
     }
 
+    /// Whether a class is one launch for each colour of its cells.
+    fn coloured(&self) -> bool {
+        self.compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured)
+    }
+
     /// One group for each class and width.
     fn make_groups(&mut self) {
-        let partition = Partition::with_chunk_cells(&self.on.mesh, CHUNK);
+        let (coloured, mesh) = (self.coloured(), &self.on.mesh);
+        let partition = Partition::with_chunk_cells(mesh, CHUNK);
+        let constrained = constrained_cells(mesh.n_cells(), &self.on.constrained());
         for (kernel, loaded) in self.compiled.kernels() {
             let lanes = loaded.abi().lanes;
+            let keep = |cell: usize| match kernel.class {
+                Class::Free => !constrained[cell],
+                Class::Constrained => constrained[cell],
+                Class::All => true,
+            };
             self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
-                let split = || Batches::split(&partition, lanes, &self.on.constrained());
-                let batches = match kernel.class {
-                    Class::Free => split().0,
-                    Class::Constrained => split().1,
-                    Class::All => Batches::new(&partition, lanes, |_| true),
+                let batches = if coloured {
+                    Batches::coloured(mesh, lanes, keep)
+                } else {
+                    Batches::new(&partition, lanes, keep)
                 };
                 let cells = batches.active().iter().map(|&active| active as usize).sum();
                 Group { batches, cells, tables: BTreeMap::new(), stored: None }
             });
         }
+    }
+
+    /// What the owners of unknowns need, where there are any.
+    fn make_owners(&self) -> Result<Option<Owners<GroupKey>>, BuildError> {
+        let kernels = self.compiled.kernels().map(|(kernel, loaded)| {
+            let key = group_key(kernel, loaded);
+            (loaded.abi(), key, &self.groups[&key].batches)
+        });
+        Owners::new(self.device(), self.compiled.precision, self.on.fields.first(), kernels)
     }
 
     /// The tables that a kernel's ABI names.
@@ -248,7 +281,8 @@ impl DeviceOperator {
         Ok(())
     }
 
-    /// Runs a kernel on all batches of its class; `written` is what it writes.
+    /// Runs a kernel on all batches of its class; `written` is what it writes. What adds to a vector goes colour by
+    /// colour, if so.
     fn launch(
         &self,
         kernel: &CellKernel,
@@ -274,7 +308,28 @@ impl DeviceOperator {
         let arguments: Vec<&Array> = arguments
             .map(|wanted| argument(wanted.role, wanted.written))
             .collect::<Result<_, _>>()?;
-        Ok(self.device().launch(loaded, 0..group.batches.len(), &arguments)?)
+        let adds = writes(loaded, Role::Result(0)) && self.coloured();
+        let all = [0..group.batches.len()];
+        let ranges = if adds { group.batches.parts() } else { &all[..] };
+        for range in ranges {
+            self.device().launch(loaded, range.clone(), &arguments)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a kernel computes for all cells of its class to a vector.
+    fn add(
+        &self,
+        kernel: &CellKernel,
+        loaded: &Kernel,
+        inputs: Inputs<'_>,
+        y: &Array,
+    ) -> Result<(), OperatorError> {
+        let owners = self.owners.as_ref().filter(|_| writes(loaded, Role::CellResult(0)));
+        let Some(owners) = owners else { return self.launch(kernel, loaded, inputs, y) };
+        owners.add(self.device(), group_key(kernel, loaded), y, |numbers| {
+            self.launch(kernel, loaded, inputs, numbers)
+        })
     }
 
     /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are those of the direction, or 0.
@@ -290,7 +345,7 @@ impl DeviceOperator {
         }
         let mut cells = 0;
         for (kernel, loaded) in self.kernels_of(task) {
-            self.launch(kernel, loaded, inputs, y)?;
+            self.add(kernel, loaded, inputs, y)?;
             cells += self.groups[&group_key(kernel, loaded)].cells;
         }
         if cells != self.on.mesh.n_cells() {
@@ -323,6 +378,11 @@ impl DeviceOperator {
 
 fn group_key(kernel: &CellKernel, loaded: &Kernel) -> GroupKey {
     (kernel.class, loaded.abi().lanes)
+}
+
+/// Whether this is what a kernel writes.
+fn writes(kernel: &Kernel, role: Role) -> bool {
+    kernel.abi().arguments.iter().any(|argument| argument.written && argument.role == role)
 }
 
 fn array(vector: &Vector) -> Option<&Array> {

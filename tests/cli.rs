@@ -107,6 +107,15 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
     let error =
         json(&wf(&[&run[..], &["--device", "x"]].concat(), cache.path()))["error"].to_string();
     assert!(error.contains("--backend cuda"), "{error}");
+    for command in [&run[..], &["bench", "--json"]] {
+        let output = wf(&[command, &["--scatter", "owner"]].concat(), cache.path());
+        let error = json(&output)["error"].to_string();
+        assert!(error.contains("--scatter is for devices"), "{error}");
+    }
+    let output = wf(&[&run[..], &["--scatter", "twice"]].concat(), cache.path());
+    assert_eq!(output.status.code(), Some(2));
+    let error = json(&output).to_string();
+    assert!(error.contains("atomic, coloured or owner"), "{error}");
 }
 
 #[test]

@@ -134,8 +134,30 @@ fn the_command_line_names_the_backend_and_the_device() {
         let (success, out, errors) =
             wf(&["--backend", backend, "--device", &name[name.len() / 2..]]);
         assert!(success && out.contains(&format!("{backend} ({name})")), "{out}{errors}");
+        assert!(out.contains("scatter atomic"), "{out}");
         let (success, _, errors) = wf(&["--backend", backend, "--device", "no such device"]);
         assert!(!success && errors.contains("no such device"), "{errors}");
         assert!(errors.contains("help: "), "{errors}");
+    }
+}
+
+#[test]
+fn without_atomic_additions_every_run_gives_the_same_numbers() {
+    for device in devices() {
+        let backend = device.backend().word();
+        for scatter in ["coloured", "owner"] {
+            let run = || {
+                let (success, out, errors) =
+                    wf(&["--backend", backend, "--scatter", scatter, "--json"]);
+                assert!(success, "{errors}");
+                let value: Value = serde_json::from_str(&out).expect("JSON");
+                assert_eq!(value["scatter"], scatter);
+                ["residual", "linear_iterations", "error_l2", "energy"]
+                    .map(|key| value[key].clone())
+            };
+            let found = run();
+            assert!(found[0].is_f64() && found[1].is_u64(), "{found:?}");
+            assert_eq!(found, run(), "{scatter} on {device:?}");
+        }
     }
 }

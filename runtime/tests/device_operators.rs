@@ -76,8 +76,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Cases for all ways in which results come to their vector, each with a strategy; there are several batches of a
-/// colour, and several cells a group of threads.
+/// Cases for the ways in which results come to their vector that need no atomic additions, each with a strategy;
+/// there are several batches of a colour, and several cells a group of threads.
 fn scattered() -> Vec<(Case, Option<Strategy>)> {
     let (double, single) = (Precision::F64, Precision::F32);
     let line = Strategy::ThreadPerLine { cells: 0 };
@@ -88,7 +88,6 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
         (("quadrilaterals", quads, VECTOR, 1, single), Some(Strategy::CellPerLane)),
         (("hexahedra", boxed("hex", 3.0, 6.0, 0.1), SCALAR, 1, double), None),
         (("hexahedra", boxed("hex", 3.0, 4.0, 0.1), VECTOR, 2, double), Some(line)),
-        (("hexahedra", boxed("hex", 3.0, 3.0, 0.1), SCALAR, 3, single), Some(line)),
         (
             ("hexahedra", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 2, double),
             Some(Strategy::ThreadPerDof),
@@ -252,7 +251,7 @@ fn operators_agree_with_the_processors() {
 }
 
 #[test]
-fn however_results_come_to_their_vector_they_are_the_same() {
+fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
     let devices = devices();
     if devices.is_empty() {
         return;
@@ -261,13 +260,10 @@ fn however_results_come_to_their_vector_they_are_the_same() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            for scatter in Scatter::ALL {
+            for scatter in [Scatter::Coloured, Scatter::Owner] {
                 let wishes = Wishes { scatter: Some(scatter), strategy, ..Wishes::default() };
                 let [found, again] = setting.on_a_device(device, &wishes);
                 setting.compare(&found, &wanted, &format!("{device:?}, {scatter}"));
-                if scatter == Scatter::Atomic {
-                    continue;
-                }
                 // Not one bit may depend on who comes first.
                 assert!(found == again, "{}, {scatter} on {device:?}", setting.name);
             }

@@ -309,8 +309,8 @@ impl DeviceOperator {
             .map(|wanted| argument(wanted.role, wanted.written))
             .collect::<Result<_, _>>()?;
         let adds = writes(loaded, Role::Result(0)) && self.coloured();
-        let all = [0..group.batches.len()];
-        let ranges = if adds { group.batches.parts() } else { &all[..] };
+        let all = 0..group.batches.len();
+        let ranges = if adds { group.batches.parts() } else { std::slice::from_ref(&all) };
         for range in ranges {
             self.device().launch(loaded, range.clone(), &arguments)?;
         }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use kernels_gen::plan::Scatter;
 use runtime::compile::{Execution, Target};
 use runtime::device;
 use weakform::Cell;
@@ -91,12 +92,23 @@ pub(crate) struct DeviceArguments {
     /// The device: a part of its name, or for CUDA its number; the first that fits without it.
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
+
+    /// On devices, how results come to their vector: atomic, coloured or owner. The last two give the same bits at
+    /// every run; atomic without it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scatter: Option<Scatter>,
 }
 
 impl DeviceArguments {
     /// The device that is meant; none for the processor.
     pub(crate) fn open(&self) -> Result<Option<Arc<dyn device::Device>>, Failure> {
         if self.backend == Backend::Cpu {
+            if self.scatter.is_some() {
+                return Err(Failure::input(
+                    "--scatter is for devices; the processor colours chunks of cells, and its results can be repeated\n\
+                     help: leave it out, or add `--backend cuda` or `--backend opencl`",
+                ));
+            }
             return match &self.device {
                 None => Ok(None),
                 Some(_) => Err(Failure::input(

@@ -105,6 +105,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
                 "thread transposition is for devices\nhelp: add `--backend cuda` or `--backend opencl`",
             ));
         };
+        if arguments.device.scatter.is_some() {
+            return Err(Failure::input(
+                "the suite `transposition` adds atomically\nhelp: leave --scatter out",
+            ));
+        }
         let (text, json) = with_threads(None, || transposition::suite(arguments, &device))??;
         return Ok(Report { text, json });
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use indicatif::{ProgressBar, ProgressStyle};
+use kernels_gen::plan::Scatter;
 use runtime::compile::Target;
 use runtime::device::Device;
 use runtime::output::writable;
@@ -30,7 +31,8 @@ Examples:
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
   wf run examples/poisson.wf --json --no-output
   wf run examples/poisson.wf --interpret      without a compiler
-  wf run examples/poisson.wf --backend cuda   the whole solve on a GPU")]
+  wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
+  wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -81,7 +83,8 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
                 writable(path)?;
             }
             let (problem, mesh) = prepare(&program, name, file, &overrides)?;
-            let target = arguments.problem.target();
+            let mut target = arguments.problem.target();
+            target.wishes.scatter = arguments.device.scatter;
             let blame = Blame { program: &program, problem: name, overrides: &overrides };
             let solution = solve(&problem, mesh, &target, device.clone(), quiet);
             let solution = solution.map_err(|error| blame.run(&problem, error))?;
@@ -137,6 +140,12 @@ fn shape_word(shape: Shape) -> String {
     }
 }
 
+/// How results came to their vector; the processor colours its chunks of cells.
+fn scatter(solution: &Solution) -> Scatter {
+    let plan = solution.kernels.device.as_ref().and(solution.kernels.plans.first());
+    plan.map_or(Scatter::Coloured, |plan| plan.scatter)
+}
+
 fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String {
     let form = &problem.form;
     let mesh = &solution.on.mesh;
@@ -176,7 +185,8 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         format!("  residual    {:.3e}", solution.residual),
     ];
     if let Some(device) = &solution.kernels.device {
-        lines.insert(4, format!("  device      {} ({device})", solution.kernels.backend));
+        let (backend, scatter) = (solution.kernels.backend, scatter(solution));
+        lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
     }
     lines.splice(2..2, notes);
     for (field, l2, h1) in &solution.errors {
@@ -211,6 +221,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "notes": solution.on.mesh.notes(),
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),
+        "scatter": scatter(solution).to_string(),
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,

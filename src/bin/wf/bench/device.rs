@@ -34,6 +34,7 @@ pub(super) fn suite(
         cells: arguments.cells,
         residency: arguments.residency,
         strategy: arguments.strategy,
+        scatter: arguments.device.scatter,
         ..Wishes::default()
     };
     for case in cases {
@@ -56,7 +57,7 @@ pub(super) fn suite(
                 value["backend"] = json!(device.backend().word());
                 value["device"] = json!(device.name());
                 value["strategy"] = json!(prepared.plan().strategy.to_string());
-                value["scatter"] = json!("atomic");
+                value["scatter"] = json!(prepared.plan().scatter.to_string());
                 value["error"] = json!(error);
                 value["compile_seconds"] = json!(prepared.compile_seconds());
                 values.push(value);

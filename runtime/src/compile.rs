@@ -303,6 +303,8 @@ fn make(
     target: &Target,
 ) -> Result<Made, CompileError> {
     let Target { isa, precision, mut wishes, .. } = *target;
+    // The processor's operator colours chunks of cells, whoever computes them.
+    wishes.scatter = None;
     let mut missing = None;
     if !target.linked.is_empty() && target.execution != Execution::Interpreted {
         let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;

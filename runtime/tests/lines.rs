@@ -5,7 +5,7 @@ use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Cell, Lagrange, LinePoints, Rule};
-use kernels_gen::plan::{Elements, Strategy, Task};
+use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::compile::{Execution, Target, compile, facts};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::Mesh;
@@ -57,6 +57,8 @@ fn results(
     let mut target = Target::native();
     target.execution = Execution::Interpreted;
     target.wishes.strategy = threads.then_some(Strategy::ThreadPerLine { cells: 1 });
+    // A wish for devices, which changes nothing here.
+    target.wishes.scatter = threads.then_some(Scatter::Owner);
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];
     let compiled = compile(&form, &elements, &facts(&on), &tasks, &target).expect("kernels");
     let mut params = vec![0.0];

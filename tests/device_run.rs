@@ -110,9 +110,13 @@ fn solutions_are_the_processors() {
 
 /// Runs `wf run` on an example.
 fn wf(arguments: &[&str]) -> (bool, String, String) {
+    run(&[&["run", "examples/nonlinear.wf", "--no-output"], arguments].concat())
+}
+
+/// Runs `wf`: whether it succeeded, and what it said.
+fn run(arguments: &[&str]) -> (bool, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_wf"))
         .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .args(["run", "examples/nonlinear.wf", "--no-output"])
         .args(arguments)
         .output()
         .expect("wf should start");
@@ -158,6 +162,23 @@ fn without_atomic_additions_every_run_gives_the_same_numbers() {
             let found = run();
             assert!(found[0].is_f64() && found[1].is_u64(), "{found:?}");
             assert_eq!(found, run(), "{scatter} on {device:?}");
+        }
+    }
+}
+
+#[test]
+fn the_bench_heeds_the_wish_for_a_geometry() {
+    for device in devices() {
+        let backend = device.backend().word();
+        for geometry in ["vertices", "stored", "coefficients"] {
+            let suite = ["bench", "--problem", "BP3", "--degree", "2", "--dofs", "1e3", "--no-csr"];
+            let wishes = ["--backend", backend, "--geometry", geometry, "--json"];
+            let (success, out, errors) = run(&[&suite[..], &wishes].concat());
+            assert!(success, "{errors}");
+            let row: Value = serde_json::from_str(&out).expect("JSON");
+            assert_eq!(row["geometry"], geometry);
+            let error = row["error"].as_f64().expect("an error");
+            assert!(error < 1e-14, "{geometry} on {device:?}: {error:e}");
         }
     }
 }

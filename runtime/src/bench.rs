@@ -27,7 +27,8 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use kernels_gen::cost::count;
 use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
-use kernels_gen::plan::{Elements, Linearisation, PlanError, Task};
+use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
+use kernels_gen::strategy::lower;
 use machine::Rates;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -143,6 +144,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// With the time that was measured, beside the floor of a machine.
+    fn timed(self, seconds: f64, rates: &Rates) -> Self {
+        let floor = (self.bytes_per_dof / rates.copy).max(self.flops_per_dof / rates.flops);
+        Self { seconds, floor_fraction: floor * self.dofs as f64 / seconds, ..self }
+    }
+
     /// Unknowns a second.
     pub fn dofs_per_second(&self) -> f64 {
         self.dofs as f64 / self.seconds
@@ -250,34 +257,50 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
     x.set(&input(dofs));
     let mut y = operator.vector();
     let seconds = median_seconds(|| operator.apply(&x, &mut y))?;
-    let index = prepared.compiled.plans.iter().position(|plan| plan.task == Task::Action);
-    let index = index.ok_or(BenchError::Form(case.name))?;
-    let plan = &prepared.compiled.plans[index];
-    let (kernel, abi) = kernels_gen::strategy::lower(&prepared.form, &prepared.elements, plan)?;
-    let cost = count(&kernel, &abi, &prepared.elements, case.components);
-    let cells = operator.discretisation().mesh.n_cells();
-    let bytes =
-        operator.table_bytes(Task::Action) as f64 + (3 * dofs * abi.precision.bytes()) as f64;
-    let flops = cost.flops * cells as f64;
-    let floor = (bytes / rates.copy).max(flops / rates.flops);
+    let row = describe(
+        case,
+        &prepared.form,
+        &prepared.elements,
+        &prepared.compiled.plans,
+        operator.discretisation(),
+        operator.table_bytes(Task::Action),
+    )?;
+    Ok(Row { threads: rayon::current_num_threads(), ..row }.timed(seconds, rates))
+}
+
+/// What is known of y = A x without running it.
+fn describe(
+    case: &Case,
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    on: &Discretisation,
+    table_bytes: usize,
+) -> Result<Row, BenchError> {
+    let plan = plans.iter().find(|plan| plan.task == Task::Action);
+    let plan = plan.ok_or(BenchError::Form(case.name))?;
+    let (kernel, abi) = lower(form, elements, plan)?;
+    let cost = count(&kernel, &abi, elements, case.components);
+    let (cells, dofs) = (on.mesh.n_cells() as f64, on.n_dofs());
+    let per_dof = |all: f64| all / dofs as f64;
     let geometry = match plan.linearisation {
         Linearisation::Stored => "coefficients".to_owned(),
         Linearisation::Recompute => plan.geometry.to_string(),
     };
     Ok(Row {
         problem: case.name,
-        degree: prepared.elements.degree,
-        quadrature: prepared.elements.rule.to_string(),
+        degree: elements.degree,
+        quadrature: elements.rule.to_string(),
         components: case.components,
         lanes: plan.lanes,
         geometry,
-        threads: rayon::current_num_threads(),
+        threads: 0,
         dofs,
-        seconds,
-        bytes_per_dof: bytes / dofs as f64,
-        flops_per_dof: flops / dofs as f64,
-        operations_per_dof: cost.operations * cells as f64 / dofs as f64,
-        floor_fraction: floor / seconds,
+        seconds: 0.0,
+        bytes_per_dof: per_dof((table_bytes + 3 * dofs * abi.precision.bytes()) as f64),
+        flops_per_dof: per_dof(cost.flops * cells),
+        operations_per_dof: per_dof(cost.operations * cells),
+        floor_fraction: 0.0,
         csr_seconds: None,
     })
 }

@@ -133,15 +133,7 @@ pub fn choose(
         plans.push(Plan { geometry: own, ..base(Task::Metric) });
     }
     if facts.constrained {
-        let constrained: Vec<Plan> = plans
-            .iter()
-            .map(|plan| {
-                // Constrained unknowns have no node to gather a corner by.
-                let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
-                Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
-            })
-            .collect();
-        plans.extend(constrained);
+        plans.extend(by_unknowns(&plans, own));
     }
     for plan in &plans {
         plan.check(form, elements)?;
@@ -180,6 +172,16 @@ fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes)
     let nodes = elements.fields.first() == Some(&1) && plan.indices == Indices::Nodes;
     (straight && nodes && wishes.geometry.is_none() && wishes.linearisation.is_none())
         .then_some(corners)
+}
+
+/// The plans for cells with constrained unknowns, which are addressed one by one; they have no node to gather a
+/// corner by.
+fn by_unknowns(plans: &[Plan], own: Geometry) -> Vec<Plan> {
+    let constrained = |plan: &Plan| {
+        let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
+        Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
+    };
+    plans.iter().map(constrained).collect()
 }
 
 /// The candidate of least predicted time, `share` being that of the machine's widest vectors which a plan

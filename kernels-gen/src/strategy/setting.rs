@@ -236,6 +236,15 @@ impl<'a> Setting<'a> {
         (&batch + point).plus(number * self.points)
     }
 
+    /// What some component is tested against: the value, the derivatives in reference directions, or both.
+    pub(super) fn tested_parts(&self) -> Vec<Part> {
+        let tested: Vec<(bool, bool)> = (0..self.components(0)).map(|c| self.tested(c)).collect();
+        let value = tested.iter().any(|tested| tested.0).then_some(Part::Value);
+        let gradient = tested.iter().any(|tested| tested.1);
+        let axes = if gradient { 0..self.form.dim } else { 0..0 };
+        value.into_iter().chain(axes.map(Part::Derivative)).collect()
+    }
+
     /// Whether any output is tested against the value, or the gradient, of a component.
     pub(super) fn tested(&self, component: usize) -> (bool, bool) {
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {

@@ -427,11 +427,7 @@ impl Dofs {
 /// What is tested in shared memory, and the result.
 fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
     let components = s.components(0);
-    let all: Vec<(bool, bool)> = (0..components).map(|c| s.tested(c)).collect();
-    let value = all.iter().any(|tested| tested.0).then_some(Part::Value);
-    let gradient = all.iter().any(|tested| tested.1);
-    let axes = if gradient { 0..s.form.dim } else { 0..0 };
-    let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
+    let parts = s.tested_parts();
     let shared = s.b.shared("tested_s", (components * parts.len()).max(1) * volume);
     let result = held(s, "r", components, s.elements.fields[0], line, volume);
     End::Tested(shared, parts, result)

@@ -1,39 +1,26 @@
 //! The bake-off problems on a device, timed by its own clock.
 
-use super::{BenchError, Case, Row, Setting, input, set_up};
+use super::machine::Rates;
+use super::{BenchError, Case, Row, Setting, describe, input, set_up};
 use crate::assemble::Csr;
 use crate::compile::{compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
 use crate::operator::device::DeviceOperator;
-use crate::solve::LinearOperator;
+use crate::solve::{LinearOperator, NonlinearSystem};
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Argument, KernelAbi, Role};
-use kernels_gen::cost::count;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Plan, Task};
-use kernels_gen::strategy::lower;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// What a device can do, measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DeviceRates {
-    /// Bytes a second that a copy reads and writes.
-    pub copy: f64,
-    /// Floating-point operations a second of multiply-adds.
-    pub flops: f64,
-}
 
 /// A case that runs on a device.
 pub struct Prepared {
     operator: DeviceOperator,
     x: Vector,
     y: Vector,
-    dofs: usize,
-    flops: f64,
-    bytes: f64,
     row: Row,
 }
 
@@ -55,35 +42,15 @@ pub fn prepare(
     let (facts, tasks) = (facts(&on), [Task::Action]);
     let device = Arc::clone(device);
     let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
-    let plan = compiled.plans.first().cloned().ok_or(BenchError::Form(case.name))?;
-    let operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &params, true)?;
-    let (kernel, abi) = lower(&form, &elements, &plan)?;
-    let cost = count(&kernel, &abi, &elements, case.components);
-    let n = on.n_dofs();
-    let mut x = operator.vector();
-    x.set(&input(n));
-    let y = operator.vector();
-    let cells = on.mesh.n_cells() as f64;
-    let bytes = operator.table_bytes(Task::Action) as f64 + (3 * n * precision.bytes()) as f64;
-    let flops = cost.flops * cells;
-    let row = Row {
-        problem: case.name,
-        degree,
-        quadrature: elements.rule.to_string(),
-        components: case.components,
-        lanes: plan.lanes,
-        geometry: plan.geometry.to_string(),
-        threads: 0,
-        dofs: n,
-        seconds: 0.0,
-        bytes_per_dof: bytes / n as f64,
-        flops_per_dof: flops / n as f64,
-        operations_per_dof: cost.operations * cells / n as f64,
-        floor_fraction: 0.0,
-        csr_seconds: None,
-    };
+    let mut operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &params, true)?;
+    let state = operator.vector();
+    operator.linearise(&state)?;
+    let bytes = operator.table_bytes(Task::Action);
+    let row = describe(case, &form, &elements, &operator.compiled().plans, &on, bytes)?;
+    let (mut x, y) = (operator.vector(), operator.vector());
+    x.set(&input(row.dofs));
     operator.finish()?;
-    Ok(Prepared { operator, x, y, dofs: n, flops, bytes, row })
+    Ok(Prepared { operator, x, y, row })
 }
 
 impl Prepared {
@@ -97,7 +64,7 @@ impl Prepared {
 
     /// The unknowns.
     pub fn dofs(&self) -> usize {
-        self.dofs
+        self.row.dofs
     }
 
     /// The plan of the action.
@@ -111,11 +78,10 @@ impl Prepared {
     }
 
     /// The median time, with y cleared in it.
-    pub fn measure(&mut self, rates: &DeviceRates) -> Result<Row, BenchError> {
+    pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         let seconds = median(operator.device(), 3, || Ok(operator.apply(x, y)?))?;
-        let floor = (self.bytes / rates.copy).max(self.flops / rates.flops);
-        Ok(Row { seconds, floor_fraction: floor / seconds, ..self.row.clone() })
+        Ok(self.row.clone().timed(seconds, rates))
     }
 }
 
@@ -179,8 +145,11 @@ $KERNEL rates_fma(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT 
 const COPIED: usize = 1 << 27;
 /// Doubles that a group of threads copies.
 const SHARE: usize = 1024;
-/// Groups of threads that multiply.
-const GROUPS: usize = 132 * 64;
+/// Groups of threads that multiply: as many as a GPU has processors, and that many times more where it is fast.
+const GROUPS: usize = 132;
+const MORE: usize = 64;
+/// Seconds that are long enough to be measured.
+const LONG: f64 = 0.01;
 
 /// The kernels that [`rates`] times, in the words of a dialect.
 pub fn rates_source(words: &Words) -> SourceFile {
@@ -216,7 +185,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
 }
 
 /// Measures a copy of 1 GiB, or of what there is room for, and a loop of multiply-adds.
-pub fn rates(device: &dyn Device) -> Result<DeviceRates, BenchError> {
+pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let module = device.load(&rates_source(device.words()))?;
     let (from, to) = two(device)?;
     let batches = from.len() / SHARE;
@@ -225,9 +194,13 @@ pub fn rates(device: &dyn Device) -> Result<DeviceRates, BenchError> {
         median(device, 1, || Ok(device.launch(kernel, 0..batches, arrays)?))
     };
     let copy = time("rates_copy", batches, &[&from, &to])?;
-    let groups = GROUPS.min(to.len() / 256);
-    let fma = time("rates_fma", groups, &[&to])?;
-    Ok(DeviceRates {
+    let mut groups = GROUPS;
+    let mut fma = time("rates_fma", groups, &[&to])?;
+    if fma < LONG {
+        groups *= MORE;
+        fma = time("rates_fma", groups, &[&to])?;
+    }
+    Ok(Rates {
         copy: (2 * batches * SHARE * size_of::<f64>()) as f64 / copy,
         flops: (groups * 256 * 2048 * 8 * 2) as f64 / fma,
     })

@@ -7,7 +7,7 @@ use kernels_gen::abi::{self, KernelAbi, Role};
 use rayon::prelude::*;
 use std::time::Instant;
 
-/// Measured rates of all threads of the current pool together.
+/// Measured rates of a device, or of all threads of the current pool together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Bytes a second of y = x, reads and writes counted.

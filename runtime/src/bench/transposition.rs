@@ -6,7 +6,8 @@
 //! beside what their equations 3 to 9 predict of it, beside the floor of the bytes and operations that our
 //! own kernels are counted to take, and beside one thread a cell.
 
-use super::device::{DeviceRates, median};
+use super::device::median;
+use super::machine::Rates;
 use super::{BenchError, form_of, input};
 use crate::compile::{compile_for_device, facts};
 use crate::device::Device;
@@ -78,13 +79,13 @@ pub struct Run {
 impl Run {
     /// The floor of our own counts over the measured time. In single precision twice the measured rate
     /// of multiply-adds is allowed.
-    pub fn floor_fraction(&self, rates: &DeviceRates, precision: Precision) -> f64 {
+    pub fn floor_fraction(&self, rates: &Rates, precision: Precision) -> f64 {
         (self.bytes / rates.copy).max(self.flops / peak(rates, precision)) / self.seconds
     }
 }
 
 /// Operations a second: twice as many in single precision as were measured in double.
-fn peak(rates: &DeviceRates, precision: Precision) -> f64 {
+fn peak(rates: &Rates, precision: Precision) -> f64 {
     match precision {
         Precision::F64 => rates.flops,
         Precision::F32 => 2.0 * rates.flops,
@@ -166,7 +167,7 @@ impl Prepared {
     }
 
     /// Operations a second that equations 6 to 8 expect.
-    pub fn predicted(&self, rates: &DeviceRates) -> f64 {
+    pub fn predicted(&self, rates: &Rates) -> f64 {
         self.model(1).flop_rate(rates.copy, peak(rates, self.precision))
     }
 

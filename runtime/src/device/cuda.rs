@@ -128,14 +128,6 @@ fn asked_for(abi: &KernelAbi) -> u32 {
     if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
 }
 
-/// A range of an array's bytes must lie within it.
-fn within(slice: &CudaSlice<u8>, at: usize, len: usize) -> Result<(), DeviceError> {
-    match at.checked_add(len) {
-        Some(end) if end <= slice.len() => Ok(()),
-        _ => Err(DeviceError::Mismatch { operation: "copy" }),
-    }
-}
-
 impl Device for Cuda {
     fn backend(&self) -> Backend {
         Backend::Cuda
@@ -185,8 +177,8 @@ impl Device for Cuda {
     }
 
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        array.holds(at, bytes.len())?;
         let memory = array.memory_mut::<CudaSlice<u8>>()?;
-        within(memory, at, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -198,8 +190,8 @@ impl Device for Cuda {
     }
 
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        array.holds(at, bytes.len())?;
         let memory = array.memory::<CudaSlice<u8>>()?;
-        within(memory, at, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }

@@ -119,6 +119,14 @@ impl Array {
         self.len * self.kind.width()
     }
 
+    /// A range of bytes must lie within it.
+    pub(super) fn holds(&self, at: usize, len: usize) -> Result<(), DeviceError> {
+        match at.checked_add(len) {
+            Some(end) if end <= self.bytes() => Ok(()),
+            _ => Err(DeviceError::Mismatch { operation: "copy" }),
+        }
+    }
+
     /// The memory, as the device knows it that made it.
     pub(super) fn memory<M: 'static>(&self) -> Result<&M, DeviceError> {
         self.memory.downcast_ref().ok_or(DeviceError::Foreign)

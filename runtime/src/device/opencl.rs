@@ -82,14 +82,6 @@ impl OpenCl {
     }
 }
 
-/// The memory of an array, a range of whose bytes must lie within it.
-fn within(array: &Array, at: usize, len: usize) -> Result<&Memory, DeviceError> {
-    match at.checked_add(len) {
-        Some(end) if end <= array.bytes() => array.memory(),
-        _ => Err(DeviceError::Mismatch { operation: "copy" }),
-    }
-}
-
 impl Device for OpenCl {
     fn backend(&self) -> Backend {
         Backend::OpenCl
@@ -141,7 +133,8 @@ impl Device for OpenCl {
     }
 
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        let memory = within(array, at, bytes.len())?;
+        array.holds(at, bytes.len())?;
+        let memory: &Memory = array.memory()?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -151,7 +144,8 @@ impl Device for OpenCl {
     }
 
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        let memory = within(array, at, bytes.len())?;
+        array.holds(at, bytes.len())?;
+        let memory: &Memory = array.memory()?;
         if bytes.is_empty() {
             return Ok(());
         }

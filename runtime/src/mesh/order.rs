@@ -3,7 +3,7 @@
 //! Cells that are near in memory should be near in space, because neighbouring cells share
 //! unknowns; and cells that follow one another should do so in one direction through opposite facets,
 //! because then a node of theirs follows the same node of the last: 32 threads that read one node of 32
-//! cells touch 9 sectors of 32 bytes instead of the 17 of cells in 2×2×2 blocks. Unstructured cells are
+//! cells touch 9.5 sectors of 32 bytes instead of the 16.5 of cells in 2×2×2 blocks. Unstructured cells are
 //! sorted by the Hilbert index of their centre, and quadrilaterals and hexahedra then gathered into
 //! chains through opposite facets ([`chain_order`]). A grid is cut into bricks of 16×4×4 cells, sorted
 //! along a Hilbert curve too, with the cells of a brick row by row. What is left over where a side is no

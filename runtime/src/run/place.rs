@@ -10,7 +10,8 @@ use crate::operator::device::DeviceOperator;
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
-use kernels_gen::plan::{Elements, Plan, Task};
+use kernels_gen::ahead::TASKS;
+use kernels_gen::plan::{Elements, Plan};
 use std::sync::Arc;
 
 /// The kernels that solved a problem.
@@ -52,11 +53,10 @@ impl Place {
         target: &Target,
         device: Option<Arc<dyn Device>>,
     ) -> Result<(Self, Kernels), RunError> {
-        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
         let (facts, precision) = (facts(on), target.precision);
         let Some(device) = device else {
-            let compiled = compile(form, elements, &facts, &tasks, target)?;
+            let compiled = compile(form, elements, &facts, &TASKS, target)?;
             let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
             let operator =
                 CellOperator::new(on.clone(), module, purposes, precision, params, symmetric)?;
@@ -73,7 +73,7 @@ impl Place {
         let (backend, name) = (device.backend(), device.name());
         let wishes = &target.wishes;
         let compiled =
-            compile_for_device(form, elements, &facts, &tasks, device, precision, wishes)?;
+            compile_for_device(form, elements, &facts, &TASKS, device, precision, wishes)?;
         let compiled = Arc::new(compiled);
         let operator = DeviceOperator::new(on.clone(), compiled.clone(), params, symmetric)?;
         let kernels = Kernels {

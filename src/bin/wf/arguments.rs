@@ -1,5 +1,6 @@
 //! Arguments that several subcommands share, and the small languages of their values.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -148,6 +149,22 @@ impl FromStr for Assignment {
     }
 }
 
+/// Both ends of `1..8`, or of `3` alone.
+fn ends<T: PartialOrd + Display>(
+    what: &str,
+    text: &str,
+    number: impl Fn(&str) -> Result<T, String>,
+) -> Result<(T, T), String> {
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
+        None => (number(text)?, number(text)?),
+    };
+    if first > last {
+        return Err(format!("the {what} {first}..{last} are in the wrong order"));
+    }
+    Ok((first, last))
+}
+
 /// One degree, `3`, or several, `1..8`, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Degrees {
@@ -165,13 +182,7 @@ impl FromStr for Degrees {
             let text = text.trim();
             text.parse().map_err(|_| format!("`{text}` is not a degree; expected 3, or 1..8"))
         };
-        let (first, last) = match text.split_once("..") {
-            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
-            None => (number(text)?, number(text)?),
-        };
-        if first > last {
-            return Err(format!("the degrees {first}..{last} are in the wrong order"));
-        }
+        let (first, last) = ends("degrees", text, number)?;
         Ok(Self { first, last })
     }
 }
@@ -202,13 +213,7 @@ impl FromStr for Sizes {
             Ok(size) if (1.0..=4e9).contains(&size) => Ok(size),
             _ => Err(format!("`{text}` is not a size; expected 1e6, or 1e4..3e7")),
         };
-        let (first, last) = match text.split_once("..") {
-            Some((first, last)) => (number(first)?, number(last.trim_start_matches('='))?),
-            None => (number(text)?, number(text)?),
-        };
-        if first > last {
-            return Err(format!("the sizes {first}..{last} are in the wrong order"));
-        }
+        let (first, last) = ends("sizes", text, number)?;
         Ok(Self { first, last })
     }
 }

@@ -8,6 +8,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Geometry, Linearisation, Strategy};
 use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
@@ -59,7 +60,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
 
-    /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it.
+    /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it. On devices: threads a group where
+    /// each does a cell.
     #[arg(long, value_name = "W")]
     pub(crate) lanes: Option<usize>,
 
@@ -67,7 +69,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) geometry: Option<Given>,
 
-    /// Batches that are gathered before they are computed; chosen by size without it
+    /// On the CPU: batches that are gathered before they are computed; chosen by size without it
     #[arg(long, value_name = "N")]
     pub(crate) block: Option<usize>,
 
@@ -215,6 +217,31 @@ pub(crate) enum Given {
     Coefficients,
 }
 
+/// What the arguments ask of the kernels.
+fn wishes(arguments: &Arguments) -> Wishes {
+    let geometry = match arguments.geometry {
+        Some(Given::Vertices) => Some(Geometry::Vertices),
+        Some(Given::Corners) => Some(Geometry::Corners),
+        Some(Given::Stored) => Some(Geometry::Stored),
+        Some(Given::Coefficients) | None => None,
+    };
+    let linearisation = arguments.geometry.map(|given| match given {
+        Given::Coefficients => Linearisation::Stored,
+        _ => Linearisation::Recompute,
+    });
+    Wishes {
+        geometry,
+        linearisation,
+        lanes: arguments.lanes,
+        block: arguments.block,
+        cells: arguments.cells,
+        residency: arguments.residency,
+        strategy: arguments.strategy,
+        scatter: arguments.device.scatter,
+        ..Wishes::default()
+    }
+}
+
 fn row(
     arguments: &Arguments,
     case: &Case,
@@ -222,21 +249,7 @@ fn row(
     dofs: usize,
     rates: &Rates,
 ) -> Result<Row, BenchError> {
-    let mut target = Target::native();
-    target.wishes.lanes = arguments.lanes;
-    target.wishes.block = arguments.block;
-    match arguments.geometry {
-        Some(Given::Vertices) => target.wishes.geometry = Some(Geometry::Vertices),
-        Some(Given::Corners) => target.wishes.geometry = Some(Geometry::Corners),
-        Some(Given::Stored) => target.wishes.geometry = Some(Geometry::Stored),
-        Some(Given::Coefficients) => {
-            target.wishes.linearisation = Some(Linearisation::Stored);
-        }
-        None => {}
-    }
-    if arguments.geometry.is_some_and(|given| given != Given::Coefficients) {
-        target.wishes.linearisation = Some(Linearisation::Recompute);
-    }
+    let target = Target { wishes: wishes(arguments), ..Target::native() };
     let prepared = prepare(case, degree, dofs, &target)?;
     let mut row = measure(case, &prepared, rates)?;
     if has_csr(arguments, &row) {

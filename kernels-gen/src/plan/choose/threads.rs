@@ -1,7 +1,9 @@
 //! What is known of a mesh and a GPU → the plans of an operator's kernels.
 
-use super::{MeshFacts, Wishes, action_candidates, cheapest, corners, own_geometry, transposed};
-use crate::abi::{Indices, SHARED_BYTES};
+use super::{
+    MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, own_geometry, transposed,
+};
+use crate::abi::SHARED_BYTES;
 use crate::cost::Machine;
 use crate::element::{Cell, LinePoints};
 use crate::kir::Precision;
@@ -82,14 +84,7 @@ pub fn choose_for_threads(
         }
     }
     if facts.constrained {
-        let constrained: Vec<Plan> = plans
-            .iter()
-            .map(|plan| {
-                let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
-                Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
-            })
-            .collect();
-        plans.extend(constrained);
+        plans.extend(by_unknowns(&plans, own));
     }
     let plans = transposed::transpose(form, elements, plans, wishes)?;
     for plan in &plans {

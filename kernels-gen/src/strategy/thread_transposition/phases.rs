@@ -35,23 +35,10 @@ pub(super) struct Transposition {
     pub(super) tests: Option<Tests>,
 }
 
-/// What a component is tested against.
-fn parts(s: &Setting<'_>) -> Vec<Part> {
-    let tested: Vec<(bool, bool)> = (0..s.components(0)).map(|c| s.tested(c)).collect();
-    let mut parts = Vec::new();
-    if tested.iter().any(|tested| tested.0) {
-        parts.push(Part::Value);
-    }
-    if tested.iter().any(|tested| tested.1) {
-        parts.extend((0..s.form.dim).map(Part::Derivative));
-    }
-    parts
-}
-
 /// Numbers a point that wait for the integration.
 fn tested_numbers(s: &Setting<'_>) -> usize {
     match s.plan.task {
-        Task::Residual | Task::Action => s.components(0) * parts(s).len(),
+        Task::Residual | Task::Action => s.components(0) * s.tested_parts().len(),
         Task::Diagonal => s.blocks.numbers,
         Task::Linearise | Task::Metric => 0,
     }
@@ -84,7 +71,11 @@ impl Transposition {
         let tests = (numbers > 0).then(|| {
             let (name, degree) = (s.form.fields[0].name.clone(), s.elements.fields[0]);
             let tables = Tables::new(s, &name, degree, By::Node);
-            Tests { shared: s.b.shared("tested_s", numbers * cells), parts: parts(s), tables }
+            Tests {
+                shared: s.b.shared("tested_s", numbers * cells),
+                parts: s.tested_parts(),
+                tables,
+            }
         });
         Self { layout, batches, inputs, map, tests }
     }

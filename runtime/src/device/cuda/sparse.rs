@@ -13,6 +13,16 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use super::error::{CudaError, driver};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
+/// The type of the entries.
+const REAL: sys::cudaDataType = sys::cudaDataType::CUDA_R_64F;
+/// The type of rows and columns, counted from 0.
+const INDEX: sys::cusparseIndexType_t = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+const BASE: sys::cusparseIndexBase_t = sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO;
+/// The matrix as it is, not transposed.
+const AS_IS: sys::cusparseOperation_t = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
+/// The library chooses.
+const DEFAULT: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
+
 /// The error of something that cuSPARSE refused.
 fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
     move |error| CudaError::Driver { what: what.to_owned(), error: format!("{:?}", error.0) }
@@ -96,10 +106,10 @@ impl Sparse {
                 address(starts),
                 address(columns),
                 address(values),
-                sys::cusparseIndexType_t::CUSPARSE_INDEX_32I,
-                sys::cusparseIndexType_t::CUSPARSE_INDEX_32I,
-                sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
-                sys::cudaDataType::CUDA_R_64F,
+                INDEX,
+                INDEX,
+                BASE,
+                REAL,
             )
             .result()
             .map_err(refused("describe a matrix to cuSPARSE"))
@@ -120,14 +130,14 @@ impl Sparse {
                 unsafe {
                     sys::cusparseSpMV_bufferSize(
                         self.handle,
-                        sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE,
+                        AS_IS,
                         one,
                         self.matrix.cast_const(),
                         x,
                         zero,
                         y,
-                        sys::cudaDataType::CUDA_R_64F,
-                        sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT,
+                        REAL,
+                        DEFAULT,
                         &mut bytes,
                     )
                 }
@@ -152,10 +162,9 @@ impl Sparse {
         let (one, zero) = (1.0_f64, 0.0_f64);
         let describe = |pointer: u64| {
             let mut vector = ptr::null_mut();
-            let kind = sys::cudaDataType::CUDA_R_64F;
             // SAFETY: the caller's vectors have as many entries as the matrix has rows.
             let made = unsafe {
-                sys::cusparseCreateDnVec(&mut vector, self.rows as i64, address(pointer), kind)
+                sys::cusparseCreateDnVec(&mut vector, self.rows as i64, address(pointer), REAL)
             };
             made.result().map(|()| vector).map_err(refused("describe a vector to cuSPARSE"))
         };
@@ -187,14 +196,14 @@ impl SparseMatrix for Sparse {
             unsafe {
                 sys::cusparseSpMV(
                     self.handle,
-                    sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE,
+                    AS_IS,
                     one,
                     self.matrix.cast_const(),
                     x,
                     zero,
                     y,
-                    sys::cudaDataType::CUDA_R_64F,
-                    sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT,
+                    REAL,
+                    DEFAULT,
                     address(buffer),
                 )
             }

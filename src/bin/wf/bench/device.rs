@@ -30,13 +30,7 @@ pub(super) fn suite(
         measured.flops / 1e9
     );
     let mut values = Vec::new();
-    let wishes = Wishes {
-        cells: arguments.cells,
-        residency: arguments.residency,
-        strategy: arguments.strategy,
-        scatter: arguments.device.scatter,
-        ..Wishes::default()
-    };
+    let wishes = super::wishes(arguments);
     for case in cases {
         for degree in arguments.degree.first..=arguments.degree.last {
             let degree = degree as usize;

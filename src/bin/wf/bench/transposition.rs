@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use runtime::bench::BenchError;
-use runtime::bench::device::{DeviceRates, rates};
+use runtime::bench::device::rates;
+use runtime::bench::machine::Rates;
 use runtime::bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
 use runtime::compile::CompileError;
 use runtime::device::Device;
@@ -68,7 +69,7 @@ fn table(
     name: &str,
     prepared: &Prepared,
     precision: Precision,
-    rates: &DeviceRates,
+    rates: &Rates,
     row: &mut dyn FnMut(Value),
 ) -> Result<String, Failure> {
     let flops = prepared.model_flops();
@@ -123,7 +124,7 @@ fn table(
 fn value(
     prepared: &Prepared,
     run: &Run,
-    rates: &DeviceRates,
+    rates: &Rates,
     precision: Precision,
     (blocks, batches): (usize, usize),
 ) -> Value {

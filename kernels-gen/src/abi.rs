@@ -26,6 +26,9 @@ pub use crate::kir::Precision;
 pub enum Indices {
     /// One number a node: component c of node i is at `map[i] · components + c`.
     Nodes,
+    /// One number a node of a vector in tiles: [`in_tiles`] of the node, where its component 0 lies; component c
+    /// lies c · [`TILE`] behind.
+    Tiles,
     /// One number for each of the 3^dim entities of a tensor cell, in lexicographic order: the
     /// position of its first unknown; its unknowns follow one another, nodes lexicographic,
     /// components interleaved.
@@ -33,6 +36,16 @@ pub enum Indices {
     /// One number an unknown, `[node · components + c]`; `u32::MAX` is a constrained one, which
     /// reads 0 and is not written.
     Dofs,
+}
+
+/// Nodes of a tile.
+pub const TILE: usize = 32;
+
+/// Where component 0 of a node lies in a vector in tiles: [`TILE`] nodes follow one another, of which first all have
+/// their component 0, then all their component 1, and so on. Threads that take one component of neighbouring nodes
+/// so find it in few sectors of memory, and all components of a node still lie near each other.
+pub fn in_tiles(node: usize, components: usize) -> usize {
+    node / TILE * TILE * components + node % TILE
 }
 
 /// Whose map it is.

@@ -311,6 +311,8 @@ pub struct Plan {
     pub points_last: bool,
     /// How unknowns are addressed.
     pub indices: Indices,
+    /// Whether vectors of unknowns are in tiles, [`Indices::Tiles`], and not interleaved.
+    pub tiles: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
     /// The u-dependent part.
@@ -338,6 +340,7 @@ impl Plan {
             geometry,
             points_last: false,
             indices: Indices::Nodes,
+            tiles: false,
             scatter: Scatter::Atomic,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
@@ -367,6 +370,11 @@ impl Plan {
             Geometry::Corners if elements.fields[0] != 1 || self.indices != Indices::Nodes => {
                 return unsupported("corners are gathered by the nodes of a field of degree 1");
             }
+            Geometry::Corners if self.tiles && form.fields[0].shape.components() < form.dim => {
+                return unsupported(
+                    "tiles of fewer components than directions have no room for corners",
+                );
+            }
             Geometry::Corners if matches!(self.task, Task::Linearise | Task::Metric) => {
                 return unsupported("corners are gathered where a field is");
             }
@@ -380,6 +388,14 @@ impl Plan {
         }
         if let Strategy::ThreadTransposition { blocks, batches } = self.strategy {
             crate::strategy::thread_transposition::check(form, elements, self, blocks, batches)?;
+        }
+        if self.indices == Indices::Tiles {
+            return unsupported(
+                "that vectors are in tiles is said apart from how unknowns are addressed",
+            );
+        }
+        if self.tiles && self.indices == Indices::Runs {
+            return unsupported("runs of unknowns do not lie in tiles");
         }
         if self.indices == Indices::Runs && !tensor {
             return unsupported("runs of unknowns need a tensor cell");

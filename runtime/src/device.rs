@@ -12,11 +12,13 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod interface;
+mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 
 pub use arithmetic::{Arithmetic, Places, Summed, Sums};
 pub use interface::{Array, Device, Element, Given, Kernel, Kind, Mark, Module, SparseMatrix};
+pub use layout::Layout;
 
 use std::fmt;
 use std::sync::Arc;

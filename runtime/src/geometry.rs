@@ -4,11 +4,12 @@
 //! [`kernels_gen::plan::Geometry`] describes the numbers of a cell; x(ξ) = Σ_i φ_i(ξ) x_i.
 
 use crate::batch::Batches;
+use crate::device::Layout;
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::Real;
-use kernels_gen::abi::coordinate_stride;
+use kernels_gen::abi::{TILE, coordinate_stride, in_tiles};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
@@ -96,15 +97,35 @@ fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     }
 }
 
-/// The coordinates of the nodes of a space of degree 1, x at `node · stride`.
-pub fn coordinates<T: Real>(mesh: &Mesh, space: &Space) -> Buffer<T> {
+/// The coordinates of the nodes of a space of degree 1, x at the node's number times the stride.
+pub fn coordinates<T: Real>(
+    mesh: &Mesh,
+    space: &Space,
+    number: impl Fn(usize) -> usize,
+) -> Buffer<T> {
     let dim = mesh.dim();
     let stride = coordinate_stride(dim);
     let mut coordinates = Buffer::zeroed(space.n_nodes() * stride);
     for cell in 0..mesh.n_cells() {
         for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
-            let row = &mut coordinates[node as usize * stride..][..dim];
+            let row = &mut coordinates[number(node as usize) * stride..][..dim];
             copy(&mesh.points()[vertex as usize], row);
+        }
+    }
+    coordinates
+}
+
+/// The coordinates of the nodes of a space of degree 1 with at least as many components as there are directions, each
+/// where a component of the node lies in a vector in tiles.
+pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+    let (dim, components) = (mesh.dim(), space.components());
+    let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
+    for cell in 0..mesh.n_cells() {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let place = in_tiles(layout.number(node as usize), components);
+            for (i, &x) in mesh.points()[vertex as usize][..dim].iter().enumerate() {
+                coordinates[place + i * TILE] = T::from_f64(x);
+            }
         }
     }
     coordinates

@@ -20,8 +20,8 @@ mod tables;
 mod tests;
 
 use crate::batch::Batches;
-use crate::device::DeviceError;
 use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
+use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
@@ -298,7 +298,8 @@ impl CellOperator {
                 continue;
             }
             let extent = argument.extent;
-            let made = tables::make(key, extent, &self.on, &group.batches, self.precision)?;
+            let (on, batches, layout) = (&self.on, &group.batches, &Layout::plain(1));
+            let made = tables::make(key, extent, on, batches, self.precision, layout)?;
             if let Some(table) = made {
                 group.tables.insert(key, table);
             }

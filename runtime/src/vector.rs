@@ -293,7 +293,7 @@ impl Vector {
             Data::Double(entries) => entries[..self.len].to_vec(),
             Data::Single(entries) => entries[..self.len].iter().map(|&x| f64::from(x)).collect(),
             Data::Remote(remote) => {
-                let mut entries = remote.to_vec();
+                let mut entries = remote.to_vec(self.len);
                 // What a device lost is no number.
                 entries.resize(self.len, f64::NAN);
                 entries
@@ -320,7 +320,7 @@ impl Vector {
                     *entry = f32::from_f64(value);
                 }
             }
-            Data::Remote(remote) => remote.set(0, values),
+            Data::Remote(remote) => remote.set(values),
         }
     }
 
@@ -330,14 +330,14 @@ impl Vector {
         match &mut self.data {
             Data::Double(entries) => entries[index] = value,
             Data::Single(entries) => entries[index] = f32::from_f64(value),
-            Data::Remote(remote) => remote.set(index, &[value]),
+            Data::Remote(remote) => remote.set_entry(index, value),
         }
     }
 
     /// self = value in every entry.
     pub fn fill(&mut self, value: f64) {
-        let y = self;
-        on_device!((y), (), y.fill(value));
+        let (len, y) = (self.len, self);
+        on_device!((y), (), y.fill(len, value));
         with_entries!((y), (), blas::map(y, |_| real(value)));
     }
 

@@ -4,7 +4,7 @@
 //! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
 
 use super::setting::{Setting, Source, node_count};
-use crate::abi::{Indices, Owner, Role, coordinate_stride};
+use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{Entries, Index, Statement, ValueId};
 use crate::lower::geometry::{
     AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
@@ -118,9 +118,16 @@ pub(super) fn gather_corners(s: &mut Setting<'_>) {
     let positions = (0..count * dim).map(|i| i as u32).collect();
     let positions = s.b.table("corner_places", Entries::Position(positions));
     let source = s.arguments[&Role::Coordinates];
-    let map = s.arguments[&Role::Map(Owner::Field(0), Indices::Nodes)];
+    let map = s.arguments[&Role::Map(Owner::Field(0), s.by_node())];
     for corner in 0..count {
         let at = Index::from(s.b.batch()).times(count).plus(corner);
+        if s.plan.tiles {
+            for i in 0..dim {
+                let x = s.b.gather(source, map, at.clone(), (1, i * TILE), false);
+                s.b.store(local, Index::from(corner * dim + i), x);
+            }
+            continue;
+        }
         let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
         s.b.statement(Statement::GatherRun {
             source,

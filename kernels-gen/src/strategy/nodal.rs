@@ -4,7 +4,7 @@
 //! (`cell_per_lane/tensor/transfer.rs`).
 
 use super::setting::{Quantity, Setting, Source};
-use crate::abi::{Indices, Role};
+use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, Statement, ValueId, Write};
 use crate::plan::Scatter;
@@ -46,10 +46,15 @@ impl Nodal {
         match self.map {
             None => b.load_lanes(self.array, unknown()),
             Some((map, Indices::Dofs)) => b.gather(self.array, map, unknown(), (1, 0), true),
-            Some((map, Indices::Nodes | Indices::Runs)) => {
-                b.gather(self.array, map, node.clone(), (self.components, c), false)
+            Some((map, indices)) => {
+                b.gather(self.array, map, node.clone(), self.place(indices, c), false)
             }
         }
+    }
+
+    /// Component c of the node of a number lies at the number times the first plus the second.
+    fn place(self, indices: Indices, c: usize) -> (usize, usize) {
+        if indices == Indices::Tiles { (1, c * TILE) } else { (self.components, c) }
     }
 
     /// How the result is written where others may write to the same node.
@@ -67,8 +72,9 @@ impl Nodal {
                 let (scale, offset, masked, at) = (1, 0, true, unknown);
                 Statement::Scatter { target, map, at, scale, offset, masked, value, write }
             }
-            Some((map, Indices::Nodes | Indices::Runs)) => {
-                let (scale, offset, masked, at) = (self.components, c, false, node.clone());
+            Some((map, indices)) => {
+                let (scale, offset) = self.place(indices, c);
+                let (masked, at) = (false, node.clone());
                 Statement::Scatter { target, map, at, scale, offset, masked, value, write }
             }
         });

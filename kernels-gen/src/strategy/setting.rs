@@ -216,9 +216,15 @@ impl<'a> Setting<'a> {
     /// How the unknowns of a source are addressed.
     pub(super) fn indices_of(&self, source: Source) -> Indices {
         match (source, self.plan.indices) {
-            (Source::Aux(_), _) | (Source::State(_), Indices::Dofs) => Indices::Nodes,
+            (Source::Aux(_), _) => Indices::Nodes,
+            (Source::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
             (_, indices) => indices,
         }
+    }
+
+    /// How the unknowns of a field are addressed node by node.
+    pub(super) fn by_node(&self) -> Indices {
+        if self.plan.tiles { Indices::Tiles } else { Indices::Nodes }
     }
 
     /// Where a number of this batch lies in a `[batch][point][number]` array.
@@ -460,6 +466,7 @@ impl<'a> Setting<'a> {
         let nodes = node_count(self.elements, degree);
         let (word, entries) = match indices {
             Indices::Nodes => ("nodes", nodes),
+            Indices::Tiles => ("tiles", nodes),
             Indices::Runs => ("runs", 3usize.pow(self.form.dim as u32)),
             Indices::Dofs => ("dofs", nodes * components),
         };
@@ -572,6 +579,7 @@ pub(super) fn element(elements: &Elements, degree: usize) -> Lagrange {
 fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
     let word = match plan.indices {
         Indices::Nodes => "nodes",
+        Indices::Tiles => "tiles",
         Indices::Runs => "runs",
         Indices::Dofs => "dofs",
     };

@@ -16,7 +16,7 @@ use kernels_gen::dialect::c::Words;
 
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
-use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Module};
+use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
 pub use places::Places;
 
 /// The kernels, with `$` before each word of the dialect.
@@ -77,6 +77,7 @@ fn add_up(partials: &[f64]) -> f64 {
 pub struct Arithmetic {
     device: Arc<dyn Device>,
     precision: Precision,
+    layout: Layout,
     module: Module,
     /// Arrays for the sums of groups that nobody uses.
     spare: Mutex<Vec<Array>>,
@@ -189,9 +190,22 @@ impl Arithmetic {
     ///
     /// As [`Device::load`].
     pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
+        Self::with_layout(device, precision, Layout::plain(1))
+    }
+
+    /// The same for vectors whose unknowns lie otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::load`].
+    pub fn with_layout(
+        device: Arc<dyn Device>,
+        precision: Precision,
+        layout: Layout,
+    ) -> Result<Arc<Self>, DeviceError> {
         let module = device.load(&Self::source(device.words(), precision))?;
         let (spare, failure) = (Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { device, precision, module, spare, failure }))
+        Ok(Arc::new(Self { device, precision, layout, module, spare, failure }))
     }
 
     /// The device.
@@ -202,6 +216,11 @@ impl Arithmetic {
     /// The precision of the entries.
     pub fn precision(&self) -> Precision {
         self.precision
+    }
+
+    /// How unknowns lie in vectors.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// Remembers the first failure of an operation that cannot give one back.

@@ -18,13 +18,13 @@ use super::tables::{self, Key};
 use super::{Array as Table, BuildError, CellKernel, Class};
 use crate::batch::{Batches, constrained_cells};
 use crate::compile::CompiledForDevice;
-use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Places};
+use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Layout, Places};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
-use kernels_gen::plan::{Geometry, Scatter, Task};
+use kernels_gen::plan::{Geometry, Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,8 @@ impl DeviceOperator {
         symmetric: bool,
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
-        let arithmetic = Arithmetic::new(Arc::clone(&device), precision)?;
+        let layout = layout(&on, &compiled.plans);
+        let arithmetic = Arithmetic::with_layout(device, precision, layout.clone())?;
         let mut aux = BTreeMap::new();
         for (index, values) in on.aux.iter().enumerate() {
             if let AuxValues::Nodes(_, values) = values {
@@ -91,9 +92,12 @@ impl DeviceOperator {
             }
         }
         let constraints = on.fields.first().map(|field| field.constraints.iter());
+        let constraints = constraints.into_iter().flatten();
+        let constraints = constraints.map(|(dof, value)| (layout.place(dof), value));
+        let len = layout.len(on.n_dofs());
         let mut operator = Self {
             params: arithmetic.upload(params)?,
-            constrained: Places::new(&arithmetic, on.n_dofs(), constraints.into_iter().flatten())?,
+            constrained: Places::new(&arithmetic, len, constraints)?,
             groups: BTreeMap::new(),
             owners: None,
             state: None,
@@ -231,7 +235,14 @@ impl DeviceOperator {
             let key = group_key(kernel, loaded);
             (loaded.abi(), key, &self.groups[&key].batches)
         });
-        Owners::new(self.device(), self.compiled.precision, self.on.fields.first(), kernels)
+        let field = self.on.fields.first();
+        Owners::new(
+            self.device(),
+            self.compiled.precision,
+            self.arithmetic.layout(),
+            field,
+            kernels,
+        )
     }
 
     /// The tables that a kernel's ABI names.
@@ -248,7 +259,8 @@ impl DeviceOperator {
             if group.tables.contains_key(&key) {
                 continue;
             }
-            let made = tables::make(key, argument.extent, &self.on, &group.batches, precision)?;
+            let (extent, layout) = (argument.extent, self.arithmetic.layout());
+            let made = tables::make(key, extent, &self.on, &group.batches, precision, layout)?;
             if let Some(table) = made {
                 group.tables.insert(key, upload(&**device, &table)?);
             }
@@ -373,6 +385,34 @@ impl DeviceOperator {
 
     fn linearised(&self) -> Inputs<'_> {
         Inputs { state: self.state.as_ref(), direction: None }
+    }
+}
+
+/// Where the unknowns of an operator lie: beside each other where threads do that take them, in kernels of these plans.
+fn layout(on: &Discretisation, plans: &[Plan]) -> Layout {
+    let Some(field) = on.fields.first() else { return Layout::plain(1) };
+    let (space, components) = (&field.space, field.space.components());
+    let tiled = plans.iter().any(|plan| plan.tiles);
+    let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
+    let action = plans.iter().find(|plan| plan.task == Task::Action).or(plans.first());
+    if !on.mesh.cell().is_tensor() {
+        return layout;
+    }
+    let line = space.element().degree() + 1;
+    if let Some(r) = std::env::var("WF_RUN").ok().and_then(|r| r.parse::<usize>().ok()) {
+        return match r {
+            0 => layout,
+            1 => layout.in_strips(space, 1),
+            2 => layout.in_strips(space, line),
+            _ => layout.in_strips(space, space.nodes_per_cell()),
+        };
+    }
+    match action.map(|plan| plan.strategy) {
+        Some(Strategy::CellPerLane) => layout.in_strips(space, 1),
+        Some(Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof) => {
+            layout.in_strips(space, line)
+        }
+        Some(Strategy::ThreadTransposition { .. }) | None => layout,
     }
 }
 

@@ -52,7 +52,7 @@ impl CellOperator {
                 let spread = |node: usize| (0..components).map(move |c| node * components + c);
                 (map, order.into_iter().flat_map(spread).collect::<Vec<usize>>())
             }
-            Indices::Dofs => return Err(missing()),
+            Indices::Dofs | Indices::Tiles => return Err(missing()),
         };
         let map = Array::U32(map);
         // Corners are gathered by the same map.
@@ -103,7 +103,7 @@ impl CellOperator {
         abi.arguments.iter().find(|argument| argument.role == Role::Coordinates)?;
         let space = &self.on.fields[0].space;
         let stride = coordinate_stride(self.on.mesh.dim());
-        let shared = geometry::coordinates::<f64>(&self.on.mesh, space);
+        let shared = geometry::coordinates::<f64>(&self.on.mesh, space, |node| node);
         let entry = |i: usize| shared[space.nodes()[i / stride] as usize * stride + i % stride];
         Some(Buffer::from_fn(space.nodes().len() * stride, entry))
     }

@@ -1,13 +1,17 @@
 //! The arrays that kernels read beside the vectors, made from what a kernel's ABI asks for.
 
 use super::BuildError;
-use crate::batch::Batches;
+use crate::batch::{Batches, CONSTRAINED};
+use crate::device::Layout;
 use crate::device::cpu::{Argument, Buffer, Plain};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry;
+use crate::mesh::Mesh;
+use crate::space::Space;
 use crate::vector::{Precision, Real};
-use kernels_gen::abi::{Indices, Owner, Role};
+use kernels_gen::abi::{Indices, Owner, Role, in_tiles};
 use kernels_gen::plan::Geometry;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 
 /// An array of one of the types that kernels take.
@@ -114,9 +118,10 @@ pub(super) fn make(
     on: &Discretisation,
     batches: &Batches,
     precision: Precision,
+    layout: &Layout,
 ) -> Result<Option<Array>, BuildError> {
     Ok(Some(match key {
-        Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches)?),
+        Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches, layout)?),
         Key::Active => Array::U32(Buffer::from_slice(batches.active())),
         Key::Geometry(geometry) => {
             let table = match precision {
@@ -130,8 +135,8 @@ pub(super) fn make(
                 return Err(BuildError::Field { field: 0 });
             };
             match precision {
-                Precision::F64 => Array::F64(geometry::coordinates(&on.mesh, &field.space)),
-                Precision::F32 => Array::F32(geometry::coordinates(&on.mesh, &field.space)),
+                Precision::F64 => Array::F64(coordinates(&on.mesh, &field.space, layout)),
+                Precision::F32 => Array::F32(coordinates(&on.mesh, &field.space, layout)),
             }
         }
         Key::Diameter => match precision {
@@ -149,12 +154,21 @@ pub(super) fn make(
     }))
 }
 
+/// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.
+fn coordinates<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+    if layout.is_tiled() {
+        return geometry::coordinates_in_tiles(mesh, space, layout);
+    }
+    geometry::coordinates(mesh, space, |node| layout.number(node))
+}
+
 /// An index array.
 fn map(
     owner: Owner,
     indices: Indices,
     on: &Discretisation,
     batches: &Batches,
+    layout: &Layout,
 ) -> Result<Buffer<u32>, BuildError> {
     let (space, constraints) = match owner {
         Owner::Field(field) => match on.fields.get(field) {
@@ -167,9 +181,28 @@ fn map(
         },
     };
     match (indices, constraints) {
-        (Indices::Nodes, _) => Ok(batches.nodes(space)),
+        (Indices::Nodes | Indices::Tiles, _) => {
+            let mut map = batches.nodes(space);
+            // The device numbers nodes of the unknown anew, those of auxiliary data not.
+            let (owned, tiles) = (constraints.is_some(), indices == Indices::Tiles);
+            if owned && !layout.is_plain() {
+                map.par_iter_mut().with_min_len(4096).for_each(|node| {
+                    let number = layout.number(*node as usize);
+                    let place = if tiles { in_tiles(number, space.components()) } else { number };
+                    *node = place as u32;
+                });
+            }
+            Ok(map)
+        }
         (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns),
-        (Indices::Dofs, Some(constraints)) => Ok(batches.dofs(space, constraints)),
+        (Indices::Dofs, Some(constraints)) => {
+            let mut map = batches.dofs(space, constraints);
+            if !layout.is_plain() {
+                let free = map.iter_mut().filter(|dof| **dof != CONSTRAINED);
+                free.for_each(|dof| *dof = layout.place(*dof as usize) as u32);
+            }
+            Ok(map)
+        }
         (Indices::Dofs, None) => Err(BuildError::NoRuns),
     }
 }

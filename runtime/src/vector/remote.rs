@@ -16,23 +16,28 @@ pub(super) struct Remote {
 
 impl Clone for Remote {
     fn clone(&self) -> Self {
-        let mut copy = self.like(self.array.len());
+        let mut copy = Self::of(&self.arithmetic, self.array.len());
         copy.copy_from(self);
         copy
     }
 }
 
 impl Remote {
-    /// Zeros.
-    pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
+    /// Zeros for so many unknowns.
+    pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, unknowns: usize) -> Self {
+        Self::of(arithmetic, arithmetic.layout().len(unknowns))
+    }
+
+    /// An array of zeros.
+    fn of(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
         let array = arithmetic.keep(arithmetic.zeros(len));
         let kind: Kind = arithmetic.precision().into();
         let array = array.unwrap_or_else(|| Array::nowhere(kind));
         Self { arithmetic: Arc::clone(arithmetic), array }
     }
 
-    pub(super) fn like(&self, len: usize) -> Self {
-        Self::zeros(&self.arithmetic, len)
+    pub(super) fn like(&self, unknowns: usize) -> Self {
+        Self::zeros(&self.arithmetic, unknowns)
     }
 
     pub(super) fn precision(&self) -> Precision {
@@ -57,23 +62,40 @@ impl Remote {
         self.arithmetic.keep(result);
     }
 
-    /// The entries.
-    pub(super) fn to_vec(&self) -> Vec<f64> {
+    /// The values of so many unknowns.
+    pub(super) fn to_vec(&self, unknowns: usize) -> Vec<f64> {
         let read = self.arithmetic.check();
         let read = read.and_then(|()| self.arithmetic.device().download(&self.array));
-        self.arithmetic.keep(read).unwrap_or_default()
+        let entries = self.arithmetic.keep(read).unwrap_or_default();
+        match self.arithmetic.layout() {
+            layout if layout.is_plain() => entries,
+            layout => layout.collect(&entries, unknowns),
+        }
     }
 
-    pub(super) fn get(&self, index: usize) -> f64 {
-        let value = self.arithmetic.element(&self.array, index);
+    pub(super) fn get(&self, unknown: usize) -> f64 {
+        let place = self.arithmetic.layout().place(unknown);
+        let value = self.arithmetic.element(&self.array, place);
         self.arithmetic.keep(value).unwrap_or(f64::NAN)
     }
 
-    pub(super) fn set(&mut self, at: usize, values: &[f64]) {
-        self.act(|on, y| on.overwrite(y, at, values));
+    /// Replaces the values of all unknowns.
+    pub(super) fn set(&mut self, values: &[f64]) {
+        self.act(|on, y| match on.layout() {
+            layout if layout.is_plain() => on.overwrite(y, 0, values),
+            layout => on.overwrite(y, 0, &layout.spread(values)),
+        });
     }
 
-    pub(super) fn fill(&mut self, value: f64) {
+    pub(super) fn set_entry(&mut self, unknown: usize, value: f64) {
+        self.act(|on, y| on.overwrite(y, on.layout().place(unknown), &[value]));
+    }
+
+    /// The same value for so many unknowns, and none where there is no unknown.
+    pub(super) fn fill(&mut self, unknowns: usize, value: f64) {
+        if self.array.len() != unknowns && value != 0.0 {
+            return self.set(&vec![value; unknowns]);
+        }
         self.act(|on, y| on.fill(y, value));
     }
 

@@ -2,10 +2,11 @@
 
 use super::setting::{Numbering, Setting};
 use fem_dsl::point::{Location, PointForm};
-use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
+use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
 use kernels_gen::element::Cell;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task};
+use runtime::device::Layout;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
 
 /// The shape of the cells.
@@ -182,15 +183,22 @@ impl Launcher<'_> {
         let numbers = data[written].to_reals();
         Ok(match abi.arguments[written].role {
             Role::CellResult(_) => self.added_up(plan, &numbers),
+            Role::Result(_) => self.layout(plan).collect(&numbers, self.setting.state.len()),
             _ => numbers,
         })
+    }
+
+    /// How unknowns lie in the vectors of a plan's kernel.
+    fn layout(&self, plan: &Plan) -> Layout {
+        let components = self.form.fields[0].shape.components();
+        if plan.tiles { Layout::tiles(components) } else { Layout::plain(components) }
     }
 
     /// The sums of what cells have stored, for all unknowns that are not constrained.
     fn added_up(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
-        let map = self.map(plan.lanes, Owner::Field(0), indices);
         let components = self.form.fields[0].shape.components();
+        let map = self.map(plan.lanes, Owner::Field(0), indices, &Layout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
         let mut sums = vec![0.0; self.setting.state.len()];
         let entries = map.len() / self.setting.cells.div_ceil(plan.lanes) / plan.lanes;
@@ -222,9 +230,9 @@ impl Launcher<'_> {
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
-            Role::State(_) => s.state.clone(),
-            Role::Direction(_) => s.direction.clone(),
-            Role::Result(_) => vec![0.0; s.state.len()],
+            Role::State(_) => self.layout(plan).spread(&s.state),
+            Role::Direction(_) => self.layout(plan).spread(&s.direction),
+            Role::Result(_) => vec![0.0; self.layout(plan).len(s.state.len())],
             Role::CellResult(_) => vec![f64::NAN; extent],
             Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
             Role::AuxNodes(i) => s.aux_values[i].clone(),
@@ -236,7 +244,7 @@ impl Launcher<'_> {
                 Geometry::Nodes(_) => batched(&s.coordinates),
                 Geometry::Corners => panic!("corners have an argument of their own"),
             },
-            Role::Coordinates => self.corners(),
+            Role::Coordinates => self.corners(plan),
             Role::Diameter => batched(&self.per_cell(|c| vec![self.diameter(c)])),
             Role::Stored => match plan.task {
                 Task::Action => self.computed(plan, Task::Linearise, runner)?,
@@ -246,7 +254,9 @@ impl Launcher<'_> {
                 let batch = |b: usize| lanes.min(s.cells - b * lanes) as u32;
                 return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));
             }
-            Role::Map(owner, indices) => return Ok(Data::U32(self.map(lanes, owner, indices))),
+            Role::Map(owner, indices) => {
+                return Ok(Data::U32(self.map(lanes, owner, indices, &self.layout(plan))));
+            }
         };
         Ok(Data::reals(numbers, plan.precision))
     }
@@ -264,8 +274,18 @@ impl Launcher<'_> {
     }
 
     /// The coordinates of the nodes of the first field, which is of degree 1.
-    fn corners(&self) -> Vec<f64> {
+    fn corners(&self, plan: &Plan) -> Vec<f64> {
         let (s, dim) = (self.setting, self.form.dim);
+        if plan.tiles {
+            let components = self.form.fields[0].shape.components();
+            let mut all = vec![f64::NAN; self.layout(plan).len(s.state.len())];
+            for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+                for (i, &x) in x.iter().enumerate() {
+                    all[in_tiles(node as usize, components) + i * TILE] = x;
+                }
+            }
+            return all;
+        }
         let stride = coordinate_stride(dim);
         let mut all = vec![f64::NAN; s.field.count * stride];
         for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
@@ -289,7 +309,7 @@ impl Launcher<'_> {
         pairs.fold(0.0, f64::max)
     }
 
-    fn map(&self, lanes: usize, owner: Owner, indices: Indices) -> Vec<u32> {
+    fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &Layout) -> Vec<u32> {
         let s = self.setting;
         let (numbering, components) = match owner {
             Owner::Field(i) => (&s.field, self.form.fields[i].shape.components()),
@@ -300,11 +320,15 @@ impl Launcher<'_> {
         };
         let dof = |(node, c): (u32, usize)| {
             let place = node as usize * components + c;
-            if s.constrained[place] { u32::MAX } else { place as u32 }
+            if s.constrained[place] { u32::MAX } else { layout.place(place) as u32 }
         };
         let batched = |values: &[u32]| batched(s.cells, lanes, values);
         match indices {
             Indices::Nodes => batched(&numbering.nodes),
+            Indices::Tiles => {
+                let place = |&node: &u32| in_tiles(node as usize, components) as u32;
+                batched(&numbering.nodes.iter().map(place).collect::<Vec<u32>>())
+            }
             Indices::Runs => {
                 let starts: Vec<u32> =
                     numbering.starts.iter().map(|&start| start * components as u32).collect();

@@ -116,6 +116,7 @@ impl Choices {
             2, // parameters
             2, // kinks
             SCATTERS.len(),
+            2, // tiles
         ]
     }
 
@@ -227,6 +228,7 @@ impl Choices {
             indices: INDICES[indices],
             linearisation,
             points_last: yes(9),
+            tiles: yes(16),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },

@@ -29,11 +29,13 @@ pub fn choose_for_threads(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
+    let components = form.fields.first().map_or(1, |field| field.shape.components());
     let base = |task: Task| {
         let stores = matches!(task, Task::Linearise | Task::Metric);
         let geometry = wishes.geometry.filter(|&wish| !stores || wish != Geometry::Stored);
         Plan {
             points_last: true,
+            tiles: wishes.tiles.unwrap_or(components > 1),
             scatter: wishes.scatter.unwrap_or_default(),
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
@@ -52,7 +54,9 @@ pub fn choose_for_threads(
     };
     let place = |plan: Plan| {
         let line = by_lines(&plan);
-        line.or_else(|| corners(&plan, elements, facts, wishes)).unwrap_or(plan)
+        let roomy = !plan.tiles || components >= form.dim;
+        let corners = || corners(&plan, elements, facts, wishes).filter(|_| roomy);
+        line.or_else(corners).unwrap_or(plan)
     };
     let here = matches!(
         wishes.strategy,

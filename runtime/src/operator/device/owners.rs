@@ -9,7 +9,7 @@
 //! all runs on a device give the same bits.
 
 use crate::batch::Batches;
-use crate::device::{Array, Device, DeviceError, Kind, Module};
+use crate::device::{Array, Device, DeviceError, Kind, Layout, Module};
 use crate::discretisation::Field;
 use crate::operator::BuildError;
 use crate::vector::Precision;
@@ -44,6 +44,7 @@ impl<K: Ord + Copy> Owners<K> {
     pub(super) fn new<'a>(
         device: &dyn Device,
         precision: Precision,
+        layout: &Layout,
         field: Option<&Field>,
         kernels: impl Iterator<Item = (&'a KernelAbi, K, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
@@ -55,7 +56,7 @@ impl<K: Ord + Copy> Owners<K> {
                 continue;
             }
             let field = field.ok_or(BuildError::Field { field: 0 })?;
-            let (starts, places) = make(field, batches)?;
+            let (starts, places) = make(field, layout, batches)?;
             let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
             lists.insert(key, Lists { starts, places });
         }
@@ -90,7 +91,11 @@ impl<K: Ord + Copy> Owners<K> {
 }
 
 /// Where each unknown's list starts, the unknowns filled up to full groups of threads, and the lists.
-fn make(field: &Field, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
+fn make(
+    field: &Field,
+    layout: &Layout,
+    batches: &Batches,
+) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
     let (space, constraints) = (&field.space, &field.constraints);
     let (components, nodes) = (space.components(), space.nodes_per_cell());
     let (lanes, entries) = (batches.lanes(), nodes * components);
@@ -108,12 +113,13 @@ fn make(field: &Field, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildE
                 .map(move |(lane, &cell)| (cell, first + lane))
         })
     };
-    let mut starts = vec![0_u32; space.n_dofs().next_multiple_of(UNKNOWNS) + 1];
+    let len = layout.len(space.n_dofs());
+    let mut starts = vec![0_u32; len.next_multiple_of(UNKNOWNS) + 1];
     for (cell, _) in cells() {
         for &node in space.cell_nodes(cell as usize) {
             let first = node as usize * components;
             for dof in (first..first + components).filter(|&dof| !constraints.is_constrained(dof)) {
-                starts[dof + 1] += 1;
+                starts[layout.place(dof) + 1] += 1;
             }
         }
     }
@@ -127,8 +133,9 @@ fn make(field: &Field, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildE
             for c in 0..components {
                 let dof = number as usize * components + c;
                 if !constraints.is_constrained(dof) {
-                    places[next[dof] as usize] = (place + (node * components + c) * lanes) as u32;
-                    next[dof] += 1;
+                    let next = &mut next[layout.place(dof)];
+                    places[*next as usize] = (place + (node * components + c) * lanes) as u32;
+                    *next += 1;
                 }
             }
         }

@@ -1,0 +1,191 @@
+//! Where the unknowns of a field lie in the arrays of a device.
+//!
+//! Everywhere else nodes are numbered entity by entity and the components of a node follow one another. On a device
+//! one thread's node should lie beside its neighbour's: threads that read, or add to, 32 numbers in a row touch 8
+//! sectors of memory, and 32 where those are far apart. So nodes are numbered anew there ([`Layout::in_strips`]), and
+//! several components lie in tiles ([`in_tiles`]). A [`Layout`] stands between the two orders wherever numbers or
+//! lists of unknowns go to a device or come back. The last tile is of full length; the places in it that are no
+//! unknown's hold 0, which no sum and no solver sees.
+
+use crate::space::Space;
+use kernels_gen::abi::{TILE, in_tiles};
+use std::sync::Arc;
+
+/// Cells whose nodes are numbered together: those of a warp.
+const STRIP: usize = 32;
+
+/// Where the unknowns of a vector lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Components of a node, in tiles.
+    components: usize,
+    /// Nodes have the components of one node after those of another.
+    tiled: bool,
+    /// The number of each node, where it is not its own.
+    numbers: Option<Arc<[u32]>>,
+}
+
+impl Layout {
+    /// Unknowns in their own order, with so many components a node.
+    pub fn plain(components: usize) -> Self {
+        Self { components: components.max(1), tiled: false, numbers: None }
+    }
+
+    /// The same in tiles.
+    pub fn tiles(components: usize) -> Self {
+        Self { tiled: components > 1, ..Self::plain(components) }
+    }
+
+    /// The same with the nodes numbered anew: of 32 cells at a time first `together` nodes of each cell, cell by cell,
+    /// then the next, each node when it is seen first. With one node, threads with neighbouring cells find their
+    /// nodes side by side; with those of a line along the first direction, threads with neighbouring lines do.
+    pub fn in_strips(self, space: &Space, together: usize) -> Self {
+        let nodes = space.nodes_per_cell();
+        let (mut numbers, mut next) = (vec![u32::MAX; space.n_nodes()], 0);
+        for strip in space.nodes().chunks(STRIP * nodes) {
+            for first in (0..nodes).step_by(together.max(1)) {
+                for cell in strip.chunks(nodes) {
+                    for &node in &cell[first..(first + together.max(1)).min(nodes)] {
+                        let number = &mut numbers[node as usize];
+                        if *number == u32::MAX {
+                            *number = next;
+                            next += 1;
+                        }
+                    }
+                }
+            }
+        }
+        Self { numbers: Some(numbers.into()), ..self }
+    }
+
+    /// Whether components lie in tiles.
+    pub fn is_tiled(&self) -> bool {
+        self.tiled
+    }
+
+    /// Whether every unknown lies where it does everywhere else.
+    pub fn is_plain(&self) -> bool {
+        !self.tiled && self.numbers.is_none()
+    }
+
+    /// Entries of an array for so many unknowns.
+    pub fn len(&self, unknowns: usize) -> usize {
+        if !self.tiled {
+            return unknowns;
+        }
+        unknowns.div_ceil(self.components * TILE) * self.components * TILE
+    }
+
+    /// The number of a node.
+    pub fn number(&self, node: usize) -> usize {
+        self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize)
+    }
+
+    /// Where an unknown lies.
+    pub fn place(&self, unknown: usize) -> usize {
+        let (node, component) = (unknown / self.components, unknown % self.components);
+        let number = self.number(node);
+        if self.tiled {
+            in_tiles(number, self.components) + component * TILE
+        } else {
+            number * self.components + component
+        }
+    }
+
+    /// Numbers in the order of the unknowns, as they lie in an array, with 0 where no unknown is.
+    pub fn spread(&self, numbers: &[f64]) -> Vec<f64> {
+        let mut entries = vec![0.0; self.len(numbers.len())];
+        for (unknown, &number) in numbers.iter().enumerate() {
+            entries[self.place(unknown)] = number;
+        }
+        entries
+    }
+
+    /// The numbers of the first `unknowns` unknowns, from an array.
+    pub fn collect(&self, entries: &[f64], unknowns: usize) -> Vec<f64> {
+        (0..unknowns).map_while(|unknown| entries.get(self.place(unknown)).copied()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discretisation::Discretisation;
+    use crate::mesh::generate::generate;
+    use fem_dsl::problem::Argument;
+    use kernels_gen::element::Lagrange;
+    use std::collections::BTreeMap;
+
+    /// A box of hexahedra with nodes of a degree.
+    fn on(degree: usize, components: usize) -> Discretisation {
+        let arguments = BTreeMap::from([
+            ("dim".to_owned(), Argument::Number(3.0)),
+            ("cells".to_owned(), Argument::Number(16.0)),
+        ]);
+        let mesh = generate("box", &arguments).expect("a box");
+        let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+        Discretisation::new(mesh, &[(element, components)]).expect("a space")
+    }
+
+    #[test]
+    fn every_unknown_has_a_place_of_its_own() {
+        for (components, degree) in [(1, 1), (1, 3), (2, 1), (3, 2), (9, 1)] {
+            let on = on(degree, components);
+            let (space, unknowns) = (&on.fields[0].space, on.n_dofs());
+            let tiles = Layout::tiles(components);
+            let anew = Layout::plain(components).in_strips(space, 1);
+            let lines = tiles.clone().in_strips(space, degree + 1);
+            for layout in [Layout::plain(components), tiles, anew, lines] {
+                let mut seen = vec![false; layout.len(unknowns)];
+                for unknown in 0..unknowns {
+                    assert!(!std::mem::replace(&mut seen[layout.place(unknown)], true));
+                }
+                let numbers: Vec<f64> = (0..unknowns).map(|unknown| unknown as f64 + 1.0).collect();
+                let entries = layout.spread(&numbers);
+                assert_eq!(entries.iter().sum::<f64>(), numbers.iter().sum::<f64>());
+                assert_eq!(layout.collect(&entries, unknowns), numbers);
+                assert!(entries.len() < unknowns + components * TILE);
+            }
+        }
+    }
+
+    #[test]
+    fn components_of_neighbours_lie_side_by_side() {
+        let layout = Layout::tiles(3);
+        assert_eq!(layout.place(3 * 7 + 2), layout.place(3 * 6 + 2) + 1);
+        assert_eq!(layout.place(3 * 7 + 2), layout.place(3 * 7) + 2 * TILE);
+        assert_eq!(Layout::plain(3).place(17), 17);
+    }
+
+    /// Sectors of 32 bytes that the threads of warps touch, on average, where thread i takes node i of what `of` gives.
+    fn sectors(layout: &Layout, threads: &[u32]) -> f64 {
+        let warps = threads.chunks_exact(32);
+        let count = warps.len();
+        let touched: usize = warps
+            .map(|warp| {
+                let mut sectors: Vec<usize> =
+                    warp.iter().map(|&node| layout.place(node as usize) / 4).collect();
+                sectors.sort_unstable();
+                sectors.dedup();
+                sectors.len()
+            })
+            .sum();
+        touched as f64 / count as f64
+    }
+
+    #[test]
+    fn warps_touch_few_sectors() {
+        // A thread a cell, degree 2: node by node.
+        let on = on(2, 1);
+        let space = &on.fields[0].space;
+        let mean = |layout: &Layout| {
+            let of = |local: usize| -> Vec<u32> {
+                space.nodes().iter().skip(local).step_by(27).copied().collect()
+            };
+            (0..27).map(|local| sectors(layout, &of(local))).sum::<f64>() / 27.0
+        };
+        let (before, after) =
+            (mean(&Layout::plain(1)), mean(&Layout::plain(1).in_strips(space, 1)));
+        assert!(after < 10.5 && before > 25.0, "{before} and {after} sectors");
+    }
+}

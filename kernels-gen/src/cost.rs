@@ -158,6 +158,10 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 cost.flops += times;
                 cost.operations += times * SCATTER;
             }
+            Statement::ScatterEdge { values, .. } => {
+                cost.flops += 2.0 * times * values.len() as f64;
+                cost.operations += 2.0 * times * SCATTER * values.len() as f64;
+            }
             Statement::GatherRun { length, .. } => {
                 cost.operations += times * GATHER_RUN * *length as f64;
             }

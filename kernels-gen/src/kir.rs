@@ -402,6 +402,20 @@ pub enum Statement {
         /// How.
         write: Write,
     },
+    /// Adds to elements `map[at · lanes + lane] · scale + offset` at both ends of an edge, of which the
+    /// next lane's may go on from the far one: then one addition may do for both.
+    ScatterEdge {
+        /// The array written.
+        target: ArgumentId,
+        /// The index array.
+        map: ArgumentId,
+        /// The entries of the index array: the near end, the far end.
+        at: [Index; 2],
+        /// Factor of the index.
+        scale: usize,
+        /// What is added to the scaled index, and to the elements there at the near and the far end.
+        values: Vec<(usize, [ValueId; 2])>,
+    },
     /// `local[positions[j]] = source[map[at · lanes + lane] · scale + j]` for j < length.
     GatherRun {
         /// The array read.

@@ -10,7 +10,7 @@ use crate::abi::Indices;
 use crate::element::{Cell, LinePoints, Rule};
 use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
-use fem_dsl::point::{Degree, Input, Integral, Location, Part, PointForm, Region, Space};
+use fem_dsl::point::{Degree, Input, Integral, Location, Part, PointForm, Region, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 
@@ -315,6 +315,9 @@ pub struct Plan {
     pub tiles: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
+    /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
+    /// may go on from there; on tensor cells, atomically.
+    pub edges: bool,
     /// The u-dependent part.
     pub linearisation: Linearisation,
     /// The even-odd decomposition.
@@ -342,6 +345,7 @@ impl Plan {
             indices: Indices::Nodes,
             tiles: false,
             scatter: Scatter::Atomic,
+            edges: false,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
             unroll: 0,
@@ -421,6 +425,19 @@ pub fn reads_coordinates(form: &PointForm) -> bool {
     form.integrals
         .iter()
         .any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
+}
+
+/// Whether no gradient is read or tested, as in a mass matrix.
+pub fn is_flat(form: &PointForm) -> bool {
+    form.integrals.iter().all(|integral| {
+        let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
+        let gradient = |slot: Slot| is_derivative(slot.part);
+        tested
+            && !reads(integral, |input| match input {
+                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => gradient(slot),
+                _ => false,
+            })
+    })
 }
 
 /// Whether a slot is a derivative.

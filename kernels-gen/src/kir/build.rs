@@ -131,6 +131,7 @@ impl Builder {
             | Statement::Scatter { at, .. }
             | Statement::GatherRun { at, .. }
             | Statement::ScatterRun { at, .. } => self.of_cell(at),
+            Statement::ScatterEdge { at, .. } => at.iter_mut().for_each(|at| self.of_cell(at)),
             _ => {}
         }
         self.blocks.last_mut().expect("a block should be open").push(statement);

@@ -117,6 +117,15 @@ fn show_block(
                     "{target}[{map}[{place}, lane] * {scale} + {offset}] {verb} {value}{mask}"
                 )?;
             }
+            Statement::ScatterEdge { target, map, at: [near, far], scale, values } => {
+                let (near, far) = (at(near), at(far));
+                for (offset, [a, b]) in values {
+                    writeln!(
+                        f,
+                        "{target}[{map}[{near}|{far}, lane] * {scale} + {offset}] += {a}|{b} along an edge"
+                    )?;
+                }
+            }
             Statement::GatherRun {
                 source,
                 map,

@@ -25,6 +25,9 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             | Statement::StoreShared(_, _, value)
             | Statement::StoreLanes(_, _, value)
             | Statement::Scatter { value, .. } => used[*value] = true,
+            Statement::ScatterEdge { values, .. } => {
+                values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
+            }
             // Loops nest a fixed few levels deep, whatever the user wrote.
             Statement::For { body, .. } | Statement::When { body, .. } => mark(body, used),
             Statement::Let(_)

@@ -3,7 +3,9 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write};
+use crate::kir::{
+    ArgumentId, Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write,
+};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -58,11 +60,42 @@ impl Pass {
             if matches!(statement, Statement::Stage) {
                 self.wide = self.wide.iter().map(|_| None).collect();
             }
+            if let Statement::ScatterEdge { target, map, at, scale, values } = statement {
+                self.both_ends((*target, *map), at, *scale, values, &mut out);
+                continue;
+            }
             let statement = self.statement(statement, &mut out);
             out.push(statement);
         }
         self.wide = outer;
         out
+    }
+
+    /// Lanes of one vector do not pass sums on to each other: the ends of an edge are written one by one.
+    fn both_ends(
+        &mut self,
+        (target, map): (ArgumentId, ArgumentId),
+        at: &[Index; 2],
+        scale: usize,
+        values: &[(usize, [ValueId; 2])],
+        out: &mut Vec<Statement>,
+    ) {
+        let (masked, write) = (false, Write::LaneSerial);
+        for &(offset, ends) in values {
+            for (at, value) in at.iter().cloned().zip(ends) {
+                let value = self.varying(value, out);
+                out.push(Statement::Scatter {
+                    target,
+                    map,
+                    at,
+                    scale,
+                    offset,
+                    masked,
+                    value,
+                    write,
+                });
+            }
+        }
     }
 
     fn statement(&mut self, statement: &Statement, out: &mut Vec<Statement>) -> Statement {

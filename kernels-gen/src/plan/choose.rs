@@ -40,6 +40,8 @@ pub struct Wishes {
     pub scatter: Option<Scatter>,
     /// Addressing of cells without constraints.
     pub indices: Option<Indices>,
+    /// On GPUs, whether threads with a cell each add to both ends of an edge at once.
+    pub edges: Option<bool>,
     /// On GPUs, whether vectors of several components are in tiles.
     pub tiles: Option<bool>,
     /// The even-odd decomposition.

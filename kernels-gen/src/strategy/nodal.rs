@@ -80,6 +80,21 @@ impl Nodal {
         });
     }
 
+    /// Whether many may add to a node at once, and all components of a node are found by its number.
+    pub(super) fn adds_by_node(self) -> bool {
+        let by_node = matches!(self.map, Some((_, Indices::Nodes | Indices::Tiles)));
+        by_node && self.write == Write::LaneSerial
+    }
+
+    /// Adds to the nodes at both ends of an edge; `values` are those of each component.
+    pub(super) fn scatter_edge(self, b: &mut Builder, at: [Index; 2], values: Vec<[ValueId; 2]>) {
+        let Some((map, indices)) = self.map else { return };
+        let values = values.into_iter().enumerate();
+        let values = values.map(|(c, ends)| (self.place(indices, c).1, ends)).collect();
+        let (target, scale) = (self.array, self.place(indices, 0).0);
+        b.statement(Statement::ScatterEdge { target, map, at, scale, values });
+    }
+
     /// The vector and the starts of its runs, where that is how it is addressed.
     pub(super) fn runs(self) -> Option<(ArgumentId, ArgumentId)> {
         match self.map {

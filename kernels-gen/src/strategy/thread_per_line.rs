@@ -34,18 +34,19 @@ use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
 use crate::lower::contract::Matrix;
-use crate::plan::{Elements, Geometry, Plan, PlanError, Task};
+use crate::plan::{self, Elements, Geometry, Plan, PlanError, Task};
 use fem_dsl::point::{Location, PointForm};
 use layout::{Layout, Traffic};
 use std::collections::BTreeMap;
 
 /// Cells of a group that do well: groups of 64 to 130 threads, or 245.
-pub fn cells(elements: &Elements) -> usize {
+pub fn cells(form: &PointForm, elements: &Elements) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let collocated = elements.collocated(elements.fields[0]);
     match (elements.cell.dim(), q) {
         (2, _) => (128 / q).max(1),
         (_, 0..=3) => 8,
+        (_, 4) if plan::is_flat(form) => 6,
         (_, 4) => 4,
         (_, 5) => 5,
         (_, 7) if !collocated => 5,
@@ -61,8 +62,9 @@ pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usiz
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let setting = Setting::new(form, elements, plan);
     let one = match (is_flat(&setting), elements.collocated(elements.fields[0]), q) {
+        (true, _, 4) => 56,
         (true, _, _) => 64,
-        (false, false, 9) => 128,
+        (false, false, 9) => 88,
         (false, true, 7) | (false, _, 8..) => 96,
         (false, _, _) => 80,
     };
@@ -344,8 +346,9 @@ impl Group {
         let (stride, count) = (self.layout.strides[axis], lines.starts.len());
         let below = (count < threads).then_some((self.thread, count));
         if lines.in_order {
-            let start =
-                if count == threads { self.own(axis) } else { self.digits_of(b, axis, extents).0 };
+            // Dealt columns are in another order than these lines.
+            let own = count == threads && self.in_order;
+            let start = if own { self.own(axis) } else { self.digits_of(b, axis, extents).0 };
             return Row { start, stride, below };
         }
         let mut starts: Vec<u32> = lines.starts.iter().map(|&start| start as u32).collect();

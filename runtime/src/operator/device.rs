@@ -399,14 +399,6 @@ fn layout(on: &Discretisation, plans: &[Plan]) -> Layout {
         return layout;
     }
     let line = space.element().degree() + 1;
-    if let Some(r) = std::env::var("WF_RUN").ok().and_then(|r| r.parse::<usize>().ok()) {
-        return match r {
-            0 => layout,
-            1 => layout.in_strips(space, 1),
-            2 => layout.in_strips(space, line),
-            _ => layout.in_strips(space, space.nodes_per_cell()),
-        };
-    }
     match action.map(|plan| plan.strategy) {
         Some(Strategy::CellPerLane) => layout.in_strips(space, 1),
         Some(Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof) => {

@@ -229,6 +229,7 @@ impl Choices {
             linearisation,
             points_last: yes(9),
             tiles: yes(16),
+            edges: yes(9) && yes(16),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },

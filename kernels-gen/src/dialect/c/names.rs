@@ -28,7 +28,7 @@ const TAKEN: &str = "
     cl_khr_int64_base_atomics threadIdx blockIdx blockDim gridDim warpSize
 
     sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma atomic_add atomicAdd
-    atomic_add_real gather_masked reciprocal atom_cmpxchg atomic_cmpxchg
+    atomic_add_real gather_masked add_edge edge_of Edge edge again pair fence reciprocal atom_cmpxchg atomic_cmpxchg
 
     T U uint32 first end lane thread own writes batch to from INFINITY NAN MAXFLOAT NULL HUGE_VAL
     HUGE_VALF WEAKFORM_PREAMBLE";

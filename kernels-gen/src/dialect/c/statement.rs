@@ -184,6 +184,21 @@ pub(super) fn block(
                     "{indent}{{ const uint32 to = {index}; if ({writes}{mask}) {write} }}"
                 );
             }
+            Statement::ScatterEdge { target, map, at, scale, values } => {
+                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
+                let ends = [of_lane(kernel, &at[0]), of_lane(kernel, &at[1])];
+                let [near, far] = ends.map(|at| format!("writes ? {map}[{at}] : 0xffffffffu"));
+                let _ = writeln!(text, "{indent}{{");
+                let _ = writeln!(text, "{indent}    const Edge edge = edge_of({near}, {far});");
+                for (offset, ends) in values {
+                    let [a, b] = ends.map(|end| value(kernel, end));
+                    let _ = writeln!(
+                        text,
+                        "{indent}    add_edge({target}, edge, {scale}, {offset}, {a}, {b});"
+                    );
+                }
+                let _ = writeln!(text, "{indent}}}");
+            }
             Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
                 let (source, map) = (argument(kernel, *source), argument(kernel, *map));
                 let places = &kernel.tables[*positions].entries;

@@ -8,6 +8,28 @@ typedef unsigned int uint32;
 /// Adds to an element that other threads may add to.
 __device__ __forceinline__ void atomic_add(T* at, T value) { atomicAdd(at, value); }
 
+/// Two nodes to add to, none being the largest index, and what is shared with the threads before and after this one.
+struct Edge { uint32 near, far; bool takes, gives; };
+
+/// The edge of this thread. All threads of a warp come here together.
+__device__ __forceinline__ Edge edge_of(uint32 near, uint32 far)
+{
+    const uint32 before = __shfl_up_sync(0xffffffffu, far, 1);
+    const uint32 after = __shfl_down_sync(0xffffffffu, near, 1);
+    const unsigned lane = threadIdx.x % 32;
+    const bool last = lane == 31 || threadIdx.x + 1 == blockDim.x;
+    return Edge{near, far, lane > 0 && before == near, !last && after == far};
+}
+
+/// Adds to both ends of an edge; where the next thread's begins at the far end, it adds for both.
+__device__ __forceinline__ void add_edge(T* to, Edge edge, int scale, int offset, T near, T far)
+{
+    const T before = __shfl_up_sync(0xffffffffu, far, 1);
+    const T sum = edge.takes ? near + before : near;
+    if (edge.near != 0xffffffffu) atomic_add(&to[(size_t)edge.near * scale + offset], sum);
+    if (edge.far != 0xffffffffu && !edge.gives) atomic_add(&to[(size_t)edge.far * scale + offset], far);
+}
+
 /// The element that an index array names; none for the largest index.
 __device__ __forceinline__ T gather_masked(const T* source, uint32 at, int scale, int offset)
 {

@@ -37,6 +37,22 @@ static inline void atomic_add_real(volatile __global T* at, T value)
 #endif
 #define atomic_add(at, value) atomic_add_real(at, value)
 
+/// Two nodes to add to, none being the largest index.
+typedef struct { uint32 near, far; } Edge;
+
+static inline Edge edge_of(uint32 near, uint32 far)
+{
+    const Edge edge = { near, far };
+    return edge;
+}
+
+/// Adds to both ends of an edge: OpenCL 1.2 does not let threads see each other's registers.
+static inline void add_edge(volatile __global T* to, Edge edge, int scale, int offset, T near, T far)
+{
+    if (edge.near != 0xffffffffu) atomic_add(&to[(size_t)edge.near * scale + offset], near);
+    if (edge.far != 0xffffffffu) atomic_add(&to[(size_t)edge.far * scale + offset], far);
+}
+
 /// The element that an index array names; none for the largest index.
 static inline T gather_masked(__global const T* source, uint32 at, int scale, int offset)
 {

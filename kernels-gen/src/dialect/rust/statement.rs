@@ -49,7 +49,9 @@ pub(super) fn loops(body: &[Statement]) -> usize {
 /// Whether a statement writes by an index array.
 pub(super) fn scatters(statement: &Statement) -> bool {
     match statement {
-        Statement::Scatter { .. } | Statement::ScatterRun { .. } => true,
+        Statement::Scatter { .. }
+        | Statement::ScatterRun { .. }
+        | Statement::ScatterEdge { .. } => true,
         Statement::For { body, .. } => body.iter().any(scatters),
         _ => false,
     }
@@ -115,6 +117,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     let _ = writeln!(text, "{indent}let {name} = {expression};");
                 }
             }
+            Statement::ScatterEdge { .. } => unreachable!("`legalise` takes edges apart"),
             Statement::StoreLocal(local, at, stored) => {
                 let name = local_name(kernel, *local);
                 let at = index(kernel, at, 1);

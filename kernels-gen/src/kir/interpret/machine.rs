@@ -191,6 +191,16 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let indexed = Indexed { map: *map, at, scale, offset, masked };
                 self.scatter(*target, &indexed, *value, *write)
             }
+            Statement::ScatterEdge { target, map, at, scale, values } => {
+                for &(offset, ends) in values {
+                    for (at, value) in at.iter().zip(ends) {
+                        let (map, scale, masked) = (*map, *scale, false);
+                        let indexed = Indexed { map, at, scale, offset, masked };
+                        self.scatter(*target, &indexed, value, Write::Atomic)?;
+                    }
+                }
+                Ok(())
+            }
             Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
                 let (local, positions, scale) = (*local, *positions, *scale);
                 let (map, first, length) = (*map, *first, *length);

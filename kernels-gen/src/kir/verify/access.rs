@@ -61,6 +61,12 @@ impl<'k> Verifier<'k> {
                 self.real(*target, Use::Write)?;
                 self.map(*map, at)
             }
+            Statement::ScatterEdge { target, map, at, values, .. } => {
+                let values = values.iter().flat_map(|(_, ends)| ends);
+                values.copied().try_for_each(|value| self.stored(value))?;
+                self.real(*target, Use::Write)?;
+                at.iter().try_for_each(|at| self.map(*map, at))
+            }
             Statement::GatherRun { source, map, at, local, positions, first, length, .. } => {
                 self.real(*source, Use::Gather)?;
                 self.map(*map, at)?;

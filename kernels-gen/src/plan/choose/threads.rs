@@ -8,11 +8,9 @@ use crate::cost::Machine;
 use crate::element::{Cell, LinePoints};
 use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
-use crate::plan::{
-    Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task, is_derivative, reads,
-};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task, is_flat};
 use crate::strategy::thread_per_line;
-use fem_dsl::point::{Input, Part, PointForm, Slot};
+use fem_dsl::point::PointForm;
 
 /// Threads of a group where one thread does one cell.
 pub const THREADS: usize = 128;
@@ -37,6 +35,7 @@ pub fn choose_for_threads(
             points_last: true,
             tiles: wishes.tiles.unwrap_or(components > 1),
             scatter: wishes.scatter.unwrap_or_default(),
+            edges: wishes.edges.unwrap_or(false),
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
@@ -119,7 +118,9 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     match (elements.fields.iter().max(), components) {
         (Some(1), 1) if elements.rule.count() <= 8 => 4,
         (Some(1), 1)
-            if elements.cell == Cell::Hexahedron && elements.rule.count() == 27 && flat(form) =>
+            if elements.cell == Cell::Hexahedron
+                && elements.rule.count() == 27
+                && is_flat(form) =>
         {
             3
         }
@@ -128,25 +129,12 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     }
 }
 
-/// Whether no gradient is read or tested, as in a mass matrix.
-fn flat(form: &PointForm) -> bool {
-    form.integrals.iter().all(|integral| {
-        let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
-        let gradient = |slot: Slot| is_derivative(slot.part);
-        tested
-            && !reads(integral, |input| match input {
-                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => gradient(slot),
-                _ => false,
-            })
-    })
-}
-
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
     let q = elements.rule.line().map(LinePoints::count)?;
     let degree = elements.fields.iter().copied().max().unwrap_or(1);
-    // What is symmetric about the middle pays from six points on.
-    let even_odd = if q >= 6 { EvenOdd::Always } else { EvenOdd::Never };
+    // What is symmetric about the middle pays from five points on.
+    let even_odd = if q >= 5 { EvenOdd::Always } else { EvenOdd::Never };
     let even_odd = wishes.even_odd.unwrap_or(even_odd);
     let line = |cells: usize| {
         let strategy = Strategy::ThreadPerLine { cells };
@@ -159,7 +147,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     let many = degree >= 2 && q >= if form.dim == 3 && scalar { 4 } else { 3 };
     // As many cells a group as the shared memory holds that every device has; if not even one, then
     // one in as much as this device has.
-    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(elements));
+    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(form, elements));
     let usual = plan.shared_bytes.min(SHARED_BYTES);
     let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
     let mut plans = (1..=most).rev().map(usual).chain([line(1)]);

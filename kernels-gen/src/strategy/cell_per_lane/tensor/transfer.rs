@@ -2,7 +2,7 @@
 
 use super::Tensor;
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, Statement, TableId, Write};
+use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
 use crate::strategy::factors::Factors;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::setting::{Setting, node_count};
@@ -58,6 +58,9 @@ impl Tensor {
         let local = arrays.nodal;
         s.b.comment("scatter");
         let places = self.places(factors);
+        if s.plan.edges && nodal.adds_by_node() {
+            return scatter_edges(s, nodal, places, local, components);
+        }
         let Some((target, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
                 let node = &batch.times(nodes) + a;
@@ -85,6 +88,34 @@ impl Tensor {
                 write,
             });
         }
+    }
+}
+
+/// Scatters the rows of nodes along the first axis: both ends at once, which the cell of the next thread may go on from.
+fn scatter_edges(
+    s: &mut Setting<'_>,
+    nodal: Nodal,
+    places: Places,
+    local: LocalId,
+    components: usize,
+) {
+    let (nodes, n) = (places.n.pow(places.dim as u32), places.n);
+    let batch = Index::from(s.b.batch());
+    let load = |b: &mut Builder, a: usize, c: usize| {
+        let layer = n.pow(places.dim as u32 - 1);
+        let place = a / layer * places.plane + a % layer;
+        b.load(local, Index::from(place + c * places.length()))
+    };
+    for row in (0..nodes).step_by(n) {
+        for a in row + 1..row + n - 1 {
+            for c in 0..components {
+                let value = load(&mut s.b, a, c);
+                nodal.scatter(&mut s.b, &batch.times(nodes).plus(a), c, value);
+            }
+        }
+        let ends = [row, row + n - 1];
+        let values = (0..components).map(|c| ends.map(|a| load(&mut s.b, a, c))).collect();
+        nodal.scatter_edge(&mut s.b, ends.map(|a| batch.times(nodes).plus(a)), values);
     }
 }
 

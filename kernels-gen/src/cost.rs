@@ -111,6 +111,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
             | Role::AuxCells(_)
             | Role::AuxPoints(_)
             | Role::Geometry
+            | Role::Metric
             | Role::Diameter
             | Role::Stored => real * share(argument.extent),
         })

@@ -38,9 +38,15 @@ pub fn table<T: Real>(
     Ok(Some(match geometry {
         Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
         Geometry::Affine => batches.table(dim + dim * dim, |cell, row| affine(mesh, cell, row)),
-        Geometry::Vertices if mesh.order() != 1 => return fail("its cells are curved"),
-        Geometry::Vertices if !mesh.cell().is_tensor() => return fail("its cells are simplices"),
-        Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
+        Geometry::Vertices | Geometry::Semi if mesh.order() != 1 => {
+            return fail("its cells are curved");
+        }
+        Geometry::Vertices | Geometry::Semi if !mesh.cell().is_tensor() => {
+            return fail("its cells are simplices");
+        }
+        Geometry::Vertices | Geometry::Semi => {
+            batches.table(dim << dim, |cell, row| modes(mesh, cell, row))
+        }
         Geometry::Corners => return fail("its corners are gathered, not tabulated"),
         Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
         Geometry::Nodes(_) => batches.table(mesh.nodes_per_cell() * dim, |cell, row| {

@@ -310,9 +310,9 @@ impl CellOperator {
     /// Computes the geometry at the quadrature points where a kernel reads it.
     fn make_metric(&mut self, reader: &CellKernel) -> Result<(), BuildError> {
         let key = self.group_key(reader);
-        let stored = Key::Geometry(Geometry::Stored);
-        let known = self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored));
-        if reader.geometry != Geometry::Stored || known {
+        let arguments = &self.kernel(reader)?.abi().arguments;
+        let Some(stored) = tables::computed(reader.geometry, arguments) else { return Ok(()) };
+        if self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored)) {
             return Ok(());
         }
         let metric = self

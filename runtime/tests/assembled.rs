@@ -9,7 +9,7 @@ use runtime::solve::LinearOperator;
 
 #[test]
 fn the_matrix_gives_what_the_operator_gives() {
-    let geometries = [Geometry::Vertices, Geometry::Corners, Geometry::Stored];
+    let geometries = [Geometry::Vertices, Geometry::Corners, Geometry::Semi, Geometry::Stored];
     let mut compared = 0;
     for case in CASES {
         for degree in [1, 2] {
@@ -40,5 +40,5 @@ fn the_matrix_gives_what_the_operator_gives() {
             }
         }
     }
-    assert_eq!(compared, 8 * 5);
+    assert_eq!(compared, 8 * 7);
 }

@@ -113,6 +113,7 @@ pub fn choose(
             Task::Linearise | Task::Metric if plan.geometry == Geometry::Stored => {
                 plan.geometry = own;
             }
+            Task::Linearise if plan.geometry == Geometry::Semi => plan.geometry = own,
             Task::Action => {
                 let mut candidates = action_candidates(&plan, wishes);
                 candidates.extend(corners(&plan, elements, facts, wishes));
@@ -135,6 +136,8 @@ pub fn choose(
     }
     if plans.iter().any(|plan| plan.geometry == Geometry::Stored && reads_geometry(plan)) {
         plans.push(Plan { geometry: own, ..base(Task::Metric) });
+    } else if plans.iter().any(|plan| plan.geometry == Geometry::Semi && reads_geometry(plan)) {
+        plans.push(Plan { geometry: Geometry::Semi, ..base(Task::Metric) });
     }
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));

@@ -112,6 +112,7 @@ impl<'a> Setting<'a> {
         };
         let inputs = inputs_of(integral, &nodes);
         let needs_x = match plan.task {
+            Task::Metric if plan.geometry == Geometry::Semi => false,
             Task::Metric => crate::plan::reads_coordinates(form),
             _ => inputs.iter().any(|input| matches!(input, Input::Coordinate(_))),
         };
@@ -187,12 +188,25 @@ impl<'a> Setting<'a> {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
     }
 
+    /// Whether w / det J is read from the points: where the plan says so, and a gradient is read or tested.
+    pub(super) fn reads_metric(&self) -> bool {
+        let tests = self.outputs.iter().any(|(slot, _)| slot.part != Part::Value);
+        let pulled =
+            self.blocks.blocks.iter().any(|(block, _)| {
+                !(block.gg.is_empty() && block.gv.is_empty() && block.vg.is_empty())
+            });
+        self.plan.geometry == Geometry::Semi
+            && self.plan.task != Task::Metric
+            && self.needs_geometry()
+            && (self.reads_gradients || tests || pulled)
+    }
+
     /// Numbers a cell of the geometry argument, or a point where it is stored.
     pub(super) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
             Geometry::Affine => dim + dim * dim,
-            Geometry::Vertices => dim << dim,
+            Geometry::Vertices | Geometry::Semi => dim << dim,
             Geometry::Corners => 0,
             Geometry::Nodes(order) => dim * node_count(self.elements, order),
             Geometry::Stored => {
@@ -414,11 +428,18 @@ impl<'a> Setting<'a> {
                 _ => numbers,
             };
             self.argument(Role::Geometry, "geometry", Element::Real, extent, false);
+            if self.reads_metric() {
+                let extent = self.points * lanes;
+                self.argument(Role::Metric, "metric", Element::Real, extent, false);
+            }
         }
         match (self.plan.task, self.plan.linearisation) {
             (Task::Metric, _) => {
                 let x = if self.needs_x { self.form.dim } else { 0 };
-                let numbers = 1 + self.form.dim * self.form.dim + x;
+                let numbers = match self.plan.geometry {
+                    Geometry::Semi => 1,
+                    _ => 1 + self.form.dim * self.form.dim + x,
+                };
                 let extent = numbers * self.points * lanes;
                 self.argument(Role::Stored, "stored", Element::Real, extent, true);
             }

@@ -247,7 +247,7 @@ impl Group {
         }
         let length = length(s.components(0));
         let result = s.has_result().then(|| held_result(s, &inputs, factors_of_result, length));
-        let modes = (s.plan.geometry == Geometry::Vertices && s.needs_geometry())
+        let modes = (s.plan.geometry.is_multilinear() && s.needs_geometry())
             .then(|| s.b.shared("modes", cells * mode_stride(s)));
         let rows = BTreeMap::new();
         let mut group = Self {

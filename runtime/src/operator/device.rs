@@ -24,7 +24,7 @@ use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
-use kernels_gen::plan::{Geometry, Plan, Scatter, Strategy, Task};
+use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -271,9 +271,9 @@ impl DeviceOperator {
     /// Computes the geometry at the quadrature points where a kernel reads it.
     fn make_metric(&mut self, reader: &CellKernel, loaded: &Kernel) -> Result<(), BuildError> {
         let key = group_key(reader, loaded);
-        let stored = Key::Geometry(Geometry::Stored);
-        let known = self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored));
-        if reader.geometry != Geometry::Stored || known {
+        let arguments = &loaded.abi().arguments;
+        let Some(stored) = tables::computed(reader.geometry, arguments) else { return Ok(()) };
+        if self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored)) {
             return Ok(());
         }
         let compiled = self.compiled.clone();

@@ -9,7 +9,7 @@ use crate::geometry;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::{Precision, Real};
-use kernels_gen::abi::{Indices, Owner, Role, in_tiles};
+use kernels_gen::abi::{self, Indices, Owner, Role, in_tiles};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ pub(super) enum Key {
     Map(Owner, Indices),
     Active,
     Geometry(Geometry),
+    Metric,
     Coordinates,
     Diameter,
     AuxCells(usize),
@@ -90,7 +91,12 @@ impl Key {
         match role {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
             Role::Active => Some(Self::Active),
+            // They read the same numbers of a cell.
+            Role::Geometry if geometry == Geometry::Semi => {
+                Some(Self::Geometry(Geometry::Vertices))
+            }
             Role::Geometry => Some(Self::Geometry(geometry)),
+            Role::Metric => Some(Self::Metric),
             Role::Coordinates => Some(Self::Coordinates),
             Role::Diameter => Some(Self::Diameter),
             Role::AuxCells(aux) => Some(Self::AuxCells(aux)),
@@ -111,7 +117,17 @@ impl Key {
 /// The tables of one group of batches.
 pub(super) type Tables = BTreeMap<Key, Array>;
 
-/// Makes a table; [`Geometry::Stored`] is left to the kernel that computes it.
+/// What a kernel of [`kernels_gen::plan::Task::Metric`] makes for those that read this geometry.
+pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<Key> {
+    let key = match geometry {
+        Geometry::Stored => (Role::Geometry, Key::Geometry(Geometry::Stored)),
+        Geometry::Semi => (Role::Metric, Key::Metric),
+        _ => return None,
+    };
+    arguments.iter().any(|argument| argument.role == key.0).then_some(key.1)
+}
+
+/// Makes a table; what a kernel computes is left to it.
 pub(super) fn make(
     key: Key,
     extent: usize,
@@ -130,6 +146,7 @@ pub(super) fn make(
             };
             return Ok(table);
         }
+        Key::Metric => return Ok(None),
         Key::Coordinates => {
             let Some(field) = on.fields.first() else {
                 return Err(BuildError::Field { field: 0 });

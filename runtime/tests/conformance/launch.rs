@@ -101,7 +101,9 @@ pub(crate) fn companions(
 ) -> Vec<Plan> {
     let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
     let direct = |task: Task| {
-        let own = Plan { task, geometry: shape.direct(), ..plan.clone() };
+        let semi = plan.geometry == Geometry::Semi && task == Task::Metric;
+        let geometry = if semi { Geometry::Semi } else { shape.direct() };
+        let own = Plan { task, geometry, ..plan.clone() };
         // Where the strategy is not up to a cell's map, a thread a cell is, with loops, since what is short
         // for a line is long for a cell.
         let unroll = plan.unroll.min(8);
@@ -111,7 +113,7 @@ pub(crate) fn companions(
         }
     };
     let mut all = Vec::new();
-    if plan.geometry == Geometry::Stored {
+    if matches!(plan.geometry, Geometry::Stored | Geometry::Semi) {
         all.push(direct(Task::Metric));
     }
     all.push(direct(Task::Linearise));
@@ -240,10 +242,13 @@ impl Launcher<'_> {
             Role::Geometry => match plan.geometry {
                 Geometry::Stored => self.computed(plan, Task::Metric, runner)?,
                 Geometry::Affine => batched(&self.per_cell(|c| affine(s.cell, c, dim))),
-                Geometry::Vertices => batched(&self.per_cell(|c| monomials(c, dim))),
+                Geometry::Vertices | Geometry::Semi => {
+                    batched(&self.per_cell(|c| monomials(c, dim)))
+                }
                 Geometry::Nodes(_) => batched(&s.coordinates),
                 Geometry::Corners => panic!("corners have an argument of their own"),
             },
+            Role::Metric => self.computed(plan, Task::Metric, runner)?,
             Role::Coordinates => self.corners(plan),
             Role::Diameter => batched(&self.per_cell(|c| vec![self.diameter(c)])),
             Role::Stored => match plan.task {

@@ -211,6 +211,8 @@ pub(crate) enum Given {
     Vertices,
     /// The coordinates of the corners, gathered; degree 1 only
     Corners,
+    /// Eight coefficients a cell, and w / det J at each quadrature point
+    Semi,
     /// Weight and inverse Jacobian at each quadrature point
     Stored,
     /// The coefficients of the Jacobian at each quadrature point
@@ -222,6 +224,7 @@ fn wishes(arguments: &Arguments) -> Wishes {
     let geometry = match arguments.geometry {
         Some(Given::Vertices) => Some(Geometry::Vertices),
         Some(Given::Corners) => Some(Geometry::Corners),
+        Some(Given::Semi) => Some(Geometry::Semi),
         Some(Given::Stored) => Some(Geometry::Stored),
         Some(Given::Coefficients) | None => None,
     };

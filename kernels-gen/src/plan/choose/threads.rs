@@ -30,7 +30,11 @@ pub fn choose_for_threads(
     let components = form.fields.first().map_or(1, |field| field.shape.components());
     let base = |task: Task| {
         let stores = matches!(task, Task::Linearise | Task::Metric);
-        let geometry = wishes.geometry.filter(|&wish| !stores || wish != Geometry::Stored);
+        let geometry = wishes.geometry.filter(|&wish| match wish {
+            Geometry::Stored => !stores,
+            Geometry::Semi => task != Task::Linearise,
+            _ => true,
+        });
         Plan {
             points_last: true,
             tiles: wishes.tiles.unwrap_or(components > 1),
@@ -102,7 +106,7 @@ fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
     for plan in plans {
         if plan.linearisation == Linearisation::Stored {
             wanted.push((Task::Linearise, plan.clone()));
-        } else if plan.geometry == Geometry::Stored {
+        } else if matches!(plan.geometry, Geometry::Stored | Geometry::Semi) {
             wanted.push((Task::Metric, plan.clone()));
         }
     }

@@ -3,11 +3,9 @@
 use super::{Group, Held, barrier, first_mode, mode_stride};
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
-use crate::lower::geometry::{
-    AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
-};
+use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
 use crate::plan::Geometry;
-use crate::strategy::geometry::{Affine, affine_map, curved, given, position};
+use crate::strategy::geometry::{Affine, affine_map, along_row, curved, given, position};
 use crate::strategy::point::{Evaluate, at_point};
 use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
@@ -240,7 +238,7 @@ impl Group {
                 place
             }),
             ColumnGeometry::Row(row) => {
-                let mut at = multilinear_point(&mut s.b, row, last, weight);
+                let mut at = along_row(s, row, last, weight, number);
                 // Back from z, x, y.
                 at.k.rotate_left(1);
                 at

@@ -161,23 +161,21 @@ impl Choices {
     pub(crate) fn small(&self, random: &mut Random, seed: u64) -> Vec<Case> {
         let mut cases = Vec::new();
         let mut seeds = seed..;
-        let mut add = |row: &[usize], text: &str, name: &str| {
+        let mut add = |random: &mut Random, given: &[(usize, usize)], text: &str, name: &str| {
             let seed = seeds.next().expect("a number");
-            let text = text.replace("NUMBER", &seed.to_string());
-            let case = self.setup(row).with_form(seed, &text, &format!("{name}_{seed}"));
-            cases.push(case.expect("a small case should be supported"));
+            let (text, name) =
+                (text.replace("NUMBER", &seed.to_string()), format!("{name}_{seed}"));
+            cases.extend(
+                self.case_with(random, given, |setup| setup.with_form(seed, &text, &name).ok()),
+            );
         };
         for strategy in 0..STRATEGIES.len() {
             for precision in 0..PRECISIONS.len() {
                 for task in 0..TASKS.len() {
                     let given = [(4, task), (5, precision), (6, strategy)];
-                    let Some(row) = self.row_with(random, &given) else { continue };
-                    add(&row, FUNCTIONS, "functions");
+                    add(random, &given, FUNCTIONS, "functions");
                 }
-                let given = [(5, precision), (6, strategy)];
-                if let Some(row) = self.row_with(random, &given) {
-                    add(&row, WORDS, "words");
-                }
+                add(random, &[(5, precision), (6, strategy)], WORDS, "words");
             }
         }
         cases
@@ -194,12 +192,17 @@ impl Choices {
         }
     }
 
-    /// A supported row of degree 1 to 3 with some levels given; none where that is seldom or never
-    /// supported.
-    fn row_with(&self, random: &mut Random, given: &[(usize, usize)]) -> Option<Vec<usize>> {
+    /// What `case` makes of a supported row of degree 1 to 3 with some levels given; none where that is
+    /// seldom or never supported.
+    fn case_with(
+        &self,
+        random: &mut Random,
+        given: &[(usize, usize)],
+        case: impl Fn(Setup) -> Option<Case>,
+    ) -> Option<Case> {
         let small = (0..self.cells.len()).filter(|&i| self.cells[i].1 <= 3);
         let small: Vec<usize> = small.collect();
-        let mut rows = (0..4000).map(|_| {
+        let rows = (0..4000).map(|_| {
             let levels = self.levels().into_iter();
             let mut row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
             row[0] = small[random.below(small.len())];
@@ -208,7 +211,8 @@ impl Choices {
             given.iter().for_each(|&(factor, level)| row[factor] = level);
             row
         });
-        rows.find(|row| self.reasons(row).is_empty())
+        let mut rows = rows.filter(|row| self.reasons(row).is_empty());
+        rows.find_map(|row| case(self.setup(&row)))
     }
 
     fn setup(&self, row: &[usize]) -> Setup {

@@ -56,6 +56,11 @@ impl Matrix {
                 .all(|i| (0..self.columns).all(|j| self.at(i, j) == f64::from(u8::from(i == j))))
     }
 
+    /// Whether all rows are the same.
+    fn has_one_row(&self) -> bool {
+        (1..self.rows).all(|i| (0..self.columns).all(|j| self.at(i, j) == self.at(0, j)))
+    }
+
     fn symmetry(&self) -> Symmetry {
         let holds = |sign: f64| {
             (0..self.rows).all(|i| {
@@ -98,6 +103,19 @@ pub fn contract(
             Some(onto) => input.iter().zip(onto).map(|(&a, &c)| b.add(a, c)).collect(),
         };
     }
+    if matrix.rows > 1 && matrix.has_one_row() {
+        let one = one_row(b, matrix, input);
+        return match onto {
+            None => vec![one; matrix.rows],
+            Some(onto) => onto.iter().map(|&value| b.add(value, one)).collect(),
+        };
+    }
+    if matrix.columns > 1 && matrix.transposed().has_one_row() {
+        let (first, rest) = input.split_first().expect("a product should have a factor");
+        let total = rest.iter().fold(*first, |total, &value| b.add(total, value));
+        let column = Matrix::from_fn(matrix.rows, 1, |i, _| matrix.at(i, 0));
+        return dense(b, &column, &[total], onto);
+    }
     match sign(matrix, even_odd) {
         None => dense(b, matrix, input, onto),
         Some(sign) => {
@@ -117,6 +135,11 @@ pub fn interpolate_and_derive(
     input: &[ValueId],
     even_odd: EvenOdd,
 ) -> (Vec<ValueId>, Vec<ValueId>) {
+    if input.len() == 2 && derive.rows > 1 && derive.has_one_row() {
+        // The slope of a linear function, from its values at 0 and 1.
+        let values = contract(b, interpolate, input, None, even_odd);
+        return (values, vec![b.sub(input[1], input[0]); derive.rows]);
+    }
     let signs = (sign(interpolate, even_odd), sign(derive, even_odd));
     let (Some(first), Some(second)) = signs else {
         let values = contract(b, interpolate, input, None, even_odd);
@@ -140,6 +163,11 @@ pub fn derive_and_integrate(
     values: &[ValueId],
     even_odd: EvenOdd,
 ) -> Vec<ValueId> {
+    if interpolate.rows == 2 && derive.columns > 1 && derive.transposed().has_one_row() {
+        let values = contract(b, interpolate, values, None, even_odd);
+        let ends = Matrix::from_fn(2, flux.len(), |i, _| if i == 0 { -1.0 } else { 1.0 });
+        return contract(b, &ends, flux, Some(&values), even_odd);
+    }
     let signs = (sign(derive, even_odd), sign(interpolate, even_odd));
     let (Some(first), Some(second)) = signs else {
         let sum = contract(b, derive, flux, Some(values), even_odd);
@@ -263,6 +291,20 @@ fn sum(
         });
     }
     total
+}
+
+/// The product with the first row; with one difference where that is what it takes.
+fn one_row(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> ValueId {
+    let row = &matrix.entries[..matrix.columns];
+    let (first, last) = (row[0], row[matrix.columns - 1]);
+    let inner = row[1..matrix.columns - 1].iter().any(|&entry| entry != 0.0);
+    if matrix.columns > 1 && first == -last && !inner {
+        let difference = b.sub(input[matrix.columns - 1], input[0]);
+        let scale = b.constant(last);
+        return b.mul(scale, difference);
+    }
+    let terms = row.iter().copied().zip(input.iter().copied());
+    sum(b, terms, None).unwrap_or_else(|| b.constant(0.0))
 }
 
 fn dense(

@@ -8,6 +8,8 @@ pub(super) struct Factors {
     pub(super) n: usize,
     /// B: q × n.
     pub(super) interpolate: Matrix,
+    /// D: q × q, the derivatives at the points from the values there.
+    pub(super) derive: Matrix,
 }
 
 /// The factors of the continuous Lagrange element of a degree.
@@ -19,5 +21,20 @@ pub(super) fn factors(line: LinePoints, degree: usize) -> Factors {
     } else {
         Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
     };
-    Factors { n: degree + 1, interpolate }
+    Factors { n: degree + 1, interpolate, derive: derive(line, degree) }
+}
+
+/// D for values of an element of a degree. A linear function has one slope, and two points give it.
+fn derive(line: LinePoints, degree: usize) -> Matrix {
+    let (q, points) = (line.count(), line.points());
+    if degree == 1 && q > 1 {
+        let scale = 1.0 / (points[q - 1] - points[0]);
+        return Matrix::from_fn(q, q, |_, j| match j {
+            0 => -scale,
+            _ if j == q - 1 => scale,
+            _ => 0.0,
+        });
+    }
+    let table = LineTable::new(line, line);
+    Matrix::from_fn(q, q, |i, j| table.derivative(i, j))
 }

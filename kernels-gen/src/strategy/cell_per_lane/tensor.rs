@@ -222,8 +222,13 @@ impl Tensor {
                 let interpolate = &factors.interpolate;
                 let values = match arrays.last {
                     Some(last) => {
-                        let (values, derivatives) =
-                            interpolate_and_derive(b, interpolate, &self.derive, &input, even_odd);
+                        let (values, derivatives) = interpolate_and_derive(
+                            b,
+                            interpolate,
+                            &factors.derive,
+                            &input,
+                            even_odd,
+                        );
                         store_line(b, last, &start, self.plane, &derivatives);
                         values
                     }
@@ -249,7 +254,7 @@ impl Tensor {
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         let back = factors.interpolate.transposed();
-        let derive_back = self.derive.transposed();
+        let derive_back = factors.derive.transposed();
         for c in 0..s.components(0) {
             let offset = c * self.volume();
             let has_gradient = s.tested(c).1;
@@ -283,22 +288,22 @@ impl Tensor {
         }
         repeat(s, "z", q, tiny, |s, z| {
             for (index, quantity) in s.quantities.clone().iter().enumerate() {
-                let arrays = &self.inputs[index].1;
+                let (factors, arrays) = &self.inputs[index];
                 let Some(middle) = arrays.middle else { continue };
                 for c in 0..quantity.components {
                     let from = z.times(self.plane).plus(c * self.volume());
                     s.b.repeat("x", q, tiny, |b, x| {
                         let input = load_line(b, arrays.value, &(&from + &x), q, q);
-                        let output = contract(b, &self.derive, &input, None, even_odd);
+                        let output = contract(b, &factors.derive, &input, None, even_odd);
                         store_line(b, middle, &x.plus(c * q * q), q, &output);
                     });
                 }
             }
             let layer = self.layer_geometry(s, &cell, Some(&z));
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &z, y));
-            let Some((_, arrays)) = &self.result else { return };
+            let Some((factors, arrays)) = &self.result else { return };
             let Some(middle) = arrays.middle else { return };
-            let back = self.derive.transposed();
+            let back = factors.derive.transposed();
             for c in 0..s.components(0) {
                 if !s.tested(c).1 {
                     continue;
@@ -330,7 +335,7 @@ impl Tensor {
         let place = &z.times(self.plane) + &y.times(q);
         prefetch::points(s, &first, q);
         for (index, quantity) in s.quantities.clone().iter().enumerate() {
-            let arrays = &self.inputs[index].1;
+            let (factors, arrays) = &self.inputs[index];
             if self.dense[index].is_some() {
                 continue;
             }
@@ -341,7 +346,7 @@ impl Tensor {
                     store_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, &values);
                 }
                 if let Some(row) = arrays.row {
-                    let derivatives = contract(&mut s.b, &self.derive, &values, None, even_odd);
+                    let derivatives = contract(&mut s.b, &factors.derive, &values, None, even_odd);
                     store_line(&mut s.b, row, &Index::from(c * q), 1, &derivatives);
                 }
             }
@@ -365,12 +370,12 @@ impl Tensor {
                 _ => self.store_tested(s, &tested, &point),
             }
         });
-        let Some((_, arrays)) = &self.result else { return };
+        let Some((factors, arrays)) = &self.result else { return };
         let done = self.dense_result.is_some() || s.plan.task == crate::plan::Task::Diagonal;
         if !s.has_result() || done {
             return;
         }
-        let back = self.derive.transposed();
+        let back = factors.derive.transposed();
         for c in 0..s.components(0) {
             let (has_value, has_gradient) = s.tested(c);
             let start = place.plus(c * self.volume());

@@ -1,9 +1,8 @@
 //! What the sum factorisation keeps: the arrays of each quantity, and the 1D factors.
 
 use super::super::simplex::{self, Evaluated, Tables};
-use crate::element::{LinePoints, LineTable};
+use crate::element::LinePoints;
 use crate::kir::{Entries, LocalId, TableId};
-use crate::lower::contract::Matrix;
 use crate::plan::Plan;
 use crate::strategy::factors::{Factors, factors};
 use crate::strategy::setting::{Quantity, Setting, Source, node_count};
@@ -33,8 +32,6 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     /// From one layer of points to the next in private arrays: q^(d−1), and more where layers would
     /// lie a multiple of 2 KiB apart, so that a column falls into few sets of the cache.
     pub(in crate::strategy::cell_per_lane) plane: usize,
-    /// D: q × q.
-    pub(in crate::strategy::cell_per_lane) derive: Matrix,
     pub(in crate::strategy::cell_per_lane) line: LinePoints,
     pub(super) points: TableId,
     pub(super) weights: TableId,
@@ -62,8 +59,6 @@ impl Tensor {
         let dim = s.elements.cell.dim();
         let line = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
         let q = line.count();
-        let collocation = LineTable::new(line, line);
-        let derive = Matrix::from_fn(q, q, |i, j| collocation.derivative(i, j));
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
         let crowded = s.quantities.iter().any(|quantity| quantity.degree + 1 > q)
@@ -73,7 +68,6 @@ impl Tensor {
             dim,
             q,
             plane: plane(s.plan, dim, q),
-            derive,
             line,
             points,
             weights,

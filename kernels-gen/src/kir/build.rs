@@ -418,9 +418,13 @@ impl Builder {
         }
     }
 
-    /// A variable that is a digit of the thread's number.
+    /// A variable that is a digit of the thread's number; the one that there is, if it has this name.
     pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
         let thread = Some(Thread::Digit { divisor, modulus });
+        let same = |var: &Var| var.name == name && var.thread == thread;
+        if let Some((known, _)) = self.kernel.vars.iter_enumerated().find(|(_, var)| same(var)) {
+            return known;
+        }
         self.kernel.vars.push(Var { name: name.to_owned(), thread })
     }
 

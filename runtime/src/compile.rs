@@ -325,7 +325,8 @@ fn make(
         wishes.lanes = wishes.lanes.or(Some(LANES));
     }
     if interpreted.is_some() && wishes.strategy.is_some() {
-        // A GPU's kernels without the GPU.
+        // A GPU's kernels without the GPU, on this processor's vectors.
+        wishes.tiles = Some(false);
         let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
         let source = generate_for_threads(form, elements, &plans, &OPENCL)?;
         let module = Module::interpreted(interpret(form, elements, &plans)?);

@@ -297,8 +297,8 @@ fn sum(
 fn one_row(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> ValueId {
     let row = &matrix.entries[..matrix.columns];
     let (first, last) = (row[0], row[matrix.columns - 1]);
-    let inner = row[1..matrix.columns - 1].iter().any(|&entry| entry != 0.0);
-    if matrix.columns > 1 && first == -last && !inner {
+    let ends_alone = row.iter().filter(|&&entry| entry != 0.0).count() == 2;
+    if first == -last && first != 0.0 && ends_alone {
         let difference = b.sub(input[matrix.columns - 1], input[0]);
         let scale = b.constant(last);
         return b.mul(scale, difference);

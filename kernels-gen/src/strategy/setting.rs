@@ -587,6 +587,25 @@ fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precisio
     arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
 }
 
+/// A loop whose body writes through the whole setting.
+pub(super) fn repeat(
+    s: &mut Setting<'_>,
+    name: &str,
+    extent: usize,
+    unroll: bool,
+    mut body: impl FnMut(&mut Setting<'_>, Index),
+) {
+    if unroll || extent == 1 {
+        for number in 0..extent {
+            body(s, Index::from(number));
+        }
+        return;
+    }
+    let var = s.b.open_loop(name);
+    body(s, Index::from(var));
+    s.b.close_loop(var, extent);
+}
+
 /// Nodes of the continuous Lagrange element of a degree on the cell.
 pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
     element(elements, degree).count()

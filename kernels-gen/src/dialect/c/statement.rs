@@ -149,7 +149,8 @@ pub(super) fn block(
             }
             Statement::For { var, extent, body } => {
                 let var = var_name(kernel, *var);
-                let unroll = if in_registers(kernel) { "" } else { " 1" };
+                let small = extent * size(body) <= WRITTEN_OUT;
+                let unroll = if small && in_registers(kernel) { "" } else { " 1" };
                 let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
@@ -377,6 +378,20 @@ fn sign(comparison: Comparison) -> &'static str {
         Comparison::Eq => "==",
         Comparison::Ne => "!=",
     }
+}
+
+/// Statements up to which a compiler is to write a loop out. NVIDIA's took two minutes for 11,000.
+const WRITTEN_OUT: usize = 6000;
+
+/// Statements of a body with its loops written out.
+fn size(body: &[Statement]) -> usize {
+    let each = body.iter().map(|statement| match statement {
+        // Loops nest a fixed few levels deep, whatever the user wrote.
+        Statement::For { extent, body, .. } => extent * size(body),
+        Statement::When { body, .. } => size(body),
+        _ => 1,
+    });
+    each.sum()
 }
 
 /// Whether a thread's own arrays can become registers if all loops over them are written out. Beyond, a compiler takes

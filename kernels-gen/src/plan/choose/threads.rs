@@ -153,7 +153,8 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     let even_odd = wishes.even_odd.unwrap_or(even_odd);
     let line = |cells: usize| {
         let strategy = Strategy::ThreadPerLine { cells };
-        let plan = Plan { strategy, lanes: 1, even_odd, ..plan.clone() };
+        let unroll = 1 << 16;
+        let plan = Plan { strategy, lanes: 1, even_odd, unroll, ..plan.clone() };
         let residency = || thread_per_line::residency(form, elements, &plan, cells);
         Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
     };

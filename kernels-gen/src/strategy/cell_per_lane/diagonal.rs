@@ -6,11 +6,11 @@
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
-use super::tensor::{Tensor, load_line, repeat, store_line};
+use super::tensor::{Tensor, load_line, store_line};
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::stored::Block;
-use crate::strategy::setting::Setting;
+use crate::strategy::setting::{Setting, repeat};
 
 /// One coefficient: its place among the numbers of a point, how many times it counts, and in which
 /// directions the two factors are derived.

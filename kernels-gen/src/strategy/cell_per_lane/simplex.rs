@@ -8,7 +8,6 @@
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
 use super::prefetch;
-use super::tensor::repeat;
 use crate::element::tabulate;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
@@ -19,7 +18,7 @@ use crate::strategy::geometry::{
 };
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::at_point;
-use crate::strategy::setting::{Quantity, Setting, element, node_count};
+use crate::strategy::setting::{Quantity, Setting, element, node_count, repeat};
 use fem_dsl::point::Part;
 
 /// Tables of one element: `[point · nodes + node]`.

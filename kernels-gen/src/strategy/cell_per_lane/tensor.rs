@@ -35,7 +35,7 @@ use crate::plan::Plan;
 use crate::strategy::factors::Factors;
 use crate::strategy::geometry::{CellGeometry, cell_geometry, gather_corners};
 use crate::strategy::point::at_point;
-use crate::strategy::setting::Setting;
+use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
 
 /// A point of the rule.
@@ -521,25 +521,6 @@ impl Tensor {
     pub(super) fn result(&self) -> Option<&(Factors, Arrays)> {
         self.result.as_ref()
     }
-}
-
-/// A loop whose body writes through the whole setting.
-pub(super) fn repeat(
-    s: &mut Setting<'_>,
-    name: &str,
-    extent: usize,
-    unroll: bool,
-    mut body: impl FnMut(&mut Setting<'_>, Index),
-) {
-    if unroll || extent == 1 {
-        for number in 0..extent {
-            body(s, Index::from(number));
-        }
-        return;
-    }
-    let var = s.b.open_loop(name);
-    body(s, Index::from(var));
-    s.b.close_loop(var, extent);
 }
 
 /// `count` entries of an array, `stride` apart.

@@ -1,14 +1,18 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{Group, Held, barrier, first_mode, mode_stride};
-use crate::kir::{Index, Statement, ValueId};
+use super::{Group, Held, Row, barrier, first_mode, mode_stride};
+use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
 use crate::plan::Geometry;
 use crate::strategy::geometry::{Affine, affine_map, along_row, curved, given, position};
 use crate::strategy::point::{Evaluate, at_point};
-use crate::strategy::setting::Setting;
+use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
+
+/// Operations of a column's points up to which they are written out. Beyond, NVIDIA's compiler took minutes for a
+/// kernel: over three for 11,000 lines that linearise a tensor field on five points.
+const MOST: usize = 6000;
 
 /// What stays the same along a column of points.
 enum ColumnGeometry {
@@ -22,16 +26,70 @@ enum ColumnGeometry {
     Given,
 }
 
-/// What a column holds in registers of one component of a quantity.
+/// What a column holds of one component of a quantity.
 struct Column {
     /// Values at the points, where they are not read from shared memory again.
-    values: Vec<ValueId>,
+    values: Option<Line>,
     /// Derivatives along the column.
-    slopes: Vec<ValueId>,
+    slopes: Option<Line>,
+}
+
+/// Numbers at the points of a column: in registers where the points are written out one by one, else in an array of
+/// the thread's own.
+pub(super) enum Line {
+    Registers(Vec<ValueId>),
+    Array(LocalId),
+}
+
+impl Line {
+    /// Zeros to be overwritten.
+    fn new(s: &mut Setting<'_>, name: &str, q: usize, rolled: bool) -> Self {
+        match rolled {
+            true => Self::Array(s.b.local(name, q)),
+            false => Self::Registers(vec![s.b.constant(0.0); q]),
+        }
+    }
+
+    /// Numbers that are known.
+    fn of(s: &mut Setting<'_>, name: &str, numbers: Vec<ValueId>, rolled: bool) -> Self {
+        if !rolled {
+            return Self::Registers(numbers);
+        }
+        let array = s.b.local(name, numbers.len());
+        for (at, &number) in numbers.iter().enumerate() {
+            s.b.store(array, Index::from(at), number);
+        }
+        Self::Array(array)
+    }
+
+    fn get(&self, s: &mut Setting<'_>, at: &Index) -> ValueId {
+        match self {
+            Self::Registers(numbers) => numbers[known(at)],
+            Self::Array(array) => s.b.load(*array, at.clone()),
+        }
+    }
+
+    fn set(&mut self, s: &mut Setting<'_>, at: &Index, number: ValueId) {
+        match self {
+            Self::Registers(numbers) => numbers[known(at)] = number,
+            Self::Array(array) => s.b.store(*array, at.clone(), number),
+        }
+    }
+
+    /// All of them, in registers.
+    fn all(&self, s: &mut Setting<'_>, q: usize) -> Vec<ValueId> {
+        (0..q).map(|at| self.get(s, &Index::from(at))).collect()
+    }
+}
+
+/// The place of a point that is written out.
+fn known(at: &Index) -> usize {
+    debug_assert!(at.terms.is_empty(), "registers have no index");
+    at.constant as usize
 }
 
 /// What is done at each point of a column: its place in the column, its geometry, its number, its values.
-type AtEach<'e> = dyn FnMut(&mut Setting<'_>, usize, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
+type AtEach<'e> = dyn FnMut(&mut Setting<'_>, &Index, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
 
 impl Group {
     /// D along the last axis, the points, and Dᵀ.
@@ -39,24 +97,28 @@ impl Group {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let zero = s.b.constant(0.0);
         let components = self.result.as_ref().map_or(0, |result| result.components);
-        let mut values = vec![vec![zero; q]; components];
-        let mut fluxes = vec![vec![zero; q]; components];
+        let rolled = self.rolled(s);
+        let mut lines = |name: &str| -> Vec<Line> {
+            (0..components).map(|_| Line::new(s, name, q, rolled)).collect()
+        };
+        let (mut values, mut fluxes) = (lines("tested"), lines("flux"));
         self.each_point(s, &mut |s, at, known, number, evaluate| {
             let tested = at_point(s, known, number, evaluate);
             for (c, tested) in tested.iter().enumerate() {
-                values[c][at] = tested.value.unwrap_or(zero);
+                values[c].set(s, at, tested.value.unwrap_or(zero));
                 let Some((&last, first)) = tested.gradient.split_last() else { continue };
                 let slopes = self.result.as_ref().and_then(|result| result.slopes.as_ref());
                 let Some(arrays) = slopes else { continue };
                 let own = self.own_row(self.dim - 1);
                 for (&array, &flux) in arrays.iter().zip(first) {
-                    let place = self.place(&own, c, at);
+                    let place = self.place_at(&own, c, at);
                     s.b.statement(Statement::StoreShared(array, place, flux));
                 }
-                fluxes[c][at] = last;
+                fluxes[c].set(s, at, last);
             }
         });
         let Some(result) = &self.result else { return };
+        let values: Vec<Vec<ValueId>> = values.iter().map(|line| line.all(s, q)).collect();
         if self.flat {
             return self.integrate_column(s, result, &values);
         }
@@ -66,7 +128,8 @@ impl Group {
             let (has_value, has_gradient) = s.tested(c);
             let onto = has_value.then_some(&values[c][..]);
             let sum = if has_gradient {
-                contract(&mut s.b, &back, &fluxes[c], onto, even_odd)
+                let fluxes = fluxes[c].all(s, q);
+                contract(&mut s.b, &back, &fluxes, onto, even_odd)
             } else {
                 values[c].clone()
             };
@@ -81,44 +144,58 @@ impl Group {
         let columns = self.columns(s);
         let geometry = self.column_geometry(s);
         let across = self.weight_across(s);
-        for at in 0..self.layout.q {
+        let rolled = self.rolled(s);
+        repeat(s, "point", self.layout.q, !rolled, |s, at| {
             // The number of the point: the digits are the first axes.
             let digits = self.digits.iter().rev();
-            let number = digits.fold(Index::from(at), |number, &digit| {
+            let number = digits.fold(at.clone(), |number, &digit| {
                 &number.times(self.layout.q) + &Index::from(digit)
             });
-            let known = self.geometry_at(s, &geometry, &columns, &number, across, at);
+            let known = self.geometry_at(s, &geometry, &columns, &number, across, &at);
             let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
-                self.value_at(s, quantity, &columns[quantity][c], c, part, at)
+                self.value_at(s, quantity, &columns[quantity][c], c, part, &at)
             };
-            body(s, at, &known, &number, &mut evaluate);
+            body(s, &at, &known, &number, &mut evaluate);
             s.b.statement(Statement::Fence);
-        }
+        });
+    }
+
+    /// Whether the points of a column are a loop, with the thread's arrays in memory: where they are so much to write
+    /// out that it takes a compiler minutes.
+    fn rolled(&self, s: &Setting<'_>) -> bool {
+        let q = self.layout.q;
+        q > s.plan.unroll || q * s.integral.graph.nodes().len() > MOST
+    }
+
+    /// Entry `at` of a row of a component.
+    fn place_at(&self, row: &Row, component: usize, at: &Index) -> Index {
+        &row.start.plus(component * self.layout.length()) + &at.times(row.stride)
     }
 
     /// What a column knows before its points.
     fn columns(&self, s: &mut Setting<'_>) -> Vec<Vec<Column>> {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+        let (q, even_odd, rolled) = (self.layout.q, s.plan.even_odd, self.rolled(s));
         let own = self.own_row(self.dim - 1);
         let mut columns = Vec::new();
         for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
             let column = |s: &mut Setting<'_>, c: usize| match (self.flat, held.identity()) {
                 (true, true) => {
                     let values = self.gather_line(s, quantity, held, c);
-                    Column { values, slopes: Vec::new() }
+                    Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (true, false) => {
                     let line = self.load(&mut s.b, held.value, &own, c, held.factors.n);
                     let matrix = &held.factors.interpolate;
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                    Column { values, slopes: Vec::new() }
+                    Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (false, _) => {
                     let slopes = held.slopes.is_some().then(|| {
                         let values = self.load(&mut s.b, held.value, &own, c, q);
-                        contract(&mut s.b, &self.derive, &values, None, even_odd)
+                        let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
+                        Line::of(s, "slopes", slopes, rolled)
                     });
-                    Column { values: Vec::new(), slopes: slopes.unwrap_or_default() }
+                    Column { values: None, slopes }
                 }
             };
             columns.push((0..held.components).map(|c| column(s, c)).collect());
@@ -134,18 +211,18 @@ impl Group {
         column: &Column,
         c: usize,
         part: Part,
-        at: usize,
+        at: &Index,
     ) -> ValueId {
         let (held, last) = (&self.inputs[quantity], self.dim - 1);
-        let place = || self.place(&self.own_row(last), c, at);
-        match (part, &held.slopes) {
-            (Part::Value, _) => match column.values.get(at) {
-                Some(&value) => value,
+        let place = || self.place_at(&self.own_row(last), c, at);
+        match (part, &held.slopes, &column.slopes) {
+            (Part::Value, _, _) => match &column.values {
+                Some(values) => values.get(s, at),
                 None => s.b.load_shared(held.value, place()),
             },
-            (Part::Derivative(axis), _) if axis == last => column.slopes[at],
-            (Part::Derivative(axis), Some(arrays)) => s.b.load_shared(arrays[axis], place()),
-            (Part::Derivative(_), None) => {
+            (Part::Derivative(axis), _, Some(slopes)) if axis == last => slopes.get(s, at),
+            (Part::Derivative(axis), Some(arrays), _) => s.b.load_shared(arrays[axis], place()),
+            (Part::Derivative(_), None, _) => {
                 unreachable!("a gradient should be held where it is needed")
             }
         }
@@ -218,10 +295,14 @@ impl Group {
         columns: &[Vec<Column>],
         number: &Index,
         across: ValueId,
-        at: usize,
+        at: &Index,
     ) -> AtPoint {
-        let last = s.b.constant(self.line.points()[at]);
-        let own = s.b.constant(self.line.weights()[at]);
+        let (last, own) = if self.rolled(s) {
+            (s.b.load_table(self.points, at.clone()), s.b.load_table(self.weights, at.clone()))
+        } else {
+            let at = known(at);
+            (s.b.constant(self.line.points()[at]), s.b.constant(self.line.weights()[at]))
+        };
         let weight = s.b.mul(across, own);
         if let Some(known) = given(s, number) {
             return known;

@@ -62,7 +62,7 @@ impl Group {
         self.each_point(s, &mut |s, at, known, number, evaluate| {
             let found = coefficients(s, &products, known, number, evaluate);
             for (i, &value) in found.iter().flatten().enumerate() {
-                s.b.store(local, Index::from(i * q + at), value);
+                s.b.store(local, at.plus(i * q), value);
             }
         });
         Waiting { local, products }

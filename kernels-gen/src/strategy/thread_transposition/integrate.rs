@@ -2,12 +2,12 @@
 
 use super::layout::Digits;
 use super::phases::{Tests, Transposition};
-use super::tables::{Sums, repeat};
+use super::tables::Sums;
 use crate::kir::{Index, ValueId};
 use crate::lower::stored::{Tested, act};
 use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::Setting;
+use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
 
 impl Transposition {

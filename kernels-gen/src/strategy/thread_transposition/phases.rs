@@ -2,13 +2,13 @@
 
 use super::geometry::map_numbers;
 use super::layout::{Digits, Layout};
-use super::tables::{By, Sums, Tables, repeat};
+use super::tables::{By, Sums, Tables};
 use crate::kir::{Index, SharedId, Statement, ValueId};
 use crate::lower::stored::Tested;
 use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
-use crate::strategy::setting::{Quantity, Setting, node_count};
+use crate::strategy::setting::{Quantity, Setting, node_count, repeat};
 use fem_dsl::point::Part;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.

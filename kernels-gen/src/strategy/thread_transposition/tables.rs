@@ -105,20 +105,3 @@ impl Sums {
         }
     }
 }
-
-/// Runs `body` for 0 … extent − 1, as a loop or written out.
-pub(super) fn repeat(
-    s: &mut Setting<'_>,
-    name: &str,
-    extent: usize,
-    unroll: bool,
-    mut body: impl FnMut(&mut Setting<'_>, Index),
-) {
-    if unroll {
-        (0..extent).for_each(|number| body(s, Index::from(number)));
-        return;
-    }
-    let var = s.b.open_loop(name);
-    body(s, Index::from(var));
-    s.b.close_loop(var, extent);
-}

@@ -306,7 +306,7 @@ impl Vector {
         match &self.data {
             Data::Double(entries) => entries[..self.len][index],
             Data::Single(entries) => f64::from(entries[..self.len][index]),
-            Data::Remote(remote) => remote.get(index),
+            Data::Remote(remote) => remote.get(index, self.len),
         }
     }
 
@@ -330,7 +330,7 @@ impl Vector {
         match &mut self.data {
             Data::Double(entries) => entries[index] = value,
             Data::Single(entries) => entries[index] = f32::from_f64(value),
-            Data::Remote(remote) => remote.set_entry(index, value),
+            Data::Remote(remote) => remote.set_entry(index, self.len, value),
         }
     }
 

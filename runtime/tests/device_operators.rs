@@ -322,7 +322,11 @@ fn vectors_of_another_place_are_refused() {
         let operator = DeviceOperator::new(on.clone(), compiled, &[0.0], true);
         let operator = operator.expect("an operator");
         let (host, here) = (Vector::zeros(16, precision), operator.vector());
-        let short = Vector::on_device(15, operator.arithmetic());
+        let mut short = Vector::on_device(15, operator.arithmetic());
+        // It is a vector all the same, in its own order.
+        let numbers: Vec<f64> = (0..15).map(f64::from).collect();
+        short.set(&numbers);
+        assert_eq!((short.to_vec(), short.get(7)), (numbers, 7.0));
         let mut y = operator.vector();
         for wrong in [&host, &short] {
             let error = LinearOperator::apply(&operator, wrong, &mut y).expect_err("refused");

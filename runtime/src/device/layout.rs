@@ -68,6 +68,13 @@ impl Layout {
         !self.tiled && self.numbers.is_none()
     }
 
+    /// Whether the unknowns of a vector with so many lie in another order here; those of vectors that belong to no
+    /// field of this layout do not.
+    pub fn permutes(&self, unknowns: usize) -> bool {
+        let own = |numbers: &Arc<[u32]>| numbers.len() * self.components == unknowns;
+        !self.is_plain() && self.numbers.as_ref().is_none_or(own)
+    }
+
     /// Entries of an array for so many unknowns.
     pub fn len(&self, unknowns: usize) -> usize {
         if !self.tiled {
@@ -144,6 +151,8 @@ mod tests {
                 let entries = layout.spread(&numbers);
                 assert_eq!(entries.iter().sum::<f64>(), numbers.iter().sum::<f64>());
                 assert_eq!(layout.collect(&entries, unknowns), numbers);
+                assert_eq!(layout.permutes(unknowns), !layout.is_plain());
+                assert!(!layout.permutes(unknowns - components) || layout.numbers.is_none());
                 assert!(entries.len() < unknowns + components * TILE);
             }
         }

@@ -62,8 +62,9 @@ impl OpenCl {
     }
 
     /// The device with the cache and the folder for dumps of another environment than this process's.
-    pub fn with_jit(self, jit: Jit) -> Self {
-        Self { jit: Some(jit), ..self }
+    pub fn with_jit(mut self, jit: Jit) -> Self {
+        self.jit = Some(jit);
+        self
     }
 
     /// What is known of the device.
@@ -79,6 +80,13 @@ impl OpenCl {
         let Facts { memory, largest, .. } = self.facts;
         let device = self.facts.to_string();
         OpenClError::OutOfMemory { device, bytes, memory, largest, status }
+    }
+}
+
+impl Drop for OpenCl {
+    /// Waits: a driver that still computes when the program ends may crash it.
+    fn drop(&mut self) {
+        let _ = self.queue.finish();
     }
 }
 

@@ -68,13 +68,14 @@ impl Remote {
         let read = read.and_then(|()| self.arithmetic.device().download(&self.array));
         let entries = self.arithmetic.keep(read).unwrap_or_default();
         match self.arithmetic.layout() {
-            layout if layout.is_plain() => entries,
-            layout => layout.collect(&entries, unknowns),
+            layout if layout.permutes(unknowns) => layout.collect(&entries, unknowns),
+            _ => entries,
         }
     }
 
-    pub(super) fn get(&self, unknown: usize) -> f64 {
-        let place = self.arithmetic.layout().place(unknown);
+    /// The value of one of so many unknowns.
+    pub(super) fn get(&self, unknown: usize, unknowns: usize) -> f64 {
+        let place = self.place(unknown, unknowns);
         let value = self.arithmetic.element(&self.array, place);
         self.arithmetic.keep(value).unwrap_or(f64::NAN)
     }
@@ -82,13 +83,21 @@ impl Remote {
     /// Replaces the values of all unknowns.
     pub(super) fn set(&mut self, values: &[f64]) {
         self.act(|on, y| match on.layout() {
-            layout if layout.is_plain() => on.overwrite(y, 0, values),
-            layout => on.overwrite(y, 0, &layout.spread(values)),
+            layout if layout.permutes(values.len()) => on.overwrite(y, 0, &layout.spread(values)),
+            _ => on.overwrite(y, 0, values),
         });
     }
 
-    pub(super) fn set_entry(&mut self, unknown: usize, value: f64) {
-        self.act(|on, y| on.overwrite(y, on.layout().place(unknown), &[value]));
+    /// Replaces the value of one of so many unknowns.
+    pub(super) fn set_entry(&mut self, unknown: usize, unknowns: usize, value: f64) {
+        let place = self.place(unknown, unknowns);
+        self.act(|on, y| on.overwrite(y, place, &[value]));
+    }
+
+    /// Where one of so many unknowns lies.
+    fn place(&self, unknown: usize, unknowns: usize) -> usize {
+        let layout = self.arithmetic.layout();
+        if layout.permutes(unknowns) { layout.place(unknown) } else { unknown }
     }
 
     /// The same value for so many unknowns, and none where there is no unknown.

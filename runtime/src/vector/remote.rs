@@ -102,7 +102,7 @@ impl Remote {
 
     /// The same value for so many unknowns, and none where there is no unknown.
     pub(super) fn fill(&mut self, unknowns: usize, value: f64) {
-        if self.array.len() != unknowns && value != 0.0 {
+        if self.array.len() > unknowns && value != 0.0 {
             return self.set(&vec![value; unknowns]);
         }
         self.act(|on, y| on.fill(y, value));

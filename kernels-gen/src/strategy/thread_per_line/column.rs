@@ -42,7 +42,7 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// Zeros to be overwritten.
+    /// Room for numbers: zeros in registers, an array as it is.
     fn new(s: &mut Setting<'_>, name: &str, q: usize, rolled: bool) -> Self {
         match rolled {
             true => Self::Array(s.b.local(name, q)),

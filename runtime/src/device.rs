@@ -16,8 +16,10 @@ mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 
-pub use arithmetic::{Arithmetic, Places, Summed, Sums};
-pub use interface::{Array, Device, Element, Given, Kernel, Kind, Mark, Module, SparseMatrix};
+pub use arithmetic::{Arithmetic, Places, Recurrence, Summed, Sums, Toward};
+pub use interface::{
+    Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
+};
 pub use layout::Layout;
 
 use std::fmt;

@@ -43,6 +43,13 @@ pub trait LinearOperator {
     /// y = A x. All of `y` is written.
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
+    /// Whether [`LinearOperator::apply`] does nothing but ask the vectors' device for work, the same at each call and
+    /// without waiting. [`cg()`] then lets a device do many iterations in advance, a few more than are needed, and may
+    /// have it repeat what one call has asked for.
+    fn replayable(&self) -> bool {
+        false
+    }
+
     /// y = A x and x·y, for operators that can form the product on the way.
     fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<Product, OperatorError> {
         self.apply(x, y)?;
@@ -74,6 +81,14 @@ impl<'a> Preconditioner<'a> {
             Self::Operator(operator) => operator.apply(r, z)?,
         }
         Ok(())
+    }
+
+    /// See [`LinearOperator::replayable`].
+    fn replayable(&self) -> bool {
+        match self {
+            Self::Identity | Self::Jacobi(_) => true,
+            Self::Operator(operator) => operator.replayable(),
+        }
     }
 
     /// The inverse diagonal, where that is all there is.

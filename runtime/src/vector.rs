@@ -12,8 +12,10 @@
 //! gradient method reads and writes each of its vectors once beside the operator.
 
 mod blas;
+mod chain;
 mod remote;
 
+pub use chain::Chain;
 pub use kernels_gen::abi::Precision;
 
 use crate::device::cpu::{Buffer, Plain};

@@ -6,6 +6,7 @@
 //! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
 
 mod places;
+mod recurrence;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
 pub use places::Places;
+pub use recurrence::{Recurrence, Toward};
 
 /// The kernels, with `$` before each word of the dialect.
 const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
@@ -25,7 +27,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 21] = [
     "fill",
     "scale",
     "copy",
@@ -43,6 +45,10 @@ const NAMES: [&str; 17] = [
     "axpy_dot",
     "conjugate",
     "conjugate_plain",
+    "batch_step",
+    "batch_step_plain",
+    "batch_advance",
+    "batch_advance_plain",
 ];
 
 /// Threads of a group.
@@ -146,7 +152,7 @@ pub struct Summed {
 impl Arithmetic {
     /// The kernels in the words of a dialect.
     pub fn source(words: &Words, precision: Precision) -> SourceFile {
-        let threads = THREADS.to_string();
+        let (threads, slots) = (THREADS.to_string(), Recurrence::MOST.to_string());
         let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
         let scalar = match precision {
             Precision::F64 => "double",
@@ -163,6 +169,7 @@ impl Arithmetic {
             ("$THREAD", &thread),
             ("$GROUP", words.group),
             ("$SIZE", words.size),
+            ("$SLOTS", &slots),
             ("$T", scalar),
         ];
         let mut text = TEXT.to_owned();
@@ -350,8 +357,14 @@ impl Arithmetic {
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(others);
         // SAFETY: the kernels are those of `TEXT`, whose arguments are n, the stride, arrays of n entries of this
-        // precision, which has just been compared, and what the caller in this file adds.
+        // precision, which has just been compared, and what the caller in this folder adds.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
+    }
+
+    /// Room for two sums of as many groups as there can be, and a number; what it holds means nothing.
+    fn room(&self) -> Result<Array, DeviceError> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.map_or_else(|| self.device.zeros(Kind::F64, 2 * MOST + 1), Ok)
     }
 
     /// Runs a kernel that forms sums.
@@ -363,11 +376,7 @@ impl Arithmetic {
         after: &[Given<'_>],
     ) -> Result<Sums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut partials = match spare {
-            Some(partials) => partials,
-            None => self.device.zeros(Kind::F64, 2 * MOST + 1)?,
-        };
+        let mut partials = self.room()?;
         if n == 0 {
             self.device.clear(&mut partials)?;
         }

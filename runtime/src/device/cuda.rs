@@ -1,18 +1,20 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
 //! The driver and NVRTC are looked for while the program runs; what is missing is an error that says so. One stream
-//! orders all work. Memory is bytes here: what they mean is written beside them in [`Array`].
+//! orders all work; what is recorded passes by another one ([`record`]). Memory is bytes here: what they mean is
+//! written beside them in [`Array`].
 
 mod compile;
 mod error;
+mod record;
 mod sparse;
 
 use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig,
-    PushKernelArg, sys,
+    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError,
+    LaunchConfig, PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 use kernels_gen::abi::{KernelAbi, SHARED_BYTES};
@@ -20,9 +22,13 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, SparseMatrix};
+use super::{
+    Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
+    SparseMatrix,
+};
 use crate::jit::Jit;
 use error::driver;
+use record::{Graph, Recorder};
 
 pub use compile::{Resources, compile, compile_through, find_nvrtc, resources, version};
 pub use error::CudaError;
@@ -31,6 +37,7 @@ pub use error::CudaError;
 pub struct Cuda {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    recorder: Recorder,
     arch: String,
     name: String,
     /// Bytes that the threads of a group may share.
@@ -85,10 +92,11 @@ impl Cuda {
         let (major, minor) = context.compute_capability().map_err(driver("ask the GPU"))?;
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
+        let recorder = Recorder::new(&context).map_err(driver("make a stream"))?;
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
-        Ok(Self { context, stream, arch, name, shared })
+        Ok(Self { context, stream, recorder, arch, name, shared })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -158,7 +166,7 @@ impl Device for Cuda {
                 set.map_err(driver("ask for shared memory"))?;
             }
             let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
-            Ok(Kernel::new(abi.clone(), Box::new(function)).with_spilt(spilt as usize))
+            Ok(Kernel::new(abi.clone(), Arc::new(function)).with_spilt(spilt as usize))
         });
         Ok(Module { kernels: kernels.collect::<Result<_, CudaError>>()?, cached })
     }
@@ -166,25 +174,39 @@ impl Device for Cuda {
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
         // No array is empty for CUDA.
         let bytes = len.saturating_mul(kind.width()).max(8);
+        self.recorder.refuse("reserve memory")?;
         let memory = self.stream.alloc_zeros::<u8>(bytes);
         let memory = memory.map_err(|error| self.short(bytes, "reserve memory", error))?;
-        Ok(Array::new(kind, len, Box::new(memory)))
+        Ok(Array::new(kind, len, Arc::new(memory)))
     }
 
     fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
-        let memory = array.memory_mut::<CudaSlice<u8>>()?;
-        Ok(self.stream.memset_zeros(memory).map_err(driver("clear memory on the GPU"))?)
+        let memory = array.memory::<CudaSlice<u8>>()?;
+        let stream = self.recorder.stream(std::iter::once(array.own())).unwrap_or(&self.stream);
+        let fail = driver("clear memory on the GPU");
+        self.context.bind_to_thread().map_err(&fail)?;
+        let (start, _guard) = memory.device_ptr(stream);
+        // SAFETY: the memory has so many bytes and lives until the stream is done, as does what is recorded; the array
+        // is the caller's alone.
+        let cleared =
+            unsafe { result::memset_d8_async(start, 0, memory.len(), stream.cu_stream()) };
+        Ok(cleared.map_err(&fail)?)
     }
 
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
         array.holds(at, bytes.len())?;
-        let memory = array.memory_mut::<CudaSlice<u8>>()?;
+        let memory = array.memory::<CudaSlice<u8>>()?;
         if bytes.is_empty() {
             return Ok(());
         }
-        let mut place = memory.slice_mut(at..at + bytes.len());
+        self.recorder.refuse("copy to the GPU")?;
+        let place = memory.slice(at..at + bytes.len());
         let fail = driver("copy to the GPU");
-        self.stream.memcpy_htod(bytes, &mut place).map_err(&fail)?;
+        self.context.bind_to_thread().map_err(&fail)?;
+        let (start, _guard) = place.device_ptr(&self.stream);
+        // SAFETY: the place has as many bytes and lives until the stream is done; the array is the caller's alone.
+        let copied = unsafe { result::memcpy_htod_async(start, bytes, self.stream.cu_stream()) };
+        copied.map_err(&fail)?;
         // The bytes are the caller's again when this returns.
         Ok(self.stream.synchronize().map_err(&fail)?)
     }
@@ -195,6 +217,7 @@ impl Device for Cuda {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.recorder.refuse("copy from the GPU")?;
         let place = memory.slice(at..at + bytes.len());
         let fail = driver("copy from the GPU");
         self.stream.memcpy_dtoh(&place, bytes).map_err(&fail)?;
@@ -202,19 +225,40 @@ impl Device for Cuda {
     }
 
     fn synchronise(&self) -> Result<(), DeviceError> {
+        self.recorder.refuse("wait for the GPU")?;
         Ok(self.stream.synchronize().map_err(driver("wait for the GPU"))?)
     }
 
     fn mark(&self) -> Result<Mark, DeviceError> {
+        self.recorder.refuse("record an event")?;
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         let event = self.stream.record_event(flags).map_err(driver("record an event"))?;
-        Ok(Mark::new(Box::new(event)))
+        Ok(Mark::new(Arc::new(event)))
     }
 
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
         let (from, to) = (from.handle::<CudaEvent>()?, to.handle::<CudaEvent>()?);
         let time = from.elapsed_ms(to).map_err(driver("read the clock"))?;
         Ok(f64::from(time) / 1e3)
+    }
+
+    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+        match self.recorder.record(work) {
+            Ok(graph) => Ok(Some(Recording::new(Arc::new(graph)))),
+            Err(why) => {
+                tracing::debug!("no CUDA graph: {why}");
+                Ok(None)
+            }
+        }
+    }
+
+    fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
+        let graph = recording.handle::<Graph>()?;
+        if !graph.is_of(&self.context) {
+            return Err(DeviceError::Foreign);
+        }
+        self.recorder.refuse("start what is recorded")?;
+        Ok(graph.launch(&self.stream).map_err(driver("start what is recorded"))?)
     }
 
     fn sparse(
@@ -233,7 +277,13 @@ impl Device for Cuda {
         groups: usize,
         arguments: &[Given<'_>],
     ) -> Result<(), DeviceError> {
-        let mut builder = self.stream.launch_builder(kernel.handle::<CudaFunction>()?);
+        let arrays = arguments.iter().filter_map(|argument| match argument {
+            Given::Array(array) => Some(array.own()),
+            Given::Size(_) | Given::Real(_) => None,
+        });
+        let needs = arrays.chain(std::iter::once(kernel.own()));
+        let stream = self.recorder.stream(needs).unwrap_or(&self.stream);
+        let mut builder = stream.launch_builder(kernel.handle::<CudaFunction>()?);
         for argument in arguments {
             match argument {
                 Given::Array(array) => builder.arg(array.memory::<CudaSlice<u8>>()?),

@@ -11,8 +11,10 @@
 )]
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::SourceFile;
@@ -78,8 +80,8 @@ impl Element for u32 {
     const KIND: Kind = Kind::U32;
 }
 
-/// Something that belongs to one kind of device.
-pub(super) type Own = Box<dyn Any + Send + Sync>;
+/// Something that belongs to one kind of device. It is shared with the recordings that need it.
+pub(super) type Own = Arc<dyn Any + Send + Sync>;
 
 /// An array in a device's memory.
 pub struct Array {
@@ -96,7 +98,7 @@ impl Array {
 
     /// An array that no device has memory for.
     pub(crate) fn nowhere(kind: Kind) -> Self {
-        Self { kind, len: 0, memory: Box::new(()) }
+        Self { kind, len: 0, memory: Arc::new(()) }
     }
 
     /// The type of its elements.
@@ -132,9 +134,10 @@ impl Array {
         self.memory.downcast_ref().ok_or(DeviceError::Foreign)
     }
 
-    /// The memory, to be written.
-    pub(super) fn memory_mut<M: 'static>(&mut self) -> Result<&mut M, DeviceError> {
-        self.memory.downcast_mut().ok_or(DeviceError::Foreign)
+    /// What keeps the memory.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
+    pub(super) fn own(&self) -> Own {
+        Arc::clone(&self.memory)
     }
 }
 
@@ -176,6 +179,12 @@ impl Kernel {
     /// What the device that loaded it knows it by.
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.handle.downcast_ref().ok_or(DeviceError::Foreign)
+    }
+
+    /// What keeps it loaded.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
+    pub(super) fn own(&self) -> Own {
+        Arc::clone(&self.handle)
     }
 }
 
@@ -237,6 +246,32 @@ impl fmt::Debug for Mark {
         f.write_str("a place in a device's work")
     }
 }
+
+/// Work of a device that was recorded, to be done again and again. It keeps the arrays and kernels that it needs.
+pub struct Recording(Own);
+
+impl Recording {
+    /// What a device knows it by.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
+    pub(super) fn new(handle: Own) -> Self {
+        Self(handle)
+    }
+
+    /// What the device that made it knows it by.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
+    pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
+        self.0.downcast_ref().ok_or(DeviceError::Foreign)
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a recording of a device's work")
+    }
+}
+
+/// What is to be recorded: it asks a device for work.
+pub type Record<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// A sparse matrix in a device's memory, multiplied by the vendor's library.
 pub trait SparseMatrix {
@@ -319,6 +354,28 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// A driver that fails; marks of another device.
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
+
+    /// Records what `work` asks for instead of doing it: kernels that this thread starts and arrays that it clears,
+    /// nothing else. Gives nothing, and nothing has been done, where a device does not record, where `work` fails or
+    /// asks for more, or where somebody else is recording; `work` may have been called in vain.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails.
+    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+        let _ = work;
+        Ok(None)
+    }
+
+    /// Does recorded work, with the arrays that were named then and what they hold now.
+    ///
+    /// # Errors
+    ///
+    /// A driver that fails; a recording of another device.
+    fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
+        let _ = recording;
+        Err(DeviceError::Foreign)
+    }
 
     /// A square matrix in compressed rows for the vendor's library, which operators are measured against; nothing
     /// where there is no such library.

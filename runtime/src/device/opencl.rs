@@ -9,7 +9,7 @@ mod choice;
 mod error;
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
@@ -116,7 +116,7 @@ impl Device for OpenCl {
             let kernel = program.kernel(&abi.name);
             let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
             // Its arguments are part of a kernel: who sets them must be alone until it is launched.
-            Ok(Kernel::new(abi.clone(), Box::new(Mutex::new(kernel))))
+            Ok(Kernel::new(abi.clone(), Arc::new(Mutex::new(kernel))))
         });
         Ok(Module { kernels: kernels.collect::<Result<_, OpenClError>>()?, cached })
     }
@@ -126,7 +126,7 @@ impl Device for OpenCl {
         let bytes = len.saturating_mul(kind.width()).max(size_of::<f64>());
         let memory = self.context.memory(bytes);
         let memory = memory.map_err(|status| self.short(bytes, "reserve memory", status))?;
-        let mut array = Array::new(kind, len, Box::new(memory));
+        let mut array = Array::new(kind, len, Arc::new(memory));
         self.clear(&mut array)?;
         Ok(array)
     }
@@ -167,7 +167,7 @@ impl Device for OpenCl {
 
     fn mark(&self) -> Result<Mark, DeviceError> {
         let event = self.queue.mark().map_err(driver("record an event"))?;
-        Ok(Mark::new(Box::new(event)))
+        Ok(Mark::new(Arc::new(event)))
     }
 
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {

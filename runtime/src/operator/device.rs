@@ -443,6 +443,10 @@ impl LinearOperator for DeviceOperator {
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         self.pass(Task::Action, Inputs { direction: Some(x), ..self.linearised() }, y)
     }
+
+    fn replayable(&self) -> bool {
+        true
+    }
 }
 
 impl NonlinearSystem for DeviceOperator {

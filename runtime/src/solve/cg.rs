@@ -2,13 +2,19 @@
 //! definite operators.
 //!
 //! Beside the operator an iteration is one dot product and two fused passes: x += α p, r −= α q
-//! with both products of r; and p = M⁻¹r + β p. On a device it is waited for once, after the first
-//! of these passes, which finds α there and makes no step where pᵀAp is not positive.
+//! with both products of r; and p = M⁻¹r + β p.
+//!
+//! Where the operators leave everything to a device it does [`batches`] of iterations by itself.
+//! Otherwise it is waited for once an iteration, after the first of these passes, which finds α
+//! there and makes no step where pᵀAp is not positive.
+
+mod batches;
 
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
 use crate::vector::{Step, Vector, epsilon};
+use batches::Batches;
 use std::time::Instant;
 
 /// Iterations without a new smallest residual after which the method counts as stagnated.
@@ -33,6 +39,9 @@ impl Default for CgSettings {
 
 /// Solves A x = b from the given `x`.
 ///
+/// `observe` is called for every iteration in order, on a device perhaps when some later ones are done.
+/// Where it stops the solve, x is then that of a later iteration than it has seen.
+///
 /// The residual that the recurrence carries drifts from the true one. Where the tolerance is near
 /// the precision of the vectors, convergence is therefore checked with the true residual, and the
 /// method starts again from it where that is still too large.
@@ -55,6 +64,13 @@ pub fn cg(
         target,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// What is solved.
+#[derive(Clone, Copy)]
+struct System<'a> {
+    a: &'a dyn LinearOperator,
+    preconditioner: Preconditioner<'a>,
 }
 
 /// The vectors of the method beside x.
@@ -88,12 +104,34 @@ impl Work {
         Ok(self.r.dot(&self.p))
     }
 
-    /// p = M⁻¹ r + β p.
-    fn advance(&mut self, beta: f64, preconditioner: Preconditioner<'_>) {
-        match &self.z {
-            Some(z) => self.p.axpby(1.0, z, beta),
-            None => self.p.advance(beta, &self.r, preconditioner.inverse_diagonal()),
-        }
+    /// x = x + α p, r = r − α A p.
+    fn step(
+        &mut self,
+        System { a, preconditioner }: System<'_>,
+        x: &mut Vector,
+        rz: f64,
+    ) -> Result<Step, OperatorError> {
+        let curvature = a.apply_dot(&self.p, &mut self.q)?;
+        let inverse = preconditioner.inverse_diagonal();
+        Ok(x.step(rz, &curvature, &self.p, &mut self.r, &self.q, inverse))
+    }
+
+    /// p = M⁻¹ r + β p, where `weighted` is r·M⁻¹r unless M is an operator; gives r·M⁻¹r.
+    fn advance(
+        &mut self,
+        preconditioner: Preconditioner<'_>,
+        rz: f64,
+        weighted: f64,
+    ) -> Result<f64, OperatorError> {
+        let Some(z) = &mut self.z else {
+            let inverse = preconditioner.inverse_diagonal();
+            self.p.advance(weighted / rz, &self.r, inverse);
+            return Ok(weighted);
+        };
+        preconditioner.apply(&self.r, z)?;
+        let next = self.r.dot(z);
+        self.p.axpby(1.0, z, next / rz);
+        Ok(next)
     }
 }
 
@@ -129,15 +167,24 @@ fn iterate(
         return Ok((Outcome::Converged, target));
     }
     let mut rz = work.restart(preconditioner)?;
+    let system = System { a, preconditioner };
+    let mut batches = Batches::new(system, b, target)?;
+    if let Some(batches) = &mut batches {
+        batches.start(rz)?;
+    }
     let (mut best, mut best_at, mut last_true) = (norm, 0, f64::INFINITY);
     for iteration in 1..=settings.max_iterations {
         if rz <= 0.0 {
             return Ok((Outcome::Indefinite { curvature: rz }, target));
         }
-        let curvature = a.apply_dot(&work.p, &mut work.q)?;
-        let inverse = preconditioner.inverse_diagonal();
-        let Step { curvature, square, weighted } =
-            x.step(rz, &curvature, &work.p, &mut work.r, &work.q, inverse);
+        let Step { curvature, square, weighted } = match &mut batches {
+            Some(batches) => {
+                // No further than to where the solve may end without a sign of the device.
+                let end = settings.max_iterations.min((best_at + PATIENCE).max(iteration));
+                batches.next(system, &mut work, x, history, end - iteration + 1)?
+            }
+            None => work.step(system, x, rz)?,
+        };
         if !curvature.is_finite() || !rz.is_finite() {
             return Ok((Outcome::NotFinite, target));
         }
@@ -166,6 +213,9 @@ fn iterate(
             }
             last_true = norm;
             rz = work.restart(preconditioner)?;
+            if let Some(batches) = &mut batches {
+                batches.start(rz)?;
+            }
             continue;
         }
         if norm < best {
@@ -173,15 +223,10 @@ fn iterate(
         } else if iteration - best_at >= PATIENCE {
             return Ok((Outcome::Stagnated, target));
         }
-        let next = match &mut work.z {
-            Some(z) => {
-                preconditioner.apply(&work.r, z)?;
-                work.r.dot(z)
-            }
-            None => weighted,
+        rz = match batches {
+            Some(_) => weighted,
+            None => work.advance(preconditioner, rz, weighted)?,
         };
-        work.advance(next / rz, preconditioner);
-        rz = next;
     }
     Ok((Outcome::IterationLimit, target))
 }

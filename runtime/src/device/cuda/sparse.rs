@@ -183,12 +183,12 @@ impl SparseMatrix for Sparse {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         let bytes = self.rows * size_of::<f64>();
         let x = x.memory::<CudaSlice<u8>>()?;
-        let y = y.memory_mut::<CudaSlice<u8>>()?;
+        let y = y.memory::<CudaSlice<u8>>()?;
         if x.len() < bytes || y.len() < bytes {
             return Err(DeviceError::Mismatch { operation: "sparse matrix times vector" });
         }
         let (x, _x) = x.device_ptr(&self.stream);
-        let (y, _y) = y.device_ptr_mut(&self.stream);
+        let (y, _y) = y.device_ptr(&self.stream);
         let (buffer, _buffer) = self.buffer.device_ptr(&self.stream);
         let done = self.with_vectors(x, y, |x, y, one, zero| {
             // SAFETY: the descriptors are those of this matrix and of vectors of its length; the buffer has the size

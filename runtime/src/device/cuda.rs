@@ -1,7 +1,7 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
 //! The driver and NVRTC are looked for while the program runs; what is missing is an error that says so. One stream
-//! orders all work; what is recorded passes by another one ([`record`]). Memory is bytes here: what they mean is
+//! orders all work; what is recorded passes by another one (`record`). Memory is bytes here: what they mean is
 //! written beside them in [`Array`].
 
 mod compile;

@@ -40,5 +40,9 @@ fn opencl_kernels_agree_with_the_reference() {
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
-    compare(&device.with_jit(jit), &Limits { full: false, work: 120 }, 24);
+    let limits = Limits { full: false, work: 120 };
+    let kernels = compare(&device.with_jit(jit), &limits, 24);
+    // A few minutes on the processor's OpenCL.
+    let more = draw::number("WF_KERNELS").is_some() || draw::number("WF_WORK").is_some();
+    assert!(more || kernels <= 400, "{kernels} kernels");
 }

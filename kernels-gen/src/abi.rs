@@ -90,8 +90,10 @@ pub enum Role {
     /// w / det J at the quadrature points, beside [`Role::Geometry`]: [`crate::plan::Geometry::Semi`].
     Metric,
     /// The coordinates of the nodes of the first field, whose degree is 1: x at `node · stride`,
-    /// with the stride of [`coordinate_stride`].
+    /// with the stride of [`coordinate_stride`]; in tiles as an unknown of as many components.
     Coordinates,
+    /// One coordinate of these nodes, at the number of the node.
+    Axis(usize),
     /// Cell diameters.
     Diameter,
     /// Numbers at quadrature points that another kernel of the same operator has computed.
@@ -141,6 +143,16 @@ pub struct KernelAbi {
     /// Hash of the kernel before its dialect: its text and the entries of its tables. Two kernels
     /// of one hash compute the same on any instruction set.
     pub hash: u64,
+}
+
+impl KernelAbi {
+    /// Registers that a thread may have where a processor with 65,536 of them, as NVIDIA's are, is to hold
+    /// [`KernelAbi::residency`] groups: warps get them 8 a thread at a time, and no thread has more than 255.
+    pub fn registers(&self) -> usize {
+        let threads = if self.threads > 1 { self.threads } else { self.lanes };
+        let each = 65_536 / (self.residency.max(1) * threads.next_multiple_of(32));
+        (each / 8 * 8).clamp(24, 255)
+    }
 }
 
 /// Shared memory of a group that every GPU has, in bytes; more has to be asked for.

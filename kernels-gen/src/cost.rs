@@ -103,6 +103,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
             Role::Result(f) => 2.0 * real * unknowns(elements.fields[f]) * components as f64,
             // Only where the field's degree is 1: a node for each unknown.
             Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
+            Role::Axis(_) => real * unknowns(1),
             Role::AuxNodes(i) => real * unknowns(elements.aux[i].unwrap_or(1)),
             Role::Starts | Role::Places | Role::Map(..) | Role::Active => {
                 4.0 * share(argument.extent)

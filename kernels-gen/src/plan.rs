@@ -59,7 +59,7 @@ pub enum Geometry {
     Vertices,
     /// Affine on simplices and multilinear on tensor cells, on the fly from the coordinates of the
     /// corners, which are the nodes of a first field of degree 1 and are gathered as they are:
-    /// [`crate::abi::Role::Coordinates`]. The cell itself brings no numbers.
+    /// [`crate::abi::Role::Coordinates`], or [`crate::abi::Role::Axis`]. The cell itself brings no numbers.
     Corners,
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
@@ -325,6 +325,9 @@ pub struct Plan {
     pub indices: Indices,
     /// Whether vectors of unknowns are in tiles, [`Indices::Tiles`], and not interleaved.
     pub tiles: bool,
+    /// Whether the coordinates of nodes lie axis by axis, and not node by node: threads side by side then read numbers
+    /// side by side. Where vectors are in tiles, coordinates are too.
+    pub axes: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
     /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
@@ -356,6 +359,7 @@ impl Plan {
             points_last: false,
             indices: Indices::Nodes,
             tiles: false,
+            axes: false,
             scatter: Scatter::Atomic,
             edges: false,
             linearisation: Linearisation::Recompute,

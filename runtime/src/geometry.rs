@@ -121,6 +121,23 @@ pub fn coordinates<T: Real>(
     coordinates
 }
 
+/// One coordinate of the nodes of a space of degree 1, at the node's number.
+pub fn coordinates_along<T: Real>(
+    mesh: &Mesh,
+    space: &Space,
+    axis: usize,
+    number: impl Fn(usize) -> usize,
+) -> Buffer<T> {
+    let mut coordinates = Buffer::zeroed(space.n_nodes());
+    for cell in 0..mesh.n_cells() {
+        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
+            let x = mesh.points()[vertex as usize][axis];
+            coordinates[number(node as usize)] = T::from_f64(x);
+        }
+    }
+    coordinates
+}
+
 /// The coordinates of the nodes of a space of degree 1 with at least as many components as there are directions, each
 /// where a component of the node lies in a vector in tiles.
 pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {

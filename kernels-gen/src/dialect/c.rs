@@ -27,6 +27,9 @@ pub struct Words {
     pub shared: &'static str,
     /// Declares the shared memory `asked_for` that a launch asks for; none where that is not possible.
     pub asked_for: Option<&'static str>,
+    /// What stands instead of [`Words::kernel`] where a compiler may be told how many registers the kernels of a file
+    /// have: then those stand in it of which that is the number, so that a file is compiled once for each.
+    pub by_registers: Option<&'static str>,
     /// Where all threads of a group meet.
     pub barrier: &'static str,
     /// Before a constant table.
@@ -69,7 +72,14 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
     text.push_str(&preamble(words, precision));
     for item in items {
         text.push('\n');
+        if words.by_registers.is_some() {
+            let registers = item.abi.registers();
+            let _ = writeln!(text, "#if !defined(REGISTERS) || REGISTERS == {registers}");
+        }
         kernel(&mut text, item, words);
+        if words.by_registers.is_some() {
+            text.push_str("#endif\n");
+        }
     }
     let text = text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
@@ -80,10 +90,10 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
 /// precision can be joined.
 fn preamble(words: &Words, precision: Precision) -> String {
     let words_of_type = match precision {
-        Precision::F64 => ["double", "ulong", "atom_cmpxchg", "f64", "d"],
-        Precision::F32 => ["float", "uint", "atomic_cmpxchg", "f32", "f"],
+        Precision::F64 => ["double", "ulong", "atom_cmpxchg", "f64", "d", "64"],
+        Precision::F32 => ["float", "uint", "atomic_cmpxchg", "f32", "f", "32"],
     };
-    let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C"];
+    let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C", "$BITS"];
     let marks = marks.into_iter().zip(words_of_type);
     marks.fold(words.preamble.to_owned(), |text, (mark, word)| text.replace(mark, word))
 }
@@ -119,7 +129,8 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         text,
         "{} {}(",
         words
-            .kernel
+            .by_registers
+            .unwrap_or(words.kernel)
             .replace("$THREADS", &count)
             .replace("$GROUPS", &item.abi.residency.to_string()),
         kernel.name

@@ -11,6 +11,7 @@ pub const CUDA: Words = Words {
     shared: "__shared__ __align__(16)",
     fence: "fence()",
     asked_for: Some("extern __shared__ __align__(16) T asked_for[];"),
+    by_registers: None,
     barrier: "__syncthreads()",
     constant: "__constant__",
     spread: "__device__ const",

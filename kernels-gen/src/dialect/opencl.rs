@@ -11,6 +11,7 @@ pub const OPENCL: Words = Words {
     shared: "__local __attribute__((aligned(16)))",
     fence: "fence()",
     asked_for: None,
+    by_registers: Some("__kernel group_of($THREADS) void"),
     barrier: "barrier(CLK_LOCAL_MEM_FENCE)",
     constant: "__constant",
     spread: "__constant",

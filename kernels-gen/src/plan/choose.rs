@@ -44,6 +44,8 @@ pub struct Wishes {
     pub edges: Option<bool>,
     /// On GPUs, whether vectors of several components are in tiles.
     pub tiles: Option<bool>,
+    /// On GPUs, whether coordinates lie axis by axis.
+    pub axes: Option<bool>,
     /// The even-odd decomposition.
     pub even_odd: Option<EvenOdd>,
     /// Whether to prefetch.

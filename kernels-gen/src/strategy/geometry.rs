@@ -5,7 +5,7 @@
 
 use super::setting::{Setting, Source, node_count};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
-use crate::kir::{Entries, Index, Statement, ValueId};
+use crate::kir::{ArgumentId, Entries, Index, Statement, ValueId};
 use crate::lower::geometry::{
     AtPoint, MultilinearRow, Quotients, cofactors, inverse, multilinear_layer, multilinear_point,
     multilinear_row,
@@ -118,17 +118,23 @@ pub(super) fn gather_corners(s: &mut Setting<'_>) {
     let local = s.b.local("corners", count * dim);
     let positions = (0..count * dim).map(|i| i as u32).collect();
     let positions = s.b.table("corner_places", Entries::Position(positions));
-    let source = s.arguments[&Role::Coordinates];
+    let arrays = |role: Role| s.arguments.get(&role).copied();
+    let axes: Vec<ArgumentId> = (0..dim).filter_map(|i| arrays(Role::Axis(i))).collect();
+    let source = arrays(Role::Coordinates);
     let map = s.arguments[&Role::Map(Owner::Field(0), s.by_node())];
     for corner in 0..count {
         let at = Index::from(s.b.batch()).times(count).plus(corner);
-        if s.plan.tiles {
+        let Some(source) = source.filter(|_| !s.plan.tiles) else {
             for i in 0..dim {
-                let x = s.b.gather(source, map, at.clone(), (1, i * TILE), false);
+                let (from, offset) = match source {
+                    Some(tiles) => (tiles, i * TILE),
+                    None => (axes[i], 0),
+                };
+                let x = s.b.gather(from, map, at.clone(), (1, offset), false);
                 s.b.store(local, Index::from(corner * dim + i), x);
             }
             continue;
-        }
+        };
         let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
         s.b.statement(Statement::GatherRun {
             source,

@@ -183,6 +183,15 @@ impl<'a> Setting<'a> {
         self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
     }
 
+    /// Whether gathered coordinates lie axis by axis.
+    pub(super) fn axes(&self) -> bool {
+        self.plan.axes && !self.plan.tiles
+    }
+
+    fn axis_names(&self) -> Vec<&'static str> {
+        ["coordinates_x", "coordinates_y", "coordinates_z"][..self.form.dim].to_vec()
+    }
+
     /// Whether the task writes a vector, or what is added up to one.
     pub(super) fn has_result(&self) -> bool {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
@@ -420,7 +429,13 @@ impl<'a> Setting<'a> {
             }
         }
         if self.needs_geometry() && self.plan.geometry == Geometry::Corners {
-            self.argument(Role::Coordinates, "coordinates", Element::Real, 0, false);
+            if self.axes() {
+                for (axis, name) in self.axis_names().into_iter().enumerate() {
+                    self.argument(Role::Axis(axis), name, Element::Real, 0, false);
+                }
+            } else {
+                self.argument(Role::Coordinates, "coordinates", Element::Real, 0, false);
+            }
         } else if self.needs_geometry() {
             let numbers = self.geometry_numbers() * lanes;
             let extent = match self.plan.geometry {

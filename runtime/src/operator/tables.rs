@@ -80,6 +80,7 @@ pub(super) enum Key {
     Geometry(Geometry),
     Metric,
     Coordinates,
+    Axis(usize),
     Diameter,
     AuxCells(usize),
     AuxPoints(usize),
@@ -98,6 +99,7 @@ impl Key {
             Role::Geometry => Some(Self::Geometry(geometry)),
             Role::Metric => Some(Self::Metric),
             Role::Coordinates => Some(Self::Coordinates),
+            Role::Axis(axis) => Some(Self::Axis(axis)),
             Role::Diameter => Some(Self::Diameter),
             Role::AuxCells(aux) => Some(Self::AuxCells(aux)),
             Role::AuxPoints(aux) => Some(Self::AuxPoints(aux)),
@@ -147,13 +149,13 @@ pub(super) fn make(
             return Ok(table);
         }
         Key::Metric => return Ok(None),
-        Key::Coordinates => {
+        Key::Coordinates | Key::Axis(_) => {
             let Some(field) = on.fields.first() else {
                 return Err(BuildError::Field { field: 0 });
             };
             match precision {
-                Precision::F64 => Array::F64(coordinates(&on.mesh, &field.space, layout)),
-                Precision::F32 => Array::F32(coordinates(&on.mesh, &field.space, layout)),
+                Precision::F64 => Array::F64(coordinates(key, &on.mesh, &field.space, layout)),
+                Precision::F32 => Array::F32(coordinates(key, &on.mesh, &field.space, layout)),
             }
         }
         Key::Diameter => match precision {
@@ -172,7 +174,10 @@ pub(super) fn make(
 }
 
 /// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.
-fn coordinates<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+    if let Key::Axis(axis) = key {
+        return geometry::coordinates_along(mesh, space, axis, |node| layout.number(node));
+    }
     if layout.is_tiled() {
         return geometry::coordinates_in_tiles(mesh, space, layout);
     }

@@ -250,6 +250,13 @@ impl Launcher<'_> {
             },
             Role::Metric => self.computed(plan, Task::Metric, runner)?,
             Role::Coordinates => self.corners(plan),
+            Role::Axis(axis) => {
+                let mut all = vec![f64::NAN; s.field.count];
+                for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+                    all[node as usize] = x[axis];
+                }
+                all
+            }
             Role::Diameter => batched(&self.per_cell(|c| vec![self.diameter(c)])),
             Role::Stored => match plan.task {
                 Task::Action => self.computed(plan, Task::Linearise, runner)?,

@@ -233,6 +233,7 @@ impl Choices {
             linearisation,
             points_last: yes(9),
             tiles: yes(16),
+            axes: yes(13),
             edges: yes(9) && yes(16),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],

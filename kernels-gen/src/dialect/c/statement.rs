@@ -100,7 +100,7 @@ fn value(kernel: &Kernel, id: ValueId) -> String {
         }
         // Written where it is used, as a number is.
         (Op::LoadTable(table, at), _) if at.known().is_some() => {
-            format!("{}[{}]", table_name(kernel, *table), index(kernel, at))
+            format!("listed({}[{}])", table_name(kernel, *table), index(kernel, at))
         }
         (_, Some(name)) => unique(name, id.index()),
         (_, None) => format!("v{}", id.index()),

@@ -49,6 +49,9 @@ __device__ __forceinline__ $T2 pair(const T* at) { return __ldg(reinterpret_cast
 
 #define fence() asm volatile("" ::: "memory")
 
+/// A number from the memory of constants, which instructions read as they read registers.
+#define listed(number) (number)
+
 /// 1 / a for a whose reciprocal is a normal number: an estimate and Newton steps, without branches.
 __device__ __forceinline__ double reciprocal(double a)
 {

@@ -11,6 +11,13 @@ typedef $T T;
 typedef $U U;
 typedef uint uint32;
 
+/// The threads of a group. NVIDIA's compiler heeds a bound of registers only where it is not told.
+#if defined(REGISTERS) && REGISTERS < 255
+#define group_of(threads)
+#else
+#define group_of(threads) __attribute__((reqd_work_group_size(threads, 1, 1)))
+#endif
+
 #ifdef __NV_CL_C_VERSION
 #define fence() asm volatile("" ::: "memory")
 
@@ -59,11 +66,44 @@ static inline T gather_masked(__global const T* source, uint32 at, int scale, in
     return at == 0xffffffffu ? (T)0 : source[(size_t)at * scale + offset];
 }
 
+#if defined(__NV_CL_C_VERSION) && $BITS == 64
+/// A number from the memory of constants, which instructions read as they read registers: a compiler that knew it would
+/// put it together from two halves.
+static inline T number_at(__constant const T* at)
+{
+    T number;
+    asm("ld.const.f64 %0, [%1];" : "=d"(number) : "l"(at));
+    return number;
+}
+#define listed(number) number_at(&(number))
+
+/// 1 / a for a whose reciprocal is a normal number: an estimate and Newton steps, without branches.
+static inline T reciprocal(T a)
+{
+    T r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(a));
+    T e = fma(-a, r, 1.0);
+    e = fma(e, e, e);
+    return fma(r, e, r);
+}
+#else
+#define listed(number) (number)
+
 static inline T reciprocal(T a) { return (T)1 / a; }
+#endif
 
 /// Two neighbours, the first of them at an even place.
 static inline $T2 pair(__global const T* at) { return *(__global const $T2*)at; }
 
-/// An index once more.
+#ifdef __NV_CL_C_VERSION
+/// An index once more, from memory: so that it need not be kept.
+static inline uint32 again(__global const uint32* at)
+{
+    uint32 index;
+    asm("ld.global.nc.u32 %0, [%1];" : "=r"(index) : "l"(at));
+    return index;
+}
+#else
 static inline uint32 again(__global const uint32* at) { return *at; }
+#endif
 #endif

@@ -36,6 +36,7 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         | Role::CellResult(_)
         | Role::AuxNodes(_)
         | Role::Coordinates
+        | Role::Axis(_)
         | Role::Starts
         | Role::Places
         | Role::Active => None,

@@ -313,6 +313,25 @@ pub(super) enum Given<'a> {
 }
 
 impl Kernel {
+    /// Bytes of memory that a thread has for itself, as where registers do not suffice.
+    pub(super) fn private_bytes(&self, device: DeviceId) -> Outcome<u64> {
+        let mut bytes: cl_ulong = 0;
+        let place = (&raw mut bytes).cast();
+        // SAFETY: one number, to a place that has room for it.
+        check(unsafe {
+            let (what, none) = (ffi::CL_KERNEL_PRIVATE_MEM_SIZE, ptr::null_mut());
+            ffi::clGetKernelWorkGroupInfo(
+                self.0,
+                device.0,
+                what,
+                size_of::<cl_ulong>(),
+                place,
+                none,
+            )
+        })?;
+        Ok(bytes)
+    }
+
     /// Sets an argument. The caller sees to it that the kernel's parameter is of that kind.
     pub(super) fn set(&mut self, at: u32, given: Given<'_>) -> Outcome<()> {
         let (size, place): (usize, *const c_void) = match &given {

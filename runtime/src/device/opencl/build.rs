@@ -1,5 +1,6 @@
 //! OpenCL source → a program of one device, by the driver's compiler or from the cache.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use kernels_gen::dialect::SourceFile;
@@ -9,21 +10,51 @@ use super::choice::Facts;
 use super::error::{OpenClError, driver};
 use crate::jit::{Foreign, Jit};
 
-/// Options of the compiler: the language that the sources are written in, and nothing that changes their arithmetic.
-const FLAGS: &str = "-cl-std=CL1.2";
+/// Options of the compiler: the language that the sources are written in, no warnings, which say nothing of kernels that
+/// are correct, and nothing that changes their arithmetic.
+const FLAGS: &str = "-cl-std=CL1.2 -w";
 
-/// Compiles a source, or takes what was compiled of it before; and whether it was.
+/// The programs of a source, each with the places of its kernels in the source; and whether all of them had been
+/// compiled before. There are several where the kernels are to have different numbers of registers, and the compiler
+/// can be told.
 pub(super) fn build(
     context: &Context,
     device: &Facts,
     source: &SourceFile,
     jit: &Jit,
+) -> Result<(Vec<(Program, Vec<usize>)>, bool), OpenClError> {
+    let mut bounds: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+    for (place, abi) in source.kernels.iter().enumerate() {
+        let bound = device.bounds_registers.then(|| abi.registers());
+        bounds.entry(bound).or_default().push(place);
+    }
+    let (mut programs, mut cached) = (Vec::new(), true);
+    for (bound, places) in bounds {
+        let flags = match bound {
+            Some(most @ 255) => format!("{FLAGS} -DREGISTERS={most}"),
+            Some(most) => format!("{FLAGS} -DREGISTERS={most} -cl-nv-maxrregcount={most}"),
+            None => FLAGS.to_owned(),
+        };
+        let (program, known) = build_with(context, device, source, &flags, jit)?;
+        cached &= known;
+        programs.push((program, places));
+    }
+    Ok((programs, cached))
+}
+
+/// Compiles a source, or takes what was compiled of it before; and whether it was.
+fn build_with(
+    context: &Context,
+    device: &Facts,
+    source: &SourceFile,
+    flags: &str,
+    jit: &Jit,
 ) -> Result<(Program, bool), OpenClError> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let compiler = format!("{device}, {}", device.driver);
     let foreign =
-        Foreign { name, extension: "cl", compiler: &compiler, flags: FLAGS, source: &source.text };
-    let flags = CString::new(FLAGS).expect("options should have no zero byte");
+        Foreign { name, extension: "cl", compiler: &compiler, flags, source: &source.text };
+    let flags = CString::new(flags).expect("options should have no zero byte");
     if let Some(binary) = jit.recall(&foreign)
         && let Ok(program) = context.binary(device.id, &binary)
         && program.build(device.id, &flags).is_ok()

@@ -33,6 +33,8 @@ pub struct Facts {
     pub shared: u64,
     /// Threads that a group may have.
     pub threads: usize,
+    /// Whether its compiler can be told how many registers a thread may have.
+    pub bounds_registers: bool,
     pub(super) id: DeviceId,
 }
 
@@ -75,6 +77,7 @@ fn facts(id: DeviceId, platform: &str, version: &str) -> Outcome<Facts> {
         name: id.text(ffi::CL_DEVICE_NAME)?,
         driver: format!("{version}, {}", id.text(ffi::CL_DRIVER_VERSION)?),
         accelerator: id.number(ffi::CL_DEVICE_TYPE)? & ffi::CL_DEVICE_TYPE_CPU == 0,
+        bounds_registers: has("cl_nv_compiler_options"),
         doubles: has("cl_khr_fp64") && has("cl_khr_int64_base_atomics"),
         memory: id.number(ffi::CL_DEVICE_GLOBAL_MEM_SIZE)?,
         largest: id.number(ffi::CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,

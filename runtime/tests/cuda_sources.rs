@@ -16,7 +16,7 @@ use runtime::bench::CASES;
 use runtime::bench::device::rates_source;
 use runtime::device::Arithmetic;
 use runtime::device::cuda::{
-    CudaError, Resources, compile, compile_through, find_nvrtc, resources,
+    CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, resources,
 };
 use runtime::jit::{Environment, Jit};
 
@@ -106,8 +106,9 @@ fn lines_have_the_registers_that_they_need() {
             assert!(matches!(plans[0].strategy, Strategy::ThreadPerLine { .. }), "{}", case.name);
             let source = generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
             let taken = resources(&source.text, "sm_90").expect("resources");
-            let [Resources { registers, stack, .. }] = &taken[..] else { panic!("{taken:?}") };
             let abi = &source.kernels[0];
+            let action = taken.iter().find(|taken| taken.kernel == abi.name);
+            let Some(Resources { registers, stack, .. }) = action else { panic!("{taken:?}") };
             // A processor has 65536 registers, which its groups share by warps.
             let warps = abi.threads.div_ceil(32) * abi.residency;
             assert!(registers * 32 * warps <= 65536, "{} p = {degree}: {taken:?}", case.name);
@@ -160,6 +161,50 @@ fn what_was_compiled_is_found_again_at_once() {
     assert!(cached && again == image && seconds < 0.1, "{seconds} s");
     let (_, cached) = compile_through(&jit(), &source, "sm_80").expect("an image");
     assert!(!cached, "another architecture is another image");
+}
+
+#[test]
+fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
+    if !nvrtc() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache_dir = Some(folder.path().join("cache"));
+    let jit = Jit::new(Environment { cache_dir, ..Environment::default() });
+    let source = |text: &str, degree: usize, tasks: &[Task]| {
+        let (program, _) = compile_form(&Source::new("form.wf", text));
+        let form = program.expect("a form").point_form("f", 2).expect("a form");
+        let elements = elements(&form, Cell::Quadrilateral, degree, 1, None).expect("elements");
+        let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: true };
+        let (precision, wishes) = (Precision::F64, Wishes::default());
+        let plans = choose_for_threads(&form, &elements, &facts, tasks, precision, &wishes);
+        generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA).expect("a source")
+    };
+    let all = source(FORMS[0], 2, &[Task::Residual, Task::Action, Task::Diagonal]);
+    let parts = all.parts();
+    assert!(parts.len() >= 6, "{} parts", parts.len());
+    let (images, cached) = compile_parts(&jit, &parts, "sm_90").expect("images");
+    assert!(!cached);
+    for (part, image) in parts.iter().zip(&images) {
+        let code = String::from_utf8_lossy(image);
+        let has = |name: &str| code.contains(&format!(".text.{name}\0"));
+        for abi in &all.kernels {
+            assert_eq!(has(&abi.name), abi.name == part.kernels[0].name, "{}", abi.name);
+        }
+    }
+    let (again, cached) = compile_parts(&jit, &parts, "sm_90").expect("images");
+    assert!(cached && again == images);
+    // Of what is known only the rest is compiled.
+    let (some, cached) = compile_parts(&jit, &parts[2..], "sm_90").expect("images");
+    assert!(cached && some == images[2..]);
+    let other = source(FORMS[0], 3, &[Task::Residual]).parts().swap_remove(0);
+    let both = [parts[0].clone(), other.clone()];
+    let (two, cached) = compile_parts(&jit, &both, "sm_90").expect("images");
+    assert!(!cached && two[0] == images[0] && two.len() == 2);
+    let mut wrong = parts[1].clone();
+    wrong.text.push_str("nonsense");
+    let error = compile_parts(&jit, &[other, wrong], "sm_90").expect_err("an error");
+    assert!(error.to_string().contains("nonsense"), "{error}");
 }
 
 #[test]

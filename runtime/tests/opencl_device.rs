@@ -48,7 +48,7 @@ fn axpy() -> KernelAbi {
 }
 
 fn source(text: &str) -> SourceFile {
-    SourceFile { text: text.into(), language: Language::OpenCl, kernels: vec![axpy()] }
+    SourceFile { text: text.into(), kernels: vec![axpy()], ..SourceFile::empty(Language::OpenCl) }
 }
 
 fn jit(folder: &Path) -> Jit {

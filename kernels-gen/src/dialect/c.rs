@@ -28,7 +28,7 @@ pub struct Words {
     /// Declares the shared memory `asked_for` that a launch asks for; none where that is not possible.
     pub asked_for: Option<&'static str>,
     /// What stands instead of [`Words::kernel`] where a compiler may be told how many registers the kernels of a file
-    /// have: then those stand in it of which that is the number, so that a file is compiled once for each.
+    /// have.
     pub by_registers: Option<&'static str>,
     /// Where all threads of a group meet.
     pub barrier: &'static str,
@@ -63,27 +63,27 @@ pub struct Item<'a> {
 
 /// Prints kernels of one precision as one file. `title` is the form's text.
 pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
-    let mut text = String::new();
+    let mut head = String::new();
     for line in title.lines() {
-        let _ = writeln!(text, "// {line}");
+        let _ = writeln!(head, "// {line}");
     }
     let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
-    text.push('\n');
-    text.push_str(&preamble(words, precision));
+    head.push('\n');
+    head.push_str(&preamble(words, precision));
+    let mut source = SourceFile { text: trimmed(&head), ..SourceFile::empty(words.language) };
     for item in items {
-        text.push('\n');
-        if words.by_registers.is_some() {
-            let registers = item.abi.registers();
-            let _ = writeln!(text, "#if !defined(REGISTERS) || REGISTERS == {registers}");
-        }
+        let mut text = "\n".to_owned();
         kernel(&mut text, item, words);
-        if words.by_registers.is_some() {
-            text.push_str("#endif\n");
-        }
+        source.starts.push(source.text.len());
+        source.text.push_str(&trimmed(&text));
+        source.kernels.push(item.abi.clone());
     }
-    let text = text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect();
-    let kernels = items.iter().map(|item| item.abi.clone()).collect();
-    SourceFile { text, language: words.language, kernels }
+    source
+}
+
+/// The text without spaces at the ends of its lines.
+fn trimmed(text: &str) -> String {
+    text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
 /// What stands before the first kernel. It may stand in one text several times: files of one

@@ -38,7 +38,7 @@ pub fn print(title: &str, items: &[Item<'_>], isa: Isa) -> SourceFile {
     }
     let text = trim_lines(&text);
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
-    SourceFile { text, language: Language::Rust, kernels }
+    SourceFile { text, kernels, ..SourceFile::empty(Language::Rust) }
 }
 
 fn trim_lines(text: &str) -> String {

@@ -3,7 +3,7 @@
 use super::machine::Rates;
 use super::{BenchError, Case, Row, Setting, describe, input, set_up};
 use crate::assemble::Csr;
-use crate::compile::{compile_for_device, facts};
+use crate::compile::{Origin, compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
 use crate::operator::device::DeviceOperator;
 use crate::solve::{LinearOperator, NonlinearSystem};
@@ -75,6 +75,16 @@ impl Prepared {
     /// Seconds for planning, printing, compiling and loading the kernels.
     pub fn compile_seconds(&self) -> f64 {
         self.operator.compiled().seconds
+    }
+
+    /// Whether the kernels had been compiled before.
+    pub fn compiled_before(&self) -> bool {
+        self.operator.compiled().origin == Origin::Cache
+    }
+
+    /// The number of kernels.
+    pub fn n_kernels(&self) -> usize {
+        self.operator.compiled().plans.len()
     }
 
     /// The median time, with y cleared in it.
@@ -181,7 +191,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
         hash: 0,
     };
     let kernels = vec![abi("rates_copy", &[false, true], SHARE), abi("rates_fma", &[true], 256)];
-    SourceFile { text, language: words.language, kernels }
+    SourceFile { text, kernels, ..SourceFile::empty(words.language) }
 }
 
 /// Measures a copy of 1 GiB, or of what there is room for, and a loop of multiply-adds.

@@ -23,7 +23,7 @@ pub(super) fn find(
     let kernels = interfaces(form, elements, plans)?;
     let missing = match Module::linked(&linked, &kernels) {
         Ok(module) => {
-            let source = SourceFile { text: String::new(), language: Language::Rust, kernels };
+            let source = SourceFile { kernels, ..SourceFile::empty(Language::Rust) };
             return Ok(Ok((source, module)));
         }
         Err(missing) => missing.name.clone(),

@@ -188,7 +188,7 @@ impl Arithmetic {
             shared_bytes: 0,
             hash: 0,
         };
-        SourceFile { text, language: words.language, kernels: NAMES.map(abi).into() }
+        SourceFile { text, kernels: NAMES.map(abi).into(), ..SourceFile::empty(words.language) }
     }
 
     /// Compiles the kernels, or finds them in the cache.

@@ -13,8 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, DevicePtr, DriverError,
-    LaunchConfig, PushKernelArg, result, sys,
+    CudaContext, CudaEvent, CudaFunction, CudaModule, CudaSlice, CudaStream, DevicePtr,
+    DriverError, LaunchConfig, PushKernelArg, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 use kernels_gen::abi::{KernelAbi, SHARED_BYTES};
@@ -30,7 +30,9 @@ use crate::jit::Jit;
 use error::driver;
 use record::{Graph, Recorder};
 
-pub use compile::{Resources, compile, compile_through, find_nvrtc, resources, version};
+pub use compile::{
+    Resources, compile, compile_parts, compile_through, find_nvrtc, resources, version,
+};
 pub use error::CudaError;
 
 /// A GPU with one stream of work.
@@ -136,6 +138,18 @@ fn asked_for(abi: &KernelAbi) -> u32 {
     if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
 }
 
+/// A kernel of a module, ready to be launched.
+fn kernel_of(module: &Arc<CudaModule>, abi: KernelAbi) -> Result<Kernel, CudaError> {
+    let function = module.load_function(&abi.name).map_err(driver(&abi.name))?;
+    if asked_for(&abi) > 0 {
+        let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let set = function.set_attribute(most, asked_for(&abi) as i32);
+        set.map_err(driver("ask for shared memory"))?;
+    }
+    let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
+    Ok(Kernel::new(abi, Arc::new(function)).with_spilt(spilt as usize))
+}
+
 impl Device for Cuda {
     fn backend(&self) -> Backend {
         Backend::Cuda
@@ -154,21 +168,17 @@ impl Device for Cuda {
     }
 
     fn load(&self, source: &SourceFile) -> Result<Module, DeviceError> {
-        let (image, cached) = compile_through(Jit::global(), source, &self.arch)?;
-        let module = self.context.load_module(Ptx::from_binary(image));
-        let module = module.map_err(driver("load the kernels"))?;
-        let kernels = source.kernels.iter().map(|abi| {
-            let function = module.load_function(&abi.name).map_err(driver(&abi.name))?;
-            if asked_for(abi) > 0 {
-                let most =
-                    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                let set = function.set_attribute(most, asked_for(abi) as i32);
-                set.map_err(driver("ask for shared memory"))?;
+        let parts = source.parts();
+        let (images, cached) = compile_parts(Jit::global(), &parts, &self.arch)?;
+        let mut kernels = Vec::with_capacity(source.kernels.len());
+        for (part, image) in parts.into_iter().zip(images) {
+            let module = self.context.load_module(Ptx::from_binary(image));
+            let module = module.map_err(driver("load the kernels"))?;
+            for abi in part.kernels {
+                kernels.push(kernel_of(&module, abi)?);
             }
-            let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
-            Ok(Kernel::new(abi.clone(), Arc::new(function)).with_spilt(spilt as usize))
-        });
-        Ok(Module { kernels: kernels.collect::<Result<_, CudaError>>()?, cached })
+        }
+        Ok(Module { kernels, cached })
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {

@@ -112,21 +112,20 @@ impl Device for OpenCl {
         }
         let jit = self.jit.as_ref().unwrap_or_else(|| Jit::global());
         let (programs, cached) = build::build(&self.context, &self.facts, source, jit)?;
-        let mut kernels: Vec<Option<Kernel>> = source.kernels.iter().map(|_| None).collect();
-        for (program, places) in programs {
-            for place in places {
-                let abi = &source.kernels[place];
+        let mut kernels = Vec::with_capacity(source.kernels.len());
+        for (program, abis) in programs {
+            for abi in abis {
                 let kernel = program.kernel(&abi.name);
                 let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
                 // On a processor this is all that a thread has; on a GPU, what its registers do not hold.
                 let accelerator = self.facts.accelerator;
                 let spilt = kernel.private_bytes(self.facts.id).ok().filter(|_| accelerator);
                 // Its arguments are part of a kernel: who sets them must be alone until it is launched.
-                let kernel = Kernel::new(abi.clone(), Arc::new(Mutex::new(kernel)));
-                kernels[place] = Some(kernel.with_spilt(spilt.unwrap_or(0) as usize));
+                let kernel = Kernel::new(abi, Arc::new(Mutex::new(kernel)));
+                kernels.push(kernel.with_spilt(spilt.unwrap_or(0) as usize));
             }
         }
-        Ok(Module { kernels: kernels.into_iter().flatten().collect(), cached })
+        Ok(Module { kernels, cached })
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {

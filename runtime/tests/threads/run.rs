@@ -111,13 +111,12 @@ fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> 
         let precision = case.plan.precision;
         let source = case.source(device);
         let at = open.iter().position(|(of, _)| *of == precision).unwrap_or_else(|| {
-            let source = SourceFile { text: String::new(), kernels: Vec::new(), ..source.clone() };
+            let source = SourceFile::empty(source.language);
             open.push((precision, Group { cases: Vec::new(), source }));
             open.len() - 1
         });
         let group = &mut open[at].1;
-        group.source.text.push_str(&source.text);
-        group.source.kernels.extend(source.kernels);
+        group.source.append(source);
         group.cases.push(case);
         if group.source.text.len() > SOURCE || group.source.kernels.len() >= together {
             done.push(open.swap_remove(at).1);

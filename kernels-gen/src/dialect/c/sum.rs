@@ -79,5 +79,5 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         shared_bytes: 0,
         hash: crate::abi::hash(TEXT),
     };
-    SourceFile { text, language: words.language, kernels: vec![abi] }
+    SourceFile { text, kernels: vec![abi], ..SourceFile::empty(words.language) }
 }

@@ -2,6 +2,7 @@
 //! in the cache not even the library.
 
 use std::ffi::CString;
+use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(target_os = "linux")]
 use std::{fs, path::Path, time::UNIX_EPOCH};
 
@@ -89,17 +90,69 @@ pub fn compile_through(
     source: &SourceFile,
     arch: &str,
 ) -> Result<(Vec<u8>, bool), CudaError> {
-    let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let version = remembered_version(jit)?;
     let compiler = format!("NVRTC {version} for {arch}");
-    let foreign =
-        Foreign { name, extension: "cu", compiler: &compiler, flags: FLAGS, source: &source.text };
+    let foreign = foreign(source, &compiler);
     if let Some(image) = jit.recall(&foreign) {
         return Ok((image, true));
     }
     let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &[])?)?;
     jit.keep(&foreign, &image);
     Ok((image, false))
+}
+
+/// The code of each part of a source, and whether all was in the cache. What was not is compiled at once, by as many
+/// threads as there are processors.
+///
+/// # Errors
+///
+/// As [`compile_through`], for the first part that is refused.
+pub fn compile_parts(
+    jit: &Jit,
+    parts: &[SourceFile],
+    arch: &str,
+) -> Result<(Vec<Vec<u8>>, bool), CudaError> {
+    let version = remembered_version(jit)?;
+    let compiler = format!("NVRTC {version} for {arch}");
+    let recall = |part: &SourceFile| jit.recall(&foreign(part, &compiler));
+    let known: Vec<Option<Vec<u8>>> = parts.iter().map(recall).collect();
+    let missing: Vec<usize> = (0..parts.len()).filter(|&part| known[part].is_none()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(&part) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push((part, compile_through(jit, &parts[part], arch)));
+        }
+        done
+    };
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
+    let made = std::thread::scope(|scope| {
+        let start = || std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        let threads: Vec<_> = (0..jobs).filter_map(|_| start().ok()).collect();
+        let made: Vec<_> = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+        made.into_iter().flatten().collect::<Vec<_>>()
+    });
+    let cached = missing.is_empty();
+    let mut images = known;
+    for (part, image) in made {
+        images[part] = Some(image?.0);
+    }
+    // Where no thread could be started, by this one.
+    let image = |(part, image): (&SourceFile, Option<Vec<u8>>)| match image {
+        Some(image) => Ok(image),
+        None => compile_through(jit, part, arch).map(|(image, _)| image),
+    };
+    let images = parts.iter().zip(images).map(image).collect::<Result<_, _>>()?;
+    Ok((images, cached))
+}
+
+/// Stack of a thread that compiles: NVRTC goes as deep as the expressions of a kernel.
+const STACK: usize = 64 << 20;
+
+/// What the cache knows a source by.
+fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> Foreign<'a> {
+    let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
+    Foreign { name, extension: "cu", compiler, flags: FLAGS, source: &source.text }
 }
 
 /// The code of a text for an architecture, without the cache.

@@ -1,8 +1,8 @@
 //! OpenCL source → a program of one device, by the driver's compiler or from the cache.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 
+use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::SourceFile;
 
 use super::api::{Context, Program, Status};
@@ -14,30 +14,27 @@ use crate::jit::{Foreign, Jit};
 /// are correct, and nothing that changes their arithmetic.
 const FLAGS: &str = "-cl-std=CL1.2 -w";
 
-/// The programs of a source, each with the places of its kernels in the source; and whether all of them had been
-/// compiled before. There are several where the kernels are to have different numbers of registers, and the compiler
-/// can be told.
+/// The programs of a source with their kernels, in the order of the source; and whether all of them had been compiled
+/// before. Where the compiler can be told how many registers a thread may have, each kernel is a program of its own.
 pub(super) fn build(
     context: &Context,
     device: &Facts,
     source: &SourceFile,
     jit: &Jit,
-) -> Result<(Vec<(Program, Vec<usize>)>, bool), OpenClError> {
-    let mut bounds: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
-    for (place, abi) in source.kernels.iter().enumerate() {
-        let bound = device.bounds_registers.then(|| abi.registers());
-        bounds.entry(bound).or_default().push(place);
-    }
+) -> Result<(Vec<(Program, Vec<KernelAbi>)>, bool), OpenClError> {
+    let parts = if device.bounds_registers { source.parts() } else { vec![source.clone()] };
     let (mut programs, mut cached) = (Vec::new(), true);
-    for (bound, places) in bounds {
-        let flags = match bound {
-            Some(most @ 255) => format!("{FLAGS} -DREGISTERS={most}"),
-            Some(most) => format!("{FLAGS} -DREGISTERS={most} -cl-nv-maxrregcount={most}"),
-            None => FLAGS.to_owned(),
+    for part in parts {
+        let flags = match &part.kernels[..] {
+            [abi] if device.bounds_registers => match abi.registers() {
+                most @ 255.. => format!("{FLAGS} -DREGISTERS={most}"),
+                most => format!("{FLAGS} -DREGISTERS={most} -cl-nv-maxrregcount={most}"),
+            },
+            _ => FLAGS.to_owned(),
         };
-        let (program, known) = build_with(context, device, source, &flags, jit)?;
+        let (program, known) = build_with(context, device, &part, &flags, jit)?;
         cached &= known;
-        programs.push((program, places));
+        programs.push((program, part.kernels));
     }
     Ok((programs, cached))
 }

@@ -1,5 +1,6 @@
 //! The suite on a device with memory of its own.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kernels_gen::plan::choose::Wishes;
@@ -34,7 +35,7 @@ pub(super) fn suite(
     for case in cases {
         for degree in arguments.degree.first..=arguments.degree.last {
             let degree = degree as usize;
-            let error = check(device, case, degree, &wishes)?;
+            let (error, compiled) = check(device, case, degree, &wishes)?;
             for dofs in arguments.dofs.each() {
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
                 let mut row = prepared.measure(&measured)?;
@@ -45,20 +46,45 @@ pub(super) fn suite(
                     row.csr_seconds = csr_seconds(&**device, &matrix)?;
                 }
                 let shown = line(&row);
-                text.push_str(&format!("{}  error {error:.1e}\n", shown.trim_end()));
-                eprintln!("{}  error {error:.1e}", shown.trim_end());
+                let loaded = prepared.compile_seconds();
+                let shown = format!(
+                    "{}  error {error:.1e}  {compiled}, then {:.1} ms",
+                    shown.trim_end(),
+                    1e3 * loaded
+                );
+                text.push_str(&format!("{shown}\n"));
+                eprintln!("{shown}");
                 let mut value = value(&row);
                 value["backend"] = json!(device.backend().word());
                 value["device"] = json!(device.name());
                 value["strategy"] = json!(prepared.plan().strategy.to_string());
                 value["scatter"] = json!(prepared.plan().scatter.to_string());
                 value["error"] = json!(error);
-                value["compile_seconds"] = json!(prepared.compile_seconds());
+                value["compile_seconds"] = json!(compiled.seconds);
+                value["compiled_before"] = json!(compiled.cached);
+                value["load_seconds"] = json!(loaded);
+                value["kernels"] = json!(compiled.kernels);
                 values.push(value);
             }
         }
     }
     Ok((text, values))
+}
+
+/// How long kernels took that were asked for the first time.
+struct Compiled {
+    kernels: usize,
+    seconds: f64,
+    /// Whether they had been compiled before this program was started.
+    cached: bool,
+}
+
+impl fmt::Display for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.cached { "loaded" } else { "compiled" };
+        let (count, plural) = (self.kernels, if self.kernels == 1 { "" } else { "s" });
+        write!(f, "{count} kernel{plural} {word} in {:.0} ms", 1e3 * self.seconds)
+    }
 }
 
 /// The largest difference from the interpreted kernels of the CPU, relative to the largest entry.
@@ -67,8 +93,13 @@ fn check(
     case: &Case,
     degree: usize,
     wishes: &Wishes,
-) -> Result<f64, BenchError> {
+) -> Result<(f64, Compiled), BenchError> {
     let mut prepared = prepare(device, case, degree, CHECK, Precision::F64, wishes)?;
+    let compiled = Compiled {
+        kernels: prepared.n_kernels(),
+        seconds: prepared.compile_seconds(),
+        cached: prepared.compiled_before(),
+    };
     let found = prepared.result()?;
     let mut target = Target::native();
     target.execution = Execution::Interpreted;
@@ -79,5 +110,5 @@ fn check(
     let wanted = y.to_vec();
     let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let worst = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    Ok(worst / most)
+    Ok((worst / most, compiled))
 }

@@ -6,8 +6,11 @@
 //! need the fewest turns at the banks; lines that only touch shared memory are dealt to the threads
 //! so that neighbours fall into different banks.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 /// What a kernel does along an axis in some of its phases.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Traffic {
     /// The axis of the rows.
     pub(super) axis: usize,
@@ -43,18 +46,35 @@ pub(super) struct Lines {
     pub(super) in_order: bool,
 }
 
+/// Dimensions and points a direction, cells of a group, bytes of a number.
+type Shape = ((usize, usize), usize, usize);
+
+/// Layouts that have been found: the plans, checks and kernels of an operator ask for the same ones many times, and a
+/// search takes up to a millisecond.
+static FOUND: Mutex<BTreeMap<(Shape, Vec<Traffic>), Layout>> = Mutex::new(BTreeMap::new());
+
 impl Layout {
     /// The strides with the fewest turns in `dim` dimensions; `bytes` are those of a number.
     pub(super) fn new(
-        (dim, q): (usize, usize),
+        shape: (usize, usize),
         cells: usize,
         bytes: usize,
         traffic: &[Traffic],
     ) -> Self {
+        let key = ((shape, cells, bytes), traffic.to_vec());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        found.entry(key).or_insert_with(|| Self::search(shape, cells, bytes, traffic)).clone()
+    }
+
+    fn search((dim, q): (usize, usize), cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
+        let least = with(vec![1; dim], 1).least_turns(traffic);
         let mut best: Option<(usize, Self)> = None;
         let mut consider = |layout: Self| {
+            if best.as_ref().is_some_and(|(turns, _)| *turns == least) {
+                return;
+            }
             let turns = layout.turns(traffic);
             if best.as_ref().is_none_or(|(least, _)| turns < *least) {
                 best = Some((turns, layout));
@@ -69,8 +89,8 @@ impl Layout {
                 consider(with(vec![1, row, plane], q * plane));
             }
         }
-        let (_, layout) = best.expect("some strides should have been considered");
-        if dim == 2 || cells == 1 {
+        let (turns, layout) = best.expect("some strides should have been considered");
+        if dim == 2 || cells == 1 || turns == least {
             return layout;
         }
         let padded = (0..together).map(|pad| with(layout.strides.clone(), layout.cell + pad));
@@ -105,7 +125,7 @@ impl Layout {
     /// Turns that one access to each of these lines takes.
     fn count(&self, starts: &[usize]) -> usize {
         let most = |served: &[usize]| {
-            let mut banks = vec![0; self.together];
+            let mut banks = [0_usize; 32];
             served.iter().for_each(|start| banks[start % self.together] += 1);
             banks.into_iter().max().unwrap_or(0)
         };
@@ -127,6 +147,15 @@ impl Layout {
         };
         let digits = |other: usize| lines.starts.iter().map(|&start| digit(start, other)).collect();
         Some((0..other.len()).map(digits).collect())
+    }
+
+    /// Turns where no two threads meet in a bank.
+    fn least_turns(&self, traffic: &[Traffic]) -> usize {
+        let of = |traffic: &Traffic| {
+            let lines = self.cells * traffic.extents.iter().product::<usize>();
+            traffic.accesses * lines.div_ceil(self.together)
+        };
+        traffic.iter().map(of).sum()
     }
 
     fn turns(&self, traffic: &[Traffic]) -> usize {

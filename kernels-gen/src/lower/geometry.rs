@@ -86,8 +86,7 @@ pub fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>
 /// The inverse and |det J| from the columns of J: for cells whose J is constant.
 pub fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     let (k, det) = cofactors(b, columns);
-    let one = b.constant(1.0);
-    let reciprocal = b.binary(crate::kir::Binary::Div, one, det);
+    let reciprocal = b.reciprocal(det);
     let k = k.iter().map(|row| row.iter().map(|&v| b.mul(v, reciprocal)).collect()).collect();
     let size = b.unary(crate::kir::Unary::Abs, det);
     (k, size)

@@ -23,7 +23,7 @@ use kernels_gen::cost::transposition::Model;
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
-use kernels_gen::plan::{Elements, Strategy, Task};
+use kernels_gen::plan::{Elements, Geometry, Strategy, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ pub struct Prepared {
     form: PointForm,
     elements: Elements,
     precision: Precision,
+    geometry: Option<Geometry>,
     on: Arc<Discretisation>,
     /// What one thread a cell gives.
     wanted: Vec<f64>,
@@ -92,13 +93,14 @@ fn peak(rates: &Rates, precision: Precision) -> f64 {
     }
 }
 
-/// Sets a problem up with at least `dofs` unknowns.
+/// Sets a problem up with at least `dofs` unknowns; `geometry` is that of all kernels, if any is wanted.
 pub fn prepare(
     device: &Arc<dyn Device>,
     (name, text): (&'static str, &'static str),
     cell: Cell,
     precision: Precision,
     dofs: usize,
+    geometry: Option<Geometry>,
 ) -> Result<Prepared, BenchError> {
     let dim = cell.dim();
     let form = form_of(name, text, dim)?;
@@ -120,6 +122,7 @@ pub fn prepare(
         form,
         elements,
         precision,
+        geometry,
         on,
         wanted: Vec::new(),
         cell_per_lane: Run {
@@ -181,7 +184,8 @@ impl Prepared {
 
     /// Measures a residual with a strategy, and returns it.
     fn run(&self, strategy: Strategy) -> Result<(Run, Vec<f64>), BenchError> {
-        let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+        let geometry = self.geometry;
+        let wishes = Wishes { strategy: Some(strategy), geometry, ..Wishes::default() };
         let (facts, device) = (facts(&self.on), Arc::clone(&self.device));
         let (form, elements, precision) = (&self.form, &self.elements, self.precision);
         let tasks = [Task::Residual];

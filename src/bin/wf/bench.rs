@@ -211,6 +211,8 @@ pub(crate) enum Given {
     Vertices,
     /// The coordinates of the corners, gathered; degree 1 only
     Corners,
+    /// The Jacobian of the cell; on triangles and tetrahedra
+    Affine,
     /// Eight coefficients a cell, and w / det J at each quadrature point
     Semi,
     /// Weight and inverse Jacobian at each quadrature point
@@ -224,6 +226,7 @@ fn wishes(arguments: &Arguments) -> Wishes {
     let geometry = match arguments.geometry {
         Some(Given::Vertices) => Some(Geometry::Vertices),
         Some(Given::Corners) => Some(Geometry::Corners),
+        Some(Given::Affine) => Some(Geometry::Affine),
         Some(Given::Semi) => Some(Geometry::Semi),
         Some(Given::Stored) => Some(Geometry::Stored),
         Some(Given::Coefficients) | None => None,

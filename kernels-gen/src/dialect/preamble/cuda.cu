@@ -62,5 +62,10 @@ __device__ __forceinline__ double reciprocal(double a)
     return fma(r, e, r);
 }
 
-__device__ __forceinline__ float reciprocal(float a) { return 1.0f / a; }
+__device__ __forceinline__ float reciprocal(float a)
+{
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
 #endif

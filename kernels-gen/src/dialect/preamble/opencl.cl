@@ -89,7 +89,16 @@ static inline T reciprocal(T a)
 #else
 #define listed(number) (number)
 
+#ifdef __NV_CL_C_VERSION
+static inline T reciprocal(T a)
+{
+    T r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
+    return r;
+}
+#else
 static inline T reciprocal(T a) { return (T)1 / a; }
+#endif
 #endif
 
 /// Two neighbours, the first of them at an even place.

@@ -6,13 +6,15 @@ use fem_dsl::point::{PointForm, point};
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::simplify::simplify;
 use fem_dsl::source::Source;
+use kernels_gen::abi::KernelAbi;
 use kernels_gen::ahead::TASKS;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{describe, elements, generate, generate_for_threads};
+use kernels_gen::kir::Kernel;
 use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
-use kernels_gen::plan::{Elements, Plan};
+use kernels_gen::plan::{Elements, Plan, PlanError};
 use kernels_gen::strategy::lower;
 use runtime::compile::Target;
 use std::fmt;
@@ -269,6 +271,11 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
     let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
     let plans = plans(form, &elements, isa, emission)?;
+    let words = match emission.language {
+        Language::Rust => None,
+        Language::Cuda => Some(&CUDA),
+        Language::OpenCl => Some(&OPENCL),
+    };
     let mut text = String::new();
     match emission.stage {
         Stage::Plan => {
@@ -277,27 +284,40 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
             }
         }
         Stage::Lower | Stage::Legalise => {
-            for plan in &plans {
-                let (kernel, _) = lower(form, &elements, plan)?;
-                let lowered = emission.stage == Stage::Lower;
-                let kernel = match emission.language {
-                    _ if lowered => kernel,
-                    Language::Rust => legalise(kernel),
-                    Language::Cuda | Language::OpenCl => legalise_for_threads(kernel),
-                };
-                text.push_str(&kernel.to_string());
+            let lowered = plans.iter().map(|plan| Ok(lower(form, &elements, plan)?.0));
+            let mut kernels: Vec<Kernel> = lowered.collect::<Result<_, PlanError>>()?;
+            match words {
+                _ if emission.stage == Stage::Lower => {}
+                None => kernels = kernels.into_iter().map(legalise).collect(),
+                Some(words) => {
+                    legalise_for_threads(&mut kernels, words.spread.is_some());
+                }
             }
+            kernels.iter().for_each(|kernel| text.push_str(&kernel.to_string()));
         }
         _ => {
-            let source = match emission.language {
-                Language::Rust => generate(form, &elements, &plans, isa),
-                Language::Cuda => generate_for_threads(form, &elements, &plans, &CUDA),
-                Language::OpenCl => generate_for_threads(form, &elements, &plans, &OPENCL),
+            let source = match words {
+                None => generate(form, &elements, &plans, isa)?,
+                Some(words) => generate_for_threads(form, &elements, &plans, words)?,
             };
-            text = source?.text;
+            text = source.text;
+            source.kernels.iter().for_each(|abi| text.push_str(&tables(abi)));
         }
     }
     Ok(text)
+}
+
+/// The numbers that a kernel takes as [`Role::Tables`](kernels_gen::abi::Role::Tables), as comments behind its text.
+fn tables(abi: &KernelAbi) -> String {
+    let mut text = String::new();
+    if !abi.tables.is_empty() {
+        text = format!("\n// The {} numbers of `tables` for {}:\n", abi.tables.len(), abi.name);
+    }
+    for line in abi.tables.chunks(8) {
+        let numbers: Vec<String> = line.iter().map(|number| format!("{number:?}")).collect();
+        text.push_str(&format!("// {},\n", numbers.join(", ")));
+    }
+    text
 }
 
 /// The plans for a straight mesh without constrained unknowns.

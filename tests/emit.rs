@@ -128,6 +128,22 @@ fn each_stage_shows_what_it_made() {
 }
 
 #[test]
+fn tables_that_a_launch_hands_over_follow_the_source() {
+    let arguments = ["--target", "opencl", "--cell", "tet", "--degree", "4", "--task", "jacobian"];
+    let text = text("poisson.wf", &arguments);
+    assert!(text.contains("tables["), "no table is read from an argument");
+    let (_, behind) = text.rsplit_once("\n// The ").expect("the numbers of a kernel");
+    let (head, numbers) = behind.split_once(":\n").expect("a list");
+    let (count, name) = head.split_once(" numbers of `tables` for ").expect("a head");
+    assert!(text.contains(&format!(" {name}(")), "{name} is no kernel");
+    let found = numbers.replace("//", "").replace('\n', " ");
+    let found = found.split(',').map(str::trim).filter(|number| !number.is_empty());
+    let found: Vec<f64> = found.map(|number| number.parse().expect("a number")).collect();
+    assert_eq!(Ok(found.len()), count.parse(), "{head}");
+    assert!(found.len() > 1000 && found.iter().all(|number| number.is_finite()));
+}
+
+#[test]
 fn the_same_text_each_time() {
     let once = text("nonlinear_diffusion.wf", &["--cell", "tet", "--degree", "2"]);
     assert_eq!(once, text("nonlinear_diffusion.wf", &["--cell", "tet", "--degree", "2"]));

@@ -8,6 +8,7 @@
 //! | role | layout |
 //! | --- | --- |
 //! | [`Role::Params`] | `[t, params…]`, in the kernel's precision |
+//! | [`Role::Tables`] | [`KernelAbi::tables`], in the kernel's precision; always the last argument |
 //! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
@@ -98,6 +99,8 @@ pub enum Role {
     Diameter,
     /// Numbers at quadrature points that another kernel of the same operator has computed.
     Stored,
+    /// Constants for which the memory of constants has no room: [`KernelAbi::tables`].
+    Tables,
 }
 
 /// Numbers a node in [`Role::Coordinates`]: in three dimensions a fourth, unused one keeps a node's
@@ -113,7 +116,7 @@ pub struct Argument {
     pub role: Role,
     /// Its name in the source.
     pub name: String,
-    /// Elements a batch (or in all, for [`Role::Params`]); 0 where the array is a whole vector.
+    /// Elements a batch (or in all, for [`Role::Params`] and [`Role::Tables`]); 0 where the array is a whole vector.
     pub extent: usize,
     /// Whether the kernel writes it.
     pub written: bool,
@@ -136,6 +139,10 @@ pub struct KernelAbi {
     pub precision: Precision,
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
+    /// What [`Role::Tables`] holds, the same at every launch; nothing where there is no such argument.
+    pub tables: Vec<f64>,
+    /// Bytes of its tables in the memory of constants: all kernels of a file together may have [`CONSTANT_BYTES`].
+    pub constant_bytes: usize,
     /// Bytes of private arrays, all lanes together: they live on the stack.
     pub private_bytes: usize,
     /// Bytes of the arrays that a group of threads shares.
@@ -157,6 +164,10 @@ impl KernelAbi {
 
 /// Shared memory of a group that every GPU has, in bytes; more has to be asked for.
 pub const SHARED_BYTES: usize = 48 << 10;
+
+/// Bytes of constants that the kernels of one file may have together. NVIDIA's GPUs have 64 KiB, of which
+/// some is left for what a compiler adds.
+pub const CONSTANT_BYTES: usize = 60 << 10;
 
 /// Threads of a group that every device allows.
 pub const THREADS: usize = 1024;

@@ -95,7 +95,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
     abi.arguments
         .iter()
         .map(|argument| match argument.role {
-            Role::Params => 0.0,
+            Role::Params | Role::Tables => 0.0,
             Role::State(f) | Role::Direction(f) => {
                 real * unknowns(elements.fields[f]) * components as f64
             }

@@ -29,7 +29,7 @@ impl fmt::Display for Language {
     }
 }
 
-/// Generated source: self-contained, the same bytes for the same inputs.
+/// Generated source: self-contained but for [`KernelAbi::tables`], the same bytes for the same inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceFile {
     /// The text.

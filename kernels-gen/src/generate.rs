@@ -1,7 +1,7 @@
 //! `generate`: (`PointForm`, `Elements`, plans) → `SourceFile`, through every stage of this crate;
 //! or, with [`interpret`], → kernels that run without a compiler.
 
-use crate::abi::KernelAbi;
+use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
 use crate::dialect::rust::{Isa, Item, print};
 use crate::dialect::{SourceFile, c};
@@ -9,6 +9,7 @@ use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::legalise::{legalise, legalise_for_threads};
+use crate::pass::place::Constants;
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
@@ -49,14 +50,25 @@ pub fn generate_for_threads(
     plans: &[Plan],
     words: &c::Words,
 ) -> Result<SourceFile, PlanError> {
-    let threads = |(kernel, mut abi, header): Lowered| {
+    let (mut kernels, mut notes) = (Vec::new(), Vec::new());
+    for (kernel, abi, header) in lowered(form, elements, plans)? {
+        kernels.push(kernel);
         // Where the strategy knows no threads, each lane is one.
-        abi.threads = abi.threads.max(abi.lanes);
-        (legalise_for_threads(kernel), abi, header)
-    };
-    let kernels: Vec<Lowered> = lowered(form, elements, plans)?.into_iter().map(threads).collect();
+        let threads = abi.threads.max(abi.lanes);
+        notes.push((KernelAbi { threads, ..abi }, header));
+    }
+    let placed = legalise_for_threads(&mut kernels, words.spread.is_some());
+    for ((abi, _), Constants { bytes, tables }) in notes.iter_mut().zip(placed) {
+        abi.constant_bytes = bytes;
+        if !tables.is_empty() {
+            let (role, name, extent) = (Role::Tables, "tables".to_owned(), tables.len());
+            abi.arguments.push(Argument { role, name, extent, written: false });
+            abi.tables = tables;
+        }
+    }
+    let items = kernels.iter().zip(&notes);
     let items: Vec<c::Item<'_>> =
-        kernels.iter().map(|(kernel, abi, header)| c::Item { kernel, abi, header }).collect();
+        items.map(|(kernel, (abi, header))| c::Item { kernel, abi, header }).collect();
     Ok(c::print(&title(form, &words.language.to_string()), &items, words))
 }
 

@@ -126,6 +126,16 @@ pub struct Table {
     pub spread: bool,
 }
 
+impl Table {
+    /// Bytes of its entries where reals have a precision.
+    pub fn bytes(&self, precision: Precision) -> usize {
+        match &self.entries {
+            Entries::Real(entries) => entries.len() * precision.bytes(),
+            Entries::Position(entries) => entries.len() * size_of::<u32>(),
+        }
+    }
+}
+
 /// The entries of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entries {
@@ -558,6 +568,31 @@ impl Kernel {
     /// Whether a table lists a variable of the threads.
     pub fn lists_threads(&self, table: TableId) -> bool {
         self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))
+    }
+
+    /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads. The positions
+    /// of runs are known when it is printed.
+    pub fn tables_read(&self) -> IndexVec<TableId, bool> {
+        let mut read = self.tables.ids().map(|id| self.lists_threads(id)).collect();
+        self.mark_tables(&self.body, &mut read);
+        read
+    }
+
+    fn mark_tables(&self, body: &[Statement], read: &mut IndexVec<TableId, bool>) {
+        for statement in body {
+            match statement {
+                Statement::Let(value) => {
+                    if let Op::LoadTable(table, _) = self.values[*value].op {
+                        read[table] = true;
+                    }
+                }
+                // Loops nest a fixed few levels deep, whatever the user wrote.
+                Statement::For { body, .. } | Statement::When { body, .. } => {
+                    self.mark_tables(body, read);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// The variable that counts batches.

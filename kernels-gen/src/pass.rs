@@ -2,3 +2,4 @@
 
 pub mod eliminate;
 pub mod legalise;
+pub mod place;

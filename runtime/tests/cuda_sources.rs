@@ -81,6 +81,31 @@ fn kernels_compile_for_every_cell_precision_and_task() {
     assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
 }
 
+/// Tables of basis functions of the highest degree on tetrahedra are several times what the memory of constants holds.
+#[test]
+fn large_tables_leave_the_memory_of_constants() {
+    if !nvrtc() {
+        return;
+    }
+    let facts = MeshFacts { affine: true, order: 1, runs: false, constrained: true };
+    let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 1 };
+    for (number, strategy) in [(0, Strategy::CellPerLane), (1, transposition)] {
+        let (program, _) = compile_form(&Source::new("form.wf", FORMS[number]));
+        let form = program.expect("a form").point_form("f", 3).expect("a form");
+        let elements = elements(&form, Cell::Tetrahedron, 4, 1, None).expect("elements");
+        let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+        let plans = plans.expect("plans");
+        let source = generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
+        let image = compile(&source.text, "sm_90");
+        let image = image.unwrap_or_else(|error| panic!("{strategy}: {error}"));
+        assert!(image.starts_with(b"\x7fELF"), "{strategy}");
+        let handed: usize = source.kernels.iter().map(|abi| 8 * abi.tables.len()).sum();
+        assert_eq!(handed > 128 << 10, strategy == Strategy::CellPerLane, "{handed} bytes");
+    }
+}
+
 /// Registers and stack of the suite's operators by lines, as a table in the folder of the build's results.
 #[test]
 fn lines_have_the_registers_that_they_need() {

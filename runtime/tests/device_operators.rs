@@ -13,12 +13,12 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
-use kernels_gen::abi::Precision;
+use kernels_gen::abi::{Precision, Role};
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Elements, Geometry, Scatter, Strategy, Task};
-use runtime::compile::{Execution, Target, compile, compile_for_device, facts};
+use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::generate::generate;
@@ -181,13 +181,23 @@ impl Setting {
         results(&mut operator, &state, &direction)
     }
 
-    /// A device's results, twice.
-    fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
-        let Self { form, elements, on, precision, params, .. } = self;
+    /// The kernels of a device.
+    fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> CompiledForDevice {
+        let Self { form, elements, on, precision, .. } = self;
         let (device, facts) = (Arc::clone(device), facts(on));
         let compiled =
             compile_for_device(form, elements, &facts, &TASKS, device, *precision, wishes);
-        let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        compiled.unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// A device's results, twice.
+    fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+        self.with(self.compiled(device, wishes), wishes)
+    }
+
+    /// The results of a device's kernels, twice.
+    fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+        let Self { on, precision, params, .. } = self;
         let scatter = wishes.scatter.unwrap_or(Scatter::Atomic);
         assert!(compiled.plans.iter().all(|plan| plan.scatter == scatter), "{scatter}");
         let wrong = vec![0.5; params.len()];
@@ -292,6 +302,37 @@ fn quotients_by_the_determinant_may_be_stored() {
             let (geometry, strategy) = (Some(Geometry::Semi), Some(strategy));
             let wishes = Wishes { geometry, strategy, ..Wishes::default() };
             let [found, _] = setting.on_a_device(device, &wishes);
+            setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}"));
+        }
+    }
+}
+
+/// Tables for which the memory of constants has no room are handed over.
+#[test]
+fn large_tables_may_lie_elsewhere() {
+    let tetrahedra = || boxed("tet", 3.0, 2.0, 0.0);
+    let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 1 };
+    let cases: [(Case, Strategy); 2] = [
+        (("tetrahedra", tetrahedra(), SCALAR, 4, Precision::F32), transposition),
+        (("tetrahedra", tetrahedra(), SCALAR, 4, Precision::F64), Strategy::CellPerLane),
+    ];
+    let devices = devices();
+    if devices.is_empty() {
+        return;
+    }
+    for (case, strategy) in cases {
+        let setting = Setting::new(case);
+        let wanted = setting.on_the_processor();
+        for device in &devices {
+            let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+            let compiled = setting.compiled(device, &wishes);
+            // What threads read at different places has a memory of its own in CUDA.
+            let others = device.words().spread.is_some() && strategy == transposition;
+            let handed = compiled.kernels().any(|(_, kernel)| {
+                kernel.abi().arguments.iter().any(|argument| argument.role == Role::Tables)
+            });
+            assert_eq!(handed, !others, "{strategy:?} on {device:?}");
+            let [found, _] = setting.with(compiled, &wishes);
             setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}"));
         }
     }

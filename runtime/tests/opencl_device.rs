@@ -41,6 +41,8 @@ fn axpy() -> KernelAbi {
         residency: 1,
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: 0,

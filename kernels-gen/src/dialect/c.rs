@@ -34,8 +34,9 @@ pub struct Words {
     pub barrier: &'static str,
     /// Before a constant table.
     pub constant: &'static str,
-    /// Before a constant table of which threads read different entries at once.
-    pub spread: &'static str,
+    /// Before a constant table of which threads read different entries at once; none where the memory of constants is
+    /// the only one that a file can fill.
+    pub spread: Option<&'static str>,
     /// What keeps a compiler from moving accesses to memory to its other side.
     pub fence: &'static str,
     /// Before a pointer that nothing else points to.
@@ -103,26 +104,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
     for line in item.header {
         let _ = writeln!(text, "// {line}");
     }
-    for (id, table) in kernel.tables.iter_enumerated() {
-        if !statement::uses_table(kernel, &kernel.body, id) && !kernel.lists_threads(id) {
-            continue;
-        }
-        let name = statement::table_name(kernel, id);
-        let (scalar, entries): (_, Vec<String>) = match &table.entries {
-            Entries::Real(entries) => {
-                ("T", entries.iter().map(|&entry| number(entry, kernel.precision)).collect())
-            }
-            Entries::Position(entries) => {
-                ("int", entries.iter().map(ToString::to_string).collect())
-            }
-        };
-        let before = if table.spread { words.spread } else { words.constant };
-        let _ = write!(text, "{before} {scalar} {name}[{}] = {{", entries.len());
-        for (i, entry) in entries.iter().enumerate() {
-            let _ = write!(text, "{}{entry},", if i % 8 == 0 { "\n    " } else { " " });
-        }
-        text.push_str("\n};\n");
-    }
+    tables(text, kernel, words);
     let count = kernel.threads.max(kernel.lanes).to_string();
     let size = words.size;
     let _ = writeln!(
@@ -176,6 +158,31 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         statement::block(text, kernel, words, &kernel.body, 1);
     }
     text.push_str("}\n");
+}
+
+/// The tables that a kernel reads.
+fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
+    let read = kernel.tables_read();
+    for (id, table) in kernel.tables.iter_enumerated() {
+        if !read[id] {
+            continue;
+        }
+        let name = statement::table_name(kernel, id);
+        let (scalar, entries): (_, Vec<String>) = match &table.entries {
+            Entries::Real(entries) => {
+                ("T", entries.iter().map(|&entry| number(entry, kernel.precision)).collect())
+            }
+            Entries::Position(entries) => {
+                ("int", entries.iter().map(ToString::to_string).collect())
+            }
+        };
+        let before = words.spread.filter(|_| table.spread).unwrap_or(words.constant);
+        let _ = write!(text, "{before} {scalar} {name}[{}] = {{", entries.len());
+        for (i, entry) in entries.iter().enumerate() {
+            let _ = write!(text, "{}{entry},", if i % 8 == 0 { "\n    " } else { " " });
+        }
+        text.push_str("\n};\n");
+    }
 }
 
 /// What a thread of a group is, and what it shares.

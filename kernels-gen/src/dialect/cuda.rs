@@ -14,7 +14,7 @@ pub const CUDA: Words = Words {
     by_registers: None,
     barrier: "__syncthreads()",
     constant: "__constant__",
-    spread: "__device__ const",
+    spread: Some("__device__ const"),
     restrict: "__restrict__",
     thread: "(int)threadIdx.x",
     group: "blockIdx.x",

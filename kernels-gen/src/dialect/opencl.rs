@@ -14,7 +14,7 @@ pub const OPENCL: Words = Words {
     by_registers: Some("__kernel group_of($THREADS) void"),
     barrier: "barrier(CLK_LOCAL_MEM_FENCE)",
     constant: "__constant",
-    spread: "__constant",
+    spread: None,
     restrict: "restrict",
     thread: "(int)get_local_id(0)",
     group: "get_group_id(0)",

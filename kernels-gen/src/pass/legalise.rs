@@ -3,9 +3,8 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{
-    ArgumentId, Entries, Index, Kernel, Op, Precision, Statement, Table, Value, ValueId, Write,
-};
+use super::place::{Constants, place};
+use crate::kir::{ArgumentId, Index, Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -151,39 +150,15 @@ impl Pass {
     }
 }
 
-/// The kernel for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
-/// atomically, and what only helps one core's cache is dropped.
-pub fn legalise_for_threads(mut kernel: Kernel) -> Kernel {
-    kernel.body = for_threads(std::mem::take(&mut kernel.body));
-    kernel.block = 1;
-    if kernel.threads > 0 && kernel.precision == Precision::F64 {
-        long_literals(&mut kernel);
+/// The kernels of one file for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
+/// atomically, what only helps one core's cache is dropped, and constants are where there is room for them:
+/// [`place`](super::place). `others` says whether the language has another memory for spread tables.
+pub fn legalise_for_threads(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
+    for kernel in kernels.iter_mut() {
+        kernel.body = for_threads(std::mem::take(&mut kernel.body));
+        kernel.block = 1;
     }
-    kernel
-}
-
-/// Puts numbers into a table that an instruction cannot hold: GPUs read an operand from the memory of
-/// constants at no cost, but need two instructions to bring a double with all its digits along.
-fn long_literals(kernel: &mut Kernel) {
-    let is_long = |id: &ValueId| match kernel.values[*id].op {
-        Op::Constant(number) => number.to_bits() & 0xffff_ffff != 0,
-        _ => false,
-    };
-    let long: Vec<ValueId> = kernel.values.ids().filter(is_long).collect();
-    if long.is_empty() {
-        return;
-    }
-    let number = |id: &ValueId| match kernel.values[*id].op {
-        Op::Constant(number) => number,
-        _ => unreachable!("only constants were chosen"),
-    };
-    let entries = Entries::Real(long.iter().map(number).collect());
-    let table = kernel.tables.push(Table { name: "numbers".to_owned(), entries, spread: false });
-    for (place, &id) in long.iter().enumerate() {
-        kernel.values[id].op = Op::LoadTable(table, Index::from(place));
-    }
-    // A number needs no let, a load does.
-    kernel.body.splice(0..0, long.into_iter().map(Statement::Let));
+    place(kernels, others)
 }
 
 fn for_threads(body: Vec<Statement>) -> Vec<Statement> {

@@ -589,6 +589,8 @@ impl<'a> Setting<'a> {
             residency: self.plan.residency,
             precision: kernel.precision,
             arguments: self.abi,
+            tables: Vec::new(),
+            constant_bytes: 0,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
             shared_bytes: shared_bytes(kernel.shared.iter(), kernel.precision),
             hash: crate::abi::hash(&kernel.to_string()),

@@ -186,6 +186,8 @@ pub fn rates_source(words: &Words) -> SourceFile {
                 Argument { role, name, extent: each, written }
             })
             .collect(),
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: 0,

@@ -41,6 +41,8 @@ pub fn measure() -> Result<Rates, JitError> {
         residency: 1,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: abi::hash(name),

@@ -184,6 +184,8 @@ impl Arithmetic {
             residency: 1,
             precision,
             arguments: Vec::new(),
+            tables: Vec::new(),
+            constant_bytes: 0,
             private_bytes: 0,
             shared_bytes: 0,
             hash: 0,

@@ -178,7 +178,7 @@ impl Device for Cuda {
                 kernels.push(kernel_of(&module, abi)?);
             }
         }
-        Ok(Module { kernels, cached })
+        Module::new(self, kernels, cached)
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {

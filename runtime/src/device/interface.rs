@@ -152,12 +152,14 @@ pub struct Kernel {
     abi: KernelAbi,
     handle: Own,
     spilt: usize,
+    /// Its last argument, [`Role::Tables`], if it has one.
+    tables: Option<Array>,
 }
 
 impl Kernel {
     /// What a device knows it by.
     pub(super) fn new(abi: KernelAbi, handle: Own) -> Self {
-        Self { abi, handle, spilt: 0 }
+        Self { abi, handle, spilt: 0, tables: None }
     }
 
     /// The same with the bytes that a thread keeps in memory because registers do not hold them.
@@ -204,6 +206,24 @@ pub struct Module {
 }
 
 impl Module {
+    /// The kernels, whose tables go to their device, where they stay.
+    pub(super) fn new(
+        device: &dyn Device,
+        mut kernels: Vec<Kernel>,
+        cached: bool,
+    ) -> Result<Self, DeviceError> {
+        for kernel in kernels.iter_mut().filter(|kernel| !kernel.abi.tables.is_empty()) {
+            let tables = &kernel.abi.tables;
+            kernel.tables = Some(match kernel.abi.precision {
+                Precision::F64 => device.upload(tables)?,
+                Precision::F32 => {
+                    device.upload(&tables.iter().map(|&x| x as f32).collect::<Vec<f32>>())?
+                }
+            });
+        }
+        Ok(Self { kernels, cached })
+    }
+
     /// The kernel of this name.
     ///
     /// # Errors
@@ -442,7 +462,8 @@ impl dyn Device + '_ {
         Ok(values)
     }
 
-    /// Runs a range of batches of a generated kernel; `arguments` are in the order of its interface.
+    /// Runs a range of batches of a generated kernel; `arguments` are in the order of its interface, without
+    /// [`Role::Tables`], which a loaded kernel brings along.
     ///
     /// # Errors
     ///
@@ -454,6 +475,7 @@ impl dyn Device + '_ {
         arguments: &[&Array],
     ) -> Result<(), DeviceError> {
         let abi = kernel.abi();
+        let arguments: Vec<&Array> = arguments.iter().copied().chain(&kernel.tables).collect();
         let given = arguments.iter().map(|array| (array.kind().name(), array.len()));
         fits(abi, batches.end, given)?;
         if batches.is_empty() {
@@ -491,7 +513,7 @@ pub(super) fn fits(
             return Err(LaunchError::WrongType { kernel, argument, expected, found });
         }
         let expected = match wanted.role {
-            Role::Params => wanted.extent,
+            Role::Params | Role::Tables => wanted.extent,
             _ => wanted.extent * end,
         };
         if len < expected {

@@ -125,7 +125,7 @@ impl Device for OpenCl {
                 kernels.push(kernel.with_spilt(spilt.unwrap_or(0) as usize));
             }
         }
-        Ok(Module { kernels, cached })
+        Module::new(self, kernels, cached)
     }
 
     fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {

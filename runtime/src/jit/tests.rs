@@ -34,6 +34,8 @@ fn axpy() -> KernelAbi {
         residency: 1,
         precision: Precision::F64,
         arguments,
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: 0,

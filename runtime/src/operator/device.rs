@@ -318,6 +318,7 @@ impl DeviceOperator {
         };
         let arguments = loaded.abi().arguments.iter();
         let arguments: Vec<&Array> = arguments
+            .filter(|wanted| wanted.role != Role::Tables)
             .map(|wanted| argument(wanted.role, wanted.written))
             .collect::<Result<_, _>>()?;
         let adds = writes(loaded, Role::Result(0)) && self.coloured();

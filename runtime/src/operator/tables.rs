@@ -111,7 +111,8 @@ impl Key {
             | Role::Starts
             | Role::Places
             | Role::AuxNodes(_)
-            | Role::Stored => None,
+            | Role::Stored
+            | Role::Tables => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::launch::{Data, Runner};
 use fem_dsl::point::PointForm;
-use kernels_gen::abi::KernelAbi;
+use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::kir::interpret::{Array, Interpreter};
 use kernels_gen::kir::verify::{Phase, verify};
 use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
@@ -27,13 +27,19 @@ impl Runner for Interpreted<'_> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (kernel, _) = lowered.map_err(|error| error.to_string())?;
         verify(&kernel, Phase::Lowered).map_err(|error| format!("{error}\n{kernel}"))?;
-        let (kernel, phase) = match self.threads {
-            true => (legalise_for_threads(kernel), Phase::Lowered),
-            false => (legalise(kernel), Phase::Legal),
+        let (kernel, phase, tables) = match self.threads {
+            true => {
+                let mut kernels = [kernel];
+                // As in OpenCL, which hands over all large tables.
+                let tables = legalise_for_threads(&mut kernels, false).swap_remove(0).tables;
+                let [kernel] = kernels;
+                (kernel, Phase::Lowered, tables)
+            }
+            false => (legalise(kernel), Phase::Legal, Vec::new()),
         };
         verify(&kernel, phase).map_err(|error| format!("{error}, legalised\n{kernel}"))?;
         let pairs = data.iter_mut().zip(&abi.arguments);
-        let arrays: Vec<Array<'_>> = pairs
+        let mut arrays: Vec<Array<'_>> = pairs
             .map(|(data, argument)| match (data, argument.written) {
                 (Data::U32(values), _) => Array::U32(values),
                 (Data::F64(values), false) => Array::F64(values),
@@ -42,6 +48,13 @@ impl Runner for Interpreted<'_> {
                 (Data::F32(values), true) => Array::from(&mut values[..]),
             })
             .collect();
+        let single: Vec<f32> = tables.iter().map(|&number| number as f32).collect();
+        if !tables.is_empty() {
+            arrays.push(match plan.precision {
+                Precision::F64 => Array::F64(&tables),
+                Precision::F32 => Array::F32(&single),
+            });
+        }
         let interpreter = Interpreter::new(kernel).expect("a verified kernel");
         let run = interpreter.run(0..batches, &arrays);
         run.map_err(|fault| format!("{fault}\n{}", interpreter.kernel()))

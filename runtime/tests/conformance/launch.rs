@@ -236,6 +236,7 @@ impl Launcher<'_> {
             Role::Direction(_) => self.layout(plan).spread(&s.direction),
             Role::Result(_) => vec![0.0; self.layout(plan).len(s.state.len())],
             Role::CellResult(_) => vec![f64::NAN; extent],
+            Role::Tables => panic!("a kernel brings its tables along"),
             Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),

@@ -1,7 +1,7 @@
 //! Runs kernels on a device, in arrays with guards behind them.
 
 use super::launch::{Data, Runner};
-use kernels_gen::abi::KernelAbi;
+use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::plan::Plan;
 use runtime::device::{Array, Device, DeviceError, Module};
 
@@ -46,8 +46,10 @@ impl Runner for Running<'_> {
         data: &mut [Data],
     ) -> Result<(), String> {
         let known = self.module.kernel(&abi.name).map_err(|error| error.to_string())?.abi();
-        // The number of threads is added where the language is known.
-        if (&known.arguments, known.lanes, known.hash) != (&abi.arguments, abi.lanes, abi.hash) {
+        // The number of threads and tables are added where the language is known.
+        let given = known.arguments.iter().filter(|argument| argument.role != Role::Tables);
+        let same = given.eq(&abi.arguments);
+        if !same || (known.lanes, known.hash) != (abi.lanes, abi.hash) {
             return Err(format!("{:?}: the compiled kernel has another interface", plan.task));
         }
         let mut guarded: Vec<Data> = data.iter().map(guard).collect();

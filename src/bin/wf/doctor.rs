@@ -186,6 +186,8 @@ fn try_kernel() -> Result<(), String> {
         residency: 1,
         precision: Precision::F64,
         arguments: vec![values],
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: 0,

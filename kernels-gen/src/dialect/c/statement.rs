@@ -42,22 +42,6 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
     })
 }
 
-/// Whether a table is loaded from by some statements; positions of runs are written out.
-pub(super) fn uses_table(kernel: &Kernel, body: &[Statement], id: TableId) -> bool {
-    let written_out =
-        |op: &Op| matches!(op, Op::LoadTable(table, at) if *table == id && at.known().is_some());
-    if kernel.values.iter().any(|value| written_out(&value.op)) {
-        return true;
-    }
-    body.iter().any(|statement| match statement {
-        Statement::Let(value) => {
-            matches!(&kernel.values[*value].op, Op::LoadTable(table, _) if *table == id)
-        }
-        Statement::For { body, .. } | Statement::When { body, .. } => uses_table(kernel, body, id),
-        _ => false,
-    })
-}
-
 pub(super) fn var_name(kernel: &Kernel, id: VarId) -> String {
     if id == kernel.batch() {
         return "batch".to_owned();

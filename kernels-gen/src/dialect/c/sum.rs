@@ -75,6 +75,8 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         residency: 1,
         precision,
         arguments,
+        tables: Vec::new(),
+        constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: crate::abi::hash(TEXT),

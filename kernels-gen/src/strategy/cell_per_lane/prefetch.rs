@@ -30,6 +30,7 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         Role::AuxPoints(_) | Role::Stored | Role::Metric => Some(Layout::Points),
         Role::Geometry | Role::Map(..) | Role::AuxCells(_) | Role::Diameter => Some(Layout::Cell),
         Role::Params
+        | Role::Tables
         | Role::State(_)
         | Role::Direction(_)
         | Role::Result(_)

@@ -1,0 +1,132 @@
+//! `place`: the kernels of a file → the same with every constant in a memory that has room for it.
+//!
+//! GPUs have a small memory of constants for all kernels of a file. First come positions, which threads read once, and
+//! numbers that an instruction would need two others for; then tables of reals, the smallest first. One that is
+//! [`LARGE`], or for which there is no more room, becomes a part of one more argument of its kernel:
+//!
+//! ```text
+//! table[i]  →  tables[i + Σ lengths of the tables before it]
+//! ```
+//!
+//! A language may have another memory for [`Table::spread`] tables (CUDA); they stay there. Where it has none (OpenCL),
+//! they are in the memory of constants as all others.
+
+use crate::abi::CONSTANT_BYTES;
+use crate::kir::{
+    Argument, Element, Entries, Index, Kernel, Op, Precision, Statement, Table, TableId, ValueId,
+};
+use fem_dsl::arena::IndexVec;
+
+/// Bytes beyond which a table is not in the memory of constants. Their nearest cache has as many on NVIDIA's GPUs: a
+/// larger table would drive itself out of it at each pass, and all others.
+pub const LARGE: usize = 2 << 10;
+
+/// Where the constants of a kernel are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constants {
+    /// Bytes in the memory of constants.
+    pub bytes: usize,
+    /// What the last argument holds, if it is one for tables.
+    pub tables: Vec<f64>,
+}
+
+/// Finds a place for all constants; `others` says whether there is another memory for spread tables.
+pub(super) fn place(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
+    let (mut placed, tables) = constants(kernels, others);
+    let taken: usize = placed.iter().map(|constants| constants.bytes).sum();
+    let mut room = CONSTANT_BYTES.saturating_sub(taken);
+    for (kernel, constants) in kernels.iter_mut().zip(&mut placed) {
+        if kernel.threads > 0 && kernel.precision == Precision::F64 {
+            let bytes = long_literals(kernel, room.min(LARGE));
+            constants.bytes += bytes;
+            room -= bytes;
+        }
+    }
+    let mut elsewhere = vec![Vec::new(); kernels.len()];
+    for (bytes, number, table) in tables {
+        if bytes <= room.min(LARGE) {
+            placed[number].bytes += bytes;
+            room -= bytes;
+        } else {
+            elsewhere[number].push(table);
+        }
+    }
+    for ((kernel, constants), tables) in kernels.iter_mut().zip(&mut placed).zip(elsewhere) {
+        constants.tables = to_argument(kernel, tables);
+    }
+    placed
+}
+
+/// The positions that are in the memory of constants, and the tables of reals that could be, the smallest first: their
+/// bytes and the number of their kernel.
+fn constants(kernels: &[Kernel], others: bool) -> (Vec<Constants>, Vec<(usize, usize, TableId)>) {
+    let mut placed = vec![Constants::default(); kernels.len()];
+    let mut tables = Vec::new();
+    for (number, kernel) in kernels.iter().enumerate() {
+        let read = kernel.tables_read();
+        for (id, table) in kernel.tables.iter_enumerated() {
+            let bytes = table.bytes(kernel.precision);
+            match table.entries {
+                _ if !read[id] || (table.spread && others) => {}
+                Entries::Position(_) => placed[number].bytes += bytes,
+                Entries::Real(_) => tables.push((bytes, number, id)),
+            }
+        }
+    }
+    tables.sort_unstable();
+    (placed, tables)
+}
+
+/// Makes tables parts of one argument, the last one; what it holds.
+fn to_argument(kernel: &mut Kernel, mut tables: Vec<TableId>) -> Vec<f64> {
+    let mut numbers = Vec::new();
+    if tables.is_empty() {
+        return numbers;
+    }
+    tables.sort_unstable();
+    let (name, element) = ("tables".to_owned(), Element::Real);
+    let argument = kernel.arguments.push(Argument { name, element, written: false });
+    let mut first: IndexVec<TableId, Option<usize>> = kernel.tables.iter().map(|_| None).collect();
+    for table in tables {
+        first[table] = Some(numbers.len());
+        if let Entries::Real(entries) = &mut kernel.tables[table].entries {
+            numbers.append(entries);
+        }
+    }
+    for value in kernel.values.ids() {
+        if let Op::LoadTable(table, at) = &kernel.values[value].op
+            && let Some(first) = first[*table]
+        {
+            kernel.values[value].op = Op::LoadUniform(argument, at.plus(first));
+        }
+    }
+    numbers
+}
+
+/// Puts numbers into a table that an instruction cannot hold: GPUs read an operand from the memory of
+/// constants at no cost, but need two instructions to bring a double with all its digits along. So they do for those
+/// that are beyond the room in bytes; gives the bytes that are taken.
+fn long_literals(kernel: &mut Kernel, room: usize) -> usize {
+    let long = |value: ValueId| match kernel.values[value].op {
+        Op::Constant(number) if number.to_bits() & 0xffff_ffff != 0 => Some((value, number)),
+        _ => None,
+    };
+    let most = room / kernel.precision.bytes();
+    let long: Vec<(ValueId, f64)> = kernel.values.ids().filter_map(long).take(most).collect();
+    if long.is_empty() {
+        return 0;
+    }
+    let entries = Entries::Real(long.iter().map(|&(_, number)| number).collect());
+    let table = Table { name: "numbers".to_owned(), entries, spread: false };
+    let bytes = table.bytes(kernel.precision);
+    let table = kernel.tables.push(table);
+    for (place, &(value, _)) in long.iter().enumerate() {
+        kernel.values[value].op = Op::LoadTable(table, Index::from(place));
+    }
+    // A number needs no let, a load does.
+    kernel.body.splice(0..0, long.into_iter().map(|(value, _)| Statement::Let(value)));
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

@@ -83,17 +83,16 @@ impl SourceFile {
 mod tests {
     use super::*;
     use crate::dialect::opencl::OPENCL;
-    use crate::element::{Cell, LinePoints, Rule};
-    use crate::generate::generate_for_threads;
+    use crate::element::Cell;
+    use crate::generate::{elements, generate_for_threads};
     use crate::kir::Precision;
-    use crate::plan::{Elements, Geometry, Plan, Task};
+    use crate::plan::{Geometry, Plan, Task};
 
     fn source(name: &str) -> SourceFile {
         let text = format!("form {name} {{ field u: scalar; f1[u] = grad(u); }}");
         let (program, _) = fem_dsl::program::compile(&fem_dsl::source::Source::new("f", text));
         let form = program.and_then(|program| program.point_form(name, 2).ok()).expect("a form");
-        let rule = Rule::Tensor { cell: Cell::Quadrilateral, line: LinePoints::Gauss(2) };
-        let elements = Elements::new(&form, Cell::Quadrilateral, 1, rule).expect("elements");
+        let elements = elements(&form, Cell::Quadrilateral, 1, 1, None).expect("elements");
         let plan = |task| Plan::new(task, 32, Precision::F64, Geometry::Vertices);
         let plans = [Task::Residual, Task::Action].map(plan);
         generate_for_threads(&form, &elements, &plans, &OPENCL).expect("a source")

@@ -61,6 +61,12 @@ impl Matrix {
         (1..self.rows).all(|i| (0..self.columns).all(|j| self.at(i, j) == self.at(0, j)))
     }
 
+    /// Whether each row has places between two values: factors that add up to 1.
+    fn is_linear(&self) -> bool {
+        let one = |i: usize| (self.at(i, 0) + self.at(i, 1) - 1.0).abs() <= f64::EPSILON;
+        self.columns == 2 && self.rows > 1 && (0..self.rows).all(one)
+    }
+
     fn symmetry(&self) -> Symmetry {
         let holds = |sign: f64| {
             (0..self.rows).all(|i| {
@@ -116,6 +122,9 @@ pub fn contract(
         let column = Matrix::from_fn(matrix.rows, 1, |i, _| matrix.at(i, 0));
         return dense(b, &column, &[total], onto);
     }
+    if onto.is_none() && matrix.is_linear() {
+        return along(b, matrix, input);
+    }
     match sign(matrix, even_odd) {
         None => dense(b, matrix, input, onto),
         Some(sign) => {
@@ -124,6 +133,22 @@ pub fn contract(
             output.join(b, matrix.rows, onto)
         }
     }
+}
+
+/// in_0 + t_i (in_1 − in_0) with t_i = M_i1, from the nearer of both: one operation a row.
+fn along(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> Vec<ValueId> {
+    let way = b.sub(input[1], input[0]);
+    let place = |b: &mut Builder, i: usize| {
+        let (from, t) = (matrix.at(i, 0), matrix.at(i, 1));
+        if t <= from {
+            let t = b.constant(t);
+            b.fma(t, way, input[0])
+        } else {
+            let from = b.constant(from);
+            b.fma_neg(from, way, input[1])
+        }
+    };
+    (0..matrix.rows).map(|i| place(b, i)).collect()
 }
 
 /// The values B in and their derivatives D B in. Between the two products nothing is put together

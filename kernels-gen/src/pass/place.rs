@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A language may have another memory for [`Table::spread`] tables (CUDA); they stay there. Where it has none (OpenCL),
-//! they are in the memory of constants as all others.
+//! all but the smallest become parts of that argument: the memory of constants serves threads that read different
+//! places one after another.
 
 use crate::abi::CONSTANT_BYTES;
 use crate::kir::{
@@ -20,6 +21,10 @@ use fem_dsl::arena::IndexVec;
 /// Bytes beyond which a table is not in the memory of constants. Their nearest cache has as many on NVIDIA's GPUs: a
 /// larger table would drive itself out of it at each pass, and all others.
 pub const LARGE: usize = 2 << 10;
+
+/// The same for a table of which threads read different entries at once: beyond so few that waiting for each other
+/// costs less than another access to memory.
+pub const SPREAD: usize = 256;
 
 /// Where the constants of a kernel are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +49,8 @@ pub(super) fn place(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
     }
     let mut elsewhere = vec![Vec::new(); kernels.len()];
     for (bytes, number, table) in tables {
-        if bytes <= room.min(LARGE) {
+        let most = if kernels[number].tables[table].spread { SPREAD } else { LARGE };
+        if bytes <= room.min(most) {
             placed[number].bytes += bytes;
             room -= bytes;
         } else {

@@ -13,6 +13,7 @@
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
+//! | [`Role::Lines`] | the same with the nodes of a cell in another order |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
 //! | [`Role::Diameter`] | `[batch][lane]` |
@@ -84,6 +85,9 @@ pub enum Role {
     Places,
     /// An index array.
     Map(Owner, Indices),
+    /// An index array of a tensor cell in which nodes that differ along this axis alone are farthest apart: threads that
+    /// each take a line along it find their entries side by side.
+    Lines(Owner, Indices, usize),
     /// The number of lanes that write.
     Active,
     /// Numbers that give the geometry of a cell.

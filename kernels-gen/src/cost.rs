@@ -105,7 +105,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
             Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
             Role::Axis(_) => real * unknowns(1),
             Role::AuxNodes(i) => real * unknowns(elements.aux[i].unwrap_or(1)),
-            Role::Starts | Role::Places | Role::Map(..) | Role::Active => {
+            Role::Starts | Role::Places | Role::Map(..) | Role::Lines(..) | Role::Active => {
                 4.0 * share(argument.extent)
             }
             Role::CellResult(_)

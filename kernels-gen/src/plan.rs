@@ -328,6 +328,8 @@ pub struct Plan {
     /// Whether the coordinates of nodes lie axis by axis, and not node by node: threads side by side then read numbers
     /// side by side. Where vectors are in tiles, coordinates are too.
     pub axes: bool,
+    /// Whether threads with a line each read index arrays in the order of their lines, [`crate::abi::Role::Lines`].
+    pub turned: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
     /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
@@ -360,6 +362,7 @@ impl Plan {
             indices: Indices::Nodes,
             tiles: false,
             axes: false,
+            turned: false,
             scatter: Scatter::Atomic,
             edges: false,
             linearisation: Linearisation::Recompute,

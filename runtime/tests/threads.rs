@@ -20,15 +20,17 @@ mod setting;
 
 use draw::{Limits, cases, number};
 use interpreter::Interpreted;
+use kernels_gen::abi::{Argument, Role};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::Scatter;
+use kernels_gen::strategy::lower;
 use std::collections::BTreeMap;
 
 #[test]
 fn interpreted_threads_agree_with_the_reference() {
     let limits = Limits { full: false, work: 1000 };
     let (mut cases, _) = cases(&limits, number("WF_SEED").unwrap_or(7), 0);
-    let mut counts = BTreeMap::new();
+    let (mut counts, mut by_lines) = (BTreeMap::new(), 0);
     for (number, case) in cases.iter_mut().enumerate() {
         let (form, elements) = (&case.form, &case.elements);
         let agreement = case.compare(&Interpreted { form, elements, threads: true });
@@ -44,6 +46,10 @@ fn interpreted_threads_agree_with_the_reference() {
             assert!(agreement.worst <= 1.0, "{}", case.name());
         }
         *counts.entry(case.plan.strategy.to_string()).or_insert(0) += 1;
+        let (_, abi) = lower(&case.form, &case.elements, &case.plan).expect("a kernel");
+        let turned = |argument: &Argument| matches!(argument.role, Role::Lines(..));
+        by_lines += usize::from(abi.arguments.iter().any(turned));
     }
     assert!(counts.len() == 4 && counts.values().all(|&count| count >= 30), "{counts:?}");
+    assert!(by_lines >= 10, "only {by_lines} with index arrays in the order of lines");
 }

@@ -44,6 +44,8 @@ pub struct Wishes {
     pub edges: Option<bool>,
     /// On GPUs, whether vectors of several components are in tiles.
     pub tiles: Option<bool>,
+    /// On GPUs, whether index arrays are in the order of the lines that threads take.
+    pub turned: Option<bool>,
     /// On GPUs, whether coordinates lie axis by axis.
     pub axes: Option<bool>,
     /// The even-odd decomposition.

@@ -106,6 +106,5 @@ impl Nodal {
 
 /// The index array through which a source is addressed, and what it holds.
 fn map_of(s: &Setting<'_>, source: Source) -> (ArgumentId, Indices) {
-    let indices = s.indices_of(source);
-    (s.arguments[&Role::Map(source.owner(), indices)], indices)
+    (s.arguments[&s.map_of(source)], s.indices_of(source))
 }

@@ -8,7 +8,7 @@ use crate::kir::{
 };
 use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
-use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Task};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -507,13 +507,32 @@ impl<'a> Setting<'a> {
             Indices::Dofs => ("dofs", nodes * components),
         };
         let name = format!("{base}_{word}");
-        self.argument(
-            Role::Map(owner, indices),
-            &name,
-            Element::U32,
-            entries * self.plan.lanes,
-            false,
-        );
+        let entries = entries * self.plan.lanes;
+        self.argument(self.map_of(source), &name, Element::U32, entries, false);
+    }
+
+    /// The index array of a source.
+    pub(super) fn map_of(&self, source: Source) -> Role {
+        let (owner, indices) = (source.owner(), self.indices_of(source));
+        match self.turned(source) {
+            Some(axis) => Role::Lines(owner, indices, axis),
+            None => Role::Map(owner, indices),
+        }
+    }
+
+    /// The axis of the lines in whose order a source's index array is, where it is not in that of the nodes: the one
+    /// along which threads gather, if that is not the last.
+    pub(super) fn turned(&self, source: Source) -> Option<usize> {
+        let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
+        let own = matches!(source, Source::State(0) | Source::Direction(0));
+        let inner = self.elements.collocated(self.elements.fields[0]) != self.is_flat();
+        (self.plan.turned && by_lines && own && inner).then(|| self.form.dim - 2)
+    }
+
+    /// Whether values alone are evaluated and tested, as in a mass matrix.
+    pub(super) fn is_flat(&self) -> bool {
+        let tested = (0..self.components(0)).any(|component| self.tested(component).1);
+        !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
     }
 
     /// Ends the stage of gathering, and computes what is the same at all points.

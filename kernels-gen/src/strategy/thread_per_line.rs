@@ -61,7 +61,7 @@ pub fn cells(form: &PointForm, elements: &Elements) -> usize {
 pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let setting = Setting::new(form, elements, plan);
-    let one = match (is_flat(&setting), elements.collocated(elements.fields[0]), q) {
+    let one = match (setting.is_flat(), elements.collocated(elements.fields[0]), q) {
         (true, _, 4) => 56,
         (true, _, _) => 64,
         (false, false, 9) => 88,
@@ -218,7 +218,7 @@ impl Group {
         let derive = Matrix::from_fn(q, q, |a, b| table.derivative(a, b));
         let points = s.b.spread_table("points", Entries::Real(line.points()));
         let weights = s.b.spread_table("weights", Entries::Real(line.weights()));
-        let flat = is_flat(s);
+        let flat = s.is_flat();
         let factors_of_result = factors(line, s.elements.fields[0]);
         let collocated = factors_of_result.interpolate.is_identity();
         let traffic = traffic(dim, (factors_of_result.n, q), cells == 1, (flat, collocated));
@@ -471,12 +471,6 @@ fn listed(b: &mut Builder, names: &[&str], lists: Vec<Vec<usize>>, threads: usiz
         b.listed_var(name, positions)
     };
     names.iter().zip(lists).map(var).collect()
-}
-
-/// Whether no gradient is read or tested.
-fn is_flat(s: &Setting<'_>) -> bool {
-    let tested = (0..s.components(0)).any(|component| s.tested(component).1);
-    !tested && s.quantities.iter().all(|quantity| !quantity.gradient)
 }
 
 /// What the phases do to shared memory, with n nodes and q points a direction; columns may be dealt

@@ -505,7 +505,9 @@ pub(super) fn fits(
     for (wanted, (found, len)) in abi.arguments.iter().zip(arguments) {
         let argument = || wanted.name.clone();
         let expected = match wanted.role {
-            Role::Map(..) | Role::Active | Role::Starts | Role::Places => Kind::U32,
+            Role::Map(..) | Role::Lines(..) | Role::Active | Role::Starts | Role::Places => {
+                Kind::U32
+            }
             _ => abi.precision.into(),
         };
         if found != expected.name() {

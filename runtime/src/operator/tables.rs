@@ -76,6 +76,7 @@ impl Array {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Map(Owner, Indices),
+    Lines(Owner, Indices, usize),
     Active,
     Geometry(Geometry),
     Metric,
@@ -91,6 +92,7 @@ impl Key {
     pub(super) fn of(role: Role, geometry: Geometry) -> Option<Self> {
         match role {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
+            Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
             Role::Active => Some(Self::Active),
             // They read the same numbers of a cell.
             Role::Geometry if geometry == Geometry::Semi => {
@@ -141,6 +143,13 @@ pub(super) fn make(
 ) -> Result<Option<Array>, BuildError> {
     Ok(Some(match key {
         Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches, layout)?),
+        Key::Lines(owner, indices, axis) => {
+            let map = map(owner, indices, on, batches, layout)?;
+            let (dim, nodes) = (on.mesh.dim(), nodes_of(owner, on)?);
+            let n = (1..=nodes).find(|n| n.pow(dim as u32) >= nodes).unwrap_or(1);
+            let each = extent.checked_div(nodes).unwrap_or(1);
+            Array::U32(by_lines(&map, n, each, (dim, axis)))
+        }
         Key::Active => Array::U32(Buffer::from_slice(batches.active())),
         Key::Geometry(geometry) => {
             let table = match precision {
@@ -183,6 +192,20 @@ fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -
         return geometry::coordinates_in_tiles(mesh, space, layout);
     }
     geometry::coordinates(mesh, space, |node| layout.number(node))
+}
+
+/// The nodes of a cell.
+fn nodes_of(owner: Owner, on: &Discretisation) -> Result<usize, BuildError> {
+    match owner {
+        Owner::Field(field) => match on.fields.get(field) {
+            Some(field) => Ok(field.space.nodes_per_cell()),
+            None => Err(BuildError::Field { field }),
+        },
+        Owner::Aux(aux) => match on.aux.get(aux) {
+            Some(AuxValues::Nodes(space, _)) => Ok(space.nodes_per_cell()),
+            _ => Err(BuildError::Aux { aux, expected: "values at nodes" }),
+        },
+    }
 }
 
 /// An index array.
@@ -228,6 +251,26 @@ fn map(
         }
         (Indices::Dofs, None) => Err(BuildError::NoRuns),
     }
+}
+
+/// An index array with the nodes of each tensor cell in the order of its lines along an axis: those that differ along
+/// it alone are farthest apart. `n` are the nodes of a direction, `each` the entries of a node, one a lane.
+fn by_lines(map: &[u32], n: usize, each: usize, (dim, axis): (usize, usize)) -> Buffer<u32> {
+    let (nodes, inner) = (n.pow(dim as u32), n.pow(axis as u32));
+    let mut turned: Buffer<u32> = Buffer::zeroed(map.len());
+    if map.is_empty() {
+        return turned;
+    }
+    let cells = turned.par_chunks_mut(nodes * each).zip(map.par_chunks(nodes * each));
+    cells.with_min_len(64).for_each(|(turned, cell)| {
+        for (node, entries) in cell.chunks(each).enumerate() {
+            // Digits below the axis, of the axis, above it.
+            let (below, at, above) = (node % inner, node / inner % n, node / (inner * n));
+            let place = at * (nodes / n) + above * inner + below;
+            turned[place * each..][..each].copy_from_slice(entries);
+        }
+    });
+    turned
 }
 
 /// Values cell by cell, as batches have them; `extent` numbers a batch.

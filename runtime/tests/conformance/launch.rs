@@ -267,11 +267,34 @@ impl Launcher<'_> {
                 let batch = |b: usize| lanes.min(s.cells - b * lanes) as u32;
                 return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));
             }
+            Role::Lines(owner, indices, axis) => {
+                let map = self.map(lanes, owner, indices, &self.layout(plan));
+                return Ok(Data::U32(self.by_lines(&map, lanes, axis)));
+            }
             Role::Map(owner, indices) => {
                 return Ok(Data::U32(self.map(lanes, owner, indices, &self.layout(plan))));
             }
         };
         Ok(Data::reals(numbers, plan.precision))
+    }
+
+    /// An index array of the field with the digit of an axis, among those of a node's number, moved to the front.
+    fn by_lines(&self, map: &[u32], lanes: usize, axis: usize) -> Vec<u32> {
+        let (n, dim) = (self.setting.degree + 1, self.form.dim);
+        let nodes = n.pow(dim as u32);
+        let each = map.len() / self.setting.cells.div_ceil(lanes) / nodes;
+        let node_of = |place: usize| {
+            let mut digits: Vec<usize> =
+                (0..dim).map(|digit| place / n.pow(digit as u32) % n).collect();
+            let front = digits.remove(dim - 1);
+            digits.insert(axis, front);
+            digits.iter().rev().fold(0, |node, digit| node * n + digit)
+        };
+        let cells = map.chunks(nodes * each);
+        let entry = |cell: &[u32], place: usize| cell[node_of(place) * each..][..each].to_vec();
+        cells
+            .flat_map(|cell| (0..nodes).flat_map(|place| entry(cell, place)).collect::<Vec<_>>())
+            .collect()
     }
 
     /// What another kernel of the same operator computes at the points.

@@ -234,6 +234,7 @@ impl Choices {
             points_last: yes(9),
             tiles: yes(16),
             axes: yes(13),
+            turned: !(yes(11) && yes(13)),
             edges: yes(9) && yes(16),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],

@@ -41,6 +41,7 @@ pub fn choose_for_threads(
             points_last: true,
             tiles,
             axes: wishes.axes.unwrap_or(!tiles),
+            turned: wishes.turned.unwrap_or(true),
             scatter: wishes.scatter.unwrap_or_default(),
             edges: wishes.edges.unwrap_or_else(|| busy(form, elements)),
             unroll: unrolled(form, elements, task),

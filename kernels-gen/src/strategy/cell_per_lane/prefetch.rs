@@ -28,7 +28,9 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
     match argument.role {
         Role::Geometry if s.plan.geometry == Geometry::Stored => Some(Layout::Points),
         Role::AuxPoints(_) | Role::Stored | Role::Metric => Some(Layout::Points),
-        Role::Geometry | Role::Map(..) | Role::AuxCells(_) | Role::Diameter => Some(Layout::Cell),
+        Role::Geometry | Role::Map(..) | Role::Lines(..) | Role::AuxCells(_) | Role::Diameter => {
+            Some(Layout::Cell)
+        }
         Role::Params
         | Role::Tables
         | Role::State(_)

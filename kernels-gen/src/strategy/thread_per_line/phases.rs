@@ -4,9 +4,9 @@ use super::{Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
-use crate::plan::Task;
+use crate::plan::{Scatter, Task};
 use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::{Quantity, Setting};
+use crate::strategy::setting::{Quantity, Setting, Source};
 
 impl Group {
     pub(super) fn write(&self, s: &mut Setting<'_>) {
@@ -57,10 +57,14 @@ impl Group {
         }
     }
 
-    /// The nodes of a line along `axis`.
-    fn nodes(&self, line: &NodalLine, n: usize, axis: usize) -> Vec<Index> {
-        let power = |axis: usize| n.pow(axis as u32);
-        let cell = Index::from(line.batch).times(power(self.dim));
+    /// The nodes of a line along `axis`, in an array where they are in the order of lines along `turned`, if any.
+    fn nodes(&self, line: &NodalLine, n: usize, axis: usize, turned: Option<usize>) -> Vec<Index> {
+        let power = |axis: usize| match turned {
+            Some(slowest) if axis == slowest => n.pow(self.dim as u32 - 1),
+            Some(slowest) if axis > slowest => n.pow(axis as u32 - 1),
+            _ => n.pow(axis as u32),
+        };
+        let cell = Index::from(line.batch).times(n.pow(self.dim as u32));
         let other = (0..self.dim).filter(|&other| other != axis);
         let start = other
             .zip(&line.digits)
@@ -77,7 +81,8 @@ impl Group {
         component: usize,
     ) -> Vec<ValueId> {
         let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
-        let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(held));
+        let turned = s.turned(quantity.source);
+        let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(held), turned);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
@@ -270,7 +275,10 @@ impl Group {
         line: &[ValueId],
     ) {
         let (n, nodal) = (result.factors.n, Nodal::result(s));
-        let nodes = self.nodes(&self.nodal[&n], n, axis);
+        // What a cell stores for the owners of unknowns is in the order of its nodes.
+        let adds = s.plan.scatter != Scatter::Owner;
+        let turned = s.turned(Source::Direction(0)).filter(|_| adds);
+        let nodes = self.nodes(&self.nodal[&n], n, axis, turned);
         for (node, &value) in nodes.iter().zip(line) {
             nodal.scatter(&mut s.b, node, component, value);
         }

@@ -107,6 +107,13 @@ pub enum Role {
     Tables,
 }
 
+impl Role {
+    /// Whether the array holds indices or counts, and not reals.
+    pub fn is_integer(self) -> bool {
+        matches!(self, Self::Map(..) | Self::Lines(..) | Self::Active | Self::Starts | Self::Places)
+    }
+}
+
 /// Numbers a node in [`Role::Coordinates`]: in three dimensions a fourth, unused one keeps a node's
 /// within one cache line.
 pub fn coordinate_stride(dim: usize) -> usize {
@@ -160,8 +167,7 @@ impl KernelAbi {
     /// Registers that a thread may have where a processor with 65,536 of them, as NVIDIA's are, is to hold
     /// [`KernelAbi::residency`] groups: warps get them 8 a thread at a time, and no thread has more than 255.
     pub fn registers(&self) -> usize {
-        let threads = if self.threads > 1 { self.threads } else { self.lanes };
-        let each = 65_536 / (self.residency.max(1) * threads.next_multiple_of(32));
+        let each = 65_536 / (self.residency.max(1) * self.threads.next_multiple_of(32));
         (each / 8 * 8).clamp(24, 255)
     }
 }

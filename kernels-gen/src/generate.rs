@@ -52,10 +52,10 @@ pub fn generate_for_threads(
 ) -> Result<SourceFile, PlanError> {
     let (mut kernels, mut notes) = (Vec::new(), Vec::new());
     for (kernel, abi, header) in lowered(form, elements, plans)? {
-        kernels.push(kernel);
         // Where the strategy knows no threads, each lane is one.
-        let threads = abi.threads.max(abi.lanes);
+        let threads = if kernel.threads > 0 { kernel.threads } else { abi.lanes };
         notes.push((KernelAbi { threads, ..abi }, header));
+        kernels.push(kernel);
     }
     let placed = legalise_for_threads(&mut kernels, words.spread.is_some());
     for ((abi, _), Constants { bytes, tables }) in notes.iter_mut().zip(placed) {

@@ -169,14 +169,18 @@ fn operations_on_vectors_compile() {
     }
 }
 
+/// A compiler whose cache is a folder of its own.
+fn jit_in(folder: &tempfile::TempDir) -> Jit {
+    Jit::new(Environment { cache_dir: Some(folder.path().to_owned()), ..Environment::default() })
+}
+
 #[test]
 fn what_was_compiled_is_found_again_at_once() {
     if !nvrtc() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let cache_dir = Some(folder.path().join("cache"));
-    let jit = || Jit::new(Environment { cache_dir: cache_dir.clone(), ..Environment::default() });
+    let jit = || jit_in(&folder);
     let source = Arithmetic::source(&CUDA, Precision::F64);
     let (image, cached) = compile_through(&jit(), &source, "sm_90").expect("an image");
     assert!(!cached);
@@ -194,8 +198,7 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let cache_dir = Some(folder.path().join("cache"));
-    let jit = Jit::new(Environment { cache_dir, ..Environment::default() });
+    let jit = jit_in(&folder);
     let source = |text: &str, degree: usize, tasks: &[Task]| {
         let (program, _) = compile_form(&Source::new("form.wf", text));
         let form = program.expect("a form").point_form("f", 2).expect("a form");

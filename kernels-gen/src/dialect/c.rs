@@ -48,7 +48,8 @@ pub struct Words {
     /// The type of sizes.
     pub size: &'static str,
     /// What stands before the first kernel, with the scalar type for `$T`, an unsigned integer of its
-    /// size for `$U`, and the operation that compares and exchanges one of these for `$EXCHANGE`.
+    /// size for `$U`, the operation that compares and exchanges one of these for `$EXCHANGE`, the letters of the type
+    /// in NVIDIA's assembly for `$P` and `$C`, and the function that divides 1 there for `$RECIPROCAL`.
     pub preamble: &'static str,
 }
 
@@ -91,10 +92,16 @@ fn trimmed(text: &str) -> String {
 /// precision can be joined.
 fn preamble(words: &Words, precision: Precision) -> String {
     let words_of_type = match precision {
-        Precision::F64 => ["double", "ulong", "atom_cmpxchg", "f64", "d", "64"],
-        Precision::F32 => ["float", "uint", "atomic_cmpxchg", "f32", "f", "32"],
+        Precision::F64 => {
+            let reciprocal = include_str!("preamble/reciprocal_f64.c");
+            ["double", "ulong", "atom_cmpxchg", "f64", "d", reciprocal]
+        }
+        Precision::F32 => {
+            let reciprocal = include_str!("preamble/reciprocal_f32.c");
+            ["float", "uint", "atomic_cmpxchg", "f32", "f", reciprocal]
+        }
     };
-    let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C", "$BITS"];
+    let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C", "$RECIPROCAL"];
     let marks = marks.into_iter().zip(words_of_type);
     marks.fold(words.preamble.to_owned(), |text, (mark, word)| text.replace(mark, word))
 }

@@ -525,8 +525,9 @@ impl<'a> Setting<'a> {
     pub(super) fn turned(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let own = matches!(source, Source::State(0) | Source::Direction(0));
-        let inner = self.elements.collocated(self.elements.fields[0]) != self.is_flat();
-        (self.plan.turned && by_lines && own && inner).then(|| self.form.dim - 2)
+        let (dim, collocated) = (self.form.dim, self.elements.collocated(self.elements.fields[0]));
+        let axis = gather_axis(dim, collocated, self.is_flat());
+        (self.plan.turned && by_lines && own && axis < dim - 1).then_some(axis)
     }
 
     /// Whether values alone are evaluated and tested, as in a mass matrix.
@@ -683,4 +684,11 @@ fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
             _ => None,
         })
         .collect()
+}
+
+/// The axis along which a thread with a line of a cell gathers and scatters: the last where its first contraction is
+/// along that one; the one before where the points are the nodes (`collocated`), or where values alone are evaluated
+/// (`flat`), which leaves out the contraction along the last.
+pub(super) fn gather_axis(dim: usize, collocated: bool, flat: bool) -> usize {
+    if collocated == flat { dim - 1 } else { dim - 2 }
 }

@@ -504,12 +504,7 @@ pub(super) fn fits(
     }
     for (wanted, (found, len)) in abi.arguments.iter().zip(arguments) {
         let argument = || wanted.name.clone();
-        let expected = match wanted.role {
-            Role::Map(..) | Role::Lines(..) | Role::Active | Role::Starts | Role::Places => {
-                Kind::U32
-            }
-            _ => abi.precision.into(),
-        };
+        let expected = if wanted.role.is_integer() { Kind::U32 } else { abi.precision.into() };
         if found != expected.name() {
             let (kernel, argument, expected) = (kernel(), argument(), expected.name());
             return Err(LaunchError::WrongType { kernel, argument, expected, found });

@@ -2,6 +2,7 @@
 
 use super::BuildError;
 use crate::batch::{Batches, CONSTRAINED};
+use crate::constraint::Constraints;
 use crate::device::Layout;
 use crate::device::cpu::{Argument, Buffer, Plain};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -145,10 +146,9 @@ pub(super) fn make(
         Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches, layout)?),
         Key::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
-            let (dim, nodes) = (on.mesh.dim(), nodes_of(owner, on)?);
-            let n = (1..=nodes).find(|n| n.pow(dim as u32) >= nodes).unwrap_or(1);
-            let each = extent.checked_div(nodes).unwrap_or(1);
-            Array::U32(by_lines(&map, n, each, (dim, axis)))
+            let (space, _) = space_of(owner, on)?;
+            let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
+            Array::U32(by_lines(&map, n, each, (on.mesh.dim(), axis)))
         }
         Key::Active => Array::U32(Buffer::from_slice(batches.active())),
         Key::Geometry(geometry) => {
@@ -194,15 +194,18 @@ fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -
     geometry::coordinates(mesh, space, |node| layout.number(node))
 }
 
-/// The nodes of a cell.
-fn nodes_of(owner: Owner, on: &Discretisation) -> Result<usize, BuildError> {
+/// The space of a quantity, and the constraints of one that is an unknown.
+fn space_of(
+    owner: Owner,
+    on: &Discretisation,
+) -> Result<(&Space, Option<&Constraints>), BuildError> {
     match owner {
         Owner::Field(field) => match on.fields.get(field) {
-            Some(field) => Ok(field.space.nodes_per_cell()),
+            Some(field) => Ok((&field.space, Some(&field.constraints))),
             None => Err(BuildError::Field { field }),
         },
         Owner::Aux(aux) => match on.aux.get(aux) {
-            Some(AuxValues::Nodes(space, _)) => Ok(space.nodes_per_cell()),
+            Some(AuxValues::Nodes(space, _)) => Ok((space, None)),
             _ => Err(BuildError::Aux { aux, expected: "values at nodes" }),
         },
     }
@@ -216,16 +219,7 @@ fn map(
     batches: &Batches,
     layout: &Layout,
 ) -> Result<Buffer<u32>, BuildError> {
-    let (space, constraints) = match owner {
-        Owner::Field(field) => match on.fields.get(field) {
-            Some(field) => (&field.space, Some(&field.constraints)),
-            None => return Err(BuildError::Field { field }),
-        },
-        Owner::Aux(aux) => match on.aux.get(aux) {
-            Some(AuxValues::Nodes(space, _)) => (space, None),
-            _ => return Err(BuildError::Aux { aux, expected: "values at nodes" }),
-        },
-    };
+    let (space, constraints) = space_of(owner, on)?;
     match (indices, constraints) {
         (Indices::Nodes | Indices::Tiles, _) => {
             let mut map = batches.nodes(space);

@@ -2,17 +2,18 @@
 #define WEAKFORM_PREAMBLE
 typedef $T T;
 typedef unsigned int uint32;
+#define INLINE __device__ __forceinline__
 
 #define INFINITY (1.0 / 0.0)
 
 /// Adds to an element that other threads may add to.
-__device__ __forceinline__ void atomic_add(T* at, T value) { atomicAdd(at, value); }
+INLINE void atomic_add(T* at, T value) { atomicAdd(at, value); }
 
 /// Two nodes to add to, none being the largest index, and what is shared with the threads before and after this one.
 struct Edge { uint32 near, far; bool takes, gives; };
 
 /// The edge of this thread. All threads of a warp come here together.
-__device__ __forceinline__ Edge edge_of(uint32 near, uint32 far)
+INLINE Edge edge_of(uint32 near, uint32 far)
 {
     const uint32 before = __shfl_up_sync(0xffffffffu, far, 1);
     const uint32 after = __shfl_down_sync(0xffffffffu, near, 1);
@@ -22,7 +23,7 @@ __device__ __forceinline__ Edge edge_of(uint32 near, uint32 far)
 }
 
 /// Adds to both ends of an edge; where the next thread's begins at the far end, it adds for both.
-__device__ __forceinline__ void add_edge(T* to, Edge edge, int scale, int offset, T near, T far)
+INLINE void add_edge(T* to, Edge edge, int scale, int offset, T near, T far)
 {
     const T before = __shfl_up_sync(0xffffffffu, far, 1);
     const T sum = edge.takes ? near + before : near;
@@ -31,13 +32,13 @@ __device__ __forceinline__ void add_edge(T* to, Edge edge, int scale, int offset
 }
 
 /// The element that an index array names; none for the largest index.
-__device__ __forceinline__ T gather_masked(const T* source, uint32 at, int scale, int offset)
+INLINE T gather_masked(const T* source, uint32 at, int scale, int offset)
 {
     return at == 0xffffffffu ? (T)0 : source[(size_t)at * scale + offset];
 }
 
 /// An index once more, from memory: so that it need not be kept.
-__device__ __forceinline__ uint32 again(const uint32* at)
+INLINE uint32 again(const uint32* at)
 {
     uint32 index;
     asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(index) : "l"(at));
@@ -45,27 +46,11 @@ __device__ __forceinline__ uint32 again(const uint32* at)
 }
 
 /// Two neighbours, the first of them at an even place.
-__device__ __forceinline__ $T2 pair(const T* at) { return __ldg(reinterpret_cast<const $T2*>(at)); }
+INLINE $T2 pair(const T* at) { return __ldg(reinterpret_cast<const $T2*>(at)); }
 
 #define fence() asm volatile("" ::: "memory")
 
 /// A number from the memory of constants, which instructions read as they read registers.
 #define listed(number) (number)
 
-/// 1 / a for a whose reciprocal is a normal number: an estimate and Newton steps, without branches.
-__device__ __forceinline__ double reciprocal(double a)
-{
-    double r;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(a));
-    double e = fma(-a, r, 1.0);
-    e = fma(e, e, e);
-    return fma(r, e, r);
-}
-
-__device__ __forceinline__ float reciprocal(float a)
-{
-    float r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-}
-#endif
+$RECIPROCAL#endif

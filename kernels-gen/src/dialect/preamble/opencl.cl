@@ -10,6 +10,7 @@
 typedef $T T;
 typedef $U U;
 typedef uint uint32;
+#define INLINE static inline
 
 /// The threads of a group. NVIDIA's compiler heeds a bound of registers only where it is not told.
 #if defined(REGISTERS) && REGISTERS < 255
@@ -22,7 +23,7 @@ typedef uint uint32;
 #define fence() asm volatile("" ::: "memory")
 
 /// Adds to an element that other threads may add to: NVIDIA's instruction for it.
-static inline void atomic_add_real(volatile __global T* at, T value)
+INLINE void atomic_add_real(volatile __global T* at, T value)
 {
     asm volatile("red.global.add.$P [%0], %1;" :: "l"(at), "$C"(value) : "memory");
 }
@@ -30,7 +31,7 @@ static inline void atomic_add_real(volatile __global T* at, T value)
 #define fence()
 
 /// Adds to an element that other threads may add to: OpenCL 1.2 has no such operation for reals.
-static inline void atomic_add_real(volatile __global T* at, T value)
+INLINE void atomic_add_real(volatile __global T* at, T value)
 {
     union { U bits; T real; } old, sum;
     old.real = *at;
@@ -47,72 +48,54 @@ static inline void atomic_add_real(volatile __global T* at, T value)
 /// Two nodes to add to, none being the largest index.
 typedef struct { uint32 near, far; } Edge;
 
-static inline Edge edge_of(uint32 near, uint32 far)
+INLINE Edge edge_of(uint32 near, uint32 far)
 {
     const Edge edge = { near, far };
     return edge;
 }
 
 /// Adds to both ends of an edge: OpenCL 1.2 does not let threads see each other's registers.
-static inline void add_edge(volatile __global T* to, Edge edge, int scale, int offset, T near, T far)
+INLINE void add_edge(volatile __global T* to, Edge edge, int scale, int offset, T near, T far)
 {
     if (edge.near != 0xffffffffu) atomic_add(&to[(size_t)edge.near * scale + offset], near);
     if (edge.far != 0xffffffffu) atomic_add(&to[(size_t)edge.far * scale + offset], far);
 }
 
 /// The element that an index array names; none for the largest index.
-static inline T gather_masked(__global const T* source, uint32 at, int scale, int offset)
+INLINE T gather_masked(__global const T* source, uint32 at, int scale, int offset)
 {
     return at == 0xffffffffu ? (T)0 : source[(size_t)at * scale + offset];
 }
 
-#if defined(__NV_CL_C_VERSION) && $BITS == 64
+#ifdef __NV_CL_C_VERSION
 /// A number from the memory of constants, which instructions read as they read registers: a compiler that knew it would
 /// put it together from two halves.
-static inline T number_at(__constant const T* at)
+INLINE T number_at(__constant const T* at)
 {
     T number;
-    asm("ld.const.f64 %0, [%1];" : "=d"(number) : "l"(at));
+    asm("ld.const.$P %0, [%1];" : "=$C"(number) : "l"(at));
     return number;
 }
 #define listed(number) number_at(&(number))
 
-/// 1 / a for a whose reciprocal is a normal number: an estimate and Newton steps, without branches.
-static inline T reciprocal(T a)
-{
-    T r;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(a));
-    T e = fma(-a, r, 1.0);
-    e = fma(e, e, e);
-    return fma(r, e, r);
-}
-#else
+$RECIPROCAL#else
 #define listed(number) (number)
 
-#ifdef __NV_CL_C_VERSION
-static inline T reciprocal(T a)
-{
-    T r;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(a));
-    return r;
-}
-#else
-static inline T reciprocal(T a) { return (T)1 / a; }
-#endif
+INLINE T reciprocal(T a) { return (T)1 / a; }
 #endif
 
 /// Two neighbours, the first of them at an even place.
-static inline $T2 pair(__global const T* at) { return *(__global const $T2*)at; }
+INLINE $T2 pair(__global const T* at) { return *(__global const $T2*)at; }
 
 #ifdef __NV_CL_C_VERSION
 /// An index once more, from memory: so that it need not be kept.
-static inline uint32 again(__global const uint32* at)
+INLINE uint32 again(__global const uint32* at)
 {
     uint32 index;
     asm("ld.global.nc.u32 %0, [%1];" : "=r"(index) : "l"(at));
     return index;
 }
 #else
-static inline uint32 again(__global const uint32* at) { return *at; }
+INLINE uint32 again(__global const uint32* at) { return *at; }
 #endif
 #endif

@@ -6,7 +6,7 @@ use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::plan::{Scatter, Task};
 use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::{Quantity, Setting, Source};
+use crate::strategy::setting::{Quantity, Setting, Source, gather_axis};
 
 impl Group {
     pub(super) fn write(&self, s: &mut Setting<'_>) {
@@ -50,11 +50,7 @@ impl Group {
 
     /// The axis along which a quantity, or the result, is gathered or scattered.
     pub(super) fn gather_axis(&self, held: &Held) -> usize {
-        match (held.identity(), self.flat) {
-            (true, true) => self.dim - 1,
-            (true, false) | (false, true) => self.turn(),
-            (false, false) => self.dim - 1,
-        }
+        gather_axis(self.dim, held.identity(), self.flat)
     }
 
     /// The nodes of a line along `axis`, in an array where they are in the order of lines along `turned`, if any.

@@ -279,12 +279,10 @@ impl<'m> Kernel<'m> {
 
 /// The Rust type of an argument's elements.
 fn element(role: Role, precision: Precision) -> &'static str {
-    match (role, precision) {
-        (Role::Map(..) | Role::Lines(..) | Role::Active | Role::Starts | Role::Places, _) => {
-            u32::NAME
-        }
-        (_, Precision::F64) => f64::NAME,
-        (_, Precision::F32) => f32::NAME,
+    match precision {
+        _ if role.is_integer() => u32::NAME,
+        Precision::F64 => f64::NAME,
+        Precision::F32 => f32::NAME,
     }
 }
 

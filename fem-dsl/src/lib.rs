@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod differentiate;
 pub mod eval;
 pub mod form;
+pub mod format;
 pub mod parse;
 pub mod point;
 pub mod problem;

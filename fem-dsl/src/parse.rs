@@ -16,7 +16,7 @@ mod build;
 mod expect;
 mod expression;
 mod items;
-mod scan;
+pub(crate) mod scan;
 
 /// After so many errors the rest is not read.
 const MAX_ERRORS: usize = 100;

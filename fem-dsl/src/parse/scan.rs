@@ -15,28 +15,38 @@ mod brackets;
 
 use brackets::Brackets;
 
-/// A token, for messages and for recovery.
+/// A token, for messages, for recovery, and for the formatter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) span: Span,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) span: Span,
 }
 
 /// The kinds of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     Word,
     Number,
     String,
     Punctuation,
 }
 
+/// A comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Comment {
+    pub(crate) span: Span,
+    /// Whether it documents what follows.
+    pub(crate) documents: bool,
+}
+
 /// What `scan` finds.
-pub(super) struct Scan {
+pub(crate) struct Scan {
     /// The text with comments and malformed tokens blanked; same offsets as the source.
     pub(super) text: String,
     /// The tokens in order.
-    pub(super) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<Token>,
+    /// The comments in order.
+    pub(crate) comments: Vec<Comment>,
     /// Documentation by the start of the token that it stands before.
     pub(super) docs: BTreeMap<u32, Documentation>,
     /// What was wrong.
@@ -57,19 +67,20 @@ impl Scan {
 }
 
 /// Scans `text`.
-pub(super) fn scan(text: &str) -> Scan {
+pub(crate) fn scan(text: &str) -> Scan {
     let mut scanner = Scanner {
         text,
         at: 0,
         blanked: text.as_bytes().to_vec(),
         tokens: Vec::new(),
+        comments: Vec::new(),
         docs: BTreeMap::new(),
         pending: None,
         brackets: Brackets::default(),
         diagnostics: Vec::new(),
     };
     scanner.run();
-    let Scanner { blanked, tokens, docs, mut diagnostics, mut brackets, .. } = scanner;
+    let Scanner { blanked, tokens, comments, docs, mut diagnostics, mut brackets, .. } = scanner;
     brackets.finish(text.len());
     let mut blanked = blanked;
     for range in brackets.take_blanks() {
@@ -80,7 +91,7 @@ pub(super) fn scan(text: &str) -> Scan {
     }
     diagnostics.extend(brackets.take_diagnostics());
     let text = String::from_utf8(blanked).expect("whole characters should have been blanked");
-    Scan { text, tokens, docs, diagnostics }
+    Scan { text, tokens, comments, docs, diagnostics }
 }
 
 fn blank(bytes: &mut [u8], range: std::ops::Range<usize>) {
@@ -96,6 +107,7 @@ struct Scanner<'a> {
     at: usize,
     blanked: Vec<u8>,
     tokens: Vec<Token>,
+    comments: Vec<Comment>,
     docs: BTreeMap<u32, Documentation>,
     pending: Option<Documentation>,
     brackets: Brackets,
@@ -169,16 +181,18 @@ impl Scanner<'_> {
     fn line_comment(&mut self) {
         let end = self.run_of(self.at, |byte| byte != b'\n');
         let line = &self.text[self.at..end];
-        if line.starts_with("///") && !line.starts_with("////") {
+        let documents = line.starts_with("///") && !line.starts_with("////");
+        if documents {
             self.document(&line[3..], end);
         }
-        self.blank_to(end);
+        self.comment(end, documents);
     }
 
     fn block_comment(&mut self) {
         let bytes = self.text.as_bytes();
         let mut end = self.at + 2;
         let mut depth = 1;
+        let mut documents = false;
         while depth > 0 && end < bytes.len() {
             match &bytes[end..] {
                 [b'/', b'*', ..] => (depth, end) = (depth + 1, end + 2),
@@ -200,13 +214,18 @@ impl Scanner<'_> {
         } else {
             // As in Rust, `/** … */` documents and `/***` and `/**/` do not.
             let comment = &self.text[self.at..end];
-            let documents =
+            documents =
                 comment.len() > 4 && comment.starts_with("/**") && bytes[self.at + 3] != b'*';
             if documents {
                 let lines = &comment[3..comment.len() - 2];
                 self.document(lines, end);
             }
         }
+        self.comment(end, documents);
+    }
+
+    fn comment(&mut self, end: usize, documents: bool) {
+        self.comments.push(Comment { span: Span::new(self.at, end), documents });
         self.blank_to(end);
     }
 

@@ -23,6 +23,10 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>
 
 fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let file = temporary(path)?;
+    // Who may read or write what was there may do so with what takes its place, and nobody else.
+    if let Ok(before) = std::fs::metadata(path) {
+        file.as_file().set_permissions(before.permissions())?;
+    }
     let mut out = BufWriter::with_capacity(1 << 20, file);
     fill(&mut out)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
@@ -100,6 +104,21 @@ mod tests {
         assert!(write(folder.path(), |_| Ok(())).is_err());
         assert!(write(&folder.path().join("no/such/u.vtu"), |_| Ok(())).is_err());
     }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_replaced_keeps_its_permissions() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.wf");
+        std::fs::write(&path, b"old").expect("written");
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&path, private.clone()).expect("set");
+        write(&path, |out| out.write_all(b"new")).expect("written");
+        let found = std::fs::metadata(&path).expect("there").permissions();
+        assert_eq!(found.mode() & 0o777, private.mode());
+    }
+
     #[cfg(unix)]
     #[test]
     fn links_stay_links_and_streams_stay_streams() {

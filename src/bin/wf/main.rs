@@ -13,9 +13,11 @@ mod arguments;
 mod bench;
 mod blame;
 mod check;
+mod completions;
 mod doctor;
 mod emit;
 mod explain;
+mod fmt;
 mod probe;
 mod problem;
 mod report;
@@ -50,9 +52,11 @@ struct Arguments {
 enum Command {
     Bench(bench::Arguments),
     Check(check::Arguments),
+    Completions(completions::Arguments),
     Doctor(doctor::Arguments),
     Emit(emit::Arguments),
     Explain(explain::Arguments),
+    Fmt(fmt::Arguments),
     Probe(probe::Arguments),
     Run(run::Arguments),
 }
@@ -62,9 +66,11 @@ impl Command {
         match self {
             Self::Bench(arguments) => bench::execute(arguments),
             Self::Check(arguments) => check::execute(arguments),
+            Self::Completions(arguments) => completions::execute(arguments),
             Self::Doctor(arguments) => doctor::execute(arguments),
             Self::Emit(arguments) => emit::execute(arguments),
             Self::Explain(arguments) => explain::execute(arguments),
+            Self::Fmt(arguments) => fmt::execute(arguments),
             Self::Probe(arguments) => probe::execute(arguments),
             Self::Run(arguments) => run::execute(arguments, json),
         }
@@ -117,6 +123,8 @@ mod tests {
     #[test]
     fn commands_parse_their_examples() {
         parses::<check::Arguments>("check a.wf b.wf");
+        parses::<completions::Arguments>("completions zsh");
+        parses::<fmt::Arguments>("fmt - a.wf --check");
         parses::<emit::Arguments>("emit a.wf --target rust --stage point --cell hex --degree 2");
         parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");
         parses::<probe::Arguments>(

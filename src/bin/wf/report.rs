@@ -70,6 +70,10 @@ impl Failure {
 
     /// Adds another failure's messages.
     pub(crate) fn join(&mut self, other: Self) {
+        if !self.message.ends_with('\n') {
+            self.message.push('\n');
+        }
+        self.message.push_str(prefix(&other.message));
         self.message.push_str(&other.message);
         self.diagnostics.extend(other.diagnostics);
     }
@@ -79,6 +83,12 @@ impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::input(error)
     }
+}
+
+/// What a message needs before it: nothing where it is rendered already.
+fn prefix(message: &str) -> &'static str {
+    let rendered = message.starts_with("error") || message.starts_with('\u{1b}');
+    if rendered { "" } else { "error: " }
 }
 
 /// Prints what a subcommand gave back.
@@ -99,12 +109,7 @@ pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
     if let (Err(failure), false) = (&result, json) {
         // A closed standard error leaves nobody to tell.
         let rendered = failure.message.trim_end();
-        let prefix = if rendered.starts_with("error") || rendered.starts_with('\u{1b}') {
-            ""
-        } else {
-            "error: "
-        };
-        let _ = writeln!(io::stderr().lock(), "{prefix}{rendered}");
+        let _ = writeln!(io::stderr().lock(), "{}{rendered}", prefix(rendered));
     }
     match printed {
         Ok(()) => ExitCode::from(code),

@@ -1,0 +1,366 @@
+//! `item`: the pieces of one item → the operations of its layout.
+//!
+//! Two passes. `structure` decides for each token what stands before it and which groups open and close around it,
+//! with one stack for the brackets; a chain of operators of one precedence is a group. `operations` writes that down,
+//! with the comments in between.
+
+use super::pieces::{Piece, PieceKind};
+use crate::parse::scan::TokenKind;
+
+/// A step of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation<'a> {
+    /// A token, or a block comment.
+    Text(&'a str),
+    /// A comment to the end of the line.
+    LineComment(&'a str),
+    /// A blank that is never broken.
+    Space,
+    /// Where a broken group has a new line, and any other a blank or nothing.
+    Break { space: bool, closing: bool },
+    /// A new line always.
+    Newline,
+    /// The beginning of a group: none or all of its own breaks are new lines.
+    Open(Group),
+    /// The end of a group.
+    Close,
+}
+
+/// What a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Entries in brackets, the closing one on a line of its own.
+    List,
+    /// Operands of one precedence, each on a line with the operator before it.
+    Chain,
+    /// The same in a condition, where the branch that follows is indented too.
+    DeepChain,
+}
+
+/// What stands before a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    Space,
+    Break { space: bool, closing: bool },
+}
+
+const BREAK: Before = Before::Break { space: true, closing: false };
+
+/// What is known of a token.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    before: Before,
+    /// Chains that begin with it.
+    chains: u32,
+    /// Whether these chains stand in a condition.
+    deep: bool,
+    /// Whether a list begins with it, inside these chains.
+    list: bool,
+    /// Groups that end behind it.
+    closes: u32,
+}
+
+/// What an open bracket, or the item itself, is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Item,
+    /// Brackets that stay together: around one expression, or indices.
+    Tight,
+    /// Brackets with a line for each entry where they are too long.
+    List,
+    /// From `if` to `{`.
+    Condition,
+    /// From `{` to `}`.
+    Block,
+}
+
+struct Context {
+    kind: Kind,
+    /// Precedence and first token of the chains that are open, the loosest first.
+    chains: Vec<(u8, usize)>,
+    /// The first token of the operand at hand.
+    operand: Option<usize>,
+}
+
+impl Context {
+    const fn new(kind: Kind) -> Self {
+        Self { kind, chains: Vec::new(), operand: None }
+    }
+}
+
+/// The precedence of an infix operator that may be broken before.
+fn precedence(text: &str) -> Option<u8> {
+    Some(match text {
+        "||" => 1,
+        "&&" => 2,
+        "<" | "<=" | ">" | ">=" | "==" | "!=" => 3,
+        "+" | "-" => 4,
+        "*" | "/" => 5,
+        _ => return None,
+    })
+}
+
+struct Structure<'p, 'a> {
+    tokens: &'p [&'p Piece<'a>],
+    entries: Vec<Entry>,
+    contexts: Vec<Context>,
+    /// What the token before leaves for the next one to stand behind.
+    next: Before,
+}
+
+fn structure<'a>(tokens: &[&Piece<'a>]) -> Vec<Entry> {
+    let entry = Entry { before: Before::Nothing, chains: 0, deep: false, list: false, closes: 0 };
+    let mut structure = Structure {
+        tokens,
+        entries: vec![entry; tokens.len()],
+        contexts: vec![Context::new(Kind::Item)],
+        next: Before::Nothing,
+    };
+    let lists = lists(tokens);
+    for i in 0..tokens.len() {
+        structure.token(i, lists[i]);
+    }
+    structure.entries
+}
+
+/// Which opening brackets have a comma between entries of their own.
+fn lists(tokens: &[&Piece<'_>]) -> Vec<bool> {
+    let mut lists = vec![false; tokens.len()];
+    let mut open = Vec::new();
+    for (i, token) in tokens.iter().enumerate() {
+        match token.text {
+            "(" | "[" | "{" => open.push(i),
+            ")" | "]" | "}" => {
+                open.pop();
+            }
+            "," => {
+                if let Some(&opening) = open.last() {
+                    lists[opening] = true;
+                }
+            }
+            _ => {}
+        }
+    }
+    lists
+}
+
+impl Structure<'_, '_> {
+    fn text(&self, i: usize) -> &str {
+        self.tokens[i].text
+    }
+
+    /// Whether the token before `i` ends an operand, so that an operator is infix and a bracket
+    /// belongs to what stands before it.
+    fn behind_operand(&self, i: usize) -> bool {
+        let Some(before) = i.checked_sub(1).map(|before| self.tokens[before]) else { return false };
+        match before.kind {
+            PieceKind::Token(TokenKind::Punctuation) => matches!(before.text, ")" | "]" | "}"),
+            PieceKind::Token(TokenKind::Word) => before.text != "if",
+            _ => true,
+        }
+    }
+
+    fn context(&mut self) -> &mut Context {
+        if self.contexts.is_empty() {
+            // More brackets closed than opened: not in a text without errors.
+            self.contexts.push(Context::new(Kind::Item));
+        }
+        let last = self.contexts.len() - 1;
+        &mut self.contexts[last]
+    }
+
+    /// The token `i` belongs to an operand, and begins it where none is at hand.
+    fn operand(&mut self, i: usize) {
+        self.context().operand.get_or_insert(i);
+    }
+
+    /// The expression at hand ends before the token `i`.
+    fn end_expression(&mut self, i: usize) {
+        let context = self.context();
+        context.operand = None;
+        let chains = std::mem::take(&mut context.chains).len();
+        self.close(i, chains);
+    }
+
+    /// Closes groups behind the token before `i`.
+    fn close(&mut self, i: usize, groups: usize) {
+        if let Some(before) = i.checked_sub(1) {
+            self.entries[before].closes += u32::try_from(groups).unwrap_or(u32::MAX);
+        }
+    }
+
+    fn token(&mut self, i: usize, list: bool) {
+        let mut before = std::mem::replace(&mut self.next, Before::Space);
+        let text = self.text(i).to_owned();
+        match text.as_str() {
+            _ if self.tokens[i].kind != PieceKind::Token(TokenKind::Punctuation) => {
+                before = self.word(i, &text, before);
+            }
+            "(" | "[" => before = self.opening(i, list, before),
+            ")" | "]" => {
+                self.end_expression(i);
+                before = Before::Nothing;
+                if self.contexts.pop().is_some_and(|context| context.kind == Kind::List) {
+                    before = Before::Break { space: false, closing: true };
+                    self.entries[i].closes += 1;
+                }
+            }
+            "{" => {
+                self.end_expression(i);
+                self.context().kind = Kind::Block;
+                self.next = BREAK;
+            }
+            "}" => {
+                self.end_expression(i);
+                before = Before::Break { space: true, closing: true };
+                if self.tokens.get(i + 1).is_none_or(|next| next.text != "else") {
+                    self.contexts.pop();
+                    self.entries[i].closes += 1;
+                }
+            }
+            "," => {
+                self.end_expression(i);
+                before = Before::Nothing;
+                let tight = self.context().kind == Kind::Tight;
+                self.next = if tight { Before::Space } else { BREAK };
+            }
+            ";" | ":" => {
+                self.end_expression(i);
+                before = Before::Nothing;
+            }
+            "=" => self.end_expression(i),
+            "^" => {
+                before = Before::Nothing;
+                self.next = Before::Nothing;
+            }
+            operator if self.behind_operand(i) && precedence(operator).is_some() => {
+                self.operator(i, precedence(operator).unwrap_or(0));
+                before = BREAK;
+            }
+            _ => {
+                self.operand(i);
+                self.next = Before::Nothing;
+            }
+        }
+        self.entries[i].before = before;
+    }
+
+    /// A word, a number or a string.
+    fn word(&mut self, i: usize, text: &str, mut before: Before) -> Before {
+        let after_else = i > 0 && self.text(i - 1) == "else";
+        match text {
+            "if" if after_else => self.context().kind = Kind::Condition,
+            "if" => {
+                self.operand(i);
+                self.entries[i].list = true;
+                self.contexts.push(Context::new(Kind::Condition));
+            }
+            "else" => {}
+            "on" if i > 0 => {
+                self.end_expression(i);
+                before = BREAK;
+            }
+            _ => self.operand(i),
+        }
+        before
+    }
+
+    fn opening(&mut self, i: usize, list: bool, before: Before) -> Before {
+        let call = self.behind_operand(i);
+        if !call {
+            self.operand(i);
+        }
+        let list = list && !(call && self.text(i) == "[");
+        self.entries[i].list = list;
+        self.contexts.push(Context::new(if list { Kind::List } else { Kind::Tight }));
+        self.next =
+            if list { Before::Break { space: false, closing: false } } else { Before::Nothing };
+        if call { Before::Nothing } else { before }
+    }
+
+    /// An infix operator: chains that bind tighter end, and one of its precedence goes on or began
+    /// with the operand before it.
+    fn operator(&mut self, i: usize, level: u8) {
+        let context = self.context();
+        let mut start = context.operand.take().unwrap_or(i);
+        let mut closed = 0;
+        while let Some(&(open, from)) = context.chains.last()
+            && open > level
+        {
+            context.chains.pop();
+            start = from;
+            closed += 1;
+        }
+        let deep = context.kind == Kind::Condition;
+        if context.chains.last().is_none_or(|&(open, _)| open < level) {
+            context.chains.push((level, start));
+            self.entries[start].chains += 1;
+            self.entries[start].deep = deep;
+        }
+        self.close(i, closed);
+    }
+}
+
+/// The layout of an item. The pieces begin and end with a token.
+pub(super) fn operations<'a>(pieces: &[Piece<'a>]) -> Vec<Operation<'a>> {
+    let places: Vec<usize> = (0..pieces.len()).filter(|&at| !pieces[at].is_comment()).collect();
+    let tokens: Vec<&Piece<'a>> = places.iter().map(|&at| &pieces[at]).collect();
+    let entries = structure(&tokens);
+    let mut operations = Vec::with_capacity(2 * pieces.len());
+    let mut done = 0;
+    let mut previous = "";
+    for ((token, entry), &at) in tokens.iter().zip(&entries).zip(&places) {
+        gap(&mut operations, previous, &pieces[done..at], token.text, entry.before);
+        let chain = Operation::Open(if entry.deep { Group::DeepChain } else { Group::Chain });
+        operations.extend((0..entry.chains).map(|_| chain));
+        if entry.list {
+            operations.push(Operation::Open(Group::List));
+        }
+        operations.push(Operation::Text(token.text));
+        operations.extend((0..entry.closes).map(|_| Operation::Close));
+        previous = token.text;
+        done = at + 1;
+    }
+    operations
+}
+
+/// What stands between the token `previous` and the next: a break or a blank, and comments. Those
+/// on the line of an entry, before it, stay with it; others stay with what they follow.
+fn gap<'a>(
+    operations: &mut Vec<Operation<'a>>,
+    previous: &str,
+    comments: &[Piece<'a>],
+    token: &str,
+    before: Before,
+) {
+    let entry = matches!(before, Before::Break { closing: false, .. })
+        && matches!(previous, "," | "(" | "[" | "{");
+    let moving = comments.iter().rev().take_while(|comment| entry && !comment.last).count();
+    let (staying, moving) = comments.split_at(comments.len() - moving);
+    for (i, comment) in staying.iter().enumerate() {
+        if comment.first && comment.last {
+            operations.push(Operation::Newline);
+        } else if !comment.ends_line() && (i > 0 || !matches!(previous, "(" | "[")) {
+            operations.push(Operation::Space);
+        }
+        if comment.ends_line() {
+            operations.extend([Operation::LineComment(comment.text), Operation::Newline]);
+        } else {
+            operations.push(Operation::Text(comment.text));
+            operations.extend((comment.first && comment.last).then_some(Operation::Newline));
+        }
+    }
+    let after_comment = !staying.is_empty();
+    match before {
+        Before::Nothing if !after_comment || matches!(token, ")" | "]" | "," | ";" | ":") => {}
+        Before::Nothing | Before::Space => operations.push(Operation::Space),
+        Before::Break { space, closing } => {
+            let space = space || (after_comment && !closing);
+            operations.push(Operation::Break { space, closing });
+        }
+    }
+    for comment in moving {
+        operations.extend([Operation::Text(comment.text), Operation::Space]);
+    }
+}

@@ -1,0 +1,149 @@
+//! `page`: the lines of a file, its blank lines, and the comments between items and beside lines.
+
+use super::item::Operation;
+use super::layout::lay_out;
+use super::pieces::{Piece, PieceKind};
+use super::{INDENT, WIDTH};
+
+/// A line; its text may hold the lines of a block comment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) indent: usize,
+    pub(super) text: String,
+    /// The comment at its end.
+    pub(super) comment: Option<String>,
+}
+
+impl Line {
+    pub(super) fn new(indent: usize) -> Self {
+        Self { indent, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.comment.is_none()
+    }
+
+    /// The column behind its text.
+    fn width(&self) -> usize {
+        match self.text.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count(),
+            None => self.indent + self.text.chars().count(),
+        }
+    }
+}
+
+/// A file as far as it is laid out.
+#[derive(Default)]
+pub(super) struct Page {
+    lines: Vec<Line>,
+    /// How many blocks are open.
+    level: usize,
+    /// Whether a block has just begun.
+    fresh: bool,
+    /// Whether a blank line must follow.
+    separate: bool,
+}
+
+impl Page {
+    pub(super) fn outermost(&self) -> bool {
+        self.level == 0
+    }
+
+    /// Asks for a blank line before what follows, where there is none yet.
+    pub(super) fn separate(&mut self, separate: bool) {
+        self.separate = separate;
+    }
+
+    fn blank(&mut self, wanted: bool) {
+        let wanted = wanted || std::mem::take(&mut self.separate);
+        if wanted && !self.fresh && !self.lines.is_empty() {
+            self.lines.push(Line::default());
+        }
+        self.fresh = false;
+    }
+
+    /// An item, or the head of a block.
+    pub(super) fn item(&mut self, blank: bool, operations: &[Operation<'_>]) {
+        self.blank(blank);
+        self.lines.extend(lay_out(operations, INDENT * self.level));
+    }
+
+    /// The block begins whose head was the last item.
+    pub(super) fn open(&mut self) {
+        self.level += 1;
+        self.fresh = true;
+    }
+
+    /// The closing brace of a block.
+    pub(super) fn close(&mut self) {
+        self.level = self.level.saturating_sub(1);
+        let empty = std::mem::take(&mut self.fresh);
+        match self.lines.last_mut() {
+            Some(line) if empty && line.comment.is_none() && line.text.ends_with('{') => {
+                line.text.push('}');
+            }
+            _ => self.lines.push(Line { text: "}".into(), ..Line::new(INDENT * self.level) }),
+        }
+    }
+
+    /// A comment between items: beside the line that it follows, or on a line of its own.
+    pub(super) fn comment(&mut self, piece: &Piece<'_>) {
+        let beside = !piece.first && piece.kind != PieceKind::Documentation;
+        if let Some(line) = self.lines.last_mut().filter(|_| beside) {
+            if piece.ends_line() {
+                line.comment = Some(piece.text.to_owned());
+            } else {
+                line.text.push(' ');
+                line.text.push_str(piece.text);
+            }
+            return;
+        }
+        self.blank(piece.blank_before);
+        let mut line = Line::new(INDENT * self.level);
+        if piece.ends_line() {
+            line.comment = Some(piece.text.to_owned());
+        } else {
+            line.text = piece.text.to_owned();
+        }
+        self.lines.push(line);
+    }
+
+    /// The text of the file.
+    pub(super) fn finish(self) -> String {
+        let mut text = String::new();
+        let mut at = 0;
+        while let Some(line) = self.lines.get(at) {
+            // Comments beside neighbouring lines of one indentation stand in one column.
+            let beside = |other: &&Line| {
+                !other.text.is_empty() && other.comment.is_some() && other.indent == line.indent
+            };
+            let run = self.lines[at..].iter().take_while(beside).count();
+            let run = &self.lines[at..at + run.max(1)];
+            let column = run.iter().map(Line::width).max().unwrap_or(0) + 1;
+            let length = |line: &Line| line.comment.as_ref().map_or(0, |c| c.chars().count());
+            let aligned = run.iter().all(|line| column + length(line) <= WIDTH);
+            for line in run {
+                write(&mut text, line, aligned.then_some(column));
+            }
+            at += run.len();
+        }
+        text
+    }
+}
+
+/// Writes a line, with its comment in `column` where that is given.
+fn write(text: &mut String, line: &Line, column: Option<usize>) {
+    if !line.is_empty() {
+        text.extend(std::iter::repeat_n(' ', line.indent));
+        text.push_str(&line.text);
+    }
+    if let Some(comment) = &line.comment {
+        if !line.text.is_empty() {
+            let width = line.width();
+            let gap = column.map_or(1, |column| column.saturating_sub(width));
+            text.extend(std::iter::repeat_n(' ', gap));
+        }
+        text.push_str(comment);
+    }
+    text.push('\n');
+}

@@ -1,0 +1,74 @@
+//! `pieces`: text → its tokens and comments in order, with what is known of the lines they stand on.
+
+use crate::parse::scan::{TokenKind, scan};
+
+/// A token or a comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece<'a> {
+    /// As it was written; the lines of a comment may differ by what ends the last.
+    pub(super) text: &'a str,
+    pub(super) kind: PieceKind,
+    /// Whether it is the first of its line.
+    pub(super) first: bool,
+    /// Whether it is the last of its line.
+    pub(super) last: bool,
+    /// Whether a blank line stands before it.
+    pub(super) blank_before: bool,
+}
+
+/// The kinds of piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    Token(TokenKind),
+    /// `// …`, to the end of its line.
+    LineComment,
+    /// `/* … */`
+    BlockComment,
+    /// `/// …` or `/** … */`, before what it documents.
+    Documentation,
+}
+
+impl Piece<'_> {
+    pub(super) fn is_comment(&self) -> bool {
+        !matches!(self.kind, PieceKind::Token(_))
+    }
+
+    /// Whether nothing else can follow on its line.
+    pub(super) fn ends_line(&self) -> bool {
+        self.text.starts_with("//")
+    }
+}
+
+/// The pieces of a text.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let scan = scan(text);
+    let mut spans: Vec<_> =
+        scan.tokens.iter().map(|token| (token.span, PieceKind::Token(token.kind))).collect();
+    spans.extend(scan.comments.iter().map(|comment| {
+        let line = text[comment.span.range()].starts_with("//");
+        let kind = match (comment.documents, line) {
+            (true, _) => PieceKind::Documentation,
+            (false, true) => PieceKind::LineComment,
+            (false, false) => PieceKind::BlockComment,
+        };
+        (comment.span, kind)
+    }));
+    spans.sort_by_key(|(span, _)| span.start);
+    let mut pieces: Vec<Piece<'_>> = Vec::with_capacity(spans.len());
+    let mut end = 0;
+    for (span, kind) in spans {
+        let newlines = text[end..span.range().start].matches('\n').count();
+        if let Some(previous) = pieces.last_mut() {
+            previous.last = newlines > 0;
+        }
+        end = span.range().end;
+        pieces.push(Piece {
+            text: text[span.range()].trim_end(),
+            kind,
+            first: newlines > 0 || pieces.is_empty(),
+            last: true,
+            blank_before: newlines > 1,
+        });
+    }
+    pieces
+}

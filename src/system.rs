@@ -198,11 +198,11 @@ impl System {
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
         check_fixed(&self.form, &self.on)?;
-        let linear = self.form.integrals.iter().all(|integral| integral.linear);
-        let symmetric = self.form.integrals.iter().all(|integral| integral.symmetric);
         let place = &mut self.place;
+        let system =
+            runtime::run::System { form: &self.form, on: &self.on, parameters: &self.parameters };
         let solved = threads::roomy(|| {
-            let solved = solve(place.system(), u, solver, linear, symmetric, &mut silent);
+            let solved = solve(place, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
             place.finish()?;
             solved

@@ -28,7 +28,7 @@ struct Case {
     solver: &'static str,
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 11] = [
     case("poisson.wf", "ball", Some("ball(dim: 3, refine: 2)"), Some("1"), ""),
     case("poisson.wf", "ball", Some("ball(dim: 3, refine: 2, order: 2)"), Some("2"), ""),
     case("poisson.wf", "ball", Some("ball(dim: 3, refine: 1)"), Some("3"), ""),
@@ -39,6 +39,15 @@ const CASES: [Case; 8] = [
         Some("ball(dim: 3, refine: 2)"),
         Some("1"),
         "solver = gmres(restart: 20);",
+    ),
+    case("poisson.wf", "ball", Some("ball(dim: 2, refine: 2)"), Some("3"), "solver = minres();"),
+    case("poisson.wf", "ball", Some("ball(dim: 2, refine: 2)"), Some("3"), "solver = direct();"),
+    case(
+        "nonlinear.wf",
+        "plate",
+        None,
+        None,
+        "solver = newton(steps: 3, linear: direct);",
     ),
     case("elasticity.wf", "bracket", None, None, ""),
     case("elasticity.wf", "bracket_curved", None, None, ""),

@@ -165,6 +165,13 @@ fn strategies_and_dialects_do_not_know_each_other() {
 }
 
 #[test]
+fn one_file_names_the_library_of_factors() {
+    let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/", "tests/"];
+    let complaints = naming(&everywhere, &["tests/tidy", "runtime/src/factor.rs"], &["faer"]);
+    report("the sparse factors' library can be replaced", &complaints);
+}
+
+#[test]
 fn the_runtime_sees_text_and_abi_but_never_the_kernel_ir() {
     let complaints = naming(&["runtime/src/"], &[], &["kir", "legalise", "fem_macros", "weakform"]);
     report("the runtime never names kir", &complaints);

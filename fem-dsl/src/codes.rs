@@ -151,8 +151,6 @@ codes! {
     LaterMean = "E0906",
     /// `adapt` comes later.
     LaterAdapt = "E0907",
-    /// This solver comes later.
-    LaterSolver = "E0908",
     /// This space comes later.
     LaterSpace = "E0909",
     /// This word is kept for later.

@@ -71,7 +71,7 @@ pub enum Argument {
     Number(f64),
     /// Several numbers.
     Numbers(Vec<f64>),
-    /// A bare word such as `hex` or `jacobi`.
+    /// A bare word such as `hex` or `jacobi`, or a parameter's name.
     Word(String),
 }
 
@@ -91,7 +91,7 @@ pub struct Dirichlet {
 /// A solver with its named settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solver {
-    /// `cg`, `newton`, and later `minres`, `gmres`, `direct`.
+    /// `cg`, `minres`, `gmres`, `direct` or `newton`.
     pub name: String,
     /// Settings by name.
     pub arguments: BTreeMap<String, Argument>,

@@ -4,6 +4,7 @@
 //! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
 
 mod blame;
+mod suited;
 
 pub use blame::Item;
 
@@ -216,7 +217,7 @@ impl Program {
         diagnostics.extend(form.later.iter().cloned());
         let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
         let finished = finished(problem, checked, mesh.source, content);
-        match linear_solver(&statements, &finished) {
+        match suited::unsuited_solver(&statements, &finished) {
             Some(diagnostic) => Err(vec![diagnostic]),
             None => Ok(finished),
         }
@@ -361,25 +362,6 @@ fn missing_aux<'a>(
             .label(problem.name.span, "not given in this problem")
             .help(format!("write `aux {} = …;`", aux.name))
     })
-}
-
-/// A linear solver that was named for a form which is not linear.
-fn linear_solver(statements: &[Statement<'_>], problem: &Problem) -> Option<Diagnostic> {
-    let linear = problem.form.integrals.iter().all(|integral| integral.linear);
-    let solver = problem.solver.as_ref().filter(|solver| !linear && solver.name != "newton")?;
-    let statement = statements.iter().rev().find_map(|statement| match statement.kind {
-        ast::ProblemItemKind::Solver(named) => Some((statement.piece, named)),
-        _ => None,
-    });
-    let (piece, named) = statement?;
-    let message = format!(
-        "`{}` solves linear problems, but `{}` is not linear",
-        solver.name, problem.form.name
-    );
-    let diagnostic = Diagnostic::new(Code::BadValue, message)
-        .label(named.name.span, "a linear solver")
-        .help("write `solver = newton();`, or leave the solver out");
-    Some(piece.place(diagnostic))
 }
 
 fn finished(problem: &ast::Problem, form: &Form, mesh: MeshSource, content: Content) -> Problem {

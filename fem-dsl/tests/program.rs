@@ -221,6 +221,25 @@ fn linear_solvers_are_for_linear_forms() {
 }
 
 #[test]
+fn solvers_for_symmetric_jacobians_are_refused_where_they_are_not() {
+    let program = program(
+        "form wind { field u: scalar; f0[u] = grad(u)[0]; f1[u] = grad(u); }
+         form plain { field u: vector; let F = I + grad(u); f1[u] = F - transpose(inv(F)); }
+         problem p solves wind { mesh = ball(); solver = minres(); }
+         problem q solves wind { mesh = ball(); solver = direct(); }
+         problem r solves plain { mesh = ball(); solver = newton(linear: cg, steps: 4); }
+         problem s solves wind { mesh = ball(); solver = newton(linear: cg); }",
+    );
+    for name in ["p", "s"] {
+        let wrong = program.problem(name, 3, &Overrides::default()).expect_err("a wind");
+        assert!(wrong[0].message.contains("symmetric"), "{name}: {}", wrong[0].message);
+    }
+    for name in ["q", "r"] {
+        assert!(program.problem(name, 3, &Overrides::default()).is_ok(), "{name}");
+    }
+}
+
+#[test]
 fn fields_on_the_command_line() {
     let program = program(HEAT);
     let values = [pair("u", "[x[0] * c, 1]")];

@@ -4,6 +4,7 @@ use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, NodeId, Param};
 use fem_dsl::problem::Expression;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Points evaluated together.
 const BLOCK: usize = 512;
@@ -30,6 +31,12 @@ impl Parameters {
             values.extend(own.map_or(&param.value, |(_, value)| value));
         }
         Self { values, starts, degree }
+    }
+
+    /// Where the components of a parameter are in `values`.
+    pub fn range(&self, param: usize) -> Range<usize> {
+        let end = self.starts.get(param + 1).copied().unwrap_or(self.values.len());
+        self.starts[param]..end
     }
 
     /// The value of an input that is the same everywhere.

@@ -20,6 +20,7 @@ mod tables;
 mod tests;
 
 use crate::batch::Batches;
+use crate::coupling::Coupling;
 use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
 use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -519,5 +520,9 @@ impl NonlinearSystem for CellOperator {
 
     fn symmetric(&self) -> bool {
         self.symmetric
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        Some(Coupling::new(&self.on))
     }
 }

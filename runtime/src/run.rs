@@ -8,7 +8,7 @@ mod place;
 mod solver;
 
 pub use place::{Kernels, Place};
-pub use solver::solve;
+pub use solver::{System, solve};
 
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
@@ -105,6 +105,27 @@ pub enum RunError {
     /// A solver's setting.
     #[error("{0}")]
     Setting(String),
+    /// A matrix that is singular.
+    #[error(
+        "the matrix is singular: nothing fixes {field}, up to a constant or another null vector\n\
+         help: add `dirichlet {name} = …;` or `mean {name} = 0;`, or give the form a term that fixes it"
+    )]
+    Singular {
+        /// The field, and where it has several its component, in which the null vector is largest.
+        field: String,
+        /// The field alone.
+        name: String,
+    },
+    /// A load step that did not converge.
+    #[error("load step {step} of {steps}: {source}\nhelp: take more of them, `newton(steps: {})`", 2 * steps)]
+    LoadStep {
+        /// Its number, from 1 on.
+        step: usize,
+        /// How many there are.
+        steps: usize,
+        /// What happened.
+        source: SolveError,
+    },
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),
@@ -318,14 +339,12 @@ pub fn run_on(
     check_fixed(form, &on)?;
     let (mut place, kernels) =
         Place::new(form, &elements, &on, &parameters.values, target, device)?;
-    let linear = form.integrals.iter().all(|integral| integral.linear);
-    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let mut u = place.initial()?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
-    let solver = problem.solver.as_ref();
-    let solved = solve(place.system(), &mut u, solver, linear, symmetric, observe);
+    let system = System { form, on: &on, parameters: &parameters };
+    let solved = solve(&mut place, system, &mut u, problem.solver.as_ref(), observe);
     // What went wrong on a device comes before what it made of the numbers.
     place.finish()?;
     let (report, linear_iterations) = solved?;

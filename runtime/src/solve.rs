@@ -8,17 +8,24 @@
 //! [`Report`], and [`Report::converged`] turns it into a [`SolveError`] where only success will do.
 
 mod cg;
+mod direct;
+mod direction;
 mod gmres;
+mod load;
+mod minres;
 mod newton;
 #[cfg(test)]
 mod tests;
 
 pub use cg::{CgSettings, cg};
+pub use direct::Direct;
+pub use direction::{InnerSolver, Linear};
 pub use gmres::{GmresSettings, gmres};
-pub use newton::{
-    Forcing, InnerSolver, Linear, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
-};
+pub use load::{LoadReport, Loaded, newton_in_load_steps};
+pub use minres::minres;
+pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
+use crate::coupling::Coupling;
 use crate::vector::{Product, Vector};
 
 /// An operator that could not be applied (a kernel failed to launch, a device was lost).
@@ -63,9 +70,9 @@ pub enum Preconditioner<'a> {
     /// None.
     #[default]
     Identity,
-    /// The inverse of A's diagonal, as entries.
+    /// The inverse of A's diagonal, as entries; positive ones for [`minres()`].
     Jacobi(&'a Vector),
-    /// Any operator; symmetric and positive definite for [`cg()`].
+    /// Any operator; symmetric and positive definite for [`cg()`] and [`minres()`].
     Operator(&'a dyn LinearOperator),
 }
 
@@ -116,6 +123,11 @@ pub enum Outcome {
         /// pᵀAp (or rᵀM⁻¹r).
         curvature: f64,
     },
+    /// The matrix is singular to working precision.
+    Singular {
+        /// Where its null vector is largest.
+        unknown: usize,
+    },
     /// A number that is not finite appeared.
     NotFinite,
     /// The residual grew beyond bounds.
@@ -162,6 +174,7 @@ impl Report {
             Outcome::Indefinite { curvature } => {
                 SolveError::Indefinite { solver, iterations, curvature }
             }
+            Outcome::Singular { unknown } => SolveError::Singular { solver, unknown },
             Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
             Outcome::Diverged => SolveError::Diverged { solver, iterations, residual },
             Outcome::LineSearchFailed => {
@@ -209,7 +222,7 @@ pub enum SolveError {
     /// See [`Outcome::Indefinite`].
     #[error(
         "{solver} found a direction of curvature {curvature:.3e} in iteration {iterations}: the \
-         operator is not positive definite; use gmres, or check the signs of the form"
+         operator is not positive definite; use minres or gmres, or check the signs of the form"
     )]
     Indefinite {
         /// The solver.
@@ -218,6 +231,17 @@ pub enum SolveError {
         iterations: usize,
         /// pᵀAp.
         curvature: f64,
+    },
+    /// See [`Outcome::Singular`].
+    #[error(
+        "{solver}: the matrix is singular, and unknown {unknown} is known up to a multiple of its null vector: fix \
+         the field there with an essential condition, or its mean"
+    )]
+    Singular {
+        /// The solver.
+        solver: &'static str,
+        /// Where the null vector is largest.
+        unknown: usize,
     },
     /// See [`Outcome::NotFinite`].
     #[error(
@@ -243,7 +267,7 @@ pub enum SolveError {
     /// See [`Outcome::LineSearchFailed`].
     #[error(
         "{solver}: no step reduces the residual of {residual:.3e} after {iterations} iterations \
-         ({target:.3e} was asked for); start closer to the solution, or raise the tolerance"
+         ({target:.3e} was asked for); start closer to the solution, take load steps, or raise the tolerance"
     )]
     LineSearchFailed {
         /// The solver.
@@ -315,4 +339,9 @@ pub trait NonlinearSystem {
 
     /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;
+
+    /// Which unknowns J couples, where its matrix can be had: see [`Direct`].
+    fn coupling(&self) -> Option<Coupling> {
+        None
+    }
 }

@@ -189,7 +189,7 @@ impl Checker<'_> {
             },
             ProblemItemKind::Param { name, value } => self.param(piece, name, *value),
             ProblemItemKind::Solver(named) => {
-                let (solver, diagnostics) = solver::check(piece, named);
+                let (solver, diagnostics) = solver::check(piece, named, self.form);
                 self.content.solver = solver;
                 self.diagnostics.extend(diagnostics);
             }

@@ -18,6 +18,7 @@ use super::tables::{self, Key};
 use super::{Array as Table, BuildError, CellKernel, Class};
 use crate::batch::{Batches, constrained_cells};
 use crate::compile::CompiledForDevice;
+use crate::coupling::Coupling;
 use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Layout, Places};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::partition::Partition;
@@ -493,5 +494,9 @@ impl NonlinearSystem for DeviceOperator {
 
     fn symmetric(&self) -> bool {
         self.symmetric
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        Some(Coupling::new(&self.on))
     }
 }

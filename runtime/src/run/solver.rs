@@ -1,70 +1,255 @@
 //! The solver of a problem: the one that it names with its settings, or one that fits the form.
+//!
+//! Left out, a linear form with a symmetric Jacobian is solved by CG, which leaves it to GMRES where it meets negative
+//! curvature; another linear form by GMRES; a nonlinear one by Newton's method with these. A form in which a field has
+//! no term with itself (a pressure) is indefinite, and Jacobi's preconditioner serves it badly: it is solved by the
+//! factors of its matrix, or by MINRES or GMRES where it is large.
 
-use super::RunError;
+use super::{Place, RunError};
+use crate::coupling::Coupling;
+use crate::discretisation::Discretisation;
+use crate::expression::Parameters;
 use crate::solve::{
-    CgSettings, Continue, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress, Report,
-    newton, solve_affine,
+    CgSettings, Continue, InnerSolver, Linear, LinearOperator, Loaded, NewtonSettings,
+    NonlinearSystem, OperatorError, Outcome, Progress, Report, newton, newton_in_load_steps,
+    solve_affine,
 };
 use crate::vector::Vector;
+use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Argument, Solver};
+use std::ops::Range;
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
 
+/// Unknowns up to which an indefinite matrix is factorised unasked.
+const FACTORISED: usize = 50_000;
+
+/// What is solved.
+#[derive(Clone, Copy)]
+pub struct System<'a> {
+    /// The form.
+    pub form: &'a PointForm,
+    /// What it is discretised on.
+    pub on: &'a Discretisation,
+    /// Time and parameters.
+    pub parameters: &'a Parameters,
+}
+
+impl System<'_> {
+    fn linear(&self) -> bool {
+        self.form.integrals.iter().all(|integral| integral.linear)
+    }
+
+    fn symmetric(&self) -> bool {
+        self.form.integrals.iter().all(|integral| integral.symmetric)
+    }
+
+    /// Whether some field has no term with itself.
+    fn saddle(&self) -> bool {
+        let coefficients = || self.form.integrals.iter().flat_map(|integral| &integral.jacobian);
+        (0..self.form.fields.len()).any(|field| {
+            !coefficients().any(|entry| entry.test.field == field && entry.trial.field == field)
+        })
+    }
+
+    /// The linear solver where none is named.
+    fn fitting(&self) -> InnerSolver {
+        match (self.saddle(), self.on.n_dofs() <= FACTORISED, self.symmetric()) {
+            (false, ..) => InnerSolver::Automatic,
+            (true, true, _) => InnerSolver::Direct,
+            (true, false, true) => InnerSolver::Minres,
+            (true, false, false) => InnerSolver::Gmres,
+        }
+    }
+
+    /// The field of an unknown, and its component where it has several; and the field alone.
+    fn named(&self, unknown: usize) -> (String, String) {
+        let mut end = 0;
+        for (field, of) in self.form.fields.iter().zip(&self.on.fields) {
+            let start = end;
+            end += of.space.n_dofs();
+            if unknown < end {
+                let components = of.space.components();
+                let component = (unknown - start) % components;
+                let whole = format!("`{}`", field.name);
+                return match components {
+                    1 => (whole, field.name.clone()),
+                    _ => (format!("component {component} of {whole}"), field.name.clone()),
+                };
+            }
+        }
+        (format!("unknown {unknown}"), String::from("u"))
+    }
+}
+
 /// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
 /// the report, and the linear iterations in all.
+///
+/// # Errors
+///
+/// Settings that do not fit, a singular matrix, a load step that does not converge. Whether the solve as a whole has
+/// converged stands in the report.
 pub fn solve(
-    operator: &mut dyn NonlinearSystem,
+    place: &mut Place,
+    system: System<'_>,
     u: &mut Vector,
     named: Option<&Solver>,
-    linear: bool,
-    symmetric: bool,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     let settings = Settings { named };
-    let rtol = settings.number("rtol", 1e-10)?;
-    let atol = settings.number("atol", 0.0)?;
-    let jacobi = settings.word("preconditioner")? != Some("none");
-    match (named.map_or("", |solver| solver.name.as_str()), linear) {
-        ("" | "cg" | "gmres", true) => {
-            let name = named.map_or("cg", |solver| solver.name.as_str());
-            let defaults = CgSettings::default();
-            let max_iterations = settings.count("max_iterations", defaults.max_iterations)?;
-            let restart = settings.count("restart", RESTART)?;
-            let solver = match (name, symmetric) {
-                ("cg", true) => InnerSolver::Cg,
-                _ => InnerSolver::Gmres,
-            };
-            let stop = CgSettings { rtol, atol, max_iterations };
-            let linear = Linear { solver, restart, jacobi };
-            let report = solve_affine(operator, u, stop, linear, observe)?;
+    let name = named.map_or("", |solver| solver.name.as_str());
+    let (report, iterations) = match (name, system.linear()) {
+        ("newton", _) | ("", false) => solve_by_newton(place, system, u, settings, observe)?,
+        (name, true) => {
+            let report = solve_linear(place, system, u, name, settings, observe)?;
             let iterations = report.iterations;
-            Ok((report, iterations))
+            (report, iterations)
         }
-        (name @ ("cg" | "gmres"), false) => Err(RunError::Setting(format!(
-            "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(…);`"
-        ))),
-        _ => {
-            let defaults = NewtonSettings::default();
-            let solver = match settings.word("linear")? {
-                Some("cg") => InnerSolver::Cg,
-                Some("gmres") => InnerSolver::Gmres,
-                _ => InnerSolver::Automatic,
-            };
-            let restart = settings.count("restart", defaults.linear.restart)?;
-            let settings = NewtonSettings {
-                rtol,
-                atol,
-                max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
-                max_inner: settings.count("max_inner", defaults.max_inner)?,
-                linear: Linear { solver, restart, jacobi },
-                line_search: settings.word("line_search")? != Some("none"),
-                ..defaults
-            };
-            let report = newton(operator, u, settings, observe, &mut |_| Continue::Yes)?;
-            let inner = report.inner_iterations();
-            Ok((report.report, inner))
+        (name, false) => {
+            return Err(RunError::Setting(format!(
+                "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(…);`"
+            )));
         }
+    };
+    if let Outcome::Singular { unknown } = report.outcome {
+        let (field, name) = system.named(unknown);
+        return Err(RunError::Singular { field, name });
+    }
+    Ok((report, iterations))
+}
+
+fn solve_linear(
+    place: &mut Place,
+    system: System<'_>,
+    u: &mut Vector,
+    name: &str,
+    settings: Settings<'_>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Report, RunError> {
+    let solver = match name {
+        "" => system.fitting(),
+        "cg" => InnerSolver::Cg,
+        "minres" => InnerSolver::Minres,
+        "direct" => InnerSolver::Direct,
+        _ => InnerSolver::Gmres,
+    };
+    let defaults = CgSettings::default();
+    let stop = CgSettings {
+        rtol: settings.number("rtol", defaults.rtol)?,
+        atol: settings.number("atol", defaults.atol)?,
+        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
+    };
+    let restart = settings.count("restart", RESTART)?;
+    let linear = Linear { solver, restart, jacobi: settings.jacobi()? };
+    Ok(solve_affine(place.system(), u, stop, linear, observe)?)
+}
+
+fn solve_by_newton(
+    place: &mut Place,
+    system: System<'_>,
+    u: &mut Vector,
+    settings: Settings<'_>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Report, usize), RunError> {
+    let defaults = NewtonSettings::default();
+    let solver = match settings.word("linear")? {
+        Some("cg") => InnerSolver::Cg,
+        Some("minres") => InnerSolver::Minres,
+        Some("gmres") => InnerSolver::Gmres,
+        Some("direct") => InnerSolver::Direct,
+        _ => system.fitting(),
+    };
+    let restart = settings.count("restart", defaults.linear.restart)?;
+    let newton_settings = NewtonSettings {
+        rtol: settings.number("rtol", defaults.rtol)?,
+        atol: settings.number("atol", defaults.atol)?,
+        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
+        max_inner: settings.count("max_inner", defaults.max_inner)?,
+        linear: Linear { solver, restart, jacobi: settings.jacobi()? },
+        line_search: settings.word("line_search")? != Some("none"),
+        ..defaults
+    };
+    let inner = &mut |_| Continue::Yes;
+    let steps = settings.count("steps", 1)?;
+    if steps == 1 {
+        let report = newton(place.system(), u, newton_settings, observe, inner)?;
+        let inner = report.inner_iterations();
+        return Ok((report.report, inner));
+    }
+    let boundary = place.initial()?;
+    let params = system.parameters.values.clone();
+    let grown = match settings.word("load")? {
+        None => 0..0,
+        Some(name) => {
+            let found = system.form.params.iter().position(|param| param.name == name);
+            let missing = || RunError::Setting(format!("there is no parameter `{name}` to load"));
+            system.parameters.range(found.ok_or_else(missing)?)
+        }
+    };
+    let mut ramp = Ramp { place, params, grown };
+    let solved =
+        newton_in_load_steps(&mut ramp, u, &boundary, steps, newton_settings, observe, inner)?;
+    let inner = solved.newton.inner_iterations();
+    let report = solved.newton.report;
+    let singular = matches!(report.outcome, Outcome::Singular { .. } | Outcome::Cancelled);
+    if solved.solved == steps || singular {
+        return Ok((report, inner));
+    }
+    match report.converged() {
+        Ok(report) => Ok((report, inner)),
+        Err(source) => Err(RunError::LoadStep { step: solved.solved + 1, steps, source }),
+    }
+}
+
+/// A form whose parameter grows with the load.
+struct Ramp<'a> {
+    place: &'a mut Place,
+    /// Time and parameters at full load.
+    params: Vec<f64>,
+    /// Those that grow.
+    grown: Range<usize>,
+}
+
+impl Loaded for Ramp<'_> {
+    fn set_load(&mut self, s: f64) -> Result<(), OperatorError> {
+        if self.grown.is_empty() {
+            return Ok(());
+        }
+        let mut params = self.params.clone();
+        params[self.grown.clone()].iter_mut().for_each(|value| *value *= s);
+        let set = self.place.set_params(&params);
+        set.map_err(|error| OperatorError::new(error.to_string()))
+    }
+}
+
+impl NonlinearSystem for Ramp<'_> {
+    fn size(&self) -> usize {
+        self.place.equations().size()
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.place.equations().residual(u, r)
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.place.system().linearise(u)
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self.place.equations().jacobian()
+    }
+
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.place.equations().diagonal(diagonal)
+    }
+
+    fn symmetric(&self) -> bool {
+        self.place.equations().symmetric()
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        self.place.equations().coupling()
     }
 }
 
@@ -97,5 +282,9 @@ impl<'a> Settings<'a> {
             Some(Argument::Word(word)) => Ok(Some(word)),
             Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a word"))),
         }
+    }
+
+    fn jacobi(self) -> Result<bool, RunError> {
+        Ok(self.word("preconditioner")? != Some("none"))
     }
 }

@@ -4,9 +4,9 @@
 //! found by backtracking, for which ‖R(u + λ δ)‖ ≤ (1 − 10⁻⁴ λ)‖R(u)‖. The forcing term η follows
 //! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
 
+use super::direction::{Direction, Linear};
 use super::{
-    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, Observer, OperatorError,
-    Outcome, Preconditioner, Progress, Report, cg, gmres,
+    CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
 use crate::vector::{Vector, epsilon};
 use std::time::Instant;
@@ -59,35 +59,6 @@ impl Forcing {
                 next.max(0.5 * target / norm).min(largest)
             }
         }
-    }
-}
-
-/// The linear solver of each step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum InnerSolver {
-    /// [`cg()`] where J is symmetric, [`gmres()`] from the first direction of negative curvature on.
-    #[default]
-    Automatic,
-    /// Always [`cg()`].
-    Cg,
-    /// Always [`gmres()`].
-    Gmres,
-}
-
-/// How a linear system is solved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Linear {
-    /// The solver.
-    pub solver: InnerSolver,
-    /// Iterations of a GMRES cycle.
-    pub restart: usize,
-    /// Whether the diagonal preconditions it.
-    pub jacobi: bool,
-}
-
-impl Default for Linear {
-    fn default() -> Self {
-        Self { solver: InnerSolver::default(), restart: 50, jacobi: true }
     }
 }
 
@@ -206,92 +177,13 @@ pub fn solve_affine(
     let mut r = u.like();
     system.residual(u, &mut r)?;
     r.scale(-1.0);
-    let mut direction = Direction::new(system, u, linear);
+    let mut direction = Direction::new(u, linear);
     let mut report = direction.solve(system, u, &r, settings, observe)?;
     if report.outcome != Outcome::NotFinite {
         u.axpy(1.0, &direction.delta);
     }
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
-}
-
-/// The linear solve of a step.
-struct Direction {
-    delta: Vector,
-    inverse: Vector,
-    use_cg: bool,
-    fall_back: bool,
-    restart: usize,
-    jacobi: bool,
-}
-
-impl Direction {
-    fn new(system: &dyn NonlinearSystem, u: &Vector, linear: Linear) -> Self {
-        let Linear { solver, restart, jacobi } = linear;
-        let use_cg = match solver {
-            InnerSolver::Automatic => system.symmetric(),
-            InnerSolver::Cg => true,
-            InnerSolver::Gmres => false,
-        };
-        let fall_back = solver == InnerSolver::Automatic;
-        Self { delta: u.like(), inverse: u.like(), use_cg, fall_back, restart, jacobi }
-    }
-
-    /// J(u) δ = `rhs`, from δ = 0.
-    fn solve(
-        &mut self,
-        system: &mut dyn NonlinearSystem,
-        u: &Vector,
-        rhs: &Vector,
-        settings: CgSettings,
-        observe: Observer<'_>,
-    ) -> Result<Report, OperatorError> {
-        system.linearise(u)?;
-        if self.jacobi {
-            system.diagonal(&mut self.inverse)?;
-            self.inverse.invert();
-        }
-        if self.use_cg {
-            self.delta.fill(0.0);
-            let jacobi = match self.jacobi {
-                true => Preconditioner::Jacobi(&self.inverse),
-                false => Preconditioner::Identity,
-            };
-            let report =
-                cg(system.jacobian(), rhs, &mut self.delta, jacobi, settings, &mut *observe)?;
-            if !(self.fall_back && matches!(report.outcome, Outcome::Indefinite { .. })) {
-                return Ok(report);
-            }
-            self.use_cg = false;
-        }
-        self.gmres(system.jacobian(), rhs, settings, observe)
-    }
-
-    /// An indefinite J may have zeros on its diagonal, or entries of either sign: |D| is used, and 1
-    /// for 0.
-    fn gmres(
-        &mut self,
-        jacobian: &dyn LinearOperator,
-        rhs: &Vector,
-        settings: CgSettings,
-        observe: Observer<'_>,
-    ) -> Result<Report, OperatorError> {
-        self.delta.fill(0.0);
-        let settings = GmresSettings {
-            rtol: settings.rtol,
-            atol: settings.atol,
-            max_iterations: settings.max_iterations,
-            restart: self.restart,
-        };
-        let jacobi = match self.jacobi {
-            true => {
-                self.inverse.make_positive();
-                Preconditioner::Jacobi(&self.inverse)
-            }
-            false => Preconditioner::Identity,
-        };
-        gmres(jacobian, rhs, &mut self.delta, jacobi, settings, observe)
-    }
 }
 
 /// The state between steps.
@@ -322,7 +214,7 @@ impl State {
         let norm = r.norm();
         Ok(Self {
             settings,
-            direction: Direction::new(system, u, settings.linear),
+            direction: Direction::new(u, settings.linear),
             r,
             trial: u.like(),
             trial_r: u.like(),

@@ -1,5 +1,7 @@
 //! The solvers on small dense and banded systems with known solutions.
 
+mod indefinite;
+
 use super::*;
 use crate::vector::Precision;
 

@@ -27,6 +27,8 @@ pub(super) enum Kind {
     Point,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// Any name.
+    Name,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 words.join(" or ")
             }
+            Self::Name => "a name".to_owned(),
         }
     }
 
@@ -93,6 +96,12 @@ pub(super) fn read(
             return Err(vec![piece.place(diagnostic.suggest(word, words.iter().copied()))]);
         }
         return Ok(Argument::Word(word.clone()));
+    }
+    if let Kind::Name = kind {
+        return match &expr.kind {
+            ExprKind::Name(name) => Ok(Argument::Word(name.clone())),
+            _ => Err(vec![piece.place(wrong("not a name".to_owned()))]),
+        };
     }
     let number = value::number(&piece.file, argument.value, &value::no_form(dim), &[]);
     let (shape, values) = number

@@ -5,16 +5,26 @@ use super::arguments::{self, Kind, Table};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::problem::Solver;
+use crate::form::Form;
+use crate::problem::{Argument, Solver};
 use std::collections::BTreeMap;
 
 const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
 const PRECONDITIONER: Kind = Kind::Word(&["jacobi", "none"]);
 
-/// The solvers that are built, with their settings.
+/// The solvers, with their settings.
 const SOLVERS: &[(&str, Table)] = &[
     (
         "cg",
+        &[
+            ("rtol", Kind::NotNegative),
+            ("atol", Kind::NotNegative),
+            ("max_iterations", ITERATIONS),
+            ("preconditioner", PRECONDITIONER),
+        ],
+    ),
+    (
+        "minres",
         &[
             ("rtol", Kind::NotNegative),
             ("atol", Kind::NotNegative),
@@ -32,6 +42,7 @@ const SOLVERS: &[(&str, Table)] = &[
             ("preconditioner", PRECONDITIONER),
         ],
     ),
+    ("direct", &[("rtol", Kind::NotNegative), ("atol", Kind::NotNegative)]),
     (
         "newton",
         &[
@@ -39,28 +50,27 @@ const SOLVERS: &[(&str, Table)] = &[
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("max_inner", ITERATIONS),
-            ("linear", Kind::Word(&["automatic", "cg", "gmres"])),
+            ("linear", Kind::Word(&["automatic", "cg", "minres", "gmres", "direct"])),
             ("line_search", Kind::Word(&["backtracking", "none"])),
             ("preconditioner", PRECONDITIONER),
             ("restart", ITERATIONS),
+            ("steps", Kind::Whole(1, MAX_STEPS)),
+            ("load", Kind::Name),
         ],
     ),
 ];
 
-/// The solvers of the language that are not built yet.
-const LATER: &[&str] = &["minres", "direct"];
+/// The largest number of load steps.
+const MAX_STEPS: u32 = 100_000;
 
-pub(super) fn check(piece: &Piece, named: &ast::Named) -> (Option<Solver>, Vec<Diagnostic>) {
+pub(super) fn check(
+    piece: &Piece,
+    named: &ast::Named,
+    form: &Form,
+) -> (Option<Solver>, Vec<Diagnostic>) {
     let name = named.name.name.as_str();
-    if LATER.contains(&name) {
-        let diagnostic =
-            Diagnostic::new(Code::LaterSolver, format!("the solver `{name}` comes later"))
-                .label(named.name.span, "this is understood, but not built yet")
-                .help("`cg`, `gmres` and `newton` are built; without `solver` one is chosen");
-        return (None, vec![piece.place(diagnostic)]);
-    }
     let Some((_, table)) = SOLVERS.iter().find(|(known, _)| *known == name) else {
-        let names = SOLVERS.iter().map(|(name, _)| *name).chain(LATER.iter().copied());
+        let names = SOLVERS.iter().map(|(name, _)| *name);
         let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
         let diagnostic = Diagnostic::new(Code::UnknownSolver, format!("unknown solver `{name}`"))
             .label(named.name.span, "no such solver")
@@ -70,11 +80,46 @@ pub(super) fn check(piece: &Piece, named: &ast::Named) -> (Option<Solver>, Vec<D
     };
     let (known, mut diagnostics) = arguments::known(piece, &named.name, &named.arguments, table);
     let mut values = BTreeMap::new();
-    for (argument, kind) in known {
+    for &(argument, kind) in &known {
         match arguments::read(piece, argument, kind, 3) {
             Ok(value) => drop(values.insert(argument.name.name.clone(), value)),
             Err(found) => diagnostics.extend(found),
         }
     }
+    if let Some((argument, _)) = known.iter().find(|(argument, _)| argument.name.name == "load") {
+        diagnostics.extend(load(piece, named, argument, &values, form));
+    }
     (Some(Solver { name: name.to_owned(), arguments: values }), diagnostics)
+}
+
+/// What is wrong with the parameter that grows with the load.
+fn load(
+    piece: &Piece,
+    named: &ast::Named,
+    argument: &ast::Argument,
+    values: &BTreeMap<String, Argument>,
+    form: &Form,
+) -> Option<Diagnostic> {
+    let Some(Argument::Word(param)) = values.get("load") else { return None };
+    let names = form.params.iter().map(|param| param.name.as_str());
+    if !names.clone().any(|known| known == param) {
+        let list: Vec<String> = names.clone().map(|name| format!("`{name}`")).collect();
+        let note = match list.is_empty() {
+            true => "it has no parameters".to_owned(),
+            false => format!("it has {}", list.join(", ")),
+        };
+        let message = format!("the form `{}` has no parameter `{param}` to load", form.name);
+        let diagnostic = Diagnostic::new(Code::NotInForm, message)
+            .label(piece.file.exprs[argument.value].span, "not a parameter of the form")
+            .note(note)
+            .suggest(param, names);
+        return Some(piece.place(diagnostic));
+    }
+    let stated = named.arguments.iter().any(|argument| argument.name.name == "steps");
+    (!stated).then(|| {
+        let diagnostic = Diagnostic::new(Code::BadArgument, "`load` is for load steps")
+            .label(argument.name.span, "grows in steps, but there is no `steps`")
+            .help(format!("write `newton(steps: 10, load: {param})`"));
+        piece.place(diagnostic)
+    })
 }

@@ -1,0 +1,87 @@
+//! Whether the solver that a problem names suits its form: a linear one is for linear forms, CG and MINRES are for
+//! symmetric Jacobians.
+
+use crate::ast::ProblemItemKind;
+use crate::check::problem::Statement;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::eval::eval;
+use crate::point::{Input, Integral, Part, Slot};
+use crate::problem::{Argument, Problem};
+
+/// Points at which a Jacobian is looked at.
+const POINTS: u64 = 4;
+/// Part of the largest coefficient by which two that should be equal may differ.
+const ROUNDING: f64 = 1e-8;
+
+/// A solver that was named for a form which it does not suit.
+pub(super) fn unsuited_solver(
+    statements: &[Statement<'_>],
+    problem: &Problem,
+) -> Option<Diagnostic> {
+    let form = &problem.form;
+    let linear = form.integrals.iter().all(|integral| integral.linear);
+    let solver = problem.solver.as_ref()?;
+    let inner = match solver.arguments.get("linear") {
+        Some(Argument::Word(word)) => word,
+        _ => &solver.name,
+    };
+    let needs_symmetry = inner == "minres" || inner == "cg";
+    let (message, remark, help) = if !linear && solver.name != "newton" {
+        (
+            format!("`{}` solves linear problems, but `{}` is not linear", solver.name, form.name),
+            "a linear solver",
+            format!("write `solver = newton(linear: {});`, or leave the solver out", solver.name),
+        )
+    } else if needs_symmetry && form.integrals.iter().any(surely_unsymmetric) {
+        (
+            format!("`{inner}` needs a symmetric Jacobian, but that of `{}` is not", form.name),
+            "for symmetric Jacobians",
+            "use `gmres` or `direct`, or leave the solver out".to_owned(),
+        )
+    } else {
+        return None;
+    };
+    let (piece, named) = statements.iter().rev().find_map(|statement| match statement.kind {
+        ProblemItemKind::Solver(named) => Some((statement.piece, named)),
+        _ => None,
+    })?;
+    let diagnostic =
+        Diagnostic::new(Code::BadValue, message).label(named.name.span, remark).help(help);
+    Some(piece.place(diagnostic))
+}
+
+/// Whether the Jacobian is not symmetric where it is looked at. One that is not known to be symmetric may be so
+/// nevertheless: equal coefficients need not be one node.
+fn surely_unsymmetric(integral: &Integral) -> bool {
+    !integral.symmetric && (0..POINTS).any(|point| unsymmetric_at(integral, point))
+}
+
+fn unsymmetric_at(integral: &Integral, point: u64) -> bool {
+    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that
+    // I + grad(u) is far from singular.
+    let mut number = point * 1000;
+    let values = eval(&integral.graph, |input| {
+        number += 1;
+        let fraction = (number as f64 * 0.618_033_988_749_895).fract();
+        match input {
+            Input::State(slot) if matches!(slot.part, Part::Derivative(_)) => 0.2 * fraction - 0.1,
+            _ => 0.5 + fraction,
+        }
+    });
+    let coefficient = |test: Slot, trial: Slot| {
+        let found =
+            integral.jacobian.iter().find(|entry| (entry.test, entry.trial) == (test, trial));
+        found.map_or(0.0, |entry| values[entry.value])
+    };
+    let finite = |entry: &crate::point::Coefficient| values[entry.value].is_finite();
+    if !integral.jacobian.iter().all(finite) {
+        return false;
+    }
+    let largest = integral.jacobian.iter().map(|entry| values[entry.value].abs());
+    let bound = ROUNDING * largest.fold(0.0, f64::max);
+    integral
+        .jacobian
+        .iter()
+        .any(|entry| (values[entry.value] - coefficient(entry.trial, entry.test)).abs() > bound)
+}

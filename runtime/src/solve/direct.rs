@@ -1,0 +1,135 @@
+//! A linear system by the factors of its assembled matrix, with iterative refinement.
+//!
+//! The matrix is read off the operator ([`Coupling::matrix`]) and factorised on the processor, wherever the operator
+//! is. Each refinement x ← x + (LU)⁻¹ (b − A x) takes the residual of the operator itself; it takes away what pivoting
+//! and the rounding of the factors have left.
+
+use super::{
+    CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Progress, Report,
+};
+use crate::coupling::Coupling;
+use crate::factor::{Analysis, FactorError};
+use crate::vector::{Vector, epsilon};
+use std::time::Instant;
+
+/// Refinements; one is what is needed as a rule.
+const REFINEMENTS: usize = 3;
+/// Entries of a matrix that is still assembled: more would take some gigabytes, and their factors ten times that.
+const ENTRIES: usize = 200_000_000;
+/// The part of ‖b‖ above which what is left of the residual says that the factors are no good.
+const USELESS: f64 = 1e-4;
+
+/// Solves systems whose unknowns are coupled in the same way.
+pub struct Direct {
+    coupling: Coupling,
+    analysis: Analysis,
+}
+
+impl Direct {
+    /// For operators with this coupling.
+    pub fn new(coupling: Coupling) -> Self {
+        Self { coupling, analysis: Analysis::default() }
+    }
+
+    /// Solves A x = b; `symmetric` says whether A is. The residual that is left is that of rounding: tolerances stop
+    /// refinement early, and are not asked for beyond what the precision allows.
+    ///
+    /// # Errors
+    ///
+    /// The operator cannot be applied; the matrix does not fit into memory.
+    pub fn solve(
+        &mut self,
+        a: &dyn LinearOperator,
+        b: &Vector,
+        x: &mut Vector,
+        symmetric: bool,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        let start = Instant::now();
+        let scale = b.norm();
+        let target = (settings.rtol * scale).max(settings.atol);
+        let mut history = vec![scale];
+        x.fill(0.0);
+        let outcome = if !scale.is_finite() {
+            Outcome::NotFinite
+        } else if scale <= target {
+            Outcome::Converged
+        } else {
+            self.refine(a, b, x, symmetric, target, observe, &mut history)?
+        };
+        Ok(Report {
+            solver: "direct",
+            outcome,
+            iterations: history.len() - 1,
+            history,
+            target,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn refine(
+        &mut self,
+        a: &dyn LinearOperator,
+        b: &Vector,
+        x: &mut Vector,
+        symmetric: bool,
+        target: f64,
+        observe: Observer<'_>,
+        history: &mut Vec<f64>,
+    ) -> Result<Outcome, OperatorError> {
+        let entries = self.coupling.entries();
+        if entries > ENTRIES {
+            return Err(OperatorError::new(format!(
+                "the matrix of {} unknowns has {entries} entries, too many to be assembled\n\
+                 help: use an iterative solver, a coarser mesh or a lower degree",
+                b.len()
+            )));
+        }
+        let matrix = self.coupling.matrix(a, b)?;
+        let factors = match self.analysis.factorise(&matrix, symmetric) {
+            Ok(factors) => factors,
+            Err(FactorError::Singular { unknown }) => return Ok(Outcome::Singular { unknown }),
+            Err(FactorError::NotFinite) => return Ok(Outcome::NotFinite),
+            Err(error @ FactorError::Memory { .. }) => {
+                return Err(OperatorError::new(format!(
+                    "{error}\nhelp: use an iterative solver, a coarser mesh or a lower degree"
+                )));
+            }
+        };
+        let scale = history[0];
+        let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
+        let mut norm = scale;
+        for iteration in 1..=REFINEMENTS + 1 {
+            let mut entries = r.to_vec();
+            factors.solve(&mut entries);
+            step.set(&entries);
+            refined.copy_from(x);
+            refined.axpy(1.0, &step);
+            a.apply(&refined, &mut r)?;
+            r.axpby(1.0, b, -1.0);
+            let next = r.norm();
+            if !next.is_finite() {
+                return Ok(Outcome::NotFinite);
+            }
+            if next >= norm && iteration > 1 {
+                break;
+            }
+            std::mem::swap(x, &mut refined);
+            norm = next;
+            history.push(norm);
+            if observe(Progress { iteration, residual: norm, target }) == Continue::No {
+                return Ok(Outcome::Cancelled);
+            }
+            // At least one refinement, unless nothing is left of the residual.
+            if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= target) {
+                break;
+            }
+        }
+        Ok(if norm <= target.max(USELESS * scale) {
+            Outcome::Converged
+        } else {
+            Outcome::Stagnated
+        })
+    }
+}

@@ -1,0 +1,252 @@
+//! MINRES, factors and load steps: systems that are symmetric and not definite, and systems with a load.
+
+use super::*;
+
+/// A chain of springs held together by constraints: no diagonal in the last rows.
+fn saddle(n: usize, m: usize) -> Dense {
+    let stiff = stiff(n);
+    Dense::new(n + m, |i, j| match (i < n, j < n) {
+        (true, true) => stiff.entries[i * n + j],
+        (false, false) => 0.0,
+        _ => {
+            let (unknown, row) = (i.min(j), i.max(j) - n);
+            let along = unknown as f64 - (row * n / m) as f64;
+            if (0.0..3.0).contains(&along) { 30.0 * (1.0 + along) } else { 0.0 }
+        }
+    })
+}
+
+fn residual(a: &Dense, b: &Vector, x: &Vector) -> f64 {
+    let mut r = b.like();
+    a.apply(x, &mut r).expect("applies");
+    r.axpby(1.0, b, -1.0);
+    r.norm()
+}
+
+#[test]
+fn minres_solves_indefinite_systems_and_reports_true_residuals() {
+    let a = saddle(45, 15);
+    let expected = wave(60);
+    let b = Vector::from_slice(&a.product(&expected), Precision::F64);
+    let mut jacobi: Vec<f64> = (0..45).map(|i| 1.0 / a.entries[i * 60 + i]).collect();
+    jacobi.resize(60, 0.2);
+    let jacobi = Vector::from_slice(&jacobi, Precision::F64);
+    for preconditioner in [Preconditioner::Identity, Preconditioner::Jacobi(&jacobi)] {
+        // What the recurrence says of the residual is what the residual is, in every iteration.
+        for limit in [1, 2, 5, 20] {
+            let mut x = b.like();
+            let settings = CgSettings { max_iterations: limit, ..CgSettings::default() };
+            let report = minres(&a, &b, &mut x, preconditioner, settings, &mut silent);
+            let report = report.expect("applies");
+            assert_eq!((report.outcome, report.iterations), (Outcome::IterationLimit, limit));
+            let (said, is) = (report.residual(), residual(&a, &b, &x));
+            assert!((said - is).abs() < 1e-10 * b.norm(), "{limit}: {said} and {is}");
+        }
+        let mut x = b.like();
+        let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
+        let report = minres(&a, &b, &mut x, preconditioner, settings, &mut silent);
+        let report = report.expect("applies").converged().expect("converges");
+        assert!(error(&x, &expected) < 1e-8, "{}", error(&x, &expected));
+        assert!(residual(&a, &b, &x) <= 1e-12 * b.norm());
+        assert_eq!(report.history.len(), report.iterations + 1);
+    }
+}
+
+#[test]
+fn minres_names_what_is_wrong_with_a_system() {
+    let run = |a: &Dense, b: &[f64], inverse: &[f64]| {
+        let (b, inverse) = (Vector::from_slice(b, Precision::F64), inverse.to_vec());
+        let inverse = Vector::from_slice(&inverse, Precision::F64);
+        let mut x = b.like();
+        let jacobi = Preconditioner::Jacobi(&inverse);
+        minres(a, &b, &mut x, jacobi, CgSettings::default(), &mut silent).expect("applies").outcome
+    };
+    let fine = stiff(4);
+    assert!(matches!(run(&fine, &wave(4), &[-1.0; 4]), Outcome::Indefinite { .. }));
+    assert_eq!(run(&fine, &[0.0; 4], &[1.0; 4]), Outcome::Converged);
+    let broken = Dense::new(4, |_, _| f64::NAN);
+    assert_eq!(run(&broken, &wave(4), &[1.0; 4]), Outcome::NotFinite);
+    // Singular: solved where there is a solution, else as well as can be, and said so.
+    let singular = Dense::new(4, |i, j| if i == j { i as f64 } else { 0.0 });
+    assert_eq!(run(&singular, &[0.0, 1.0, 1.0, 2.0], &[1.0; 4]), Outcome::Converged);
+    assert_eq!(run(&singular, &[1.0, 1.0, 1.0, 2.0], &[1.0; 4]), Outcome::Stagnated);
+}
+
+/// A system of equations whose unknowns are all coupled.
+struct Coupled(Cubic);
+
+impl NonlinearSystem for Coupled {
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.0.residual(u, r)
+    }
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.0.linearise(u)
+    }
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self.0.jacobian()
+    }
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.0.diagonal(diagonal)
+    }
+    fn symmetric(&self) -> bool {
+        self.0.symmetric
+    }
+    fn coupling(&self) -> Option<Coupling> {
+        Some(Coupling::full(self.0.size()))
+    }
+}
+
+fn linear(solver: InnerSolver) -> Linear {
+    Linear { solver, restart: 60, jacobi: true }
+}
+
+#[test]
+fn every_linear_solver_solves_a_saddle_point() {
+    let solution = wave(60);
+    for solver in [InnerSolver::Minres, InnerSolver::Gmres, InnerSolver::Direct] {
+        let mut system = Coupled(Cubic::new(saddle(45, 15), 0.0, &solution, true));
+        let mut u = Vector::from_slice(&[0.5; 60], Precision::F64);
+        let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
+        let report = solve_affine(&mut system, &mut u, settings, linear(solver), &mut silent);
+        let report = report.expect("applies").converged().expect("converges");
+        assert!(error(&u, &solution) < 1e-8, "{}: {}", report.solver, error(&u, &solution));
+    }
+}
+
+#[test]
+fn newton_by_factors_is_newton() {
+    let solution = wave(30);
+    let mut system = Coupled(Cubic::new(stiff(30), 500.0, &solution, true));
+    let mut u = Vector::zeros(30, Precision::F64);
+    let settings =
+        NewtonSettings { linear: linear(InnerSolver::Direct), ..NewtonSettings::default() };
+    let result = newton(&mut system, &mut u, settings, &mut silent, &mut silent);
+    let result = result.expect("applies");
+    assert!(result.steps.iter().all(|step| step.solver == "direct"));
+    result.report.converged().expect("converges");
+    assert!(error(&u, &solution) < 1e-9);
+}
+
+#[test]
+fn factors_say_where_a_system_is_singular() {
+    let neumann = |i: usize, j: usize| match i.abs_diff(j) {
+        0 => 1.0 + f64::from(u8::from(i > 0 && i < 19)),
+        1 => -1.0,
+        _ => 0.0,
+    };
+    for symmetric in [true, false] {
+        let mut system = Coupled(Cubic::new(Dense::new(20, neumann), 0.0, &[0.0; 20], symmetric));
+        system.0.b = wave(20);
+        let mut u = Vector::zeros(20, Precision::F64);
+        let linear = linear(InnerSolver::Direct);
+        let settings = CgSettings::default();
+        let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
+        let report = report.expect("applies");
+        assert!(matches!(report.outcome, Outcome::Singular { .. }), "{:?}", report.outcome);
+        assert!(report.converged().expect_err("singular").to_string().contains("mean"));
+    }
+    // Without a matrix there are no factors.
+    let mut system = Cubic::new(stiff(5), 0.0, &wave(5), true);
+    let mut u = Vector::zeros(5, Precision::F64);
+    let linear = linear(InnerSolver::Direct);
+    assert!(solve_affine(&mut system, &mut u, CgSettings::default(), linear, &mut silent).is_err());
+}
+
+/// A spring that hardens, atan(u_1 − u_0) = s f, on a support u_0 that moves.
+struct Spring {
+    s: f64,
+    f: f64,
+    u: [f64; 2],
+    jacobian: Dense,
+    /// The loads at which it was asked for a residual.
+    asked: std::cell::RefCell<Vec<f64>>,
+}
+
+impl NonlinearSystem for Spring {
+    fn size(&self) -> usize {
+        2
+    }
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.asked.borrow_mut().push(self.s);
+        r.set(&[0.0, (u.get(1) - u.get(0)).atan() - self.s * self.f]);
+        Ok(())
+    }
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.u = [u.get(0), u.get(1)];
+        let slope = 1.0 / (1.0 + (self.u[1] - self.u[0]).powi(2));
+        self.jacobian = Dense::new(2, |i, j| f64::from(u8::from(i == j)) * [1.0, slope][i]);
+        Ok(())
+    }
+    fn jacobian(&self) -> &dyn LinearOperator {
+        &self.jacobian
+    }
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        diagonal.set(&[1.0, self.jacobian.entries[3]]);
+        Ok(())
+    }
+    fn symmetric(&self) -> bool {
+        true
+    }
+}
+
+impl Loaded for Spring {
+    fn set_load(&mut self, s: f64) -> Result<(), OperatorError> {
+        self.s = s;
+        Ok(())
+    }
+}
+
+fn spring(f: f64) -> Spring {
+    let asked = std::cell::RefCell::default();
+    Spring { s: f64::NAN, f, u: [0.0; 2], jacobian: Dense::new(2, |_, _| 0.0), asked }
+}
+
+#[test]
+fn load_steps_follow_the_boundary_and_the_parameter() {
+    let mut system = spring(1.5);
+    let boundary = Vector::from_slice(&[4.0, 0.0], Precision::F64);
+    let mut u = boundary.clone();
+    let settings = NewtonSettings { line_search: false, ..NewtonSettings::default() };
+    let mut seen = Vec::new();
+    let result = newton_in_load_steps(
+        &mut system,
+        &mut u,
+        &boundary,
+        10,
+        settings,
+        &mut |progress| {
+            seen.push(progress.iteration);
+            Continue::Yes
+        },
+        &mut silent,
+    );
+    let result = result.expect("applies");
+    assert_eq!((result.solved, result.newton.report.outcome), (10, Outcome::Converged));
+    assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
+    // One entry a step, numbered through.
+    let report = &result.newton.report;
+    assert_eq!(seen, (1..=report.iterations).collect::<Vec<_>>());
+    assert_eq!(report.history.len(), report.iterations + 1);
+    // Every load is visited, from 0 on.
+    let asked = system.asked.borrow();
+    for step in 0..=10 {
+        assert!(asked.iter().any(|s| (s - f64::from(step) / 10.0).abs() < 1e-14), "{step}");
+    }
+}
+
+#[test]
+fn a_load_that_cannot_be_borne_says_in_which_step() {
+    // atan stays below π/2: at 2 s = π/2 it is over.
+    let mut system = spring(2.0);
+    let mut u = Vector::zeros(2, Precision::F64);
+    let boundary = u.clone();
+    let settings = NewtonSettings { max_iterations: 20, ..NewtonSettings::default() };
+    let result =
+        newton_in_load_steps(&mut system, &mut u, &boundary, 8, settings, &mut silent, &mut silent);
+    let result = result.expect("applies");
+    assert_eq!(result.solved, 6);
+    assert_ne!(result.newton.report.outcome, Outcome::Converged);
+}

@@ -1,0 +1,85 @@
+//! The matrix that is read off an operator is the operator, with its essential conditions, and its pattern is no
+//! larger and its products no more than they need be.
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use runtime::compile::{Execution, Target};
+use runtime::mesh::load;
+use runtime::run::{Place, set_up};
+use runtime::solve::LinearOperator;
+use std::path::Path;
+
+const FORMS: &str = "
+    form heat { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) * grad(u); }
+    form solid {
+        field u: vector;
+        let eps = sym(grad(u));
+        f1[u] = tr(eps) * I + 2 * eps;
+    }
+    problem quads solves heat {
+        mesh = ball(dim: 2, refine: 1); degree = 3; dirichlet u = 1 on all;
+    }
+    problem tris solves heat {
+        mesh = box(dim: 2, cells: 3, cell: tri); degree = 2; dirichlet u = x[0] on \"y0\";
+    }
+    problem hexes solves solid {
+        mesh = box(dim: 3, cells: [2, 2, 3], deform: 0.1); degree = 2; dirichlet u[1] = 0 on \"z1\";
+    }
+    problem tets solves solid { mesh = box(dim: 3, cells: 2, cell: tet); degree = 1; }
+";
+
+/// Entries of the widest row, and the products that may be taken: the greedy colours' price.
+fn check(name: &str, dim: usize) {
+    let source = Source::new("forms", FORMS);
+    let (program, diagnostics) = compile(&source);
+    let program = program.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    let overrides = Overrides::default();
+    let problem = program.problem(name, dim, &overrides).expect("a right problem");
+    let mesh = load(&problem.mesh, Path::new("")).expect("a mesh");
+    let setup = set_up(&problem, mesh).expect("a set-up");
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let params = &setup.parameters.values;
+    let (mut place, _) =
+        Place::new(&problem.form, &setup.elements, &setup.on, params, &target, None)
+            .expect("an operator");
+    let mut u = place.vector();
+    let n = u.len();
+    u.set(&(0..n).map(|i| (0.3 * i as f64).cos()).collect::<Vec<_>>());
+    place.system().linearise(&u).expect("a state");
+    let coupling = place.equations().coupling().expect("a coupling");
+    let operator: &dyn LinearOperator = place.equations().jacobian();
+    let matrix = coupling.matrix(operator, &u).expect("a matrix");
+
+    let mut x = u.like();
+    let entries: Vec<f64> = (0..n).map(|i| (1.7 * i as f64).sin()).collect();
+    x.set(&entries);
+    let mut y = u.like();
+    operator.apply(&x, &mut y).expect("an action");
+    let mut product = vec![0.0; n];
+    for (j, x) in entries.iter().enumerate() {
+        matrix.column(j).for_each(|(i, value)| product[i] += value * x);
+    }
+    let largest = y.to_vec().iter().fold(0.0, |most: f64, y| most.max(y.abs()));
+    for (i, (a, b)) in product.iter().zip(y.to_vec()).enumerate() {
+        assert!((a - b).abs() < 1e-13 * largest, "{name}, row {i}: {a} and {b}");
+    }
+    // A fixed unknown has its row and its column for itself.
+    for (fixed, _) in setup.on.fields[0].constraints.iter() {
+        assert_eq!(matrix.column(fixed).collect::<Vec<_>>(), [(fixed, 1.0)]);
+    }
+    let mut counts = vec![0usize; n];
+    (0..n).flat_map(|j| matrix.column(j)).for_each(|(i, _)| counts[i] += 1);
+    let widest = counts.iter().copied().max().unwrap_or(0);
+    assert!(coupling.products() >= widest, "{name}: a row needs a product an entry");
+    assert!(coupling.products() < n, "{name}: {} products of {n}", coupling.products());
+    assert!(coupling.entries() <= n * coupling.products(), "{name}");
+}
+
+#[test]
+fn the_matrix_is_the_operator() {
+    check("quads", 2);
+    check("tris", 2);
+    check("hexes", 3);
+    check("tets", 3);
+}

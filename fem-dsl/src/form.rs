@@ -22,7 +22,7 @@ pub use expr::{Expr, MatrixFunction, Terminal};
 pub use shape::{Shape, Type};
 
 use crate::id_type;
-use crate::point::{Aux, Field, Param, Region};
+use crate::point::{Aux, Field, Location, Param, Region, Space};
 use std::collections::BTreeMap;
 
 id_type!(
@@ -97,6 +97,21 @@ impl Form {
             Terminal::Coordinates | Terminal::Normal => Some(Shape::vector(self.dim)),
             Terminal::Time | Terminal::Diameter | Terminal::Degree => Some(Shape::SCALAR),
         }
+    }
+
+    /// The smallest degree k for which all spaces of the form exist: 2 for Taylor and Hood's.
+    pub fn smallest_degree(&self) -> usize {
+        self.spaces().map(|(_, space)| space.smallest_degree()).max().unwrap_or(1)
+    }
+
+    /// The spaces of the fields and of the data at nodes, with the names of these.
+    pub fn spaces(&self) -> impl Iterator<Item = (&str, Space)> {
+        let fields = self.fields.iter().map(|field| (field.name.as_str(), field.space));
+        let aux = self.aux.iter().filter_map(|aux| match aux.location {
+            Location::Nodes(space) => Some((aux.name.as_str(), space)),
+            Location::Cells | Location::Points => None,
+        });
+        fields.chain(aux)
     }
 
     /// Every expression that the form's meaning rests on.

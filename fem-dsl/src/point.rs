@@ -123,6 +123,37 @@ pub enum Degree {
     Fixed(usize),
 }
 
+impl Space {
+    /// The smallest k, from 1 on, with which this space exists: its own degree is then 1 or more where it is continuous,
+    /// and 0 or more where it is not.
+    pub fn smallest_degree(self) -> usize {
+        let least = match self {
+            Self::H1(Degree::Relative(offset)) => 1_i64 - i64::from(offset),
+            Self::L2(Degree::Relative(offset)) => -i64::from(offset),
+            Self::H1(Degree::Fixed(_)) | Self::L2(Degree::Fixed(_)) => 1,
+        };
+        usize::try_from(least).map_or(1, |least| least.max(1))
+    }
+}
+
+impl std::fmt::Display for Space {
+    /// As it is written: `H1(k - 1)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (family, degree) = match *self {
+            Self::H1(degree) => ("H1", degree),
+            Self::L2(degree) => ("L2", degree),
+        };
+        match degree {
+            Degree::Fixed(degree) => write!(f, "{family}({degree})"),
+            Degree::Relative(0) => write!(f, "{family}(k)"),
+            Degree::Relative(offset) => {
+                let sign = if offset < 0 { '-' } else { '+' };
+                write!(f, "{family}(k {sign} {})", offset.unsigned_abs())
+            }
+        }
+    }
+}
+
 /// The shape of a tensor expression; components are stored row-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {

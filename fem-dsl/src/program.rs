@@ -370,7 +370,7 @@ fn finished(problem: &ast::Problem, form: &Form, mesh: MeshSource, content: Cont
         doc: problem.doc.clone(),
         form: point(&simplify(&differentiate(form))),
         mesh,
-        degree: content.degree.unwrap_or(1),
+        degree: content.degree.unwrap_or_else(|| form.smallest_degree()),
         quadrature: content.quadrature,
         time: content.time,
         params: content.params,

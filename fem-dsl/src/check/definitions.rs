@@ -44,7 +44,7 @@ fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
     for diagnostic in diagnostics {
         checker.report(diagnostic);
     }
-    let place = Place { region: None, parameters: &[], param: true };
+    let place = Place { param: true, ..Place::region(None) };
     let default = checker.expression(item.value, place)?;
     let span = checker.span(item.value);
     let found = checker.form.exprs.ty(default);

@@ -83,7 +83,7 @@ impl<'a> Checker<'a> {
 
     /// Reports an error made by more than what was written at one place.
     pub(super) fn report_build(&mut self, error: &BuildError, span: Span) {
-        let diagnostic = shapes::diagnose(&self.form, error, span, &[]);
+        let diagnostic = shapes::diagnose(self, error, span, &[]);
         self.report(diagnostic);
     }
 
@@ -93,13 +93,30 @@ impl<'a> Checker<'a> {
 
     /// The value of an expression.
     pub(super) fn expression(&mut self, root: ast::ExprId, place: Place<'a>) -> Value {
+        self.values(root, place).get(&root).copied().flatten()
+    }
+
+    /// The values of an expression's parts, itself included; none of those that are too much work.
+    pub(super) fn values(
+        &mut self,
+        root: ast::ExprId,
+        place: Place<'a>,
+    ) -> BTreeMap<ast::ExprId, Value> {
+        self.evaluate(root, place).unwrap_or_default()
+    }
+
+    fn evaluate(
+        &mut self,
+        root: ast::ExprId,
+        place: Place<'a>,
+    ) -> Option<BTreeMap<ast::ExprId, Value>> {
         let mut frames = vec![self.frame(root, place.parameters, Vec::new(), None)];
         loop {
             let frame = frames.last_mut()?;
             let Some(&id) = frame.order.get(frame.next) else {
                 let value = frame.order.last().and_then(|last| frame.values[last]);
                 let frame = frames.pop()?;
-                let Some(caller) = frames.last_mut() else { return value };
+                let Some(caller) = frames.last_mut() else { return Some(frame.values) };
                 if let Some((definition, _)) = frame.call {
                     let arguments = frame.arguments.iter().copied().collect::<Option<Vec<_>>>();
                     if let Some(arguments) = arguments {
@@ -220,7 +237,7 @@ impl<'a> Checker<'a> {
                     .iter()
                     .map(|&(place, id)| (self.span(place), self.form.exprs.ty(id)))
                     .collect();
-                let diagnostic = shapes::diagnose(&self.form, &error, span, &places);
+                let diagnostic = shapes::diagnose(self, &error, span, &places);
                 self.report_in(diagnostic, frames);
                 None
             }
@@ -276,6 +293,13 @@ impl<'a> Checker<'a> {
             Meaning::Field(i) => Some(i),
             _ => None,
         }
+    }
+
+    /// The test function of a field, as the user calls it.
+    pub(super) fn test_name(&self, field: usize) -> String {
+        let of = self.form.fields.get(field).map(|field| field.name.as_str());
+        let test = self.names.tests.iter().find(|(_, tested)| Some(tested.name.as_str()) == of);
+        test.map_or("v", |(name, _)| name.name.as_str()).to_owned()
     }
 
     fn binary(&mut self, op: BinaryOp, a: ExprId, b: ExprId) -> Result<ExprId, BuildError> {

@@ -1,6 +1,12 @@
-//! Linearity of a weak form in its test functions.
+//! Linearity of a weak form in its test functions: which terms break it, and how.
 
+use super::expression::{Checker, Value};
+use super::names::{Meaning, Place};
+use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
 use crate::form::{Expr, ExprId, Exprs, MatrixFunction as M, Terminal};
+use crate::source::Span;
 use std::collections::BTreeMap;
 
 /// How an expression depends on the test functions.
@@ -40,8 +46,13 @@ impl Dependence {
 
 /// Whether a weak form is linear and homogeneous in its test functions.
 pub(super) fn linear_in_tests(exprs: &Exprs, value: ExprId) -> bool {
+    matches!(dependences(exprs, &[value])[&value], Dependence::Linear | Dependence::Zero)
+}
+
+/// How each expression that `values` rest on depends on the test functions.
+fn dependences(exprs: &Exprs, values: &[ExprId]) -> BTreeMap<ExprId, Dependence> {
     let mut dependence: BTreeMap<ExprId, Dependence> = BTreeMap::new();
-    for id in exprs.reachable_in_order(&[value]) {
+    for id in exprs.reachable_in_order(values) {
         let of = |a: &ExprId| dependence[a];
         let expr = exprs.expr(id);
         let result = match expr {
@@ -81,5 +92,167 @@ pub(super) fn linear_in_tests(exprs: &Exprs, value: ExprId) -> bool {
         };
         dependence.insert(id, result);
     }
-    matches!(dependence[&value], Dependence::Linear | Dependence::Zero)
+    dependence
+}
+
+/// How a part of a weak form breaks the rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Offence {
+    /// A term without any test function.
+    NoTest,
+    /// Two of them in one term.
+    Product,
+    /// One in a power.
+    Power,
+    /// One below a fraction line.
+    Denominator,
+    /// One that decides on a branch.
+    Condition,
+    /// One in a function that is not linear.
+    Function(String),
+    /// One in a name that stands for something that is not linear, with its declaration.
+    Named(String, Span),
+    /// Anything else.
+    Other,
+}
+
+/// What in the weak form `root` is not linear in the test functions, each smallest part once.
+pub(super) fn offences(
+    checker: &mut Checker<'_>,
+    root: ast::ExprId,
+    region: Option<usize>,
+) -> Vec<Diagnostic> {
+    let values = checker.values(root, Place::region(region));
+    let known: Vec<ExprId> = values.values().copied().flatten().collect();
+    let dependence = dependences(&checker.form.exprs, &known);
+    let mut search = Search { checker, values, dependence, found: Vec::new() };
+    search.run(root);
+    let mut found = search.found;
+    if found.is_empty() {
+        found.push((checker.span(root), Offence::Other));
+    }
+    let tests: Vec<String> =
+        checker.names.tests.iter().map(|(name, _)| format!("`{}`", name.name)).collect();
+    found.into_iter().map(|(span, offence)| offence.describe(span, &tests)).collect()
+}
+
+impl Offence {
+    fn describe(&self, span: Span, tests: &[String]) -> Diagnostic {
+        let label = match self {
+            Self::NoTest => "no test function in this term".to_owned(),
+            Self::Product => "test functions are multiplied here".to_owned(),
+            Self::Power => "a power of a test function".to_owned(),
+            Self::Denominator => "divided by a test function".to_owned(),
+            Self::Condition => "a test function decides here".to_owned(),
+            Self::Function(name) => format!("`{name}` of a test function"),
+            Self::Named(name, _) => format!("`{name}` is not linear in them"),
+            Self::Other => "this is not linear in them".to_owned(),
+        };
+        let message = "a residual is linear in its test functions";
+        let diagnostic = Diagnostic::new(Code::NotLinear, message).label(span, label);
+        match self {
+            Self::NoTest if tests.is_empty() => {
+                diagnostic.help("declare one, `test v for u;`, and multiply by it or its gradient")
+            }
+            Self::NoTest => {
+                let tests = tests.join(" or ");
+                diagnostic.help(format!("multiply this term by {tests}, or by a gradient of it"))
+            }
+            Self::Named(_, declared) => diagnostic
+                .secondary(*declared, "declared here")
+                .help("every term has exactly one test function, or its gradient, as a factor"),
+            _ => diagnostic
+                .help("every term has exactly one test function, or its gradient, as a factor"),
+        }
+    }
+}
+
+/// The search for offences in the text of a weak form.
+struct Search<'c, 'a> {
+    checker: &'c Checker<'a>,
+    values: BTreeMap<ast::ExprId, Value>,
+    dependence: BTreeMap<ExprId, Dependence>,
+    found: Vec<(Span, Offence)>,
+}
+
+impl Search<'_, '_> {
+    fn run(&mut self, root: ast::ExprId) {
+        // What should be linear; the first of a text on top.
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            match self.dependence(id) {
+                Dependence::Zero | Dependence::Linear => {}
+                Dependence::None => self.offend(id, Offence::NoTest),
+                Dependence::Other => {
+                    let before = open.len();
+                    self.inside(id, &mut open);
+                    open[before..].reverse();
+                }
+            }
+        }
+    }
+
+    fn offend(&mut self, id: ast::ExprId, offence: Offence) {
+        self.found.push((self.checker.span(id), offence));
+    }
+
+    fn dependence(&self, id: ast::ExprId) -> Dependence {
+        let value = self.values.get(&id).copied().flatten();
+        value.map_or(Dependence::Zero, |value| self.dependence[&value])
+    }
+
+    /// Something that is neither linear nor without tests: the offence, or the parts to look into.
+    fn inside(&mut self, id: ast::ExprId, open: &mut Vec<ast::ExprId>) {
+        let file = self.checker.file;
+        match &file.exprs[id].kind {
+            ExprKind::Unary { op: UnaryOp::Neg, operand, .. } => open.push(*operand),
+            ExprKind::Binary { op: BinaryOp::Add | BinaryOp::Sub, left, right, .. } => {
+                open.extend([*left, *right]);
+            }
+            ExprKind::Binary { op: BinaryOp::Mul, left, right, .. } => {
+                self.product(id, [*left, *right], open);
+            }
+            ExprKind::Binary { op: BinaryOp::Div, left, right, .. } => {
+                match self.dependence(*right) {
+                    Dependence::None => open.push(*left),
+                    _ => self.offend(id, Offence::Denominator),
+                }
+            }
+            ExprKind::Binary { op: BinaryOp::Pow, .. } => self.offend(id, Offence::Power),
+            ExprKind::Array(items) => open.extend(items),
+            ExprKind::If { condition, then, otherwise } => match self.dependence(*condition) {
+                Dependence::None => open.extend([*then, *otherwise]),
+                _ => self.offend(*condition, Offence::Condition),
+            },
+            ExprKind::Call { function, arguments } => {
+                match (function.name.as_str(), &arguments[..]) {
+                    ("dot" | "inner" | "outer" | "cross", &[a, b]) => {
+                        self.product(id, [a, b], open);
+                    }
+                    (
+                        "grad" | "div" | "curl" | "tr" | "sym" | "skew" | "dev" | "transpose",
+                        &[a],
+                    ) => open.push(a),
+                    (name, _) => self.offend(id, Offence::Function(name.to_owned())),
+                }
+            }
+            ExprKind::Name(name) => {
+                let entry = self.checker.names.entries.get(name.as_str());
+                let definition = entry.filter(|e| matches!(e.meaning, Meaning::Definition(_)));
+                let offence = definition
+                    .map_or(Offence::Other, |entry| Offence::Named(name.clone(), entry.span));
+                self.offend(id, offence);
+            }
+            _ => self.offend(id, Offence::Other),
+        }
+    }
+
+    /// A product that is not linear: both factors have tests, or the one that has any is not.
+    fn product(&mut self, id: ast::ExprId, factors: [ast::ExprId; 2], open: &mut Vec<ast::ExprId>) {
+        match factors.map(|factor| self.dependence(factor)) {
+            [Dependence::None, _] => open.push(factors[1]),
+            [_, Dependence::None] => open.push(factors[0]),
+            _ => self.offend(id, Offence::Product),
+        }
+    }
 }

@@ -88,6 +88,10 @@ pub(super) struct Names<'a> {
     pub(super) sound: BTreeSet<usize>,
     /// Expressions with a name or call that has been reported.
     pub(super) broken: BTreeSet<ast::ExprId>,
+    /// Names that are declared more than once, so that nobody knows what they are.
+    pub(super) repeated: BTreeSet<&'a str>,
+    /// Names that nothing declares, each reported where it is first used.
+    pub(super) unknown: BTreeSet<String>,
 }
 
 /// Where an expression stands.
@@ -99,12 +103,14 @@ pub(super) struct Place<'a> {
     pub(super) parameters: &'a [Ident],
     /// Whether it is the default of a parameter.
     pub(super) param: bool,
+    /// Whether it is a weak form.
+    pub(super) weak: bool,
 }
 
 impl<'a> Place<'a> {
     /// In a region, outside functions and parameters.
     pub(super) fn region(region: Option<usize>) -> Self {
-        Place { region, parameters: &[], param: false }
+        Place { region, parameters: &[], param: false, weak: false }
     }
 }
 

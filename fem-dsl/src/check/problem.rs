@@ -130,6 +130,17 @@ pub(crate) fn content(
     (checker.content, checker.diagnostics)
 }
 
+/// How to write a number in each component, where only one was written.
+fn shape_help(found: form::Shape, expected: form::Shape) -> Option<String> {
+    let row = |n: usize| format!("[{}]", vec!["0"; n].join(", "));
+    let zeros = match *expected.extents() {
+        [n @ 1..=6] => row(n),
+        [rows @ 1..=3, columns @ 1..=3] => format!("[{}]", vec![row(columns); rows].join(", ")),
+        _ => return None,
+    };
+    found.is_scalar().then(|| format!("write all components: `{zeros}`"))
+}
+
 /// The state of checking one problem.
 struct Checker<'a> {
     form: &'a Form,
@@ -174,9 +185,7 @@ impl Checker<'_> {
         match statement.kind {
             ProblemItemKind::Broken => self.content.broken = true,
             ProblemItemKind::Setting { name, value } => match name.name.as_str() {
-                "degree" => {
-                    self.content.degree = self.whole(piece, *value, "degree", 1.0, MAX_DEGREE)
-                }
+                "degree" => self.degree(piece, *value),
                 "quadrature" => {
                     self.content.quadrature =
                         self.whole(piece, *value, "quadrature", 0.0, MAX_QUADRATURE);
@@ -195,6 +204,22 @@ impl Checker<'_> {
             }
             _ => self.later(statement),
         }
+    }
+
+    /// A degree that the form's spaces admit.
+    fn degree(&mut self, piece: &Piece, value: ExprId) {
+        self.content.degree = self.whole(piece, value, "degree", 1.0, MAX_DEGREE);
+        let (Some(degree), form) = (self.content.degree, self.form) else { return };
+        let Some((name, space)) = form.spaces().find(|(_, space)| degree < space.smallest_degree())
+        else {
+            return;
+        };
+        let least = form.smallest_degree();
+        let message = format!("the form `{}` needs degree {least} or more", form.name);
+        let diagnostic = Diagnostic::new(Code::BadDegree, message)
+            .label(piece.file.exprs[value].span, format!("too small for `{name}` in `{space}`"))
+            .help(format!("write `degree = {least};`"));
+        self.report(piece, diagnostic);
     }
 
     /// What this version reads but does not build.
@@ -276,7 +301,8 @@ impl Checker<'_> {
         let (found, expected) = (form::Shape::from(expression.shape), form::Shape::from(expected));
         let diagnostic =
             Diagnostic::new(Code::WrongShape, format!("{what} is {expected}, but this is {found}"))
-                .label(piece.file.exprs[value].span, format!("this is {found}"));
+                .label(piece.file.exprs[value].span, format!("this is {found}"))
+                .help_if(shape_help(found, expected));
         self.report(piece, diagnostic);
         None
     }
@@ -324,7 +350,8 @@ impl Checker<'_> {
             let message =
                 format!("the parameter `{}` is {expected}, but this is {found}", name.name);
             let diagnostic = Diagnostic::new(Code::WrongShape, message)
-                .label(piece.file.exprs[value].span, format!("this is {found}"));
+                .label(piece.file.exprs[value].span, format!("this is {found}"))
+                .help_if(shape_help(found, expected));
             return self.report(piece, diagnostic);
         }
         self.given.insert(index, values);
@@ -346,6 +373,8 @@ impl Checker<'_> {
                 let Some(index) = self.field(piece, field) else { return };
                 let what = format!("`{}`", field.name);
                 let value = self.expression(piece, *value, form.fields[index].shape, &what);
+                // What takes its value from here is not wrong itself.
+                self.content.broken |= value.is_none();
                 self.content.exact.extend(value.map(|value| (index, value)));
             }
             _ => {}

@@ -1,8 +1,8 @@
 //! Rows, weak forms and energies of each region: all end as f0 and f1.
 
 use super::expression::Checker;
-use super::linear::linear_in_tests;
-use super::names::Place;
+use super::linear::{linear_in_tests, offences};
+use super::names::{Place, subtree};
 use crate::ast::{self, FormItem, FormItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -38,7 +38,7 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
         }
     }
     if !has_broken(&form.items) && !written.broken {
-        missing(checker, form, &written.fields);
+        missing(checker, form, &written);
     }
 }
 
@@ -49,6 +49,8 @@ struct Written {
     fields: BTreeSet<usize>,
     /// Whether something is broken, so that a row may only seem to be missing.
     broken: bool,
+    /// A weak form or an energy, where there is one.
+    whole: Option<Way>,
 }
 
 fn has_broken(items: &[FormItem]) -> bool {
@@ -61,17 +63,43 @@ fn has_broken(items: &[FormItem]) -> bool {
     })
 }
 
-fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &BTreeSet<usize>) {
+fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &Written) {
     for (i, field) in checker.names.fields.iter().enumerate() {
-        if !written.contains(&i) {
-            let name = &field.name.name;
-            let message = format!("the field `{name}` has no row in `{}`", form.name.name);
-            checker.report(
-                Diagnostic::new(Code::MissingRow, message)
-                    .label(field.name.span, "nothing determines this field")
-                    .help(format!("write `f0[{name}] = …;` or `f1[{name}] = …;`")),
-            );
+        if written.fields.contains(&i) || checker.names.repeated.contains(field.name.name.as_str())
+        {
+            continue;
         }
+        let name = &field.name.name;
+        let mut diagnostic =
+            Diagnostic::new(Code::MissingRow, missing_message(form, written, name))
+                .label(field.name.span, "nothing determines this field");
+        let test = checker.names.tests.iter().find(|(_, of)| of.name == *name);
+        diagnostic = match (written.whole, test) {
+            (Some(Way::Weak), Some((test, _))) => diagnostic
+                .secondary(test.span, "its test function stands in no term")
+                .help(format!("add the terms with `{}` to the residual", test.name)),
+            (Some(Way::Weak), None) => {
+                let free = ["v", "q", "w", "r", "s", "y", "z"];
+                let free = free.iter().find(|free| !checker.names.entries.contains_key(*free));
+                let test = free.unwrap_or(&"TEST");
+                diagnostic.help(format!(
+                    "declare `test {test} for {name};` and add the terms with `{test}` to the residual"
+                ))
+            }
+            (Some(Way::Energy), _) => {
+                diagnostic.help(format!("let the energy depend on `{name}`, or remove the field"))
+            }
+            _ => diagnostic.help(format!("write `f0[{name}] = …;` or `f1[{name}] = …;`")),
+        };
+        checker.report(diagnostic);
+    }
+}
+
+fn missing_message(form: &ast::Form, written: &Written, name: &str) -> String {
+    match written.whole {
+        Some(Way::Weak) => format!("no term of the residual has a test function of `{name}`"),
+        Some(Way::Energy) => format!("the energy does not depend on `{name}`"),
+        _ => format!("the field `{name}` has no row in `{}`", form.name.name),
     }
 }
 
@@ -128,13 +156,16 @@ fn region(
         }
         match &item.kind {
             FormItemKind::Row { row, row_span, field, value } => {
-                let value_span = checker.span(*value);
-                let value = checker.expression(*value, Place::region(block));
+                let tree = value;
+                let value = checker.expression(*tree, Place::region(block));
                 let Some(i) = checker.field(&field.name) else {
                     written.broken = true;
                     continue;
                 };
                 written.fields.insert(i);
+                if checker.names.repeated.contains(field.name.as_str()) {
+                    continue;
+                }
                 if let Some(before) = spans.insert((i, *row), item.span) {
                     let message = format!("{}[{}] is given twice", row_name(*row), field.name);
                     checker.report(
@@ -146,7 +177,7 @@ fn region(
                     continue;
                 }
                 let Some(value) = value else { continue };
-                if row_fits(checker, (i, *row), value, (*row_span, value_span)) {
+                if row_fits(checker, (i, *row), (*tree, value), *row_span) {
                     let entry = rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
                     match row {
                         ast::Row::F0 => entry.f0 = Some(value),
@@ -165,14 +196,15 @@ fn region(
                     );
                     continue;
                 }
-                let span = checker.span(*value);
-                let value = checker.expression(*value, Place::region(block));
+                let (tree, span) = (*value, checker.span(*value));
+                let value = checker.expression(tree, Place::region(block));
                 let Some(value) = value.filter(|&value| is_scalar(checker, way, value, span))
                 else {
                     written.broken = true;
                     continue;
                 };
-                let Some(made) = derived(checker, way, value, span) else {
+                written.whole = Some(way);
+                let Some(made) = derived(checker, way, (tree, value), block) else {
                     written.broken = true;
                     continue;
                 };
@@ -207,9 +239,10 @@ fn row_name(row: ast::Row) -> &'static str {
 fn row_fits(
     checker: &mut Checker<'_>,
     (field, row): (usize, ast::Row),
-    value: ExprId,
-    (row_span, span): (Span, Span),
+    (written, value): (ast::ExprId, ExprId),
+    row_span: Span,
 ) -> bool {
+    let span = checker.span(written);
     if checker.names.fields[field].shape.is_none() {
         return false;
     }
@@ -237,11 +270,13 @@ fn row_fits(
         );
         return false;
     }
-    no_tests(checker, row_name(row), value, span)
+    no_tests(checker, row_name(row), (written, value))
 }
 
 fn row_help(row: ast::Row, expected: Shape, found: Type) -> Option<&'static str> {
-    let Type::Tensor(found) = found else { return None };
+    let Type::Tensor(found) = found else {
+        return Some("`if c { 1 } else { 0 }` makes a number of a condition");
+    };
     match (row, expected.rank(), found.rank()) {
         (ast::Row::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
         (ast::Row::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
@@ -266,25 +301,29 @@ fn is_scalar(checker: &mut Checker<'_>, way: Way, value: ExprId, span: Span) -> 
     false
 }
 
-fn no_tests(checker: &mut Checker<'_>, place: &str, value: ExprId, span: Span) -> bool {
+fn no_tests(
+    checker: &mut Checker<'_>,
+    place: &str,
+    (written, value): (ast::ExprId, ExprId),
+) -> bool {
     let test = terminals(checker, value).find_map(|terminal| match terminal {
         Terminal::Test(i) | Terminal::TestGradient(i) => Some(i),
         _ => None,
     });
     let Some(field) = test else { return true };
-    let field = &checker.form.fields[field].name;
-    let name = checker
-        .names
-        .tests
-        .iter()
-        .find(|(_, of)| of.name == *field)
-        .map_or("v", |(name, _)| name.name.as_str());
+    let name = checker.test_name(field);
     let message = format!("`{place}` cannot contain the test function `{name}`");
-    checker.report(
-        Diagnostic::new(Code::NotAvailableHere, message)
-            .label(span, format!("`{name}` is in this"))
-            .help("test functions are for `residual = …;`"),
-    );
+    // Where it is written, unless it comes with a name that stands for more.
+    let file = checker.file;
+    let here = subtree(file, written)
+        .into_iter()
+        .find(|&id| matches!(&file.exprs[id].kind, ast::ExprKind::Name(found) if *found == name));
+    let diagnostic = Diagnostic::new(Code::NotAvailableHere, message);
+    let diagnostic = match here {
+        Some(id) => diagnostic.label(checker.span(id), "a test function"),
+        None => diagnostic.label(checker.span(written), format!("`{name}` is in this")),
+    };
+    checker.report(diagnostic.help("test functions are for `residual = …;`"));
     false
 }
 
@@ -297,16 +336,20 @@ fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Termi
 }
 
 /// f0 and f1 of a weak form or an energy.
-fn derived(checker: &mut Checker<'_>, way: Way, value: ExprId, span: Span) -> Option<Vec<Row>> {
-    if way == Way::Energy && !no_tests(checker, "energy", value, span) {
+fn derived(
+    checker: &mut Checker<'_>,
+    way: Way,
+    (written, value): (ast::ExprId, ExprId),
+    block: Option<usize>,
+) -> Option<Vec<Row>> {
+    let span = checker.span(written);
+    if way == Way::Energy && !no_tests(checker, "energy", (written, value)) {
         return None;
     }
     if way == Way::Weak && !linear_in_tests(&checker.form.exprs, value) {
-        checker.report(
-            Diagnostic::new(Code::NotLinear, "a residual is linear in its test functions")
-                .label(span, "this is not linear in them")
-                .help("every term has exactly one test function, or its gradient, as a factor"),
-        );
+        for diagnostic in offences(checker, written, block) {
+            checker.report(diagnostic);
+        }
         return None;
     }
     let wanted = |terminal: Terminal| match way {

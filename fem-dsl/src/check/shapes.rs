@@ -1,13 +1,14 @@
 //! What the builder of expressions refuses, told in the user's terms.
 
+use super::expression::Checker;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{BuildError, Form, Shape, Terminal, Type};
+use crate::form::{BuildError, Shape, Terminal, Type};
 use crate::source::Span;
 
 /// A diagnostic for an operation at `span` on operands with these places and types.
 pub(super) fn diagnose(
-    form: &Form,
+    checker: &Checker<'_>,
     error: &BuildError,
     span: Span,
     operands: &[(Span, Type)],
@@ -22,15 +23,16 @@ pub(super) fn diagnose(
         }
         BuildError::Index { .. } => (Code::BadIndex, error.to_string()),
         BuildError::SecondDerivative { terminal } => {
-            let message = format!(
-                "this needs a second derivative of `{}`",
-                form.terminal_name(undifferentiated(*terminal))
-            );
-            (Code::NoDerivative, message)
+            let name = match undifferentiated(*terminal) {
+                Terminal::Test(field) => checker.test_name(field),
+                terminal => checker.form.terminal_name(terminal),
+            };
+            (Code::NoDerivative, format!("this needs a second derivative of `{name}`"))
         }
-        BuildError::NoGradient { terminal } => {
-            (Code::NoDerivative, format!("`{}` has no gradient", form.terminal_name(*terminal)))
-        }
+        BuildError::NoGradient { terminal } => (
+            Code::NoDerivative,
+            format!("`{}` has no gradient", checker.form.terminal_name(*terminal)),
+        ),
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     if !matches!(error, BuildError::SecondDerivative { .. } | BuildError::NoGradient { .. }) {
@@ -38,20 +40,67 @@ pub(super) fn diagnose(
             diagnostic = diagnostic.secondary(*place, found.to_string());
         }
     }
-    match error {
-        BuildError::Product { left, right } => diagnostic.help(product_help(*left, *right)),
+    diagnostic.help_if(help(error))
+}
+
+/// What to do about it.
+fn help(error: &BuildError) -> Option<String> {
+    let help = match error {
+        BuildError::Product { left, right } => product_help(*left, *right),
+        BuildError::SecondDerivative { terminal: Terminal::Aux(_) | Terminal::AuxGradient(_) } => {
+            "first derivatives only: give the gradient as data of its own, `aux g: vector;`"
+        }
         BuildError::SecondDerivative { .. } => {
-            diagnostic.help("first derivatives only: integrate by parts, which is what `f1` is for")
+            "first derivatives only: integrate by parts, which is what `f1` is for"
         }
         BuildError::NoGradient { terminal: Terminal::Aux(_) } => {
-            diagnostic.help("only `aux … on nodes` has a gradient")
+            "only `aux … on nodes` has a gradient"
         }
-        BuildError::Index { shape, .. } => diagnostic.help(index_help(*shape)),
-        BuildError::Operand { operation: "/", .. } => {
-            diagnostic.help("divide by one number: a component, a `norm`, a `det`")
+        BuildError::Index { shape, .. } => return Some(index_help(*shape)),
+        BuildError::Operand { operation: "/", found: Type::Tensor(_), .. } => {
+            "divide by one number: a component, a `norm`, a `det`"
         }
-        _ => diagnostic,
-    }
+        BuildError::Operand { operation, expected, found } => {
+            return operand_help(operation, expected, *found).map(str::to_owned);
+        }
+        BuildError::Contraction { left, right, .. } if left.is_scalar() && right.is_scalar() => {
+            "numbers are multiplied with `*`"
+        }
+        BuildError::Unequal { operation, left, right } => unequal_help(operation, *left, *right)?,
+        _ => return None,
+    };
+    Some(help.to_owned())
+}
+
+fn operand_help(operation: &str, expected: &str, found: Type) -> Option<&'static str> {
+    let Type::Tensor(shape) = found else {
+        return Some("`if c { 1 } else { 0 }` makes a number of a condition");
+    };
+    Some(match (operation, shape.rank()) {
+        _ if expected == "a condition" => "compare it with something: `u > 0`",
+        ("<" | "<=" | ">" | ">=" | "==" | "!=", _) => "compare components, or the `norm`",
+        ("outer", 0) => "numbers are multiplied with `*`",
+        ("div", 0) => "perhaps `grad` is meant",
+        ("tr" | "det" | "inv" | "cof" | "sym" | "skew" | "dev", 1) => {
+            "perhaps its gradient is meant"
+        }
+        ("^", 1) => "the square of its length is `dot(a, a)`",
+        _ if expected == "a scalar" && shape.rank() == 1 => "take a component, or the `norm`",
+        _ if expected == "a scalar" => "take a component, the `tr`, the `det` or the `norm`",
+        _ => return None,
+    })
+}
+
+fn unequal_help(operation: &str, left: Type, right: Type) -> Option<&'static str> {
+    let (Type::Tensor(left), Type::Tensor(right)) = (left, right) else {
+        return Some("`if c { 1 } else { 0 }` makes a number of a condition");
+    };
+    let (scalar, other) = if left.is_scalar() { (left, right) } else { (right, left) };
+    Some(match (operation, scalar.is_scalar()) {
+        ("+" | "-", true) if other.square().is_some() => "perhaps `… * I` is meant",
+        ("if", true) => "a zero of the other's shape is `0 * …`",
+        _ => return None,
+    })
 }
 
 fn operand_code(operation: &str, expected: &str, found: Type) -> Code {

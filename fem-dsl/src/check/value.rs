@@ -106,7 +106,7 @@ fn checked(
         let entry = Entry { meaning: Meaning::Param(i), region: None, span: Span::default() };
         names.entries.insert(&param.name, entry);
     }
-    let place = Place { region: None, parameters: &[], param: allowed == Allowed::Numbers };
+    let place = Place { param: allowed == Allowed::Numbers, ..Place::region(None) };
     let (names, diagnostics) = names::resolve_expression(file, root, names, place);
     let diagnostics = diagnostics.into_iter().map(|found| known_to_form(found, file, form));
     let scratch = Form {

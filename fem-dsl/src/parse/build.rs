@@ -182,6 +182,16 @@ impl Builder<'_> {
         ident
     }
 
+    /// Whether the scanner has reported a character or a number inside `at`.
+    pub(super) fn is_torn(&self, at: Span) -> bool {
+        self.scan.diagnostics.iter().any(|diagnostic| {
+            matches!(
+                diagnostic.code,
+                Code::UnknownCharacter | Code::MalformedNumber | Code::NumberTooLarge
+            ) && diagnostic.primary().is_some_and(|label| at.contains(label.span))
+        })
+    }
+
     /// The documentation before the token at the beginning of `at`.
     fn documentation(&mut self, at: Span) -> String {
         self.scan.docs.remove(&at.start).map_or_else(String::new, |docs| docs.text)
@@ -246,6 +256,10 @@ impl Builder<'_> {
         let first = self.first_word(at);
         let rule = expect::item_rule(&first).unwrap_or(Rule::form_item);
         self.broken(at, rule, Place::Form);
+        // `kappa = 3;` names an expression in the manner of other languages.
+        if let Some(name) = self.assigned(rule, at) {
+            return FormItemKind::Let { name, value: self.error(at) };
+        }
         let Some(name) = self.second_word(at).filter(|name| words::reserved(&name.name).is_none())
         else {
             return self.broken_row(&first, at).unwrap_or(FormItemKind::Broken);
@@ -261,6 +275,18 @@ impl Builder<'_> {
             "energy" => FormItemKind::Energy { value: self.error(at) },
             _ => FormItemKind::Broken,
         }
+    }
+
+    /// The name of an unknown item that goes on with `=`.
+    fn assigned(&self, rule: Rule, at: Span) -> Option<Ident> {
+        let index = self.scan.token_at(at.start);
+        let [first, next] = self.scan.tokens.get(index..index + 2)? else { return None };
+        let name = self.text[first.span.range()].to_owned();
+        let unlike = nearest(&name, words::FORM_ITEMS.iter().copied()).is_none();
+        let named = first.kind == TokenKind::Word && words::reserved(&name).is_none();
+        let assigned = &self.text[next.span.range()] == "=";
+        (rule == Rule::form_item && unlike && named && assigned)
+            .then_some(Ident { name, span: first.span })
     }
 
     /// `f0[u] …` with something unreadable behind it.

@@ -106,7 +106,8 @@ pub(super) fn describe(
         .help("close the outer block first");
     }
     if let [rule @ (Rule::file | Rule::form_item | Rule::problem_item)] = failure.expected[..] {
-        return unknown_item(rule, found_span, found_text, &found_name);
+        let next = tokens.get(index + 1).map_or("", |token| &text[token.span.range()]);
+        return unknown_item(rule, found_span, (found_text, next), &found_name);
     }
     if failure.expected.contains(&Rule::kw_else) {
         return Diagnostic::new(Code::MissingElse, "`if` without `else`")
@@ -114,9 +115,12 @@ pub(super) fn describe(
             .note("`if` is an expression and needs a value in both cases")
             .help("add `else { … }`");
     }
+    let previous_text = previous.map_or("", |token| &text[token.span.range()]);
+    let habit = habit(first, previous_text, found_text);
     let expected = Expected::new(&failure.expected, place);
     // What is missing at the end of a line is missing there, not where the next line begins.
     if expected.closer.is_some()
+        && habit.is_none()
         && let Some(previous) = previous
         && (found.is_none()
             || found_text == "}"
@@ -141,19 +145,33 @@ pub(super) fn describe(
     let diagnostic =
         Diagnostic::new(Code::UnexpectedToken, format!("expected {phrase}, found {found_name}"))
             .label(found_span, format!("expected {phrase}"));
+    if let Some(help) = habit {
+        return diagnostic.help(help);
+    }
     let misspelt = expected.suggest(found_text);
-    let operator = expected.parts.contains(&"an operator");
-    let remedy = if expected.expression { None } else { usage(first, place) };
-    let remedy = remedy.or(match found {
-        Some(_) if operator && found_text == "=" => Some("equality is written `==`"),
-        Some(token)
-            if operator && expected.closer.is_some() && begins_operand(token, found_text) =>
-        {
-            Some("a product is written with `*`")
+    let operand = found.is_some_and(|token| begins_operand(token, found_text));
+    let remedy = expected.remedy(previous_text, found_text, operand);
+    let usage = if expected.expression { None } else { usage(first, place) };
+    diagnostic.help_if(misspelt).help_if(usage.map(str::to_owned).or(remedy))
+}
+
+/// What people write who know other languages, or another item of this one.
+fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
+    Some(match (first, previous, found) {
+        (_, "*", "*") => "a power is written `a^b`",
+        ("dirichlet", _, "and") => "tags are separated by `,`",
+        (_, _, "and") => "write `&&`",
+        (_, _, "or") => "write `||`",
+        (_, _, "not") => "write `!`",
+        ("aux", _, "in") => "write `on nodes in H1(k)`: the space of data at nodes",
+        ("field", _, "on") => "a field has a space, `in H1(k)`; `on …` is for `aux`",
+        ("field" | "aux" | "param", "tensor" | "scalar", "(") => {
+            "`tensor` is a dim × dim matrix, and `vector(n)` has n components"
         }
-        _ => None,
-    });
-    diagnostic.help_if(misspelt).help_if(remedy)
+        ("let", _, ":") => "a `let` has the shape of its expression: `let a = 1;`",
+        ("f0" | "f1", _, "[") => "a row gives all components at once: `f0[u] = [a, b];`",
+        _ => return None,
+    })
 }
 
 fn begins_operand(token: &Token, text: &str) -> bool {
@@ -163,7 +181,7 @@ fn begins_operand(token: &Token, text: &str) -> bool {
 }
 
 /// A word where an item should begin.
-fn unknown_item(rule: Rule, span: Span, found: &str, name: &str) -> Diagnostic {
+fn unknown_item(rule: Rule, span: Span, (found, next): (&str, &str), name: &str) -> Diagnostic {
     let (what, words): (_, &[&str]) = match rule {
         Rule::file => ("`form` or `problem`", &["form", "problem"]),
         Rule::form_item => ("an item of a form", words::FORM_ITEMS),
@@ -177,6 +195,8 @@ fn unknown_item(rule: Rule, span: Span, found: &str, name: &str) -> Diagnostic {
         Rule::form_item if in_problem => Some("this belongs into `problem NAME solves FORM { … }`"),
         Rule::problem_item if in_form => Some("this belongs into the form"),
         _ if found == ";" => Some("remove it: there is no empty item"),
+        Rule::form_item if is_row(found) => Some("a form has the rows `f0[u]` and `f1[u]`"),
+        Rule::form_item if next == "=" => Some("write `let NAME = …;` to name an expression"),
         _ => None,
     };
     let diagnostic =
@@ -189,9 +209,18 @@ fn unknown_item(rule: Rule, span: Span, found: &str, name: &str) -> Diagnostic {
         diagnostic.note(format!("items begin with {list}"))
     };
     match elsewhere {
-        Some(help) => diagnostic.help(help),
-        None => diagnostic.suggest(found, words.iter().copied()),
+        Some(help) if next != "=" => diagnostic.help(help),
+        elsewhere => match crate::diagnostic::nearest(found, words.iter().copied()) {
+            Some(word) => diagnostic.help(format!("did you mean `{word}`?")),
+            None => diagnostic.help_if(elsewhere),
+        },
     }
+}
+
+/// Whether a word looks like the row of a derivative that there is not: `f2`.
+fn is_row(word: &str) -> bool {
+    word.strip_prefix(['f', 'g'])
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn describe_token(token: Option<&Token>, text: &str) -> String {
@@ -316,6 +345,25 @@ impl Expected {
             [one] => (*one).to_owned(),
             [init @ .., last] => format!("{} or {last}", init.join(", ")),
         }
+    }
+
+    /// What to do where an expression stops.
+    fn remedy(&self, previous: &str, found: &str, operand: bool) -> Option<String> {
+        let has = |part: &str| self.parts.contains(&part);
+        if !has("an operator") {
+            return None;
+        }
+        let help = match found {
+            "=" => "equality is written `==`",
+            _ if operand && words::FUNCTIONS.contains(&previous) => {
+                return Some(format!("arguments stand in brackets: `{previous}({found})`"));
+            }
+            _ if has("`{`") => "write `if c { a } else { b }`",
+            _ if operand && has("`,`") => "entries are separated by `,`",
+            _ if operand && self.closer.is_some() => "a product is written with `*`",
+            _ => return None,
+        };
+        Some(help.to_owned())
     }
 
     fn suggest(&self, found: &str) -> Option<String> {

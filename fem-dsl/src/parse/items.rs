@@ -27,6 +27,7 @@ struct Parts {
 }
 
 fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
+    let whole = span(&pair);
     let mut parts = Parts::default();
     for part in pair.into_inner() {
         match part.as_rule() {
@@ -57,6 +58,13 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
             | Rule::kw_manufactured
             | Rule::kw_mean => parts.word = Some(ident(&part)),
             _ => {}
+        }
+    }
+    // What the scanner took out is missing, so that nothing is known of the rest.
+    if builder.is_torn(whole) {
+        parts.shape = None;
+        for expr in parts.exprs.iter_mut().chain(&mut parts.component) {
+            *expr = builder.exprs.push(ExprKind::Error, whole);
         }
     }
     parts

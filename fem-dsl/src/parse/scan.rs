@@ -396,6 +396,8 @@ fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&
         '&' => Some("write `&&`"),
         '|' => Some("write `||`, or `abs(a)`"),
         '_' => Some("names begin with a letter"),
+        '.' => Some("components are written `u[0]`, functions `f(u)`"),
+        '?' => Some("write `if c { a } else { b }`"),
         _ if first.is_control() => Some("remove it"),
         _ if first.is_alphabetic() => Some("names are made of ASCII letters, digits and `_`"),
         _ => None,

@@ -26,6 +26,16 @@ impl<'a> Resolver<'a> {
             let names = &mut self.names;
             let (name, meaning) = match &item.kind {
                 FormItemKind::Field { name, shape, space } => {
+                    if region.is_some() {
+                        // What it would be is unknown, so that nothing more is said of it.
+                        names.repeated.insert(&name.name);
+                        let message = "a field cannot be declared in a boundary block";
+                        self.diagnostics.push(
+                            Diagnostic::new(Code::NotAvailableHere, message)
+                                .label(name.span, "a field belongs to the whole form")
+                                .help("declare it in the form itself, or data with `aux`"),
+                        );
+                    }
                     names.fields.push(FieldItem { name, shape: *shape, space: *space });
                     (name, Meaning::Field(names.fields.len() - 1))
                 }
@@ -63,12 +73,18 @@ impl<'a> Resolver<'a> {
 
     fn enter(&mut self, name: &'a Ident, entry: Entry) {
         if let Some(first) = self.names.entries.get(name.name.as_str()) {
+            self.names.repeated.insert(&name.name);
             let message = format!("the name `{}` is declared twice", name.name);
             self.diagnostics.push(
                 Diagnostic::new(Code::DuplicateName, message)
                     .label(name.span, "declared again here")
                     .secondary(first.span, "first declared here")
-                    .help("names are unique within a form, its boundary blocks included"),
+                    .help(if entry.region.is_some() && entry.region != first.region {
+                        "names are unique within a form, its boundary blocks included: declare it \
+                         once in the form itself, or use two names"
+                    } else {
+                        "names are unique within a form, its boundary blocks included"
+                    }),
             );
         } else {
             self.names.entries.insert(&name.name, entry);
@@ -108,7 +124,7 @@ impl<'a> Resolver<'a> {
     /// Checks the names in parameters and definitions and notes who uses whom.
     pub(super) fn bodies(&mut self, uses: &mut Uses) {
         for param in self.names.params.clone() {
-            let place = Place { region: None, parameters: &[], param: true };
+            let place = Place { param: true, ..Place::region(None) };
             let found = self.expression(param.value, place);
             let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
                 Meaning::Param(i) => Some((i, span)),
@@ -118,7 +134,7 @@ impl<'a> Resolver<'a> {
         }
         for definition in self.names.definitions.clone() {
             let parameters = definition.parameters.unwrap_or_default();
-            let place = Place { region: definition.region, parameters, param: false };
+            let place = Place { parameters, ..Place::region(definition.region) };
             let found = self.expression(definition.body, place);
             let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
                 Meaning::Definition(i) => Some((i, span)),
@@ -137,7 +153,10 @@ impl<'a> Resolver<'a> {
                     self.expression(*value, Place::region(region));
                 }
                 FormItemKind::Test { field, .. } => self.field(field),
-                FormItemKind::Residual { value } | FormItemKind::Energy { value } => {
+                FormItemKind::Residual { value } => {
+                    self.expression(*value, Place { weak: true, ..Place::region(region) });
+                }
+                FormItemKind::Energy { value } => {
                     self.expression(*value, Place::region(region));
                 }
                 _ => {}
@@ -174,6 +193,16 @@ impl<'a> Resolver<'a> {
             let expr = &self.file.exprs[id];
             // What is wrong is put into words only while there is someone to read them.
             let quiet = self.diagnostics.len() >= MOST_ERRORS;
+            if let ExprKind::Name(name) | ExprKind::Call { function: Ident { name, .. }, .. } =
+                &expr.kind
+                && (self.names.repeated.contains(name.as_str())
+                    || self.names.unknown.contains(name))
+                && !place.parameters.iter().any(|parameter| parameter.name == *name)
+            {
+                // It has been reported, and nobody knows what it is.
+                self.names.broken.insert(id);
+                continue;
+            }
             let resolved = match &expr.kind {
                 ExprKind::Name(name) if quiet => self.quiet(name, place),
                 ExprKind::Name(name) => self.name(name, expr.span, place).map_err(Some),
@@ -189,6 +218,12 @@ impl<'a> Resolver<'a> {
                 Ok(meaning) => used.extend(meaning.map(|meaning| (meaning, expr.span))),
                 Err(diagnostic) => {
                     self.names.broken.insert(id);
+                    if let Some(Code::UnknownName) = diagnostic.as_ref().map(|found| found.code)
+                        && let ExprKind::Name(name)
+                        | ExprKind::Call { function: Ident { name, .. }, .. } = &expr.kind
+                    {
+                        self.names.unknown.insert(name.clone());
+                    }
                     self.diagnostics.extend(diagnostic.map(|diagnostic| *diagnostic));
                 }
             }
@@ -303,10 +338,11 @@ impl<'a> Resolver<'a> {
             }
             let message = format!("unknown name `{name}`");
             let found = nearest(name, self.values(place));
+            let help = found.map(|found| format!("did you mean `{found}`?"));
             return Err(Box::new(
                 Diagnostic::new(Code::UnknownName, message)
                     .label(span, "not declared in this form")
-                    .help_if(found.map(|found| format!("did you mean `{found}`?"))),
+                    .help_if(help.or_else(|| self.test_help(name, place))),
             ));
         };
         if entry.region.is_some() && entry.region != place.region {
@@ -320,14 +356,33 @@ impl<'a> Resolver<'a> {
         }
         if place.param && !matches!(entry.meaning, Meaning::Param(_)) {
             let message = format!("a parameter cannot be computed from `{name}`");
+            let (label, help) = match entry.meaning {
+                Meaning::Definition(_) => (
+                    "may differ from point to point",
+                    format!("declare `param {name} = …;`, or use numbers, `pi`, `dim`"),
+                ),
+                _ => (
+                    "differs from point to point",
+                    "use numbers, `pi`, `dim` and other parameters".to_owned(),
+                ),
+            };
             return Err(Box::new(
                 Diagnostic::new(Code::NotAvailableHere, message)
-                    .label(span, "differs from point to point")
+                    .label(span, label)
                     .secondary(entry.span, "declared here")
-                    .help("use numbers, `pi`, `dim` and other parameters"),
+                    .help(help),
             ));
         }
         Ok(entry)
+    }
+
+    /// In a weak form, an unknown name may be a test function that was not declared.
+    fn test_help(&self, name: &str, place: Place<'a>) -> Option<String> {
+        let tested =
+            |field: &Ident| self.names.tests.iter().any(|(_, tested)| tested.name == field.name);
+        let field = self.names.fields.iter().find(|field| !tested(field.name))?;
+        let help = format!("declare a test function: `test {name} for {};`", field.name.name);
+        place.weak.then_some(help)
     }
 
     fn visible(&self, place: Place<'a>) -> impl Iterator<Item = (&'a str, bool)> {
@@ -345,7 +400,12 @@ impl<'a> Resolver<'a> {
     fn values(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
         let declared = self.visible(place).filter(|(_, function)| !function).map(|(name, _)| name);
         let parameters = place.parameters.iter().map(|parameter| parameter.name.as_str());
-        declared.chain(parameters)
+        let known = words::KNOWN.iter().copied().filter(move |name| match *name {
+            "pi" | "dim" | "I" => true,
+            "n" => place.region.is_some(),
+            _ => !place.param,
+        });
+        declared.chain(parameters).chain(known)
     }
 
     fn functions(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
@@ -380,6 +440,13 @@ fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>
 
 /// A word that this version only keeps.
 fn later_word(name: &str, span: Span) -> Diagnostic {
+    let help = match name {
+        "dt" => "write a step out: `(u - u_old) / tau` with `aux u_old: …;` and `param tau = …;`",
+        "normal" => "the outward unit normal of a boundary facet is `n`",
+        "mean" => "`mean p = 0;` belongs into a problem",
+        _ => "forms have cells and facets of the boundary, not facets between cells",
+    };
     Diagnostic::new(Code::LaterWord, format!("`{name}` comes later"))
         .label(span, "kept for later versions of the language")
+        .help(help)
 }

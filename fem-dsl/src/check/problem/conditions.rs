@@ -86,10 +86,16 @@ fn component_index(
             format!("`{}` is {}", field.name, form::Shape::from(shape)),
         ),
     };
+    let help = match shape {
+        Shape::Scalar => Some("leave the index out"),
+        Shape::Vector(_) => None,
+        Shape::Matrix(..) => Some("leave the index out and give the whole matrix"),
+    };
     let diagnostic =
         Diagnostic::new(Code::BadIndex, format!("`{}` has no such component", field.name))
             .label(expr.span, label)
-            .note(note);
+            .note(note)
+            .help_if(help);
     checker.report(piece, diagnostic);
     None
 }

@@ -32,6 +32,8 @@ pub(super) struct Brackets {
     too_deep: Option<usize>,
     /// One report until the depth has gone well back.
     depth_reported: bool,
+    /// How many `{` the beginnings of forms have closed: as many `}` have lost their partner.
+    orphans: usize,
     previous: [Option<Token>; 2],
     blanks: Vec<Range<usize>>,
     replacements: Vec<(usize, u8)>,
@@ -194,6 +196,7 @@ impl Brackets {
     fn close_all(&mut self, at: Span) {
         let mut outermost = None;
         while let Some(open) = self.pop(at.start as usize) {
+            self.orphans += usize::from(open.byte == b'{');
             outermost = Some(open);
         }
         if let Some(open) = outermost {
@@ -240,6 +243,10 @@ impl Brackets {
 
     fn unmatched(&mut self, byte: u8, span: Span) {
         self.blanks.push(span.range());
+        if byte == b'}' && self.orphans > 0 {
+            self.orphans -= 1;
+            return;
+        }
         let message = format!("`{}` without an opening bracket", byte as char);
         self.keep(
             Diagnostic::new(Code::UnmatchedBracket, message)

@@ -140,13 +140,13 @@ codes! {
     Unfixed = "E0412",
     /// A mesh that cannot be read or made.
     BadMesh = "E0413",
+    /// A manufactured solution that cannot be one here.
+    BadManufactured = "E0414",
 
     /// Regions of the boundary come later.
     LaterBoundary = "E0901",
     /// Several fields come later.
     LaterSeveralFields = "E0902",
-    /// `manufactured` comes later.
-    LaterManufactured = "E0905",
     /// `mean` comes later.
     LaterMean = "E0906",
     /// `adapt` comes later.

@@ -11,6 +11,7 @@
 //!
 //! whichever of the three ways of writing (pointwise, weak form, energy) the user chose.
 
+mod again;
 mod build;
 mod expr;
 mod fold;

@@ -10,6 +10,7 @@ pub mod differentiate;
 pub mod eval;
 pub mod form;
 pub mod format;
+pub mod manufacture;
 pub mod parse;
 pub mod point;
 pub mod problem;

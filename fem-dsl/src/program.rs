@@ -10,13 +10,14 @@ pub use blame::Item;
 
 use crate::ast;
 use crate::check::problem::{
-    self as check_problem, Content, Overrides, Piece, Statement, content, field_piece,
+    self as check_problem, Content, Overrides, Piece, Solutions, Statement, content, field_piece,
 };
 use crate::check::{self, Dimensions};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
-use crate::form::Form;
+use crate::form::{BuildError, Form};
+use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
 use crate::problem::{Expression, MeshSource, Problem};
@@ -216,7 +217,10 @@ impl Program {
         diagnostics.extend(missing_aux(problem, checked, &content));
         diagnostics.extend(form.later.iter().cloned());
         let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
-        let finished = finished(problem, checked, mesh.source, content);
+        let finished = finished(problem, checked, mesh.source, content).map_err(|error| {
+            let message = format!("there is no source for the manufactured solution: {error}");
+            vec![Diagnostic::new(Code::NoDerivative, message).label(problem.name.span, "here")]
+        })?;
         match suited::unsuited_solver(&statements, &finished) {
             Some(diagnostic) => Err(vec![diagnostic]),
             None => Ok(finished),
@@ -364,8 +368,22 @@ fn missing_aux<'a>(
     })
 }
 
-fn finished(problem: &ast::Problem, form: &Form, mesh: MeshSource, content: Content) -> Problem {
-    Problem {
+/// Puts a problem together; with a manufactured solution the form is another.
+fn finished(
+    problem: &ast::Problem,
+    form: &Form,
+    mesh: MeshSource,
+    content: Content,
+) -> Result<Problem, BuildError> {
+    let (mut aux, mut fluxes, mut manufactured) = (content.aux, Vec::new(), None);
+    if let Some(Solutions { fields, aux: data }) = &content.manufactured {
+        let made = manufacture(form, fields, data)?;
+        aux.extend(made.sources);
+        fluxes = made.fluxes;
+        manufactured = Some(made.form);
+    }
+    let form = manufactured.as_ref().unwrap_or(form);
+    Ok(Problem {
         name: problem.name.name.clone(),
         doc: problem.doc.clone(),
         form: point(&simplify(&differentiate(form))),
@@ -374,9 +392,10 @@ fn finished(problem: &ast::Problem, form: &Form, mesh: MeshSource, content: Cont
         quadrature: content.quadrature,
         time: content.time,
         params: content.params,
-        aux: content.aux,
+        aux,
         dirichlet: content.dirichlet,
         exact: content.exact,
+        fluxes,
         solver: content.solver,
-    }
+    })
 }

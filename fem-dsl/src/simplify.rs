@@ -80,41 +80,10 @@ struct Rebuild<'a> {
 
 impl Rebuild<'_> {
     fn expression(&mut self, id: ExprId) -> Result<ExprId, BuildError> {
-        let old = self.old;
-        let to = |a: ExprId| self.moved[&a];
-        match *old.expr(id) {
-            Expr::Constant(number) => Ok(self.new.constant(number.get())),
-            Expr::Zero(shape) => Ok(self.new.zero(shape)),
-            Expr::Identity(n) => Ok(self.new.identity(n)),
-            Expr::Terminal(terminal) => Ok(self.new.terminal(terminal, old.shape(id))),
-            Expr::Literal(shape, ref components) => {
-                let components = components.iter().map(|&a| to(a)).collect();
-                self.new.literal(shape, components)
-            }
-            Expr::Component(a, flat) => Ok(self.new.component(to(a), flat)),
-            Expr::Neg(a) => self.new.neg(to(a)),
+        match *self.old.expr(id) {
             Expr::Add(a, b) => self.sum(a, b, Exprs::add),
             Expr::Sub(a, b) => self.sum(a, b, Exprs::sub),
-            Expr::Mul(s, a) => self.new.mul(to(s), to(a)),
-            Expr::Div(a, s) => self.new.div(to(a), to(s)),
-            Expr::Dot(a, b) => self.new.dot(to(a), to(b)),
-            Expr::Inner(a, b) => self.new.inner(to(a), to(b)),
-            Expr::Norm(a) => self.new.norm(to(a)),
-            Expr::Outer(a, b) => self.new.outer(to(a), to(b)),
-            Expr::Cross(a, b) => self.new.cross(to(a), to(b)),
-            Expr::TensorCross(a, b) => self.new.tensor_cross(to(a), to(b)),
-            Expr::Matrix(function, a) => self.new.matrix(function, to(a)),
-            Expr::Unary(function, a) => self.new.unary(function, to(a)),
-            Expr::Binary(function, a, b) => self.new.binary(function, to(a), to(b)),
-            Expr::Powi(a, n) => {
-                let exponent = self.new.constant(f64::from(n));
-                self.new.pow(to(a), exponent)
-            }
-            Expr::Compare(comparison, a, b) => self.new.compare(comparison, to(a), to(b)),
-            Expr::And(a, b) => self.new.and(to(a), to(b)),
-            Expr::Or(a, b) => self.new.or(to(a), to(b)),
-            Expr::Not(a) => self.new.not(to(a)),
-            Expr::Select(c, a, b) => self.new.select(to(c), to(a), to(b)),
+            _ => self.new.again(self.old, id, |a| self.moved[&a]),
         }
     }
 

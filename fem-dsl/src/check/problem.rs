@@ -7,10 +7,12 @@
 
 mod arguments;
 mod conditions;
+mod manufactured;
 mod mesh;
 mod overrides;
 mod solver;
 
+pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
 pub(crate) use overrides::{Piece, field_piece};
@@ -74,9 +76,9 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Param { name, .. } => ("param", &name.name),
         ProblemItemKind::Aux { name, .. } => ("aux", &name.name),
         ProblemItemKind::Exact { field, .. } => ("exact", &field.name),
+        ProblemItemKind::Manufactured { field, .. } => ("manufactured", &field.name),
         ProblemItemKind::Solver(_) => ("solver", ""),
         ProblemItemKind::Mean { .. }
-        | ProblemItemKind::Manufactured { .. }
         | ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Broken => return None,
@@ -97,7 +99,11 @@ pub(crate) struct Content {
     pub(crate) aux: Vec<(usize, Expression)>,
     pub(crate) dirichlet: Vec<Dirichlet>,
     pub(crate) exact: Vec<(usize, Expression)>,
+    /// What is manufactured: a solution for each field, and what the auxiliary data is then.
+    pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
+    /// Whether there is a manufactured solution, right or wrong.
+    pub(crate) manufacturing: bool,
     /// Whether some statement was unreadable.
     pub(crate) broken: bool,
 }
@@ -123,6 +129,7 @@ pub(crate) fn content(
     for &statement in statements {
         checker.known(statement);
     }
+    manufactured::check(&mut checker, statements);
     for &statement in statements {
         conditions::check(&mut checker, statement, mesh);
     }
@@ -225,9 +232,6 @@ impl Checker<'_> {
     /// What this version reads but does not build.
     fn later(&mut self, statement: Statement<'_>) {
         let (code, message) = match statement.kind {
-            ProblemItemKind::Manufactured { .. } => {
-                (Code::LaterManufactured, "manufactured solutions come later")
-            }
             ProblemItemKind::Mean { .. } => (Code::LaterMean, "conditions on the mean come later"),
             ProblemItemKind::Adapt { .. } => (Code::LaterAdapt, "adaptive meshes come later"),
             _ => return,

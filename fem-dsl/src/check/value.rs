@@ -9,6 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::differentiate::gradient;
 use crate::eval::tensors;
 use crate::form::{ExprId, Exprs, Form, Shape, Terminal, Type};
+use crate::manufacture::Known;
 use crate::point::scalars::Scalars;
 use crate::point::{self, scalarise};
 use crate::problem::Expression;
@@ -46,6 +47,16 @@ pub fn expression(
     let (graph, mut moved) = point::finished(&scalars, &roots);
     let gradient = moved.split_off(shape.components());
     Ok(Expression { shape, graph, value: moved, gradient })
+}
+
+/// Checks an expression as [`expression`] does, and gives it as tensors, of which it may be made a part of others.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn known(file: &ast::File, root: ast::ExprId, form: &Form) -> Result<Known, Vec<Diagnostic>> {
+    let (form, value) = checked(file, root, form, Allowed::Functions)?;
+    Ok(Known { exprs: form.exprs, value })
 }
 
 /// The number, vector or matrix that an expression in numbers and parameters is: settings, and

@@ -20,7 +20,7 @@ pub enum Item<'a> {
     Param(&'a str),
     /// The value of auxiliary data.
     Aux(&'a str),
-    /// The known solution of a field.
+    /// The known or manufactured solution of a field.
     Exact(&'a str),
     /// An essential condition, by its number in [`Problem::dirichlet`](crate::problem::Problem::dirichlet).
     Dirichlet(usize),
@@ -87,7 +87,11 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
         (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
         (Item::Param(wanted), ProblemItemKind::Param { name, .. })
         | (Item::Aux(wanted), ProblemItemKind::Aux { name, .. })
-        | (Item::Exact(wanted), ProblemItemKind::Exact { field: name, .. }) => name.name == wanted,
+        | (
+            Item::Exact(wanted),
+            ProblemItemKind::Exact { field: name, .. }
+            | ProblemItemKind::Manufactured { field: name, .. },
+        ) => name.name == wanted,
         (Item::Dirichlet(wanted), ProblemItemKind::Dirichlet { .. }) => {
             conditions += 1;
             conditions == wanted + 1
@@ -103,6 +107,7 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
         | ProblemItemKind::Param { value: id, .. }
         | ProblemItemKind::Aux { value: id, .. }
         | ProblemItemKind::Exact { value: id, .. }
+        | ProblemItemKind::Manufactured { value: id, .. }
         | ProblemItemKind::Dirichlet { value: Some(id), .. } => value(*id),
         _ => statement.span,
     };

@@ -1,0 +1,141 @@
+//! Manufactured solutions: `manufactured u = EXPR;` for every field, and data that has the derivatives it needs.
+
+use super::{Checker, Piece, Statement};
+use crate::ast::{ExprId, Ident, ProblemItemKind};
+use crate::check::value;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::{Expr, Terminal};
+use crate::manufacture::Known;
+use crate::point::Location;
+
+/// A manufactured solution.
+#[derive(Clone, Debug)]
+pub(crate) struct Solutions {
+    /// One function for each field.
+    pub(crate) fields: Vec<Known>,
+    /// One for each of the form's auxiliary data.
+    pub(crate) aux: Vec<Known>,
+}
+
+/// Checks all of it; the solutions are known ones from then on.
+pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
+    let stated = statements.iter().filter_map(|statement| match statement.kind {
+        ProblemItemKind::Manufactured { field, value } => Some((*statement, field, *value)),
+        _ => None,
+    });
+    let stated: Vec<(Statement<'_>, &Ident, ExprId)> = stated.collect();
+    let Some(&(first, ..)) = stated.first() else { return };
+    checker.content.manufacturing = true;
+    let form = checker.form;
+    let mut fields: Vec<Option<Known>> = vec![None; form.fields.len()];
+    let mut named = vec![false; form.fields.len()];
+    for &(statement, field, value) in &stated {
+        let Some(index) = checker.field(statement.piece, field) else { continue };
+        named[index] = true;
+        let what = format!("`{}`", field.name);
+        let shape = form.fields[index].shape;
+        let Some(known) = checker.expression(statement.piece, value, shape, &what) else {
+            continue;
+        };
+        if fields[index].is_some() {
+            // Twice: that has been said.
+            continue;
+        }
+        if checker.content.exact.iter().any(|(of, _)| *of == index) {
+            exact_too(checker, statement, statements, field);
+            continue;
+        }
+        checker.content.exact.push((index, known));
+        fields[index] = value::known(&statement.piece.file, value, form).ok();
+    }
+    let missing = form.fields.iter().zip(&named).filter(|(_, named)| !**named);
+    let missing: Vec<&str> = missing.map(|(field, _)| field.name.as_str()).collect();
+    if !missing.is_empty() && !checker.content.broken {
+        let list: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+        let message = format!("there is no manufactured solution of {}", list.join(", "));
+        let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+            .label(first.span, "every field needs one")
+            .help(format!("add `manufactured {} = …;`", missing[0]));
+        checker.report(first.piece, diagnostic);
+    }
+    let fields: Option<Vec<Known>> = fields.into_iter().collect();
+    let aux = data(checker, statements);
+    if let (Some(fields), Some(aux)) = (fields, aux) {
+        checker.content.manufactured = Some(Solutions { fields, aux });
+    }
+}
+
+/// A field whose solution is given twice.
+fn exact_too(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    statements: &[Statement<'_>],
+    field: &Ident,
+) {
+    let message = format!("the solution of `{}` is given twice", field.name);
+    let mut diagnostic = Diagnostic::new(Code::DuplicateItem, message)
+        .label(statement.span, "makes this the solution")
+        .help("leave `exact` out: errors are reported beside a manufactured solution too");
+    let exact = statements.iter().find(|other| {
+        matches!(other.kind, ProblemItemKind::Exact { field: of, .. } if of.name == field.name)
+    });
+    if let Some(exact) = exact.filter(|exact| std::ptr::eq(exact.piece, statement.piece)) {
+        diagnostic = diagnostic.secondary(exact.span, "says what it is");
+    }
+    checker.report(statement.piece, diagnostic);
+}
+
+/// The auxiliary data as functions; none where some is missing or wrong, of which others have spoken.
+fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<Known>> {
+    let form = checker.form;
+    let mut all = Vec::new();
+    let mut complete = true;
+    for aux in &form.aux {
+        let stated = statements.iter().rev().find_map(|statement| match statement.kind {
+            ProblemItemKind::Aux { name, value } if name.name == aux.name => {
+                Some((statement.piece, *value))
+            }
+            _ => None,
+        });
+        let known = stated.and_then(|(piece, value)| value::known(&piece.file, value, form).ok());
+        let (Some((piece, value)), Some(known)) = (stated, known) else {
+            complete = false;
+            continue;
+        };
+        if !matches!(aux.location, Location::Nodes(_)) && varies(&known) {
+            report_varying(checker, piece, value, &aux.name, aux.location);
+            complete = false;
+        }
+        all.push(known);
+    }
+    complete.then_some(all)
+}
+
+/// Whether an expression depends on the place.
+fn varies(known: &Known) -> bool {
+    let order = known.exprs.reachable_in_order(&[known.value]);
+    order.into_iter().any(|id| {
+        matches!(known.exprs.expr(id), Expr::Terminal(Terminal::Coordinates | Terminal::Diameter))
+    })
+}
+
+fn report_varying(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    value: ExprId,
+    name: &str,
+    location: Location,
+) {
+    let place = match location {
+        Location::Cells => "on cells",
+        _ => "at points",
+    };
+    let message = format!(
+        "`{name}` lies {place} and has no derivative, which the manufactured solution needs"
+    );
+    let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+        .label(piece.file.exprs[value].span, "not constant")
+        .help(format!("give `{name}` a constant here, or declare it at nodes: `aux {name}: …;`"));
+    checker.report(piece, diagnostic);
+}

@@ -1,0 +1,230 @@
+//! `manufacture`: a form and functions u* → the form of which u* is the solution, and the data that makes it so.
+//!
+//! With f* for f at (u*, ∇u*, a, ∇a),
+//!
+//! ```text
+//! cells            f0 − s,  s = f0* − div f1*        so that ∫ φ·(f0 − s) + ∇φ : f1 = ∮ φ·(f1* n)  at u*
+//! facets of a tag  f0_tag − f0_tag*,  f1_tag − f1_tag*
+//! the boundary     f1* n                              to be subtracted, where no condition holds u
+//! ```
+//!
+//! The divergence is taken symbolically, by the chain rule, from f1* as the form has it: a kernel that is wrong in what
+//! it tests against ∇φ does not find u*. s is data at the quadrature points of the cells, so that the kernels are those
+//! of the form but for one number to subtract.
+
+use crate::differentiate::{gradient, tangent};
+use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal};
+use crate::point::scalars::Scalars;
+use crate::point::{self, Aux, Location, NodeId, Region, finished, scalarise};
+use crate::problem::Expression;
+
+/// A function of the coordinates, in an arena of its own.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The arena.
+    pub exprs: Exprs,
+    /// The function.
+    pub value: ExprId,
+}
+
+/// A form with a manufactured solution.
+#[derive(Clone, Debug)]
+pub struct Manufactured {
+    /// The form, with auxiliary data at points for each source, behind its own.
+    pub form: Form,
+    /// The values of that data: (index, s).
+    pub sources: Vec<(usize, Expression)>,
+    /// f1* n of each field that has a flux: (field, an expression in x and n).
+    pub fluxes: Vec<(usize, Expression)>,
+}
+
+/// What stands for the terminals of a form.
+struct Values {
+    fields: Vec<(ExprId, ExprId)>,
+    aux: Vec<(ExprId, Option<ExprId>)>,
+}
+
+impl Values {
+    fn of(&self, terminal: Terminal) -> Option<ExprId> {
+        match terminal {
+            Terminal::Field(i) => self.fields.get(i).map(|field| field.0),
+            Terminal::FieldGradient(i) => self.fields.get(i).map(|field| field.1),
+            Terminal::Aux(i) => self.aux.get(i).map(|aux| aux.0),
+            Terminal::AuxGradient(i) => self.aux.get(i).and_then(|aux| aux.1),
+            _ => None,
+        }
+    }
+}
+
+/// Makes `solution`, one function for each field, the solution of a form with the data `aux`, one function for each of
+/// its auxiliary data; on cells and at points these should be constant.
+///
+/// # Errors
+///
+/// A derivative that does not exist, or has too many indices.
+pub fn manufacture(
+    form: &Form,
+    solution: &[Known],
+    aux: &[Known],
+) -> Result<Manufactured, BuildError> {
+    let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
+    let values = values(&mut scratch, solution, aux)?;
+    let mut made = Manufactured { form: form.clone(), sources: Vec::new(), fluxes: Vec::new() };
+    for (at, integral) in form.integrals.iter().enumerate() {
+        for (number, row) in integral.rows.iter().enumerate() {
+            let starred = starred(&mut scratch, form, &values, *row)?;
+            let subtracted = if integral.region == Region::Cells {
+                if let Some(flux) = starred.f1 {
+                    let normal = Shape::vector(form.dim);
+                    let normal = scratch.exprs.terminal(Terminal::Normal, normal);
+                    let flux = scratch.exprs.dot(flux, normal)?;
+                    made.fluxes.push((row.field, express(&scratch, flux)));
+                }
+                let source = source(&mut scratch, starred)?;
+                let data = source.filter(|&source| !scratch.exprs.is_zero(source));
+                let data = data.map(|source| made.add_data(row.field, express(&scratch, source)));
+                Row { f0: data, f1: None, ..*row }
+            } else {
+                let copied = |made: &mut Manufactured, value: Option<ExprId>| {
+                    let value = value.filter(|&value| !scratch.exprs.is_zero(value));
+                    let copy = |value| made.form.exprs.replaced(&scratch.exprs, &[value], |_| None);
+                    value.map(copy).transpose().map(|copies| copies.map(|copies| copies[0]))
+                };
+                Row {
+                    f0: copied(&mut made, starred.f0)?,
+                    f1: copied(&mut made, starred.f1)?,
+                    ..*row
+                }
+            };
+            made.subtract(at, number, subtracted)?;
+        }
+    }
+    for integral in &mut made.form.integrals {
+        integral.rows.retain(|row| row.f0.is_some() || row.f1.is_some());
+    }
+    Ok(made)
+}
+
+/// u*, ∇u*, a and ∇a.
+fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Values, BuildError> {
+    let copied = |scratch: &mut Form, known: &Known| {
+        Ok(scratch.exprs.replaced(&known.exprs, &[known.value], |_| None)?[0])
+    };
+    let mut values = Values { fields: Vec::new(), aux: Vec::new() };
+    for known in solution {
+        let value = copied(scratch, known)?;
+        values.fields.push((value, gradient(scratch, value)?));
+    }
+    for (known, location) in aux.iter().zip(scratch.aux.clone()) {
+        let value = copied(scratch, known)?;
+        let slope = match location.location {
+            Location::Nodes(_) => Some(gradient(scratch, value)?),
+            Location::Cells | Location::Points => None,
+        };
+        values.aux.push((value, slope));
+    }
+    Ok(values)
+}
+
+/// A row at the solution.
+fn starred(scratch: &mut Form, form: &Form, values: &Values, row: Row) -> Result<Row, BuildError> {
+    let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
+    let mut found =
+        scratch.exprs.replaced(&form.exprs, &roots, |terminal| values.of(terminal))?.into_iter();
+    let mut next = |value: Option<ExprId>| value.and_then(|_| found.next());
+    let (f0, f1) = (next(row.f0), next(row.f1));
+    Ok(Row { f0, f1, ..row })
+}
+
+/// f0* − div f1*, where the last index of f1* is the derivative's.
+fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
+    let mut sum = row.f0;
+    let Some(flux) = row.f1 else { return Ok(sum) };
+    let dim = scratch.dim;
+    for j in 0..dim {
+        let axis = |exprs: &mut Exprs| {
+            let components = (0..dim).map(|i| exprs.constant(if i == j { 1.0 } else { 0.0 }));
+            let components = components.collect();
+            exprs.literal(Shape::vector(dim), components)
+        };
+        let derivative = tangent(&mut scratch.exprs, &[flux], |exprs, terminal| match terminal {
+            Terminal::Coordinates => axis(exprs).map(Some),
+            _ => Ok(None),
+        })?;
+        let Some(derivative) = derivative[0] else { continue };
+        let shape = Shape::from(scratch.fields[row.field].shape);
+        let components =
+            (0..shape.components()).map(|i| scratch.exprs.component(derivative, i * dim + j));
+        let components = components.collect();
+        let part = scratch.exprs.literal(shape, components)?;
+        sum = Some(match sum {
+            Some(sum) => scratch.exprs.sub(sum, part)?,
+            None => scratch.exprs.neg(part)?,
+        });
+    }
+    Ok(sum)
+}
+
+impl Form {
+    /// A name that nothing in the form has.
+    fn unused(&self, wish: String) -> String {
+        let mut name = wish;
+        let taken = |name: &str| {
+            self.fields.iter().any(|field| field.name == name)
+                || self.aux.iter().any(|aux| aux.name == name)
+                || self.params.iter().any(|param| param.name == name)
+                || self.names.values().any(|known| known == name)
+        };
+        while taken(&name) {
+            name.push('_');
+        }
+        name
+    }
+}
+
+impl Manufactured {
+    /// Auxiliary data at points for a source; its place in the form's expressions.
+    fn add_data(&mut self, field: usize, source: Expression) -> ExprId {
+        let form = &mut self.form;
+        let name = form.unused(format!("source_{}", form.fields[field].name));
+        let (index, shape) = (form.aux.len(), form.fields[field].shape);
+        form.aux.push(Aux { name, shape, location: Location::Points });
+        self.sources.push((index, source));
+        form.exprs.terminal(Terminal::Aux(index), shape.into())
+    }
+
+    /// Subtracts from a row, and from the energy what that is the derivative of.
+    fn subtract(&mut self, at: usize, number: usize, what: Row) -> Result<(), BuildError> {
+        let Form { exprs, integrals, fields, dim, .. } = &mut self.form;
+        let integral = &mut integrals[at];
+        let shape = Shape::from(fields[what.field].shape);
+        let row = &mut integral.rows[number];
+        let field = [Terminal::Field(what.field), Terminal::FieldGradient(what.field)];
+        let parts =
+            [(&mut row.f0, what.f0, Some(shape)), (&mut row.f1, what.f1, shape.raised(*dim))];
+        for ((value, subtracted, shape), terminal) in parts.into_iter().zip(field) {
+            let (Some(subtracted), Some(shape)) = (subtracted, shape) else { continue };
+            let difference = match *value {
+                Some(value) => exprs.sub(value, subtracted)?,
+                None => exprs.neg(subtracted)?,
+            };
+            *value = Some(difference).filter(|&value| !exprs.is_zero(value));
+            if let Some(energy) = integral.energy {
+                let field = exprs.terminal(terminal, shape);
+                let work = exprs.inner(subtracted, field)?;
+                integral.energy = Some(exprs.sub(energy, work)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An expression without fields as scalars.
+fn express(form: &Form, value: ExprId) -> Expression {
+    let mut scalars = Scalars::default();
+    let nodes = scalarise(&mut scalars, form, &[value]);
+    let roots: Vec<NodeId> = nodes[&value].clone();
+    let (graph, value_nodes) = finished(&scalars, &roots);
+    let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
+    Expression { shape, graph, value: value_nodes, gradient: Vec::new() }
+}

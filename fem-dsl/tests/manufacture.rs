@@ -1,0 +1,129 @@
+//! Manufactured solutions: sources against derivatives that were taken by hand, and what a form becomes.
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{Input, Location, Shape};
+use fem_dsl::problem::{Expression, Problem};
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+
+fn problem(text: &str, dim: usize) -> Problem {
+    let source = Source::new("forms", text);
+    let (program, diagnostics) = compile(&source);
+    let program = program.unwrap_or_else(|| panic!("{diagnostics:?}"));
+    let name = program.problems().next().expect("a problem").name;
+    program.problem(name, dim, &Overrides::default()).unwrap_or_else(|found| panic!("{found:?}"))
+}
+
+const X: [f64; 3] = [0.3, 0.7, 0.2];
+const N: [f64; 3] = [0.6, -0.8, 0.0];
+
+fn at(expression: &Expression) -> Vec<f64> {
+    let values = eval(&expression.graph, |input| match input {
+        Input::Coordinate(axis) => X[axis],
+        Input::Normal(axis) => N[axis],
+        Input::Time => 0.25,
+        Input::Degree => 2.0,
+        Input::Param(..) => 3.0,
+        other => panic!("{other:?} is not known without a mesh"),
+    });
+    expression.value.iter().map(|&node| values[node]).collect()
+}
+
+fn close(found: &[f64], wanted: &[f64]) {
+    assert_eq!(found.len(), wanted.len());
+    for (a, b) in found.iter().zip(wanted) {
+        assert!((a - b).abs() < 1e-12 * (1.0 + b.abs()), "{found:?} and {wanted:?}");
+    }
+}
+
+#[test]
+fn sources_are_those_of_hand() {
+    let [x, y, _] = X;
+    // −∇·((1 + u²)∇u) + c u for u = sin x · e^y, with u_x = cos x e^y, u_y = u, Δu = 0.
+    let made = problem(
+        "form a { field u: scalar; param c = 3; f0[u] = c * u; f1[u] = (1 + u^2) * grad(u); }
+         problem p solves a {
+             mesh = ball(dim: 2); manufactured u = sin(x[0]) * exp(x[1]); dirichlet u;
+         }",
+        2,
+    );
+    let (u, ux, uy) = (x.sin() * y.exp(), x.cos() * y.exp(), x.sin() * y.exp());
+    let [(index, source)] = &made.aux[..] else { panic!("one source") };
+    close(&at(source), &[3.0 * u - 2.0 * u * (ux * ux + uy * uy)]);
+    let [(0, flux)] = &made.fluxes[..] else { panic!("one flux") };
+    close(&at(flux), &[(1.0 + u * u) * (ux * N[0] + uy * N[1])]);
+    assert_eq!(made.form.aux[*index].location, Location::Points);
+    assert_eq!(made.exact.len(), 1);
+    assert!(!made.form.integrals[0].linear);
+
+    // −∇·(2 sym ∇u + (∇·u) I) for u = (x y², x² y): sym ∇u = [[y², 2xy], [2xy, x²]].
+    let made = problem(
+        "form a { field u: vector; f1[u] = 2 * sym(grad(u)) + div(u) * I; }
+         problem p solves a {
+             mesh = ball(dim: 2); manufactured u = [x[0] * x[1]^2, x[0]^2 * x[1]]; dirichlet u;
+         }",
+        2,
+    );
+    // ∂x(2y² + y² + x²) + ∂y(4xy) = 2x + 4x; likewise 4y + 2y.
+    close(&at(&made.aux[0].1), &[-6.0 * x, -6.0 * y]);
+    assert_eq!(made.form.aux[0].shape, Shape::Vector(2));
+    assert!(made.form.integrals[0].symmetric && made.form.integrals[0].linear);
+}
+
+#[test]
+fn data_is_part_of_the_source() {
+    let [x, y, _] = X;
+    // −∇·(q r ∇u), q = x y at nodes and r = 2 on cells, u = x²: −2 (y · 2x + x y · 2).
+    let made = problem(
+        "form a {
+             field u: scalar; aux q: scalar; aux r: scalar on cells; let source_u = q * r;
+             f1[u] = source_u * grad(u);
+         }
+         problem p solves a {
+             mesh = ball(dim: 2); aux q = x[0] * x[1]; aux r = 2; manufactured u = x[0]^2; dirichlet u;
+         }",
+        2,
+    );
+    let (index, source) = made.aux.last().expect("a source");
+    close(&at(source), &[-2.0 * (y * 2.0 * x + x * y * 2.0)]);
+    assert_eq!(*index, 2);
+    let names: Vec<&str> = made.form.aux.iter().map(|aux| aux.name.as_str()).collect();
+    assert_eq!(names[..2], ["q", "r"]);
+    assert!(names[2] != "source_u" && names[2].starts_with("source_u"), "{names:?}");
+}
+
+#[test]
+fn three_ways_have_one_source() {
+    let ways = [
+        "f0[u] = u^3; f1[u] = grad(u);",
+        "test v for u; residual = dot(grad(u), grad(v)) + u^3 * v;",
+        "energy = dot(grad(u), grad(u)) / 2 + u^4 / 4;",
+    ];
+    let sources = ways.map(|way| {
+        let text = format!(
+            "form a {{ field u: scalar; {way} }}
+             problem p solves a {{
+                 mesh = ball(dim: 3); manufactured u = sin(x[0] + 2 * x[1] * t) + x[2]; dirichlet u;
+             }}"
+        );
+        let made = problem(&text, 3);
+        (at(&made.aux[0].1), made.form.integrals[0].residual.len())
+    });
+    let inner: f64 = X[0] + 0.5 * X[1];
+    let u = inner.sin() + X[2];
+    for (source, slots) in &sources {
+        close(source, &[u.powi(3) + 1.25 * inner.sin()]);
+        assert_eq!(*slots, 4);
+    }
+}
+
+#[test]
+fn what_solves_already_needs_no_source() {
+    let made = problem(
+        "form a { field u: scalar; f1[u] = grad(u); }
+         problem p solves a { mesh = ball(dim: 2); manufactured u = x[0] - 2 * x[1]; dirichlet u; }",
+        2,
+    );
+    assert!(made.form.aux.is_empty() && made.aux.is_empty());
+}

@@ -30,6 +30,8 @@ const WANTED: f64 = 0.25;
 /// A cell is good enough if all are above this part.
 const ENOUGH: f64 = 0.02;
 const MOST_STEPS: usize = 2000;
+/// After so many steps E must have fallen by a tenth, or there is no way down.
+const PATIENCE: usize = 20;
 
 /// Unfolds curved cells where that is needed and possible; what is left folded is for the caller's
 /// check to report.
@@ -128,11 +130,19 @@ fn descend(shape: &Shape, parts: &mut Parts, samples: &Samples, patch: &[usize],
         slot[node as usize] = i;
     }
     let mut last: Option<(Vec<[f64; 3]>, Vec<[f64; 3]>)> = None;
-    for _ in 0..MOST_STEPS {
-        let (least, gradient) =
+    let mut hoped = f64::INFINITY;
+    for round in 0..MOST_STEPS {
+        let (least, energy, gradient) =
             slope(shape, parts, samples, patch, &straight, &slot, unknowns.len());
         if least > ENOUGH || gradient.iter().flatten().all(|&g| g == 0.0) {
             return;
+        }
+        if round % PATIENCE == 0 {
+            // Nor is there one from places beyond all bounds.
+            if energy.is_nan() || energy > hoped {
+                return;
+            }
+            hoped = 0.9 * energy;
         }
         let here: Vec<[f64; 3]> = unknowns.iter().map(|&n| parts.points[n as usize]).collect();
         let largest = gradient.iter().flatten().fold(0.0, |m: f64, g| m.max(g.abs()));
@@ -163,7 +173,7 @@ fn barzilai(x: &[[f64; 3]], g: &[[f64; 3]], here: &[[f64; 3]], now: &[[f64; 3]])
     if sy > 0.0 { ss / sy } else { f64::INFINITY }
 }
 
-/// The smallest determinant over the straight cell's, and ∂E/∂x of the unknown nodes.
+/// The smallest determinant over the straight cell's, E, and ∂E/∂x of the unknown nodes.
 fn slope(
     shape: &Shape,
     parts: &Parts,
@@ -172,8 +182,8 @@ fn slope(
     straight: &[f64],
     slot: &[usize],
     n: usize,
-) -> (f64, Vec<[f64; 3]>) {
-    let mut least = f64::INFINITY;
+) -> (f64, f64, Vec<[f64; 3]>) {
+    let (mut least, mut energy) = (f64::INFINITY, 0.0);
     let mut gradient = vec![[0.0; 3]; n];
     for (&cell, &straight) in patch.iter().zip(straight) {
         let nodes = cell_nodes(shape, parts, cell);
@@ -185,6 +195,7 @@ fn slope(
             if d >= WANTED {
                 continue;
             }
+            energy += (WANTED - d) * (WANTED - d);
             let factor = -2.0 * (WANTED - d) / straight;
             for (i, &node) in nodes.iter().enumerate() {
                 if let Some(sum) = gradient.get_mut(slot[node as usize]) {
@@ -197,5 +208,5 @@ fn slope(
             }
         }
     }
-    (least, gradient)
+    (least, energy, gradient)
 }

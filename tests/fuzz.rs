@@ -1,0 +1,172 @@
+//! Fuzzing for whoever has stable Rust and a minute: mutations of our own files against each target, 12 seconds each
+//! (`WF_FUZZ=600` for ten minutes each), from a seed that is printed (`WF_SEED=7` for another). The input at hand is
+//! always in a file, whose name is printed, so that it is there after a crash or a hang too. `fuzz/README.md` has the
+//! same with coverage.
+
+#[path = "fuzz/mutate.rs"]
+mod mutate;
+#[path = "fuzz/targets.rs"]
+mod targets;
+#[path = "fuzz/text.rs"]
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use fem_dsl::testing::{FieldShape, Options, random_form};
+use mutate::{Mutator, Random};
+
+/// An input that takes longer is a hang.
+const LONGEST: Duration = Duration::from_secs(60);
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A whole number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    let text = std::env::var(name).ok();
+    text.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+}
+
+/// The files of a folder with this extension, no longer than `most` bytes.
+fn files(folder: &str, extension: &str, most: usize) -> Vec<Vec<u8>> {
+    let folder = root().join(folder);
+    let entries =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
+    paths.sort();
+    let read = |path: PathBuf| std::fs::read(path).expect("a file");
+    paths.into_iter().map(read).filter(|bytes| bytes.len() <= most).collect()
+}
+
+/// Our texts of the language.
+fn texts() -> Vec<Vec<u8>> {
+    let folders = ["examples", "tests/forms", "tests/errors"];
+    let mut texts: Vec<_> =
+        folders.iter().flat_map(|folder| files(folder, "wf", 1 << 16)).collect();
+    texts.extend((0..8).map(|seed| form(&mut Random(seed))));
+    texts
+}
+
+/// A form without errors.
+fn form(random: &mut Random) -> Vec<u8> {
+    let shapes =
+        [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(3), FieldShape::Tensor];
+    let options = Options {
+        dim: 2 + random.below(2),
+        shape: shapes[random.below(4)],
+        linear: random.below(4) == 0,
+        kinks: random.below(2) == 0,
+        depth: random.below(3),
+        ..Options::default()
+    };
+    random_form(random.below(1 << 30) as u64, &options).into_bytes()
+}
+
+/// A choice of kernel before a text.
+fn chosen(random: &mut Random, text: &[u8]) -> Vec<u8> {
+    let choice: [u8; 4] = std::array::from_fn(|_| random.below(256) as u8);
+    [&choice[..], text].concat()
+}
+
+/// What a target's mutations begin with.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let mut seeds = files(&format!("fuzz/seeds/{target}"), "bin", usize::MAX);
+    match target {
+        "parse" | "check" => seeds.extend(texts()),
+        "emit" => {
+            let mut random = Random(11);
+            seeds.extend(texts().iter().map(|text| chosen(&mut random, text)));
+        }
+        "mesh" => {
+            seeds.extend(files("meshes", "msh", 20_000));
+            seeds.extend(files("runtime/tests/meshes", "msh", 20_000));
+        }
+        _ => seeds.extend((0..8_u8).map(|file| vec![file, 90, 0, 3, 0, b'x'])),
+    }
+    assert!(seeds.len() >= 8, "only {} seeds", seeds.len());
+    seeds
+}
+
+/// Ends the program when an input takes too long; told of each beginning and, by its own end, of the last.
+fn watch(target: &'static str, input: PathBuf) -> mpsc::Sender<()> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        while receiver.recv().is_ok() {
+            let begun = Instant::now();
+            while let Err(mpsc::RecvTimeoutError::Timeout) = receiver.recv_timeout(LONGEST) {
+                if begun.elapsed() >= LONGEST {
+                    eprintln!("{target} takes more than {LONGEST:?} for {}", input.display());
+                    std::process::abort();
+                }
+            }
+        }
+    });
+    sender
+}
+
+/// Runs one target for its time.
+fn drive(target: &'static str) {
+    let (_, run) =
+        targets::TARGETS.into_iter().find(|(name, _)| *name == target).expect("a target");
+    let seed = number("WF_SEED", 1);
+    let time = Duration::from_secs(number("WF_FUZZ", 12));
+    let input = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{target}.bin"));
+    println!("{target}: seed {seed}, {time:?}, input in {}", input.display());
+    let watched = watch(target, input.clone());
+    let (mut count, mut slowest) = (0_u64, (Duration::ZERO, Vec::new()));
+    let mut try_one = |bytes: &[u8]| {
+        std::fs::write(&input, bytes).expect("the input can be kept");
+        watched.send(()).expect("the watch goes on");
+        let begun = Instant::now();
+        run(bytes);
+        watched.send(()).expect("the watch goes on");
+        if begun.elapsed() > slowest.0 {
+            slowest = (begun.elapsed(), bytes.to_vec());
+        }
+        count += 1;
+    };
+    let seeds = seeds(target);
+    let begun = Instant::now();
+    seeds.iter().for_each(|seed| try_one(seed));
+    let mut mutator = Mutator::new(seed, &seeds);
+    let mut random = Random(!seed);
+    while begun.elapsed() < time {
+        try_one(&mutator.next());
+        // Mutated forms have errors as a rule, and then nothing is emitted.
+        if target == "emit" {
+            let text = form(&mut random);
+            try_one(&chosen(&mut random, &text));
+        }
+    }
+    std::fs::write(input.with_extension("slowest.bin"), slowest.1).expect("the input can be kept");
+    println!("{target}: {count} inputs, the slowest in {:?}", slowest.0);
+}
+
+#[test]
+fn parse() {
+    drive("parse");
+}
+
+#[test]
+fn check() {
+    drive("check");
+}
+
+#[test]
+fn emit() {
+    drive("emit");
+}
+
+#[test]
+fn mesh() {
+    drive("mesh");
+}
+
+#[test]
+fn cache() {
+    drive("cache");
+}

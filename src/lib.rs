@@ -56,6 +56,7 @@ pub mod render;
 mod solution;
 mod system;
 mod threads;
+pub mod verify;
 
 pub use emit::{
     Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit, emit_program,

@@ -79,6 +79,16 @@ pub enum Argument {
     Word(String),
 }
 
+impl Argument {
+    /// The word that it is.
+    pub fn word(&self) -> Option<&str> {
+        match self {
+            Self::Word(word) => Some(word),
+            Self::Number(_) | Self::Numbers(_) => None,
+        }
+    }
+}
+
 /// An essential condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dirichlet {

@@ -4,9 +4,11 @@
 //! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
 
 mod blame;
+mod solution;
 mod suited;
 
 pub use blame::Item;
+pub use solution::fluxes;
 
 use crate::ast;
 use crate::check::problem::{

@@ -6,6 +6,7 @@ use crate::mesh::Mesh;
 use crate::partition::Partition;
 use crate::space::{Space, SpaceError};
 use kernels_gen::element::Lagrange;
+use std::ops::Range;
 
 /// An unknown field.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,5 +71,20 @@ impl Discretisation {
     /// Unknowns of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()
+    }
+
+    /// Where the unknowns of a field lie in a vector: the fields follow one another.
+    pub fn dofs_of(&self, field: usize) -> Range<usize> {
+        let lengths = || self.fields.iter().map(|field| field.space.n_dofs());
+        let start = lengths().take(field).sum();
+        start..start + lengths().nth(field).unwrap_or(0)
+    }
+
+    /// The constrained unknowns of all fields with their values, by their place in a vector.
+    pub fn conditions(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.fields.iter().enumerate().flat_map(|(number, field)| {
+            let start = self.dofs_of(number).start;
+            field.constraints.iter().map(move |(dof, value)| (start + dof, value))
+        })
     }
 }

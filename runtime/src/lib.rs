@@ -22,3 +22,4 @@ pub mod run;
 pub mod solve;
 pub mod space;
 pub mod vector;
+pub mod verify;

@@ -8,7 +8,7 @@ mod place;
 mod solver;
 
 pub use place::{Kernels, Place};
-pub use solver::{System, solve};
+pub use solver::{System, solve, suits};
 
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;

@@ -86,6 +86,14 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
 }
 
 fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
+    match (new, old) {
+        (ProblemItemKind::Dirichlet { .. }, ProblemItemKind::Dirichlet { .. }) => return true,
+        (
+            ProblemItemKind::Manufactured { field: new, .. },
+            ProblemItemKind::Exact { field: old, .. },
+        ) => return new.name == old.name,
+        _ => {}
+    }
     subject(new).is_some_and(|subject_of_new| subject(old) == Some(subject_of_new))
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Point {
     dim: usize,
     /// Physical coordinates.
     pub(super) x: [Bounded; 3],
-    /// The quadrature weight times det J.
+    /// The quadrature weight times |det J|.
     pub(super) measure: Bounded,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
     inverse: [[Bounded; 3]; 3],
@@ -47,7 +47,9 @@ impl Point {
             }
         }
         let (determinant, inverse) = invert(&jacobian);
-        Self { dim, x, measure: Bounded::new(weight) * determinant, inverse }
+        // A cell whose numbering mirrors it has a negative determinant, and the same volume.
+        let volume = if determinant.value < 0.0 { -determinant } else { determinant };
+        Self { dim, x, measure: Bounded::new(weight) * volume, inverse }
     }
 
     /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.

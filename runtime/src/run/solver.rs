@@ -37,7 +37,8 @@ pub struct System<'a> {
 }
 
 impl System<'_> {
-    fn linear(&self) -> bool {
+    /// Whether the residual is affine in u.
+    pub fn is_linear(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
@@ -63,6 +64,12 @@ impl System<'_> {
         }
     }
 
+    /// The error that nothing fixes an unknown.
+    pub fn singular(&self, unknown: usize) -> RunError {
+        let (field, name) = self.named(unknown);
+        RunError::Singular { field, name }
+    }
+
     /// The field of an unknown, and its component where it has several; and the field alone.
     fn named(&self, unknown: usize) -> (String, String) {
         let mut end = 0;
@@ -83,6 +90,17 @@ impl System<'_> {
     }
 }
 
+/// A linear solver that hardly ever fails: the one where none is named, but factors for an unsymmetric matrix that is
+/// not too large.
+pub fn suits(system: System<'_>) -> InnerSolver {
+    match system.fitting() {
+        InnerSolver::Automatic if !system.symmetric() && system.on.n_dofs() <= FACTORISED => {
+            InnerSolver::Direct
+        }
+        fitting => fitting,
+    }
+}
+
 /// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
 /// the report, and the linear iterations in all.
 ///
@@ -99,7 +117,7 @@ pub fn solve(
 ) -> Result<(Report, usize), RunError> {
     let settings = Settings { named };
     let name = named.map_or("", |solver| solver.name.as_str());
-    let (report, iterations) = match (name, system.linear()) {
+    let (report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => solve_by_newton(place, system, u, settings, observe)?,
         (name, true) => {
             let report = solve_linear(place, system, u, name, settings, observe)?;
@@ -113,8 +131,7 @@ pub fn solve(
         }
     };
     if let Outcome::Singular { unknown } = report.outcome {
-        let (field, name) = system.named(unknown);
-        return Err(RunError::Singular { field, name });
+        return Err(system.singular(unknown));
     }
     Ok((report, iterations))
 }
@@ -127,13 +144,7 @@ fn solve_linear(
     settings: Settings<'_>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let solver = match name {
-        "" => system.fitting(),
-        "cg" => InnerSolver::Cg,
-        "minres" => InnerSolver::Minres,
-        "direct" => InnerSolver::Direct,
-        _ => InnerSolver::Gmres,
-    };
+    let solver = InnerSolver::named(name).unwrap_or_else(|| system.fitting());
     let defaults = CgSettings::default();
     let stop = CgSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
@@ -153,13 +164,8 @@ fn solve_by_newton(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     let defaults = NewtonSettings::default();
-    let solver = match settings.word("linear")? {
-        Some("cg") => InnerSolver::Cg,
-        Some("minres") => InnerSolver::Minres,
-        Some("gmres") => InnerSolver::Gmres,
-        Some("direct") => InnerSolver::Direct,
-        _ => system.fitting(),
-    };
+    let named = settings.word("linear")?.and_then(InnerSolver::named);
+    let solver = named.unwrap_or_else(|| system.fitting());
     let restart = settings.count("restart", defaults.linear.restart)?;
     let newton_settings = NewtonSettings {
         rtol: settings.number("rtol", defaults.rtol)?,

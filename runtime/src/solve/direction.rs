@@ -26,6 +26,19 @@ pub enum InnerSolver {
     Direct,
 }
 
+impl InnerSolver {
+    /// The solver of this name in the language; none for `newton`, `automatic` and other words.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "cg" => Self::Cg,
+            "minres" => Self::Minres,
+            "gmres" => Self::Gmres,
+            "direct" => Self::Direct,
+            _ => return None,
+        })
+    }
+}
+
 /// How a linear system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {

@@ -22,6 +22,7 @@ mod probe;
 mod problem;
 mod report;
 mod run;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -59,6 +60,7 @@ enum Command {
     Fmt(fmt::Arguments),
     Probe(probe::Arguments),
     Run(run::Arguments),
+    Verify(verify::Arguments),
 }
 
 impl Command {
@@ -73,6 +75,7 @@ impl Command {
             Self::Fmt(arguments) => fmt::execute(arguments),
             Self::Probe(arguments) => probe::execute(arguments),
             Self::Run(arguments) => run::execute(arguments, json),
+            Self::Verify(arguments) => verify::execute(arguments, json),
         }
     }
 }
@@ -129,6 +132,9 @@ mod tests {
         parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");
         parses::<probe::Arguments>(
             "probe a.wf --degree 2 --at u=x[0] --direction u=1 --test u=x[1]",
+        );
+        parses::<verify::Arguments>(
+            "verify a.wf --degree 1..3 --cell tri --cell quad --solution u=sin(x[0]) --plot a.svg",
         );
         parses::<bench::Arguments>("bench --suite bp --backend cpu --degree 1..8 --threads 2");
     }

@@ -25,6 +25,10 @@ pub struct Overrides {
     pub params: Vec<(String, String)>,
     /// Auxiliary data: name and value.
     pub aux: Vec<(String, String)>,
+    /// Manufactured solutions: field and value. They replace known ones too.
+    pub manufactured: Vec<(String, String)>,
+    /// Conditions: `u = 0 on "x0"`. Where there are any, they replace all of the problem's.
+    pub dirichlet: Vec<String>,
 }
 
 /// A parsed text with what is needed to speak about places in it.
@@ -56,6 +60,13 @@ impl Piece {
             *span = Span { start: moved(span.start), end: moved(span.end) };
         }
         diagnostic.of_source(source.clone())
+    }
+
+    /// The text at a place of the parsed text, where `file` is the text of the file that is compiled.
+    pub(crate) fn slice<'a>(&'a self, file: &'a Source, span: Span) -> &'a str {
+        let Some(Origin { source, before }) = &self.origin else { return file.slice(span) };
+        let moved = |offset: u32| offset.saturating_sub(*before);
+        source.slice(Span { start: moved(span.start), end: moved(span.end) })
     }
 
     /// The piece that stands for the item `before` + `text` + `;`.
@@ -96,12 +107,16 @@ impl Overrides {
         for (option, before, text) in settings {
             wanted.extend(text.iter().map(|text| (option, before, text.clone())));
         }
-        for (option, before, values) in
-            [("--param", "param ", &self.params), ("--aux", "aux ", &self.aux)]
-        {
+        for (option, before, values) in [
+            ("--param", "param ", &self.params),
+            ("--aux", "aux ", &self.aux),
+            ("--solution", "manufactured ", &self.manufactured),
+        ] {
             let text = |(name, value): &(String, String)| format!("{name} = {value}");
             wanted.extend(values.iter().map(|value| (option, before, text(value))));
         }
+        let conditions = self.dirichlet.iter();
+        wanted.extend(conditions.map(|text| ("conditions", "dirichlet ", text.clone())));
         let mut pieces = Vec::new();
         let mut diagnostics = Vec::new();
         match self.mesh.as_deref().map(mesh) {

@@ -1,0 +1,77 @@
+//! What a manufactured solution needs to know of a problem before there is one: the form's fields, the solution and
+//! the conditions that the file gives. `wf verify` makes its changes of this.
+
+use super::{CheckedForm, Program};
+use crate::ast::{Place, ProblemItemKind};
+use crate::check::problem::{Overrides, Statement};
+use crate::diagnostic::Diagnostic;
+use crate::form::Form;
+use crate::point::Region;
+
+impl Program {
+    /// The form that a problem solves.
+    ///
+    /// # Errors
+    ///
+    /// No such problem, or no such form.
+    pub fn form_of(&self, problem: &str) -> Result<&CheckedForm, Vec<Diagnostic>> {
+        let name = &self.find_problem(problem)?.form;
+        self.form(&name.name).ok_or_else(|| vec![self.no_form(&name.name, Some(name.span))])
+    }
+
+    /// The manufactured solution that a problem gives: each field with its text.
+    ///
+    /// # Errors
+    ///
+    /// No such problem, or mistakes in the overrides.
+    pub fn manufactured(
+        &self,
+        problem: &str,
+        overrides: &Overrides,
+    ) -> Result<Vec<(String, String)>, Vec<Diagnostic>> {
+        let pieces = overrides.pieces()?;
+        let statements = Statement::all(&self.piece, self.find_problem(problem)?, &pieces);
+        let of = |statement: &Statement<'_>| match statement.kind {
+            ProblemItemKind::Manufactured { field, value } => {
+                let span = statement.piece.file.exprs[*value].span;
+                let text = statement.piece.slice(&self.source, span);
+                Some((field.name.clone(), text.to_owned()))
+            }
+            _ => None,
+        };
+        Ok(statements.iter().filter_map(of).collect())
+    }
+
+    /// The places of a problem's conditions on a field, as text without values: `u on "x0"`.
+    ///
+    /// # Errors
+    ///
+    /// No such problem.
+    pub fn conditions(&self, problem: &str, of: &str) -> Result<Vec<String>, Vec<Diagnostic>> {
+        let problem = self.find_problem(problem)?;
+        let text = |kind: &ProblemItemKind| match kind {
+            ProblemItemKind::Dirichlet { field, component, place, .. } if field.name == of => {
+                let index = component
+                    .map(|at| format!("[{}]", self.source.slice(self.piece.file.exprs[at].span)));
+                let place = match place {
+                    Some(Place::Tags(tags)) => {
+                        let tags = tags.iter().map(|tag| format!("\"{}\"", tag.text));
+                        format!(" on {}", tags.collect::<Vec<_>>().join(", "))
+                    }
+                    Some(Place::All(_)) | None => String::new(),
+                };
+                Some(format!("{of}{}{place}", index.unwrap_or_default()))
+            }
+            _ => None,
+        };
+        Ok(problem.items.iter().filter_map(|item| text(&item.kind)).collect())
+    }
+}
+
+/// For each field of a form whether it has a flux: a row that is tested against the gradient.
+pub fn fluxes(form: &Form) -> Vec<bool> {
+    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();
+    let flux = |field| rows.iter().any(|row| row.field == field && row.f1.is_some());
+    (0..form.fields.len()).map(flux).collect()
+}

@@ -1,0 +1,112 @@
+//! Checks of a form by numbers: a problem with a known solution → what was found.
+//!
+//! [`Trial`] sets the problem up and knows the solution at the nodes. [`series`] solves and measures errors,
+//! [`jacobian`] looks at the derivative, [`agreement`] compares kernels with the reference. What the numbers should be
+//! is for the caller to say.
+
+pub mod agreement;
+pub mod jacobian;
+pub mod series;
+
+use crate::compile::Target;
+use crate::device::Device;
+use crate::discretisation::Discretisation;
+use crate::expression::evaluate;
+use crate::mesh::Mesh;
+use crate::run::{Kernels, Place, RunError, Setup, check_fixed, set_up};
+use crate::vector::Vector;
+use fem_dsl::problem::Problem;
+use std::sync::Arc;
+
+/// A problem whose solution is known, on a mesh.
+pub struct Trial<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// Elements, spaces, conditions, data.
+    pub setup: Setup,
+    /// The solution at the nodes, field after field.
+    pub known: Vec<f64>,
+}
+
+impl<'a> Trial<'a> {
+    /// Sets a problem up. Every field should have a known solution; it is 0 where there is none.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the problem on this mesh.
+    pub fn new(problem: &'a Problem, mesh: Mesh) -> Result<Self, RunError> {
+        let setup = set_up(problem, mesh)?;
+        check_fixed(&problem.form, &setup.on)?;
+        let mut known = vec![0.0; setup.on.n_dofs()];
+        let on = &setup.on;
+        for (field, exact) in &problem.exact {
+            let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
+            let values = evaluate(exact, &exact.value, &points, &setup.parameters, |_| f64::NAN);
+            if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+                let field = problem.form.fields[*field].name.clone();
+                return Err(RunError::ExactNotFinite { field, value });
+            }
+            known[on.dofs_of(*field)].copy_from_slice(&values);
+        }
+        Ok(Self { problem, setup, known })
+    }
+
+    /// Kernels and operator, for the processor or for a device.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a device that fails.
+    pub fn place(
+        &self,
+        target: &Target,
+        device: Option<Arc<dyn Device>>,
+    ) -> Result<(Place, Kernels), RunError> {
+        let Setup { elements, on, parameters } = &self.setup;
+        Place::new(&self.problem.form, elements, on, &parameters.values, target, device)
+    }
+
+    /// The solution as a vector of an operator.
+    pub fn state(&self, place: &Place) -> Vector {
+        let mut u = place.vector();
+        u.set(&self.known);
+        u
+    }
+
+    /// Whether the form, at this degree, cannot be computed with: a number that is not finite in R(u), or in what of
+    /// J(u) shows in one product and on its diagonal, at the known solution.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied.
+    pub fn finite(&self, place: &mut Place) -> Result<bool, RunError> {
+        let u = self.state(place);
+        let (mut r, mut y) = (u.like(), u.like());
+        let system = place.system();
+        system.residual(&u, &mut r)?;
+        system.linearise(&u)?;
+        system.jacobian().apply(&u, &mut y)?;
+        let mut d = u.like();
+        system.diagonal(&mut d)?;
+        Ok([r, y, d].iter().all(|vector| vector.norm().is_finite()))
+    }
+}
+
+/// Sets the constrained unknowns of a vector to 0.
+fn free(on: &Discretisation, entries: &mut [f64]) {
+    for (dof, _) in on.conditions() {
+        entries[dof] = 0.0;
+    }
+}
+
+/// Numbers between −1 and 1 without any order, the same at each call.
+fn noise(n: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        // Marsaglia's xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}

@@ -1,0 +1,129 @@
+//! Kernels against the reference: residual, action and diagonal at the known solution, wherever kernels can run.
+
+use super::{Trial, free, noise};
+use crate::compile::Target;
+use crate::device::Device;
+use crate::discretisation::AuxValues;
+use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference};
+use crate::run::{Kernels, Place, RunError};
+use crate::vector::epsilon;
+use std::sync::Arc;
+
+/// What kernels compute.
+pub const QUANTITIES: [&str; 3] = ["residual", "action", "diagonal"];
+
+/// What the reference says, with the bound of each number, and the direction of the action.
+pub struct Expected {
+    /// Residual, action, diagonal; none in the rows of constrained unknowns.
+    quantities: [Vec<Option<Bounded>>; 3],
+    direction: Vec<f64>,
+}
+
+/// How far kernels are from the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Distance {
+    /// For each of [`QUANTITIES`] the largest difference, in units of what rounding may do.
+    pub worst: [f64; 3],
+}
+
+impl Distance {
+    /// Whether all of it is rounding.
+    pub fn holds(&self) -> bool {
+        self.worst.iter().all(|worst| *worst <= 1.0)
+    }
+}
+
+impl Trial<'_> {
+    /// Evaluates the reference: dense and slow, so for small meshes.
+    ///
+    /// # Errors
+    ///
+    /// Elements that are not possible.
+    pub fn expected(&self) -> Result<Expected, RunError> {
+        let (on, elements) = (&self.setup.on, &self.setup.elements);
+        let (form, mesh) = (&self.problem.form, &on.mesh);
+        let reference =
+            Reference::with_rule(form, self.problem.degree, mesh.order(), elements.rule)?;
+        let dim = mesh.dim();
+        let coordinates: Vec<f64> = mesh
+            .nodes()
+            .iter()
+            .flat_map(|&node| mesh.points()[node as usize][..dim].to_vec())
+            .collect();
+        let mut direction = noise(on.n_dofs(), 7);
+        free(on, &mut direction);
+        let part = |values: &'_ [f64], field: usize| values[on.dofs_of(field)].to_vec();
+        let fields = 0..on.fields.len();
+        let states: Vec<Vec<f64>> = fields.clone().map(|i| part(&self.known, i)).collect();
+        let directions: Vec<Vec<f64>> = fields.map(|i| part(&direction, i)).collect();
+        let nodal = |(i, values): (usize, _)| Nodal { map: on.fields[i].space.nodes(), values };
+        let aux = on.aux.iter().map(|aux| match aux {
+            AuxValues::Nodes(space, values) => AuxData::Nodes(Nodal { map: space.nodes(), values }),
+            AuxValues::Cells(values) => AuxData::Cells(values),
+            AuxValues::Points(values) => AuxData::Points(values),
+        });
+        let inputs = Inputs {
+            coordinates: &coordinates,
+            state: states.iter().map(Vec::as_slice).enumerate().map(nodal).collect(),
+            aux: aux.collect(),
+            params: &self.setup.parameters.values[1..],
+            time: self.setup.parameters.values[0],
+        };
+        let along: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
+        let found = [
+            reference.residual(&inputs),
+            reference.action(&inputs, &along),
+            reference.diagonal(&inputs),
+        ];
+        let quantities = found.map(|fields| {
+            let mut all: Vec<Option<Bounded>> = fields.into_iter().flatten().map(Some).collect();
+            on.conditions().for_each(|(dof, _)| all[dof] = None);
+            all
+        });
+        Ok(Expected { quantities, direction })
+    }
+
+    /// Makes kernels and compares what they compute.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a device that fails.
+    pub fn compare(
+        &self,
+        expected: &Expected,
+        target: &Target,
+        device: Option<Arc<dyn Device>>,
+    ) -> Result<(Distance, Kernels), RunError> {
+        let (mut place, kernels) = self.place(target, device)?;
+        let distance = self.distance(expected, &mut place)?;
+        Ok((distance, kernels))
+    }
+
+    fn distance(&self, expected: &Expected, place: &mut Place) -> Result<Distance, RunError> {
+        let u = self.state(place);
+        let mut w = u.like();
+        w.set(&expected.direction);
+        let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
+        let system = place.system();
+        system.residual(&u, &mut residual)?;
+        system.linearise(&u)?;
+        system.jacobian().apply(&w, &mut action)?;
+        system.diagonal(&mut diagonal)?;
+        let found = [residual, action, diagonal].map(|vector| vector.to_vec());
+        place.finish()?;
+        let epsilon = epsilon(u.precision());
+        let mut worst = [0.0; 3];
+        for ((worst, found), wanted) in worst.iter_mut().zip(&found).zip(&expected.quantities) {
+            for (&found, wanted) in found.iter().zip(wanted) {
+                let Some(wanted) = wanted else { continue };
+                let difference = (found - wanted.value).abs();
+                let ratio = match difference == 0.0 {
+                    true => 0.0,
+                    false => difference / wanted.tolerance(epsilon),
+                };
+                *worst = if ratio.is_nan() { f64::INFINITY } else { f64::max(*worst, ratio) };
+            }
+        }
+        Ok(Distance { worst })
+    }
+}

@@ -1,0 +1,208 @@
+//! What a Jacobian should be: the derivative of the residual; symmetric and definite where that is claimed.
+//!
+//! ```text
+//! ‖R(u + ε w) − R(u) − ε J(u) w‖ = O(ε²),  and nothing but rounding for a form that is linear
+//! v·J w = w·J v
+//! p·J p > 0  for the directions p of the conjugate gradient method
+//! ```
+
+use super::{Trial, free, noise};
+use crate::run::{Place, RunError};
+use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
+use crate::vector::Vector;
+
+/// Halvings of ε.
+const HALVINGS: i32 = 12;
+/// The size of the direction, relative to the state.
+const DIRECTION: f64 = 0.1;
+/// Rounding of a remainder, relative to what it is the difference of.
+const ROUNDING: f64 = 2e-14;
+/// How far a remainder must be above its rounding to say something.
+const CLEAR: f64 = 300.0;
+/// What v·Jw and w·Jv may differ by, relative to ‖v‖ ‖Jw‖.
+const SYMMETRY: f64 = 1e-12;
+/// Iterations that look for negative curvature.
+const ITERATIONS: usize = 400;
+
+/// Taylor's test.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taylor {
+    /// ε, and the norm of the remainder.
+    pub remainders: Vec<(f64, f64)>,
+    /// The order of the remainder; none where it is rounding from the start.
+    pub order: Option<f64>,
+    /// Whether the form is linear, so that there should be no remainder.
+    pub linear: bool,
+}
+
+impl Taylor {
+    /// Whether the Jacobian is the residual's derivative.
+    pub fn holds(&self) -> bool {
+        match self.order {
+            None => true,
+            Some(order) => !self.linear && order > 1.9,
+        }
+    }
+}
+
+/// v·Jw and w·Jv, and what CG has found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Signs {
+    /// |v·Jw − w·Jv| / (‖v‖ ‖Jw‖).
+    pub defect: f64,
+    /// Whether all directions of the conjugate gradient method had positive curvature; none where J is not symmetric.
+    pub definite: Option<bool>,
+}
+
+impl Signs {
+    /// Whether J is symmetric up to rounding.
+    pub fn symmetric(&self) -> bool {
+        self.defect <= SYMMETRY
+    }
+}
+
+impl Trial<'_> {
+    /// Compares J with differences of R at the known solution.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied.
+    pub fn taylor(&self, place: &mut Place) -> Result<Taylor, RunError> {
+        let u = self.state(place);
+        let mut w = u.like();
+        w.set(&self.direction()?);
+        let (mut r, mut jw) = (u.like(), u.like());
+        let system = place.system();
+        system.residual(&u, &mut r)?;
+        system.linearise(&u)?;
+        system.jacobian().apply(&w, &mut jw)?;
+        let mut d = u.like();
+        system.diagonal(&mut d)?;
+        d.multiply(&u);
+        // What R is the sum of is larger than R itself near a solution.
+        let scale = d.norm() + r.norm() + jw.norm();
+        let (mut moved, mut rest) = (u.like(), u.like());
+        let mut remainders = Vec::new();
+        for halving in 0..HALVINGS {
+            let epsilon = 0.5f64.powi(halving);
+            moved.copy_from(&u);
+            moved.axpy(epsilon, &w);
+            system.residual(&moved, &mut rest)?;
+            rest.axpy(-1.0, &r);
+            rest.axpy(-epsilon, &jw);
+            remainders.push((epsilon, rest.norm()));
+        }
+        let linear = self.problem.form.integrals.iter().all(|integral| integral.linear);
+        let order = order(&remainders, scale);
+        Ok(Taylor { remainders, order, linear })
+    }
+
+    /// A smooth direction, other in each component, 0 where the state is held.
+    fn direction(&self) -> Result<Vec<f64>, RunError> {
+        let on = &self.setup.on;
+        let (from, to) = on.mesh.bounding_box();
+        let mut w = vec![0.0; on.n_dofs()];
+        for (number, (field, size)) in on.fields.iter().zip(self.sizes()).enumerate() {
+            let points = field.space.points(&on.mesh, &on.partition)?;
+            let components = field.space.components();
+            let amplitude = DIRECTION * if size > 0.0 { size } else { 1.0 };
+            let own = &mut w[on.dofs_of(number)];
+            for (row, x) in own.chunks_mut(components).zip(&points) {
+                for (component, entry) in row.iter_mut().enumerate() {
+                    let phase = (number + component) as f64;
+                    let inner = |axis: usize| {
+                        let length = (to[axis] - from[axis]).max(f64::MIN_POSITIVE);
+                        (1.9 - 0.3 * axis as f64 + 0.2 * phase) * (x[axis] - from[axis]) / length
+                    };
+                    let inner: f64 = (0..on.mesh.dim()).map(inner).sum();
+                    *entry = amplitude * (inner + 1.1 * phase).cos();
+                }
+            }
+        }
+        free(on, &mut w);
+        Ok(w)
+    }
+
+    /// Looks for unsymmetry and for negative curvature at the known solution.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied.
+    pub fn signs(&self, place: &mut Place) -> Result<Signs, RunError> {
+        let u = self.state(place);
+        let random = |seed: u64| {
+            let mut entries = noise(u.len(), seed);
+            free(&self.setup.on, &mut entries);
+            let mut vector = u.like();
+            vector.set(&entries);
+            vector
+        };
+        let (v, w) = (random(1), random(2));
+        let system = place.system();
+        system.linearise(&u)?;
+        let product = |x: &Vector| {
+            let mut y = x.like();
+            system.jacobian().apply(x, &mut y).map(|()| y)
+        };
+        let (jv, jw) = (product(&v)?, product(&w)?);
+        let size = (v.norm() * jw.norm()).max(w.norm() * jv.norm()).max(f64::MIN_POSITIVE);
+        let defect = (v.dot(&jw) - w.dot(&jv)).abs() / size;
+        let definite = match defect <= SYMMETRY {
+            true => {
+                let mut x = u.like();
+                let settings = CgSettings { rtol: 1e-6, atol: 0.0, max_iterations: ITERATIONS };
+                let none = Preconditioner::Identity;
+                let report = cg(system.jacobian(), &v, &mut x, none, settings, &mut silent)?;
+                Some(!matches!(report.outcome, Outcome::Indefinite { .. }))
+            }
+            false => None,
+        };
+        Ok(Signs { defect, definite })
+    }
+}
+
+/// The order with which remainders fall, where they are clear of rounding: that of the two smallest such ε.
+fn order(remainders: &[(f64, f64)], scale: f64) -> Option<f64> {
+    let clear = |remainder: f64| remainder.is_nan() || remainder > CLEAR * ROUNDING * scale;
+    let last = remainders.iter().rposition(|&(_, remainder)| clear(remainder))?;
+    if last == 0 {
+        // Gone with the first halving: there is no order to be seen, but there is a remainder.
+        let (_, first) = remainders[0];
+        let (_, next) = *remainders.get(1)?;
+        return Some((first / next.max(f64::MIN_POSITIVE)).log2());
+    }
+    let ((wide, before), (narrow, after)) = (remainders[last - 1], remainders[last]);
+    Some((before / after).ln() / (wide / narrow).ln())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_those_of_remainders_above_rounding() {
+        let remainders = |power: i32, floor: f64| -> Vec<(f64, f64)> {
+            let of = |halving| 0.5f64.powi(halving);
+            (0..HALVINGS).map(|h| (of(h), (3.0 * of(h).powi(power)).max(floor))).collect()
+        };
+        for power in [1, 2, 3] {
+            let found = order(&remainders(power, 1e-13), 1.0).expect("an order");
+            assert!((found - f64::from(power)).abs() < 1e-9, "{power}: {found}");
+        }
+        assert_eq!(order(&[(1.0, 1e-13), (0.5, 3e-14)], 1.0), None);
+        assert!(order(&[(1.0, f64::NAN), (0.5, f64::NAN)], 1.0).is_some_and(f64::is_nan));
+        let taylor = |order, linear| Taylor { remainders: Vec::new(), order, linear };
+        assert!(taylor(None, true).holds() && taylor(Some(2.0), false).holds());
+        assert!(!taylor(Some(2.0), true).holds() && !taylor(Some(1.0), false).holds());
+        assert!(!taylor(Some(f64::NAN), false).holds());
+    }
+
+    #[test]
+    fn noise_is_centred_and_repeats() {
+        let found = noise(10_000, 3);
+        assert_eq!(found, noise(10_000, 3));
+        assert!(found.iter().all(|x| (-1.0..=1.0).contains(x)));
+        assert!(found.iter().sum::<f64>().abs() < 300.0);
+        assert!(found.iter().any(|&x| x > 0.99) && found.iter().any(|&x| x < -0.99));
+    }
+}

@@ -1,0 +1,126 @@
+//! One level of a refinement series: solve, and measure the error.
+//!
+//! The solve starts at the solution interpolated at the nodes. What is left to solve for is of the size of the error
+//! itself, and a moderate tolerance, relative to that, leaves an algebraic error far below it.
+
+use super::Trial;
+use crate::functional::errors;
+use crate::run::{Place, RunError, System, suits};
+use crate::solve::{
+    CgSettings, Continue, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report, newton,
+    solve_affine,
+};
+use crate::vector::Vector;
+use std::time::Instant;
+
+/// The tolerance relative to R at the interpolated solution.
+const RTOL: f64 = 1e-8;
+/// The part of ‖|D| u‖, with the diagonal D of J, that is rounding.
+const ROUNDING: f64 = 1e-14;
+/// Iterations of a linear solver.
+const ITERATIONS: usize = 20_000;
+
+/// What was found on one mesh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Cells of the mesh.
+    pub cells: usize,
+    /// The size of cells, that of the mesh being 1: n^(−1/dim) for n of them.
+    pub size: f64,
+    /// Unknowns.
+    pub dofs: usize,
+    /// The error of each field, in L2 and in the seminorm of H1.
+    pub errors: Vec<(f64, f64)>,
+    /// The solver.
+    pub solver: &'static str,
+    /// Its iterations; for Newton's method its steps.
+    pub iterations: usize,
+    /// Seconds of the solve.
+    pub seconds: f64,
+}
+
+impl Trial<'_> {
+    /// Solves the problem from its interpolated solution.
+    ///
+    /// # Errors
+    ///
+    /// A solve that fails.
+    pub fn solve(
+        &self,
+        place: &mut Place,
+        observe: &mut dyn FnMut(Progress) -> Continue,
+    ) -> Result<Level, RunError> {
+        let start = Instant::now();
+        let mut u = self.state(place);
+        let on = &self.setup.on;
+        let system = System { form: &self.problem.form, on, parameters: &self.setup.parameters };
+        let atol = self.rounding(place, &u)?;
+        let linear = Linear { solver: self.solver(system), restart: 100, jacobi: true };
+        let report = if system.is_linear() {
+            let stop = CgSettings { rtol: RTOL, atol, max_iterations: ITERATIONS };
+            solve_affine(place.system(), &mut u, stop, linear, observe)?
+        } else {
+            let settings = NewtonSettings {
+                rtol: RTOL,
+                atol,
+                max_inner: ITERATIONS,
+                linear,
+                ..NewtonSettings::default()
+            };
+            let inner = &mut |_| Continue::Yes;
+            newton(place.system(), &mut u, settings, observe, inner)?.report
+        };
+        place.finish()?;
+        let report = converged(report, system)?;
+        let u = u.to_vec();
+        let mut found = vec![(0.0, 0.0); on.fields.len()];
+        for (field, exact) in &self.problem.exact {
+            found[*field] = errors(on, *field, &u, exact, &self.setup.parameters)?;
+        }
+        Ok(Level {
+            cells: on.mesh.n_cells(),
+            size: (on.mesh.n_cells() as f64).powf(-1.0 / on.mesh.dim() as f64),
+            dofs: on.n_dofs(),
+            errors: found,
+            solver: report.solver,
+            iterations: report.iterations,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The linear solver: the one that is named, or one that surely solves.
+    fn solver(&self, system: System<'_>) -> InnerSolver {
+        let named = self.problem.solver.as_ref().and_then(|solver| {
+            let inner = solver.arguments.get("linear");
+            let inner = inner.and_then(fem_dsl::problem::Argument::word);
+            InnerSolver::named(inner.unwrap_or(&solver.name))
+        });
+        named.unwrap_or_else(|| suits(system))
+    }
+
+    /// The norm of R(u) that rounding alone may leave.
+    fn rounding(&self, place: &mut Place, u: &Vector) -> Result<f64, RunError> {
+        let mut d = u.like();
+        place.system().linearise(u)?;
+        place.system().diagonal(&mut d)?;
+        d.multiply(u);
+        Ok(ROUNDING * d.norm())
+    }
+
+    /// The size of each field of the solution: its largest value.
+    pub fn sizes(&self) -> Vec<f64> {
+        let on = &self.setup.on;
+        let largest = |field: usize| {
+            let values = &self.known[on.dofs_of(field)];
+            values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
+        };
+        (0..on.fields.len()).map(largest).collect()
+    }
+}
+
+fn converged(report: Report, system: System<'_>) -> Result<Report, RunError> {
+    if let Outcome::Singular { unknown } = report.outcome {
+        return Err(system.singular(unknown));
+    }
+    Ok(report.converged()?)
+}

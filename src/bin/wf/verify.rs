@@ -1,0 +1,234 @@
+//! `wf verify`: whether forms do what they should, by numbers.
+
+mod plot;
+mod table;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::Program;
+use indicatif::{ProgressBar, ProgressStyle};
+use runtime::compile::Execution;
+use runtime::device::{self, Device};
+use weakform::Cell;
+use weakform::verify::{Settings, Verification, problems, verify};
+
+use crate::arguments::{Assignment, Backend, CellArgument, Degrees, ProblemArguments};
+use crate::problem::{chosen, compile, overrides, spare, with_threads};
+use crate::report::{Failure, Report};
+
+/// Verify forms: errors that fall as they should, Jacobians that are derivatives, kernels that agree.
+///
+/// A manufactured solution, that of the problem or one that is picked, is approximated on meshes that are refined again
+/// and again. The observed orders stand beside the expected ones, k + 1 in L2 and k in H1, of which they may fall short
+/// by 0.15. The Jacobian is compared with differences of the residual, and looked at for symmetry and negative curvature. The
+/// kernels of every instruction set, strategy and device are compared with a plain evaluation of the form. A file
+/// without problems has each of its forms verified on a box. The exit status is 1 where something does not hold.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  wf verify examples/poisson.wf
+  wf verify examples/poisson.wf --degree 1..6 --levels 4 --dofs 200000
+  wf verify examples/elasticity.wf --cell tet --degree 2
+  wf verify form.wf --solution 'u=sin(x[0]) * exp(x[1])' --plot errors.svg
+  wf verify form.wf --backend opencl --json
+  wf verify form.wf --interpret      without a compiler")]
+pub(crate) struct Arguments {
+    /// The file with forms and problems.
+    pub(crate) file: PathBuf,
+
+    /// Only the problem of this name; a file's problems are taken in order without it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) problem: Option<String>,
+
+    /// The degrees: one, or several as 1..4.
+    #[arg(long, value_name = "K", default_value = "1..4")]
+    pub(crate) degree: Degrees,
+
+    /// Levels of refinement.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=10))]
+    pub(crate) levels: u8,
+
+    /// Unknowns that the finest level should not exceed.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    pub(crate) dofs: usize,
+
+    /// The solution, for each field: --solution 'u=sin(x[0])'. The problem's without it, or one that is picked.
+    #[arg(long, value_name = "FIELD=EXPR")]
+    pub(crate) solution: Vec<Assignment>,
+
+    /// Boxes of these cells in the place of the problem's mesh. May be repeated.
+    #[arg(long, value_enum, value_name = "CELL")]
+    pub(crate) cell: Vec<CellArgument>,
+
+    /// Another mesh, a generator in quotes: 'box(dim: 3, cells: 1)'.
+    #[arg(long, value_name = "MESH")]
+    pub(crate) mesh: Option<String>,
+
+    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D.
+    #[arg(long, value_name = "D")]
+    pub(crate) quadrature: Option<u32>,
+
+    /// The value of a parameter. May be repeated.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) param: Vec<Assignment>,
+
+    /// The value of auxiliary data, as an expression in x. May be repeated.
+    #[arg(long, value_name = "NAME=EXPR")]
+    pub(crate) aux: Vec<Assignment>,
+
+    /// What computes beside the processor, where it is there: all that this build has without it. May be repeated.
+    #[arg(long, value_enum, value_name = "BACKEND")]
+    pub(crate) backend: Vec<Backend>,
+
+    /// Do not compare kernels.
+    #[arg(long)]
+    pub(crate) no_kernels: bool,
+
+    /// Interpret the kernels instead of compiling them: slower, and right.
+    #[arg(long)]
+    pub(crate) interpret: bool,
+
+    /// Draw the errors over the size of cells into this SVG file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// What the problems are given otherwise.
+    fn overrides(&self) -> Overrides {
+        overrides(&ProblemArguments {
+            file: self.file.clone(),
+            problem: self.problem.clone(),
+            mesh: self.mesh.clone(),
+            degree: None,
+            quadrature: self.quadrature,
+            param: self.param.clone(),
+            aux: self.aux.clone(),
+            interpret: self.interpret,
+        })
+    }
+
+    fn settings(&self, cell: Option<Cell>) -> Result<Settings, Failure> {
+        let pairs = self.solution.iter().map(|said| (said.name.clone(), said.value.clone()));
+        let degrees = self.degree.first..=self.degree.last;
+        let execution = if self.interpret { Execution::Interpreted } else { Execution::Automatic };
+        Ok(Settings {
+            degrees: degrees.map(|degree| degree as usize).collect(),
+            levels: usize::from(self.levels),
+            dofs: self.dofs,
+            solution: pairs.collect(),
+            cell,
+            execution,
+            kernels: !self.no_kernels,
+            devices: if self.no_kernels { Vec::new() } else { self.devices()? },
+        })
+    }
+
+    /// The devices: those that are named must be there.
+    fn devices(&self) -> Result<Vec<Arc<dyn Device>>, Failure> {
+        let mut found = Vec::new();
+        for backend in [Backend::Cuda, Backend::OpenCl] {
+            let named = self.backend.contains(&backend);
+            if !named && !self.backend.is_empty() {
+                continue;
+            }
+            match device::open(backend.into(), None) {
+                Ok(device) => found.push(device),
+                Err(error) if named => return Err(Failure::input(error.to_string())),
+                Err(error) => tracing::info!("{error}"),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The file's program with the problems that are meant; those of forms where it has none.
+fn program(
+    arguments: &Arguments,
+    overrides: &Overrides,
+) -> Result<(Program, Vec<String>), Failure> {
+    let wanted = arguments.problem.as_deref();
+    let program = compile(&arguments.file, "", wanted, overrides)?;
+    if wanted.is_some() || program.problems().next().is_some() {
+        let names = chosen(&program, wanted)?;
+        return Ok((program, names));
+    }
+    let cell = arguments.cell.first().map(|&cell| Cell::from(cell));
+    let (names, text) = problems(&program, cell);
+    if names.is_empty() {
+        return Err(Failure::input(format!(
+            "{} has no form that can be verified\nhelp: add `form NAME {{ field u: scalar; … }}`",
+            program.source().name()
+        )));
+    }
+    Ok((compile(&arguments.file, &text, None, overrides)?, names))
+}
+
+pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Failure> {
+    if let Some(path) = &arguments.plot {
+        spare(path, &arguments.file)?;
+    }
+    let overrides = arguments.overrides();
+    let (program, names) = program(arguments, &overrides)?;
+    let cells: Vec<Option<Cell>> = match arguments.cell.is_empty() {
+        true => vec![None],
+        false => arguments.cell.iter().map(|&cell| Some(cell.into())).collect(),
+    };
+    let folder = match (&overrides.mesh, arguments.file.parent()) {
+        (None, Some(folder)) => folder.to_owned(),
+        _ => PathBuf::new(),
+    };
+    let (mut all, mut report) = (Vec::new(), Report { text: String::new(), json: Vec::new() });
+    for name in &names {
+        for &cell in &cells {
+            let settings = arguments.settings(cell)?;
+            let bar = bar(quiet);
+            let found = with_threads(None, || {
+                verify(&program, name, &overrides, &folder, &settings, &mut |progress| {
+                    bar.set_position((progress.done * 1000.0) as u64);
+                    bar.set_message(progress.what);
+                })
+            })?;
+            bar.finish_and_clear();
+            let found = match found {
+                Ok(found) => found,
+                Err(error) => return Err(Failure::library(&error).after(report)),
+            };
+            report.text.push_str(&table::text(&found));
+            report.json.push(table::value(&found));
+            all.push(found);
+        }
+    }
+    if let Some(path) = &arguments.plot {
+        plot::draw(path, &all)?;
+        report.text.push_str(&format!("drawn in {}\n", path.display()));
+    }
+    let failures: Vec<String> = all.iter().flat_map(said).collect();
+    match failures.as_slice() {
+        [] => Ok(report),
+        failures => Err(Failure::input(failures.join("\n")).after(report)),
+    }
+}
+
+/// What does not hold, each with its problem.
+fn said(found: &Verification) -> Vec<String> {
+    let failures = found.failures().into_iter();
+    failures.map(|failure| format!("`{}`, {failure}", found.problem)).collect()
+}
+
+fn bar(quiet: bool) -> ProgressBar {
+    if quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg} [{elapsed}]") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

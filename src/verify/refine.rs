@@ -1,0 +1,132 @@
+//! A refinement series: the mesh of a problem → meshes of cells half as large, again and again.
+//!
+//! A generator is asked for more cells. A file cannot be refined: a box of its cells stands for it, of its size, with
+//! conditions on all of its boundary; what is verified is the form.
+
+use crate::{Error, Mesh};
+use fem_dsl::problem::{Argument, MeshSource, Problem};
+use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::generate::elements;
+use runtime::mesh::{LoadError, load};
+use runtime::run::RunError;
+use runtime::space::Space;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+/// A series of meshes, made when they are asked for.
+pub(super) struct Series {
+    generator: String,
+    arguments: BTreeMap<String, Argument>,
+    cell: Cell,
+    note: Option<String>,
+    meshes: Vec<Mesh>,
+}
+
+impl Series {
+    /// The series of a problem's mesh, or of a box of other cells; `given` makes the mesh itself.
+    pub(super) fn new(
+        source: MeshSource,
+        cell: Option<Cell>,
+        given: impl Fn(&MeshSource) -> Result<Mesh, LoadError>,
+    ) -> Result<Self, Error> {
+        let mesh = given(&source)?;
+        let of = |cell: Option<Cell>| cell.map_or(mesh.dim(), Cell::dim);
+        if let (MeshSource::Generator { name, arguments }, None) = (source, cell) {
+            let (generator, cell) = (name, mesh.cell());
+            return Ok(Self { generator, arguments, cell, note: None, meshes: Vec::new() });
+        }
+        let dim = of(cell);
+        let note = match cell {
+            Some(_) => None,
+            None => Some(format!(
+                "a mesh from a file cannot be refined: boxes of {} cells stand for it",
+                mesh.cell().name()
+            )),
+        };
+        let cell = cell.unwrap_or(mesh.cell());
+        let (from, to) = mesh.bounding_box();
+        let mut arguments = BTreeMap::new();
+        let mut set = |name: &str, value: Argument| drop(arguments.insert(name.to_owned(), value));
+        set("dim", Argument::Number(dim as f64));
+        set("cell", Argument::Word(cell.name().to_owned()));
+        if dim == mesh.dim() {
+            set("from", Argument::Numbers(from[..dim].to_vec()));
+            set("to", Argument::Numbers(to[..dim].to_vec()));
+        }
+        if cell.is_tensor() {
+            // Cells that are not affine: the general case.
+            set("deform", Argument::Number(0.05));
+        }
+        Ok(Self { generator: "box".to_owned(), arguments, cell, note, meshes: Vec::new() })
+    }
+
+    /// The cells.
+    pub(super) fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    /// What should be known of these meshes.
+    pub(super) fn note(&self) -> Option<String> {
+        self.note.clone()
+    }
+
+    /// The mesh of a level, from 0 on.
+    pub(super) fn mesh(&mut self, level: usize) -> Result<&Mesh, Error> {
+        while self.meshes.len() <= level {
+            let arguments = self.arguments_of(self.meshes.len());
+            let name = self.generator.clone();
+            let mesh = load(&MeshSource::Generator { name, arguments }, Path::new(""))?;
+            self.meshes.push(mesh);
+        }
+        Ok(&self.meshes[level])
+    }
+
+    fn arguments_of(&self, level: usize) -> BTreeMap<String, Argument> {
+        let mut arguments = self.arguments.clone();
+        let times = (1usize << level) as f64;
+        if self.generator != "box" {
+            arguments.insert("refine".to_owned(), Argument::Number(level as f64));
+            return arguments;
+        }
+        let cells = match self.arguments.get("cells") {
+            Some(Argument::Numbers(all)) => {
+                // The shape of the cells stays about what it is.
+                let least = all.iter().copied().fold(f64::INFINITY, f64::min).max(1.0);
+                let along = all.iter().map(|n| (n / least).round().clamp(1.0, 8.0) * times);
+                Argument::Numbers(along.collect())
+            }
+            _ => Argument::Number(times),
+        };
+        arguments.insert("cells".to_owned(), cells);
+        arguments
+    }
+
+    /// The unknowns of a problem on a level.
+    pub(super) fn dofs(&mut self, problem: &Problem, level: usize) -> Result<usize, Error> {
+        let mesh = self.mesh(level)?;
+        let (form, cell) = (&problem.form, mesh.cell());
+        let elements = elements(form, cell, problem.degree, mesh.order(), problem.quadrature);
+        let elements = elements.map_err(RunError::from)?;
+        let mut count = 0;
+        for (field, &degree) in form.fields.iter().zip(&elements.fields) {
+            let element = Lagrange::continuous(cell, degree).map_err(RunError::from)?;
+            count += Space::count(mesh, element) * field.shape.components();
+        }
+        Ok(count)
+    }
+
+    /// So many levels, the finest of them the finest with no more than `most` unknowns.
+    pub(super) fn levels(
+        &mut self,
+        problem: &Problem,
+        count: usize,
+        most: usize,
+    ) -> Result<Range<usize>, Error> {
+        let mut end = count;
+        while self.dofs(problem, end)? <= most {
+            end += 1;
+        }
+        Ok(end - count..end)
+    }
+}

@@ -1,0 +1,230 @@
+//! `wf verify`: what should hold does, on every kind of cell and in each way of writing a form, and what should not is
+//! found.
+
+use std::path::Path;
+use std::process::Command;
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use runtime::compile::Execution;
+use serde_json::Value;
+use weakform::Cell;
+use weakform::verify::{Settings, Verdict, Verification, problems, verify};
+
+fn program(text: &str) -> Program {
+    let (program, found) = compile(&Source::new("forms", text));
+    assert!(found.iter().all(|found| !found.is_error()), "{found:?}");
+    program.expect("a program")
+}
+
+/// Small meshes; enough for orders to show.
+fn small(degrees: &[usize], cell: Option<Cell>) -> Settings {
+    Settings { degrees: degrees.to_vec(), cell, dofs: 1500, ..Settings::default() }
+}
+
+fn verified(program: &Program, name: &str, settings: &Settings) -> Verification {
+    let mut last = 0.0;
+    let mut observe = |progress: weakform::verify::Progress| {
+        assert!((last..=1.0).contains(&progress.done), "{progress:?} after {last}");
+        last = progress.done;
+    };
+    let overrides = Overrides::default();
+    let found = verify(program, name, &overrides, Path::new(""), settings, &mut observe);
+    found.unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Forms without problems: each is verified on a box of these cells.
+fn holds(text: &str, cell: Cell, degrees: &[usize], kernels: bool) {
+    let (names, added) = problems(&program(text), Some(cell));
+    assert!(!names.is_empty());
+    let program = program(&format!("{text}\n{added}"));
+    for name in &names {
+        let settings = Settings { kernels, ..small(degrees, None) };
+        let found = verified(&program, name, &settings);
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+        assert_eq!((found.cell, found.picked), (cell, true));
+        for degree in &found.degrees {
+            let findings = degree.outcome.as_ref().expect("a degree that is possible");
+            assert!(findings.levels.len() >= 3 && findings.taylor.is_some(), "{name}");
+            assert_eq!(findings.orders.len(), found.fields.len());
+            let compared = |verdict: &Verdict| matches!(verdict, Verdict::Compared(_));
+            let count = findings.kernels.iter().filter(|one| compared(&one.verdict)).count();
+            assert_eq!(count >= 3, kernels, "{name}: {:?}", findings.kernels);
+        }
+    }
+}
+
+#[test]
+fn forms_of_all_ways_hold_on_quadrilaterals() {
+    holds(
+        "form pointwise { field u: scalar; aux q: scalar; f0[u] = q * u^3; f1[u] = (1 + u^2) * grad(u); }
+         form weak {
+             field u: vector; test v for u; aux mu: scalar on cells;
+             residual = 2 * mu * inner(sym(grad(u)), sym(grad(v))) + div(u) * div(v);
+         }
+         form least {
+             field u: vector; param mu = 1; param lambda = 10;
+             let F = I + grad(u); let J = det(F);
+             energy = mu / 2 * (inner(F, F) - dim - 2 * log(J)) + lambda / 2 * log(J)^2;
+         }",
+        Cell::Quadrilateral,
+        &[1, 2],
+        true,
+    );
+}
+
+#[test]
+fn forms_hold_on_simplices_and_hexahedra() {
+    let text = "form wind { field u: scalar; param c = 2; f0[u] = c * grad(u)[0] + u; f1[u] = 0.2 * grad(u); }";
+    holds(text, Cell::Triangle, &[1, 3], false);
+    holds(text, Cell::Tetrahedron, &[2], true);
+    holds(text, Cell::Hexahedron, &[2], false);
+}
+
+#[test]
+fn a_solution_where_the_form_is_not_finite_is_not_taken() {
+    // Defined between 0 and 1 only.
+    let text = "form phase { field u: scalar; f0[u] = log(u) - log(1 - u); f1[u] = grad(u); }";
+    holds(text, Cell::Quadrilateral, &[2], false);
+    let never = "form never { field u: scalar; f0[u] = log(-1 - u^2); f1[u] = grad(u); }";
+    let (names, added) = problems(&program(never), None);
+    let program = program(&format!("{never}\n{added}"));
+    let settings = small(&[1], None);
+    let (overrides, folder) = (Overrides::default(), Path::new(""));
+    let error = verify(&program, &names[0], &overrides, folder, &settings, &mut |_| {});
+    let error = error.expect_err("nowhere finite").to_string();
+    assert!(error.contains("--solution"), "{error}");
+}
+
+#[test]
+fn meshes_are_refined_whatever_makes_them() {
+    let program = program(
+        "form f { field u: scalar; f1[u] = grad(u); }
+         problem ball solves f { mesh = ball(dim: 2, refine: 4, order: 2); dirichlet u = 0; }
+         problem ring solves f { mesh = shell(dim: 2, inner: 1, outer: 2, refine: 1); dirichlet u = 0; }
+         problem corner solves f { mesh = lshape(dim: 2, cell: tri); dirichlet u = 1; }
+         problem brick solves f { mesh = box(dim: 2, cells: [16, 4], to: [4, 1]); dirichlet u = 1; }",
+    );
+    for name in ["ball", "ring", "corner", "brick"] {
+        let found = verified(&program, name, &Settings { kernels: false, ..small(&[2], None) });
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+        let findings = found.degrees[0].outcome.as_ref().expect("degree 2");
+        let cells: Vec<usize> = findings.levels.iter().map(|level| level.cells).collect();
+        assert!(cells.windows(2).all(|pair| pair[1] == 4 * pair[0]), "{name}: {cells:?}");
+        assert!(found.notes.is_empty());
+    }
+    let settings = Settings { cell: Some(Cell::Hexahedron), ..small(&[1], None) };
+    let found = verified(&program, "corner", &settings);
+    assert_eq!((found.cell, found.failures().len()), (Cell::Hexahedron, 0));
+}
+
+#[test]
+fn what_does_not_hold_is_found() {
+    let program = program(
+        "form plain { field u: scalar; f1[u] = grad(u); }
+         form switch { field u: scalar; f0[u] = if u > 1.3 { u } else { 0 }; f1[u] = grad(u); }
+         form wave { field u: scalar; f0[u] = -50 * u; f1[u] = grad(u); }
+         problem kink solves plain {
+             mesh = box(dim: 2, cells: 2); manufactured u = abs(x[0] - 0.4) + x[1]^2; dirichlet u;
+         }
+         problem edge solves plain {
+             mesh = box(dim: 2, cells: 2); manufactured u = (x[0]^2 + x[1]^2 + 0.0001)^0.25; dirichlet u;
+         }
+         problem jumps solves switch { mesh = box(dim: 2, cells: 2); dirichlet u = 0; }
+         problem waves solves wave { mesh = box(dim: 2, cells: 2); dirichlet u = 0; solver = cg(); }",
+    );
+    let failures = |name: &str, degree: usize| {
+        let settings = Settings { kernels: false, ..small(&[degree], None) };
+        verified(&program, name, &settings).failures().join("\n")
+    };
+    // The source has no part on the kink: another problem is solved.
+    let said = failures("kink", 1);
+    assert!(said.contains("in L2, not 2") && said.contains("in H1, not 1"), "{said}");
+    let said = failures("edge", 3);
+    assert!(said.contains("in L2, not 4"), "{said}");
+    let said = failures("jumps", 1);
+    assert!(said.contains("Taylor") || said.contains("R(u + w)"), "{said}");
+    let said = failures("waves", 2);
+    assert!(said.contains("positive definite"), "{said}");
+}
+
+/// Runs `wf verify`: its exit code, and what it said.
+fn wf(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_wf"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .arg("verify")
+        .args(arguments)
+        .output()
+        .expect("wf should start");
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_command_line_has_a_table_a_picture_and_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let picture = folder.path().join("errors.svg");
+    let path = picture.to_str().expect("UTF-8");
+    let common = ["examples/nonlinear.wf", "--degree", "2", "--dofs", "1500", "--interpret"];
+    let (code, out, said) = wf(&[&common[..], &["--plot", path, "--no-kernels"]].concat());
+    assert_eq!(code, Some(0), "{out}{said}");
+    for part in
+        ["expected", "Taylor remainder of order 2.", "boxes of quad cells", "all of it holds"]
+    {
+        assert!(out.contains(part), "no `{part}` in {out}");
+    }
+    let picture = std::fs::read_to_string(picture).expect("a picture");
+    assert!(picture.contains("u, k = 2") && picture.contains("error in H1"));
+
+    let (code, out, said) = wf(&[&common[..], &["--json", "--backend", "cpu"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    let value: Value = serde_json::from_str(out.trim()).expect("one line of JSON");
+    assert_eq!((&value["holds"], &value["cell"]), (&Value::from(true), &Value::from("quad")));
+    let degree = &value["degrees"][0];
+    assert!(degree["orders"][0]["l2"]["observed"].as_f64().is_some_and(|order| order > 2.8));
+    assert_eq!(degree["levels"].as_array().map(Vec::len), Some(3));
+    assert!(degree["kernels"].as_array().is_some_and(|kernels| kernels.len() >= 5), "{degree}");
+}
+
+#[test]
+fn the_exit_status_says_whether_it_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("forms.wf");
+    std::fs::write(&file, "form f { field u: scalar; f1[u] = grad(u); }").expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let common = [file, "--degree", "1", "--dofs", "400", "--interpret", "--no-kernels"];
+    let run = |more: &[&str]| wf(&[&common[..], more].concat());
+    let (code, out, said) = run(&["--cell", "tri", "--cell", "hex"]);
+    assert_eq!(code, Some(0), "{out}{said}");
+    assert!(out.contains("verify_f (f), tri cells") && out.contains("hex cells"), "{out}");
+    let (code, out, said) = run(&["--solution", "u=abs(x[0] - 0.4)"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("DOES NOT HOLD") && said.contains("`u` converges"), "{out}{said}");
+    let (code, out, _) = run(&["--solution", "u=abs(x[0] - 0.4)", "--json"]);
+    let first = out.lines().next().expect("a line");
+    let value: Value = serde_json::from_str(first).expect("JSON");
+    assert_eq!((code, &value["holds"]), (Some(1), &Value::from(false)));
+    // Mistakes are underlined where they are.
+    let (code, _, said) = run(&["--solution", "u=sin(y)"]);
+    assert!(code == Some(1) && said.contains("--solution") && said.contains("E0201"), "{said}");
+    let (code, _, said) = run(&["--solution", "v=1"]);
+    assert!(code == Some(1) && said.contains("E0408"), "{said}");
+    assert_eq!(run(&["--levels", "1"]).0, Some(2));
+    let (code, out, _) = run(&["--interpret", "--degree", "5"]);
+    assert_eq!(code, Some(2), "{out}");
+}
+
+#[test]
+fn degrees_that_a_cell_does_not_have_are_left_out() {
+    let text = "form f { field u: scalar; f1[u] = grad(u); }
+        problem p solves f { mesh = box(dim: 2, cells: 2, cell: tri); dirichlet u = 0; }";
+    let settings =
+        Settings { execution: Execution::Interpreted, kernels: false, ..small(&[4, 5], None) };
+    let found = verified(&program(text), "p", &settings);
+    assert!(found.degrees[0].outcome.is_ok() && found.failures().is_empty());
+    let reason = found.degrees[1].outcome.as_ref().expect_err("no degree 5 on triangles");
+    assert!(reason.contains('5'), "{reason}");
+    let settings = Settings { degrees: vec![5], ..settings };
+    assert_eq!(verified(&program(text), "p", &settings).failures(), ["no degree is possible"]);
+}

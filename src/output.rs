@@ -1,29 +1,32 @@
 //! A state of a form on its mesh → a VTU file, with all fields and data that have a place there.
 
 use fem_dsl::point::{Location, PointForm};
-use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::discretisation::{AuxValues, Discretisation, Field};
 use runtime::output::{CellField, Output, OutputError, PointField};
 use std::path::Path;
 
-/// Writes the field `u` and the auxiliary data of a form for ParaView.
+/// Writes the fields, `u` being the unknowns of one after another, and the auxiliary data of a form for ParaView.
 ///
 /// # Errors
 ///
 /// The file cannot be written; there is no partial file then.
-pub fn write_vtu(
+pub fn write_vtu<'a>(
     path: &Path,
-    form: &PointForm,
-    on: &Discretisation,
-    u: &[f64],
+    form: &'a PointForm,
+    on: &'a Discretisation,
+    u: &'a [f64],
 ) -> Result<(), OutputError> {
-    let field = &on.fields[0].space;
-    let mut point_fields = vec![PointField {
-        name: &form.fields[0].name,
-        element: field.element(),
-        nodes: field.nodes(),
-        values: u,
-        shape: form.fields[0].shape,
-    }];
+    let field = |(number, field): (usize, &'a Field)| {
+        let space = &field.space;
+        PointField {
+            name: &form.fields[number].name,
+            element: space.element(),
+            nodes: space.nodes(),
+            values: &u[on.dofs_of(number)],
+            shape: form.fields[number].shape,
+        }
+    };
+    let mut point_fields: Vec<PointField<'a>> = on.fields.iter().enumerate().map(field).collect();
     let mut cell_fields = Vec::new();
     for (aux, values) in form.aux.iter().zip(&on.aux) {
         match values {

@@ -17,20 +17,44 @@ impl Solution {
         Self { problem, solved }
     }
 
-    /// The nodal values of the unknowns, node after node, components interleaved.
+    /// The nodal values of the unknowns: field after field, node after node, components interleaved.
     pub fn values(&self) -> &[f64] {
         &self.solved.u
     }
 
-    /// The place of each node.
+    /// The nodal values of a field, node after node, components interleaved; none where there is no such field.
+    pub fn values_of(&self, field: &str) -> Option<&[f64]> {
+        let range = self.solved.on.dofs_of(self.field(field)?);
+        Some(&self.solved.u[range])
+    }
+
+    /// The place of each node of the first field.
     ///
     /// # Errors
     ///
     /// The mesh has no such geometry.
     pub fn points(&self) -> Result<Vec<[f64; 3]>, Error> {
+        self.points_of_index(0)
+    }
+
+    /// The place of each node of a field.
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, or the mesh has no such geometry.
+    pub fn points_of(&self, field: &str) -> Result<Vec<[f64; 3]>, Error> {
+        let names = self.problem.form.fields.iter().map(|known| known.name.as_str());
+        self.points_of_index(crate::system::index("field", field, names)?)
+    }
+
+    fn points_of_index(&self, field: usize) -> Result<Vec<[f64; 3]>, Error> {
         let on = &self.solved.on;
-        let points = on.fields[0].space.points(&on.mesh, &on.partition);
+        let points = on.fields[field].space.points(&on.mesh, &on.partition);
         points.map_err(|error| Error::Run(error.into()))
+    }
+
+    fn field(&self, name: &str) -> Option<usize> {
+        self.problem.form.fields.iter().position(|known| known.name == name)
     }
 
     /// How many cells there are.
@@ -55,7 +79,7 @@ impl Solution {
 
     /// The errors of a field in L2 and H1, where the problem has an `exact` solution.
     pub fn error(&self, field: &str) -> Option<(f64, f64)> {
-        let index = self.problem.form.fields.iter().position(|known| known.name == field)?;
+        let index = self.field(field)?;
         let found = self.solved.errors.iter().find(|(of, ..)| *of == index);
         found.map(|&(_, l2, h1)| (l2, h1))
     }

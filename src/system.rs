@@ -2,6 +2,7 @@
 
 mod setup;
 
+pub(crate) use setup::index;
 pub use setup::{ALL, Boundary, Setup, Value};
 
 use crate::{Error, Mesh, Vector, threads, write_vtu};
@@ -86,7 +87,7 @@ impl System {
         points.map_err(|error| Error::Run(error.into()))
     }
 
-    /// A vector of zeros, one entry an unknown: node after node, components interleaved.
+    /// A vector of zeros, one entry an unknown: field after field, node after node, components interleaved.
     pub fn vector(&self) -> Vector {
         self.place.vector()
     }
@@ -94,14 +95,23 @@ impl System {
     /// Zero with the values of the essential conditions: where a solve may begin.
     pub fn initial(&self) -> Vector {
         let mut entries = vec![0.0; self.dofs()];
-        let conditions = self.on.fields[0].constraints.iter();
-        conditions.for_each(|(unknown, value)| entries[unknown] = value);
+        self.on.conditions().for_each(|(unknown, value)| entries[unknown] = value);
         let mut u = self.vector();
         u.set(&entries);
         u
     }
 
-    /// The nodal values of a function.
+    /// The values of a field in a vector: node after node, components interleaved.
+    ///
+    /// # Errors
+    ///
+    /// There is no such field.
+    pub fn values(&self, field: &str, u: &Vector) -> Result<Vec<f64>, Error> {
+        let range = self.on.dofs_of(self.field(field)?);
+        Ok(u.to_vec()[range].to_vec())
+    }
+
+    /// The nodal values of a function; other fields are 0.
     ///
     /// # Errors
     ///
@@ -111,12 +121,14 @@ impl System {
         field: &str,
         value: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<Vector, Error> {
-        let points = self.points(field)?;
-        let space = &self.on.fields[self.field(field)?].space;
+        let (index, points) = (self.field(field)?, self.points(field)?);
+        let space = &self.on.fields[index].space;
         setup::fits(field, space.components(), &value, &points)?;
         let write = |x: &[f64; 3], row: &mut [f64]| row.copy_from_slice(value(x).components());
+        let mut entries = vec![0.0; self.dofs()];
+        entries[self.on.dofs_of(index)].copy_from_slice(&space.interpolate(&points, write));
         let mut u = self.vector();
-        u.set(&space.interpolate(&points, write));
+        u.set(&entries);
         Ok(u)
     }
 
@@ -127,7 +139,7 @@ impl System {
     /// There is no such parameter, it has another number of components, or the value is not finite.
     pub fn set_param<V: Value>(&mut self, name: &str, value: V) -> Result<(), Error> {
         let params = &self.form.params;
-        let index = setup::index("param", name, params.iter().map(|param| param.name.as_str()))?;
+        let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
         let components = params[index].shape.components();
         setup::components(name, components, value.components())?;
         let before: usize = params[..index].iter().map(|param| param.shape.components()).sum();
@@ -249,7 +261,7 @@ impl System {
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {
-        setup::index("field", name, self.form.fields.iter().map(|field| field.name.as_str()))
+        index("field", name, self.form.fields.iter().map(|field| field.name.as_str()))
     }
 }
 

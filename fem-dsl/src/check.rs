@@ -116,7 +116,7 @@ impl Dimensions {
 }
 
 /// What of a form the kernels of this version do not build yet, each with its place: boundary
-/// regions, several fields, discontinuous spaces.
+/// regions, discontinuous spaces.
 pub fn later(form: &ast::Form) -> Vec<Diagnostic> {
     regions::later(form)
 }

@@ -145,8 +145,6 @@ codes! {
 
     /// Regions of the boundary come later.
     LaterBoundary = "E0901",
-    /// Several fields come later.
-    LaterSeveralFields = "E0902",
     /// `mean` comes later.
     LaterMean = "E0906",
     /// `adapt` comes later.

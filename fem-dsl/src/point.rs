@@ -61,6 +61,19 @@ pub struct PointForm {
     pub integrals: Vec<Integral>,
 }
 
+impl PointForm {
+    /// The number of a field's component among those of all fields, one field after another.
+    pub fn row(&self, field: usize, component: usize) -> usize {
+        let before = self.fields[..field].iter().map(|field| field.shape.components());
+        before.sum::<usize>() + component
+    }
+
+    /// How many components all fields have.
+    pub fn rows(&self) -> usize {
+        self.row(self.fields.len(), 0)
+    }
+}
+
 /// An unknown of the form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {

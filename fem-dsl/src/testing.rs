@@ -27,6 +27,15 @@ pub enum FieldShape {
     Tensor,
 }
 
+/// A second field of a random form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its shape.
+    pub shape: FieldShape,
+    /// Its degree: that of the form and so much more.
+    pub offset: i32,
+}
+
 /// What a random form may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -34,6 +43,8 @@ pub struct Options {
     pub dim: usize,
     /// The field.
     pub shape: FieldShape,
+    /// A second field, `v`.
+    pub other: Option<Other>,
     /// Whether the form is affine in the field.
     pub linear: bool,
     /// Auxiliary data on nodes, cells and points.
@@ -51,6 +62,7 @@ impl Default for Options {
         Self {
             dim: 3,
             shape: FieldShape::Scalar,
+            other: None,
             linear: false,
             aux: true,
             params: true,
@@ -60,20 +72,22 @@ impl Default for Options {
     }
 }
 
-/// The text of a form `random_SEED` with one field `u`, both rows, and what `options` allow: aux
+/// The text of a form `random_SEED` with a field `u`, both rows, and what `options` allow: a second field `v`, aux
 /// `a` (scalar on nodes), `b` (vector on nodes), `c` (scalar on cells), `q` (scalar on points),
 /// params `p` (scalar) and `r` (vector).
 pub fn random_form(seed: u64, options: &Options) -> String {
     let mut generator = Generator { random: Random(seed), options: *options, uses_u: true };
     let mut text = format!("form random_{seed} {{\n");
-    let shape = match options.shape {
-        FieldShape::Scalar => "scalar".to_owned(),
-        FieldShape::Vector => "vector".to_owned(),
-        FieldShape::VectorOf(n) => format!("vector({n})"),
-        FieldShape::Tensor => "tensor".to_owned(),
-    };
     let mut line = |content: &str| writeln!(text, "    {content}").expect("a string takes text");
-    line(&format!("field u: {shape};"));
+    line(&format!("field u: {};", options.shape.text()));
+    if let Some(Other { shape, offset }) = options.other {
+        let degree = match offset {
+            0 => "k".to_owned(),
+            1.. => format!("k + {offset}"),
+            _ => format!("k - {}", -offset),
+        };
+        line(&format!("field v: {} in H1({degree});", shape.text()));
+    }
     if options.aux {
         line("aux a: scalar on nodes;");
         line("aux b: vector on nodes;");
@@ -88,10 +102,25 @@ pub fn random_form(seed: u64, options: &Options) -> String {
     generator.uses_u = !options.linear;
     let shared = generator.scalar(options.depth);
     line(&format!("let w = {shared};"));
-    line(&format!("f0[u] = {};", generator.row0()));
-    line(&format!("f1[u] = {};", generator.row1()));
+    line(&format!("f0[u] = {};", generator.row0("u", options.shape)));
+    line(&format!("f1[u] = {};", generator.row1("u", options.shape)));
+    if let Some(Other { shape, .. }) = options.other {
+        line(&format!("f0[v] = {};", generator.row0("v", shape)));
+        line(&format!("f1[v] = {};", generator.row1("v", shape)));
+    }
     text.push_str("}\n");
     text
+}
+
+impl FieldShape {
+    fn text(self) -> String {
+        match self {
+            Self::Scalar => "scalar".to_owned(),
+            Self::Vector => "vector".to_owned(),
+            Self::VectorOf(n) => format!("vector({n})"),
+            Self::Tensor => "tensor".to_owned(),
+        }
+    }
 }
 
 /// SplitMix64.
@@ -136,20 +165,22 @@ impl Generator {
         self.below(n)
     }
 
-    /// A scalar of the field or its gradient.
+    /// A scalar of a field or its gradient.
     fn field_scalar(&mut self) -> String {
+        let other = self.options.other.filter(|_| self.below(2) == 0);
+        let (name, shape) = other.map_or(("u", self.options.shape), |other| ("v", other.shape));
         let dim = self.options.dim;
         let (i, j, k) = (self.index(dim), self.index(dim), self.index(dim));
         let gradient = self.below(2) == 0;
-        match (self.options.shape, gradient) {
-            (FieldShape::Scalar, false) => "u".to_owned(),
-            (FieldShape::Scalar, true) => format!("grad(u)[{i}]"),
-            (FieldShape::Vector, false) => format!("u[{i}]"),
-            (FieldShape::Vector, true) => format!("grad(u)[{i}, {j}]"),
-            (FieldShape::VectorOf(n), false) => format!("u[{}]", self.index(n)),
-            (FieldShape::VectorOf(n), true) => format!("grad(u)[{}, {j}]", self.index(n)),
-            (FieldShape::Tensor, false) => format!("u[{i}, {j}]"),
-            (FieldShape::Tensor, true) => format!("grad(u)[{i}, {j}, {k}]"),
+        match (shape, gradient) {
+            (FieldShape::Scalar, false) => name.to_owned(),
+            (FieldShape::Scalar, true) => format!("grad({name})[{i}]"),
+            (FieldShape::Vector, false) => format!("{name}[{i}]"),
+            (FieldShape::Vector, true) => format!("grad({name})[{i}, {j}]"),
+            (FieldShape::VectorOf(n), false) => format!("{name}[{}]", self.index(n)),
+            (FieldShape::VectorOf(n), true) => format!("grad({name})[{}, {j}]", self.index(n)),
+            (FieldShape::Tensor, false) => format!("{name}[{i}, {j}]"),
+            (FieldShape::Tensor, true) => format!("grad({name})[{i}, {j}, {k}]"),
         }
     }
 
@@ -284,10 +315,10 @@ impl Generator {
         items.join(", ")
     }
 
-    /// Of the field's shape.
-    fn row0(&mut self) -> String {
+    /// Of the shape of a field.
+    fn row0(&mut self, name: &str, shape: FieldShape) -> String {
         let depth = self.options.depth;
-        let free = match self.options.shape {
+        let free = match shape {
             FieldShape::Scalar => self.scalar(depth),
             FieldShape::Vector => self.vector(depth),
             FieldShape::VectorOf(n) => {
@@ -297,20 +328,20 @@ impl Generator {
             FieldShape::Tensor => self.matrix(depth),
         };
         let factor = self.scalar(depth);
-        format!("{free} + w * {factor} * u")
+        format!("{free} + w * {factor} * {name}")
     }
 
-    /// Of the shape of the field's gradient.
-    fn row1(&mut self) -> String {
+    /// Of the shape of a field's gradient.
+    fn row1(&mut self, name: &str, shape: FieldShape) -> String {
         let depth = self.options.depth;
         let factor = self.scalar(depth);
         let dim = self.options.dim;
-        let free = match self.options.shape {
+        let free = match shape {
             FieldShape::Scalar => {
-                format!("{} + {} * grad(u)", self.vector(depth), { self.matrix_without_u(depth) })
+                format!("{} + {} * grad({name})", self.vector(depth), self.matrix_without_u(depth))
             }
             FieldShape::Vector => format!(
-                "{} + {} * tr(grad(u)) * I + {} * sym(grad(u))",
+                "{} + {} * tr(grad({name})) * I + {} * sym(grad({name}))",
                 self.matrix(depth),
                 self.scalar(1),
                 self.number()
@@ -322,18 +353,18 @@ impl Generator {
                         format!("[{}]", row.join(", "))
                     })
                     .collect();
-                format!("[{}] + grad(u) * {}", rows.join(", "), self.matrix_without_u(1))
+                format!("[{}] + grad({name}) * {}", rows.join(", "), self.matrix_without_u(1))
             }
             FieldShape::Tensor => {
                 format!(
-                    "{} * grad(u) + outer({}, {})",
+                    "{} * grad({name}) + outer({}, {})",
                     self.number(),
                     self.matrix(1),
                     self.vector(1)
                 )
             }
         };
-        format!("{free} + (w + {factor}) * grad(u)")
+        format!("{free} + (w + {factor}) * grad({name})")
     }
 
     /// A matrix that may stand before the gradient in an affine form too.

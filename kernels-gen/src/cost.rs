@@ -73,8 +73,8 @@ impl Cost {
 }
 
 /// Counts a kernel.
-pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements, components: usize) -> Cost {
-    let mut cost = Cost { bytes: bytes(abi, elements, components), ..Cost::default() };
+pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
+    let mut cost = Cost { bytes: bytes(abi, elements), ..Cost::default() };
     // All threads of a cell together.
     let threads = match kernel.threads {
         0 => 1.0,
@@ -84,7 +84,7 @@ pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements, components: 
     cost
 }
 
-fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
+fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
     let dim = elements.cell.dim() as i32;
     let real = abi.precision.bytes() as f64;
     let unknowns = |degree: usize| {
@@ -97,10 +97,12 @@ fn bytes(abi: &KernelAbi, elements: &Elements, components: usize) -> f64 {
         .map(|argument| match argument.role {
             Role::Params | Role::Tables => 0.0,
             Role::State(f) | Role::Direction(f) => {
-                real * unknowns(elements.fields[f]) * components as f64
+                real * unknowns(elements.fields[f]) * elements.components[f] as f64
             }
             // Read and written.
-            Role::Result(f) => 2.0 * real * unknowns(elements.fields[f]) * components as f64,
+            Role::Result(f) => {
+                2.0 * real * unknowns(elements.fields[f]) * elements.components[f] as f64
+            }
             // Only where the field's degree is 1: a node for each unknown.
             Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
             Role::Axis(_) => real * unknowns(1),

@@ -82,7 +82,7 @@ fn lowered(
 ) -> Result<Vec<Lowered>, PlanError> {
     let kernel = |plan: &Plan| {
         let (kernel, abi) = lower(form, elements, plan)?;
-        let header = header(form, elements, plan, &kernel, &abi);
+        let header = header(elements, plan, &kernel, &abi);
         Ok((kernel, abi, header))
     };
     plans.iter().map(kernel).collect()
@@ -121,21 +121,14 @@ pub fn interfaces(
 pub fn describe(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<String, PlanError> {
     let (kernel, abi) = lower(form, elements, plan)?;
     let mut text = format!("{}\n", abi.name);
-    for line in header(form, elements, plan, &kernel, &abi) {
+    for line in header(elements, plan, &kernel, &abi) {
         text.push_str(&format!("  {line}\n"));
     }
     Ok(text)
 }
 
-fn header(
-    form: &PointForm,
-    elements: &Elements,
-    plan: &Plan,
-    kernel: &Kernel,
-    abi: &KernelAbi,
-) -> Vec<String> {
-    let components = form.fields.iter().map(|field| field.shape.components()).sum();
-    let cost = count(kernel, abi, elements, components);
+fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) -> Vec<String> {
+    let cost = count(kernel, abi, elements);
     let hash = abi.hash;
     let linearisation = match plan.linearisation {
         Linearisation::Recompute => "recomputed",

@@ -149,6 +149,8 @@ pub struct Elements {
     pub rule: Rule,
     /// The degree of each field's space.
     pub fields: Vec<usize>,
+    /// The components of each field.
+    pub components: Vec<usize>,
     /// The degree of each nodal aux's space; none for aux on cells and points.
     pub aux: Vec<Option<usize>>,
 }
@@ -232,8 +234,9 @@ impl Elements {
             Location::Nodes(space) => resolve(&aux.name, space).map(Some),
             Location::Cells | Location::Points => Ok(None),
         });
-        let fields = fields.collect::<Result<_, _>>()?;
-        Ok(Self { cell, degree, rule, fields, aux: aux.collect::<Result<_, _>>()? })
+        let (fields, aux) = (fields.collect::<Result<_, _>>()?, aux.collect::<Result<_, _>>()?);
+        let components = form.fields.iter().map(|field| field.shape.components()).collect();
+        Ok(Self { cell, degree, rule, fields, components, aux })
     }
 
     /// Whether the nodes of degree `degree` are the quadrature points.
@@ -376,8 +379,8 @@ impl Plan {
     /// Whether this combination is supported for the form.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-        if form.fields.len() > 1 {
-            return unsupported("kernels take forms of one field so far");
+        if form.fields.len() > 1 && self.strategy != Strategy::CellPerLane {
+            return unsupported("several fields are for a thread a cell");
         }
         if form.integrals.iter().any(|integral| integral.region != Region::Cells) {
             return unsupported("kernels integrate over cells so far: boundary terms come later");

@@ -2,6 +2,7 @@
 
 use crate::operator::CellOperator;
 use crate::solve::OperatorError;
+use crate::space::Space;
 use rayon::prelude::*;
 
 /// A sparse matrix by rows; columns ascend in each.
@@ -17,29 +18,41 @@ pub struct Csr {
 
 impl Csr {
     /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
-    /// zero are left out. For operators in double precision without essential conditions.
+    /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
+    /// columns. For operators in double precision.
     pub fn assemble(operator: &CellOperator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
-        let space = &on.fields[0].space;
-        let components = space.components();
+        let fields: Vec<(&Space, usize)> = (0..on.fields.len())
+            .map(|field| (&on.fields[field].space, on.dofs_of(field).start))
+            .collect();
         let cells: Vec<Vec<u32>> = (0..on.mesh.n_cells())
             .into_par_iter()
             .map(|cell| {
-                let nodes = space.cell_nodes(cell).iter();
-                nodes
-                    .flat_map(|&node| {
-                        (0..components).map(move |c| node * components as u32 + c as u32)
+                let dofs = fields.iter().flat_map(|&(space, start)| {
+                    let components = space.components();
+                    space.cell_nodes(cell).iter().flat_map(move |&node| {
+                        let first = start + node as usize * components;
+                        (first..first + components).map(|dof| dof as u32)
                     })
-                    .collect()
+                });
+                dofs.collect()
             })
             .collect();
-        let mut matrix = Self::pattern(space.n_dofs(), &cells);
+        let mut fixed = vec![false; on.n_dofs()];
+        on.conditions().for_each(|(dof, _)| fixed[dof] = true);
+        let mut matrix = Self::pattern(on.n_dofs(), &cells);
         operator.element_matrices(|range, matrices| {
             let n = cells.first().map_or(0, Vec::len);
             for (dofs, entries) in cells[range].iter().zip(matrices.chunks_exact((n * n).max(1))) {
-                matrix.add(dofs, entries);
+                matrix.add(dofs, entries, &fixed);
             }
         })?;
+        for (dof, _) in on.conditions() {
+            let row = matrix.starts[dof]..matrix.starts[dof + 1];
+            if let Ok(at) = matrix.columns[row.clone()].binary_search(&(dof as u32)) {
+                matrix.values[row.start + at] = 1.0;
+            }
+        }
         matrix.drop_zeros();
         Ok(matrix)
     }
@@ -96,19 +109,21 @@ impl Csr {
         Self { starts, values: vec![0.0; columns.len()], columns }
     }
 
-    /// Adds an element matrix, `entries[j · n + i]` at (i, j).
-    fn add(&mut self, dofs: &[u32], entries: &[f64]) {
+    /// Adds an element matrix, `entries[j · n + i]` at (i, j), but for rows and columns that are fixed.
+    fn add(&mut self, dofs: &[u32], entries: &[f64], fixed: &[bool]) {
         let n = dofs.len();
         let mut ascending: Vec<usize> = (0..n).collect();
         ascending.sort_unstable_by_key(|&j| dofs[j]);
-        for (i, &dof) in dofs.iter().enumerate() {
+        for (i, &dof) in dofs.iter().enumerate().filter(|(_, dof)| !fixed[**dof as usize]) {
             let mut at = self.starts[dof as usize];
             for &j in &ascending {
                 // The row has every unknown of the cell, so this ends.
                 while self.columns[at] < dofs[j] {
                     at += 1;
                 }
-                self.values[at] += entries[j * n + i];
+                if !fixed[dofs[j] as usize] {
+                    self.values[at] += entries[j * n + i];
+                }
             }
         }
     }

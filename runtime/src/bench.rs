@@ -280,7 +280,7 @@ fn describe(
     let plan = plans.iter().find(|plan| plan.task == Task::Action);
     let plan = plan.ok_or(BenchError::Form(case.name))?;
     let (kernel, abi) = lower(form, elements, plan)?;
-    let cost = count(&kernel, &abi, elements, case.components);
+    let cost = count(&kernel, &abi, elements);
     let (cells, dofs) = (on.mesh.n_cells() as f64, on.n_dofs());
     let per_dof = |all: f64| all / dofs as f64;
     let geometry = match plan.linearisation {

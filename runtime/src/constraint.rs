@@ -119,27 +119,27 @@ impl Constraints {
         })
     }
 
-    /// u_i = value_i for constrained unknowns.
-    pub fn apply(&self, u: &mut Vector) {
+    /// u_i = value_i for constrained unknowns, those of this space lying from `start` on.
+    pub fn apply(&self, start: usize, u: &mut Vector) {
         for (dof, value) in self.iter() {
-            u.set_entry(dof, value);
+            u.set_entry(start + dof, value);
         }
     }
 
-    /// y_i = `value` for constrained unknowns.
-    pub fn fill(&self, y: &mut Vector, value: f64) {
+    /// y_i = `value` for constrained unknowns, those of this space lying from `start` on.
+    pub fn fill(&self, start: usize, y: &mut Vector, value: f64) {
         for &dof in &self.dofs {
-            y.set_entry(dof as usize, value);
+            y.set_entry(start + dof as usize, value);
         }
     }
 
-    /// y_i = x_i for constrained unknowns: their rows of an operator.
-    pub fn identity(&self, x: &Vector, y: &mut Vector) {
+    /// y_i = x_i for constrained unknowns, those of this space lying from `start` on.
+    pub fn identity(&self, start: usize, x: &Vector, y: &mut Vector) {
         if let (Some(x), Some(y)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
-            return self.copy(x, y);
+            return self.copy(&x[start..], &mut y[start..]);
         }
         if let (Some(x), Some(y)) = (x.entries::<f32>(), y.entries_mut::<f32>()) {
-            self.copy(x, y);
+            self.copy(&x[start..], &mut y[start..]);
         }
     }
 

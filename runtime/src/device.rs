@@ -20,7 +20,7 @@ pub use arithmetic::{Arithmetic, Places, Recurrence, Summed, Sums, Toward};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
-pub use layout::Layout;
+pub use layout::{Layout, Part};
 
 use std::fmt;
 use std::sync::Arc;

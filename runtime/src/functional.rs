@@ -8,7 +8,7 @@
 //! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once
 //! at the end of a solve.
 
-use crate::discretisation::{AuxValues, Discretisation};
+use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
 use crate::space::Space;
 use fem_dsl::eval::Batch;
@@ -213,7 +213,8 @@ fn squares(
     values: usize,
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
-    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, u)], |block| {
+    let own = &u[on.dofs_of(field)];
+    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, own)], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];
@@ -232,14 +233,15 @@ fn squares(
 }
 
 /// The energy of a symmetric form at a state, from its residual alone.
-pub fn energy(
-    on: &Discretisation,
+pub fn energy<'a>(
+    on: &'a Discretisation,
     integral: &Integral,
     rule: Rule,
-    u: &[f64],
+    u: &'a [f64],
     parameters: &Parameters,
 ) -> Result<f64, ElementError> {
-    let mut nodal: Vec<Nodal<'_>> = vec![(&on.fields[0].space, u)];
+    let own = |(number, field): (usize, &'a Field)| (&field.space, &u[on.dofs_of(number)]);
+    let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
     let mut place = vec![None; on.aux.len()];
     for (index, aux) in on.aux.iter().enumerate() {
         if let AuxValues::Nodes(space, values) = aux {
@@ -259,7 +261,7 @@ pub fn energy(
                 fill(on, block, &place, parameters, input, s, row);
             });
             for (slot, node) in &integral.residual {
-                let tested = part(&block.quantities[0], on.mesh.dim(), *slot);
+                let tested = part(&block.quantities[slot.field], on.mesh.dim(), *slot);
                 let products = batch.values(*node).iter().zip(tested).zip(&block.weight);
                 sum += weight_s * products.map(|((r, v), w)| r * v * w).sum::<f64>();
             }
@@ -290,7 +292,7 @@ fn fill(
     let cell = |point: usize| block.cells[point / block.points_per_cell];
     match input {
         Input::State(slot) => {
-            let values = part(&block.quantities[0], dim, slot);
+            let values = part(&block.quantities[slot.field], dim, slot);
             row.iter_mut().zip(values).for_each(|(row, value)| *row = s * value);
         }
         Input::Aux(slot) => match (&on.aux[slot.field], place[slot.field]) {

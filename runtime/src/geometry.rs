@@ -9,7 +9,7 @@ use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::Real;
-use kernels_gen::abi::{TILE, coordinate_stride, in_tiles};
+use kernels_gen::abi::{TILE, coordinate_stride};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
@@ -141,11 +141,11 @@ pub fn coordinates_along<T: Real>(
 /// The coordinates of the nodes of a space of degree 1 with at least as many components as there are directions, each
 /// where a component of the node lies in a vector in tiles.
 pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
-    let (dim, components) = (mesh.dim(), space.components());
+    let dim = mesh.dim();
     let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
     for cell in 0..mesh.n_cells() {
         for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
-            let place = in_tiles(layout.number(node as usize), components);
+            let place = layout.field(0).index(node as usize);
             for (i, &x) in mesh.points()[vertex as usize][..dim].iter().enumerate() {
                 coordinates[place + i * TILE] = T::from_f64(x);
             }

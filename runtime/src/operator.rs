@@ -26,6 +26,7 @@ use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::space::Space;
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::Role;
 use kernels_gen::plan::{Geometry, Task};
@@ -342,7 +343,8 @@ impl CellOperator {
         let stored = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
         let len = stored.map_or(0, |argument| argument.extent) * group.batches.len();
         let mut array = into.unwrap_or_else(|| Array::zeros(len, self.precision));
-        let pass = self.bind(kernel, inputs, Some(array.write()))?;
+        let written = array.write();
+        let pass = self.bind(kernel, inputs, |_| Some(written))?;
         let chunks = 0..self.on.partition.chunks().len();
         if rayon::current_num_threads() == 1 {
             chunks.for_each(|chunk| pass.run(group.batches.of_chunk(chunk)));
@@ -353,21 +355,21 @@ impl CellOperator {
         Ok(array)
     }
 
-    /// Ties a kernel to its arguments; `written` is what it writes.
+    /// Ties a kernel to its arguments; `written` gives what it writes.
     fn bind<'a>(
         &'a self,
         kernel: &'a CellKernel,
         inputs: Inputs<'a>,
-        written: Option<Argument<'a>>,
+        written: impl Fn(Role) -> Option<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
         let loaded = self.kernel(kernel).map_err(launch)?;
         let group = &self.groups[&self.group_key(kernel)];
         let argument = |role: Role, writes: bool| {
             let found = match role {
-                _ if writes => written,
+                _ if writes => written(role),
                 Role::Params => Some(self.params.read()),
-                Role::State(0) => inputs.state.and_then(read),
-                Role::Direction(0) => inputs.direction.and_then(read),
+                Role::State(field) => inputs.state.and_then(|u| self.part(u, field)),
+                Role::Direction(field) => inputs.direction.and_then(|u| self.part(u, field)),
                 Role::AuxNodes(aux) => self.aux.get(&aux).map(Array::read),
                 Role::Stored => group.stored.as_ref().map(Array::read),
                 role => Key::of(role, kernel.geometry)
@@ -387,6 +389,15 @@ impl CellOperator {
             return Err(OperatorError::new(format!("the tables of `{name}` are too short")));
         }
         Ok(bound)
+    }
+
+    /// A field's unknowns in a vector, for a kernel that reads them.
+    fn part<'a>(&self, vector: &'a Vector, field: usize) -> Option<Argument<'a>> {
+        let range = self.on.dofs_of(field);
+        match vector.precision() {
+            Precision::F64 => vector.entries::<f64>()?.get(range).map(Argument::read),
+            Precision::F32 => vector.entries::<f32>()?.get(range).map(Argument::read),
+        }
     }
 
     /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are 0.
@@ -414,16 +425,25 @@ impl CellOperator {
         for kernel in self.kernels_of(task) {
             let batches = &self.groups[&self.group_key(kernel)].batches;
             cells += batches.active().iter().map(|&active| active as usize).sum::<usize>();
-            launches.push((self.bind(kernel, inputs, Some(shared.argument()))?, batches));
+            let written = |role: Role| match role {
+                Role::Result(field) => Some(shared.part(self.on.dofs_of(field))),
+                _ => None,
+            };
+            launches.push((self.bind(kernel, inputs, written)?, batches));
         }
         if cells != self.on.mesh.n_cells() {
             let word = task.word();
             let missing = self.on.mesh.n_cells() - cells;
             return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
         }
-        let space = &self.on.fields[0].space;
+        let fields: Vec<(&Space, usize)> = (0..self.on.fields.len())
+            .map(|field| (&self.on.fields[field].space, self.on.dofs_of(field).start))
+            .collect();
         execute(&self.on.partition, |chunk| {
-            shared.fill(space.new_dofs(chunk), T::default());
+            for (space, start) in &fields {
+                let new = space.new_dofs(chunk);
+                shared.fill(start + new.start..start + new.end, T::default());
+            }
             for (launch, batches) in &launches {
                 launch.run(batches.of_chunk(chunk));
             }
@@ -458,14 +478,6 @@ fn launch(error: LaunchError) -> OperatorError {
     OperatorError::new(error.to_string())
 }
 
-/// A vector for a kernel that reads it.
-fn read(vector: &Vector) -> Option<Argument<'_>> {
-    match vector.precision() {
-        Precision::F64 => vector.entries::<f64>().map(Argument::read),
-        Precision::F32 => vector.entries::<f32>().map(Argument::read),
-    }
-}
-
 impl LinearOperator for CellOperator {
     fn size(&self) -> usize {
         Self::size(self)
@@ -474,7 +486,7 @@ impl LinearOperator for CellOperator {
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let inputs = Inputs { direction: Some(x), ..self.linearised() };
         self.pass(Task::Action, inputs, y)?;
-        self.on.fields[0].constraints.identity(x, y);
+        self.on.identity(x, y);
         Ok(())
     }
 }
@@ -486,7 +498,7 @@ impl NonlinearSystem for CellOperator {
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, r)?;
-        self.on.fields[0].constraints.fill(r, 0.0);
+        self.on.fill_conditions(r, 0.0);
         Ok(())
     }
 
@@ -514,7 +526,7 @@ impl NonlinearSystem for CellOperator {
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
         self.pass(Task::Diagonal, self.linearised(), diagonal)?;
-        self.on.fields[0].constraints.fill(diagonal, 1.0);
+        self.on.fill_conditions(diagonal, 1.0);
         Ok(())
     }
 

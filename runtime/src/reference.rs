@@ -3,9 +3,9 @@
 //! Straight from the definition: with quadrature points q, weights w_q, J = ∂x/∂ξ, and ∇ = J⁻ᵀ ∂_ξ,
 //!
 //! ```text
-//! R_i(u)     = Σ_cells Σ_q w_q |det J| Σ_test  ∂^test φ_i · r[test](u, ∇u, …)
-//! (J(u)w)_i  = Σ_cells Σ_q w_q |det J| Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial w
-//! diag_i     = Σ_cells Σ_q w_q |det J| Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial φ_i
+//! R_i(u)     = Σ_cells Σ_q w_q |det J|  Σ_test  ∂^test φ_i · r[test](u, ∇u, …)
+//! (J(u)w)_i  = Σ_cells Σ_q w_q |det J|  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial w
+//! diag_i     = Σ_cells Σ_q w_q |det J|  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial φ_i
 //! ```
 //!
 //! The action is formed from the coefficients G, not from the form's own action graph, so that the

@@ -36,6 +36,9 @@ const SCALAR: &str = "form f { field u: scalar; param a = 2; aux c: scalar on no
 const VECTOR: &str = "form f { field u: vector; param mu = 0.7; aux c: scalar on points; \
      f0[u] = c * u; f1[u] = 2 * mu * sym(grad(u)) + (1 + t) * tr(grad(u)) * I; }";
 
+const MIXED: &str = "form f { field v: vector in H1(k + 1); field s: scalar; param a = 0.7; \
+     f0[v] = grad(v) * v + s * grad(s); f1[v] = a * grad(v) - s * I; f0[s] = s^3 - div(v); f1[s] = (1 + s^2) * grad(s); }";
+
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.
@@ -73,6 +76,9 @@ fn cases() -> Vec<Case> {
         ("curved hexahedra, a thread a line", ball, VECTOR, 2, double),
         ("tetrahedra", boxed("tet", 3.0, 3.0, 0.0), SCALAR, 2, double),
         ("curved tetrahedra", file("bracket_tet10.msh"), VECTOR, 1, double),
+        ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 2, double),
+        ("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), MIXED, 1, single),
+        ("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), MIXED, 1, double),
     ]
 }
 
@@ -93,6 +99,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
             Some(Strategy::ThreadPerDof),
         ),
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
+        (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
     ]
@@ -100,21 +107,26 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
 
 /// Conditions on a part of the boundary (on one component, where there are several), and auxiliary data.
 fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisation {
-    let element = Lagrange::continuous(mesh.cell(), elements.fields[0]).expect("an element");
-    let components = form.fields[0].shape.components();
-    let mut on = Discretisation::new(mesh, &[(element, components)]).expect("a space");
-    let points = on.fields[0].space.points(&on.mesh, &on.partition).expect("points");
-    let boundary = on.fields[0].space.nodes_on(&on.mesh.boundary());
-    let part: Vec<u32> =
-        boundary.into_iter().filter(|&node| points[node as usize][0] < 0.6).collect();
-    let component = (components > 1).then_some(1);
-    let fixed = on.fields[0].constraints.fix(&part, component, &points, |x, values| {
-        values.fill(0.25 + x[1]);
+    let fields = elements.fields.iter().zip(&elements.components).map(|(&degree, &components)| {
+        (Lagrange::continuous(mesh.cell(), degree).expect("an element"), components)
     });
-    fixed.expect("conditions");
+    let fields: Vec<(Lagrange, usize)> = fields.collect();
+    let mut on = Discretisation::new(mesh, &fields).expect("spaces");
+    for (field, components) in on.fields.iter_mut().zip(&elements.components) {
+        let points = field.space.points(&on.mesh, &on.partition).expect("points");
+        let boundary = field.space.nodes_on(&on.mesh.boundary());
+        let part: Vec<u32> =
+            boundary.into_iter().filter(|&node| points[node as usize][0] < 0.6).collect();
+        let component = (*components > 1).then_some(1);
+        let fixed = field.constraints.fix(&part, component, &points, |x, values| {
+            values.fill(0.25 + x[1]);
+        });
+        fixed.expect("conditions");
+    }
     let numbers = |n: usize| -> Vec<f64> { (0..n).map(|i| 1.0 + (i as f64).sin()).collect() };
     let cells = on.mesh.n_cells();
     on.aux = match form.aux.len() {
+        0 => Vec::new(),
         1 => vec![AuxValues::Points(numbers(cells * elements.rule.points().len()))],
         _ => {
             let degree = elements.aux[0].expect("data at nodes");
@@ -211,7 +223,7 @@ impl Setting {
         operator.finish().expect("no failure");
         let initial = operator.initial().expect("values of conditions").to_vec();
         let mut wanted = Vector::zeros(on.n_dofs(), *precision);
-        on.fields[0].constraints.apply(&mut wanted);
+        on.apply_conditions(&mut wanted);
         assert_eq!(initial, wanted.to_vec());
         found
     }
@@ -219,7 +231,7 @@ impl Setting {
     /// Both agree, and rows of constrained unknowns are those of the identity.
     fn compare(&self, found: &[Vec<f64>; 3], wanted: &[Vec<f64>; 3], what: &str) {
         let (name, on, precision) = (&self.name, &self.on, self.precision);
-        let fixed: Vec<usize> = on.fields[0].constraints.iter().map(|(dof, _)| dof).collect();
+        let fixed: Vec<usize> = on.conditions().map(|(dof, _)| dof).collect();
         assert!(!fixed.is_empty() && fixed.len() < on.n_dofs() / 2, "{name}");
         for ((task, found), wanted) in TASKS.iter().zip(found).zip(wanted) {
             let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));

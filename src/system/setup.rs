@@ -327,7 +327,7 @@ fn set_aux(
 }
 
 /// The place of a name among those that there are.
-pub(super) fn index<'a>(
+pub(crate) fn index<'a>(
     what: &'static str,
     name: &str,
     mut known: impl Iterator<Item = &'a str> + Clone,

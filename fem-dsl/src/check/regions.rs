@@ -384,21 +384,13 @@ fn derived(
 /// What the kernels of this version do not build yet.
 pub(super) fn later(form: &ast::Form) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let mut fields = 0;
     for item in &form.items {
         match &item.kind {
             FormItemKind::Boundary { .. } => diagnostics.push(
                 Diagnostic::new(Code::LaterBoundary, "integrals over the boundary come later")
                     .label(item.span, "this block is understood, but no kernel is built for it"),
             ),
-            FormItemKind::Field { name, space, .. } => {
-                fields += 1;
-                if fields == 2 {
-                    diagnostics.push(
-                        Diagnostic::new(Code::LaterSeveralFields, "several fields come later")
-                            .label(name.span, "the second field of the form"),
-                    );
-                }
+            FormItemKind::Field { space, .. } => {
                 if let Some(space) = space.filter(|space| space.family == ast::Family::L2) {
                     diagnostics.push(
                         Diagnostic::new(Code::LaterSpace, "discontinuous spaces come later")

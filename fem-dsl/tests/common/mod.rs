@@ -8,7 +8,7 @@ use fem_dsl::form::{ExprId, Form, Terminal};
 use fem_dsl::parse::parse;
 use fem_dsl::point::{Input, Part, Slot};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, random_form};
+use fem_dsl::testing::{FieldShape, Options, Other, random_form};
 use std::collections::BTreeMap;
 
 /// The corpus: texts with one form or more each.
@@ -73,6 +73,7 @@ fn random_forms() -> impl Iterator<Item = (String, Form)> {
                 shape,
                 linear,
                 kinks,
+                other: (seed % 3 == 2).then_some(Other { shape, offset: -1 }),
                 depth: 2 + seed as usize % 2,
                 ..Options::default()
             };

@@ -13,7 +13,7 @@ use super::geometry::AtPoint;
 use super::point::Lowered;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
-use fem_dsl::point::{Integral, NodeId, Part};
+use fem_dsl::point::{Integral, NodeId, Part, PointForm, Slot};
 use std::collections::BTreeMap;
 
 /// The coefficients of one pair of components.
@@ -61,21 +61,28 @@ pub struct Blocks {
     dim: usize,
     /// The distinct blocks and the place of their first number.
     pub blocks: Vec<(Block, usize)>,
-    /// (test component, trial component, index of the block).
+    /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
     pub pairs: Vec<(usize, usize, usize)>,
     /// Numbers a point.
     pub numbers: usize,
 }
 
-/// The blocks of an integral with one field; `keep` selects pairs of components.
-pub fn blocks(integral: &Integral, dim: usize, keep: impl Fn(usize, usize) -> bool) -> Blocks {
+/// The blocks of one of a form's integrals; `keep` selects pairs of rows.
+pub fn blocks(
+    form: &PointForm,
+    integral: &Integral,
+    keep: impl Fn(usize, usize) -> bool,
+) -> Blocks {
+    let dim = form.dim;
+    let row = |slot: Slot| form.row(slot.field, slot.component);
     let mut by_pair = BTreeMap::<(usize, usize), Block>::new();
     for coefficient in &integral.jacobian {
         let (test, trial) = (coefficient.test, coefficient.trial);
-        if !keep(test.component, trial.component) {
+        let pair = (row(test), row(trial));
+        if !keep(pair.0, pair.1) {
             continue;
         }
-        let block = by_pair.entry((test.component, trial.component)).or_default();
+        let block = by_pair.entry(pair).or_default();
         match (test.part, trial.part) {
             (Part::Derivative(i), Part::Derivative(j)) => {
                 block.gg.insert((i, j), coefficient.value);

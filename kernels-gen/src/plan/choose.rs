@@ -204,11 +204,10 @@ fn cheapest(
     machine: &Machine,
     share: impl Fn(&Plan) -> f64,
 ) -> Result<Plan, PlanError> {
-    let components = form.fields.iter().map(|field| field.shape.components()).sum();
     let mut best: Option<(f64, Plan)> = None;
     for plan in candidates {
         let (kernel, abi) = crate::strategy::lower(form, elements, &plan)?;
-        let cost = count(&kernel, &abi, elements, components);
+        let cost = count(&kernel, &abi, elements);
         let time = cost.time(machine, share(&plan));
         if best.as_ref().is_none_or(|(least, _)| time < *least) {
             best = Some((time, plan));

@@ -58,7 +58,7 @@ pub(super) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
     all.filter(|product| blocks.blocks.iter().any(|(block, _)| product.is_in(block))).collect()
 }
 
-/// The coefficients of the products at a point, component by component.
+/// The coefficients of the products at a point, for the components of all fields.
 pub(super) fn coefficients(
     s: &mut Setting<'_>,
     products: &[Product],
@@ -72,11 +72,11 @@ pub(super) fn coefficients(
         .map(|pulled| products.iter().map(|product| product.of(s, pulled)).collect())
         .collect();
     let zero = s.b.constant(0.0);
-    let of = |component: usize| {
-        let pair = s.blocks.pairs.iter().find(|(test, _, _)| *test == component);
+    let of = |row: usize| {
+        let pair = s.blocks.pairs.iter().find(|(test, _, _)| *test == row);
         pair.map_or_else(|| vec![zero; products.len()], |&(_, _, block)| blocks[block].clone())
     };
-    (0..s.components(0)).map(of).collect()
+    (0..s.rows()).map(of).collect()
 }
 
 /// The 1D table of the nodes of a line against the points, n × q, where so many of the factors are derived.

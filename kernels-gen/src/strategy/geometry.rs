@@ -298,7 +298,7 @@ mod tests {
             matches!(op, Op::Binary(Binary::Div, ..) | Op::Quotient(..) | Op::Reciprocal(_))
         };
         let divided = kernel.values.iter().filter(|value| divides(&value.op)).count();
-        (count(&kernel, &abi, elements, form.fields[0].shape.components()), divided)
+        (count(&kernel, &abi, elements), divided)
     }
 
     #[test]

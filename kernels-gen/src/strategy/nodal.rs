@@ -29,13 +29,13 @@ impl Nodal {
         Self { array, map, components: quantity.components, write: Write::Exclusive }
     }
 
-    /// Of the result.
-    pub(super) fn result(s: &Setting<'_>) -> Self {
-        let (components, own) = (s.components(0), Source::Direction(0));
+    /// Of the result of a field.
+    pub(super) fn result(s: &Setting<'_>, field: usize) -> Self {
+        let (components, own) = (s.components(field), Source::Direction(field));
         let (role, map, write) = match s.plan.scatter {
-            Scatter::Atomic => (Role::Result(0), Some(map_of(s, own)), Write::LaneSerial),
-            Scatter::Coloured => (Role::Result(0), Some(map_of(s, own)), Write::Alone),
-            Scatter::Owner => (Role::CellResult(0), None, Write::Exclusive),
+            Scatter::Atomic => (Role::Result(field), Some(map_of(s, own)), Write::LaneSerial),
+            Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
+            Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
         };
         Self { array: s.arguments[&role], map, components, write }
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// A value or a reference derivative of a quantity at the point.
 pub(super) type Evaluate<'e> = dyn FnMut(&mut Setting<'_>, usize, usize, Part) -> ValueId + 'e;
 
-/// What the result is tested against at a point, or nothing where the task stores instead.
+/// What each component of the fields is tested against at a point, or nothing where the task stores instead.
 pub(super) fn at_point(
     s: &mut Setting<'_>,
     at: &AtPoint,
@@ -111,8 +111,6 @@ fn reference_gradient(
 }
 
 fn act_stored(s: &mut Setting<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -> Vec<Tested> {
-    let quantity = s.quantity(Source::Direction(0));
-    let components = s.components(0);
     let numbers = s.blocks.numbers;
     let argument = s.arguments[&Role::Stored];
     let blocks = s.blocks.clone();
@@ -129,21 +127,24 @@ fn act_stored(s: &mut Setting<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -
         })
         .collect();
     let mut inputs = Vec::new();
-    for component in 0..components {
-        let (value, gradient) = match quantity {
-            Some(q) => (
-                s.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
-                if s.quantities[q].gradient {
-                    reference_gradient(s, q, component, evaluate)
-                } else {
-                    Vec::new()
-                },
-            ),
-            None => (None, Vec::new()),
-        };
-        inputs.push((value, gradient));
+    for field in 0..s.form.fields.len() {
+        let quantity = s.quantity(Source::Direction(field));
+        for component in 0..s.components(field) {
+            let (value, gradient) = match quantity {
+                Some(q) => (
+                    s.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
+                    if s.quantities[q].gradient {
+                        reference_gradient(s, q, component, evaluate)
+                    } else {
+                        Vec::new()
+                    },
+                ),
+                None => (None, Vec::new()),
+            };
+            inputs.push((value, gradient));
+        }
     }
-    let mut tested = vec![Tested::default(); components];
+    let mut tested = vec![Tested::default(); s.rows()];
     for &(test, trial, block) in &blocks.pairs {
         let (value, gradient) = &inputs[trial];
         act(&mut s.b, &loaded[block], *value, gradient, &mut tested[test]);
@@ -285,21 +286,22 @@ fn physics(
     let outputs = s.outputs.clone();
     let nodes: Vec<_> = outputs.iter().map(|(_, node)| *node).collect();
     let lowered = lower_graph(s, at, point, factors.gradient, &nodes, evaluate);
-    let mut tested = vec![Tested::default(); s.components(0)];
+    let mut tested = vec![Tested::default(); s.rows()];
     let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
-    for (Slot { component, part, .. }, node) in outputs {
+    for (Slot { field, component, part }, node) in outputs {
         let value = lowered.get(node).expect("an output should be lowered");
+        let row = s.row(field, component);
         match part {
-            Part::Value => tested[component].value = Some(s.b.mul(value, factors.value)),
+            Part::Value => tested[row].value = Some(s.b.mul(value, factors.value)),
             Part::Derivative(axis) => {
                 let flux = s.b.mul(value, factors.flux);
-                fluxes[component].push((axis, flux));
+                fluxes[row].push((axis, flux));
             }
         }
     }
-    for (component, flux) in fluxes.iter().enumerate() {
+    for (row, flux) in fluxes.iter().enumerate() {
         if let [(first_axis, first), rest @ ..] = flux.as_slice() {
-            tested[component].gradient = (0..dim)
+            tested[row].gradient = (0..dim)
                 .map(|a| {
                     let start = s.b.mul(at.k[a][*first_axis], *first);
                     rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(at.k[a][axis], f, sum))

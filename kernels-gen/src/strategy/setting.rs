@@ -95,13 +95,12 @@ impl AsMut<Builder> for Setting<'_> {
 impl<'a> Setting<'a> {
     pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
         let integral = &form.integrals[0];
-        let dim = form.dim;
         let outputs = match (plan.task, plan.linearisation) {
             (Task::Residual, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
             _ => Vec::new(),
         };
-        let blocks = blocks(integral, dim, |test, trial| match plan.task {
+        let blocks = blocks(form, integral, |test, trial| match plan.task {
             Task::Diagonal => test == trial,
             Task::Linearise | Task::Action => true,
             Task::Residual | Task::Metric => false,
@@ -171,6 +170,36 @@ impl<'a> Setting<'a> {
     /// The components of a field.
     pub(super) fn components(&self, field: usize) -> usize {
         self.form.fields[field].shape.components()
+    }
+
+    /// The number of a field's component among those of all fields, one field after another.
+    pub(super) fn row(&self, field: usize, component: usize) -> usize {
+        self.form.row(field, component)
+    }
+
+    /// The numbers of a field's components.
+    pub(super) fn rows_of(&self, field: usize) -> std::ops::Range<usize> {
+        self.row(field, 0)..self.row(field + 1, 0)
+    }
+
+    /// How many components all fields have.
+    pub(super) fn rows(&self) -> usize {
+        self.form.rows()
+    }
+
+    /// The fields that the task has a result for. What is stored cell by cell has an entry for each unknown.
+    pub(super) fn results(&self) -> Vec<usize> {
+        let fields = 0..self.form.fields.len();
+        let all = fields.len() == 1 || self.plan.scatter == Scatter::Owner;
+        let written = |field: &usize| all || self.rows_of(*field).any(|row| self.is_tested(row));
+        fields.filter(|_| self.has_result()).filter(written).collect()
+    }
+
+    fn is_tested(&self, row: usize) -> bool {
+        match self.plan.task {
+            Task::Diagonal => self.blocks.pairs.iter().any(|(test, _, _)| *test == row),
+            _ => self.tested(row) != (false, false),
+        }
     }
 
     /// The quantity with this source, if it is evaluated.
@@ -267,19 +296,19 @@ impl<'a> Setting<'a> {
 
     /// What some component is tested against: the value, the derivatives in reference directions, or both.
     pub(super) fn tested_parts(&self) -> Vec<Part> {
-        let tested: Vec<(bool, bool)> = (0..self.components(0)).map(|c| self.tested(c)).collect();
+        let tested: Vec<(bool, bool)> = (0..self.rows()).map(|row| self.tested(row)).collect();
         let value = tested.iter().any(|tested| tested.0).then_some(Part::Value);
         let gradient = tested.iter().any(|tested| tested.1);
         let axes = if gradient { 0..self.form.dim } else { 0..0 };
         value.into_iter().chain(axes.map(Part::Derivative)).collect()
     }
 
-    /// Whether any output is tested against the value, or the gradient, of a component.
-    pub(super) fn tested(&self, component: usize) -> (bool, bool) {
+    /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
+    pub(super) fn tested(&self, row: usize) -> (bool, bool) {
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
             let mut tested = (false, false);
             for &(test, _, block) in &self.blocks.pairs {
-                if test == component {
+                if test == row {
                     let block = &self.blocks.blocks[block].0;
                     tested.0 |= block.vv.is_some() || !block.vg.is_empty();
                     tested.1 |= !block.gg.is_empty() || !block.gv.is_empty();
@@ -287,7 +316,8 @@ impl<'a> Setting<'a> {
             }
             return tested;
         }
-        let own = self.outputs.iter().filter(|(slot, _)| slot.component == component);
+        let is_own = |slot: &Slot| self.row(slot.field, slot.component) == row;
+        let own = self.outputs.iter().filter(|(slot, _)| is_own(slot));
         own.fold((false, false), |tested, (slot, _)| match slot.part {
             Part::Value => (true, tested.1),
             Part::Derivative(_) => (tested.0, true),
@@ -337,15 +367,19 @@ impl<'a> Setting<'a> {
             }
         }
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
-            let blocks = self.blocks.blocks.iter().map(|(block, _)| block);
-            let parts = blocks.fold((false, false), |parts, block| {
-                (
-                    parts.0 || block.vv.is_some() || !block.gv.is_empty(),
-                    parts.1 || !block.gg.is_empty() || !block.vg.is_empty(),
-                )
-            });
-            if parts != (false, false) {
-                found.insert(Source::Direction(0), parts);
+            for field in 0..self.form.fields.len() {
+                let own = self.rows_of(field);
+                let pairs = self.blocks.pairs.iter().filter(|(_, trial, _)| own.contains(trial));
+                let blocks = pairs.map(|&(_, _, block)| &self.blocks.blocks[block].0);
+                let parts = blocks.fold((false, false), |parts, block| {
+                    (
+                        parts.0 || block.vv.is_some() || !block.gv.is_empty(),
+                        parts.1 || !block.gg.is_empty() || !block.vg.is_empty(),
+                    )
+                });
+                if parts != (false, false) {
+                    found.insert(Source::Direction(field), parts);
+                }
             }
         } else if let Geometry::Nodes(order) = self.plan.geometry {
             self.quantities.push(Quantity {
@@ -470,19 +504,54 @@ impl<'a> Setting<'a> {
                 self.declare_map(quantity.source);
             }
         }
-        if self.has_result() && self.plan.scatter == Scatter::Owner {
-            if self.plan.geometry == Geometry::Corners {
+        self.declare_results();
+    }
+
+    fn declare_results(&mut self) {
+        if !self.has_result() {
+            return;
+        }
+        let (results, lanes) = (self.results(), self.plan.lanes);
+        let corners = self.plan.geometry == Geometry::Corners;
+        if self.plan.scatter == Scatter::Owner {
+            if corners {
                 self.declare_map(Source::Direction(0));
             }
-            let numbers = node_count(self.elements, self.elements.fields[0]) * self.components(0);
-            let role = Role::CellResult(0);
-            self.argument(role, "cells", Element::Real, numbers * lanes, true);
-        } else if self.has_result() {
+            for field in results {
+                let nodes = node_count(self.elements, self.elements.fields[field]);
+                let (numbers, name) =
+                    (nodes * self.components(field), self.of_field("cells", field));
+                let role = Role::CellResult(field);
+                self.argument(role, &name, Element::Real, numbers * lanes, true);
+            }
+            return;
+        }
+        if corners && !results.contains(&0) {
             self.declare_map(Source::Direction(0));
-            self.argument(Role::Active, "active", Element::U32, 1, false);
-            let active = self.arguments[&Role::Active];
-            self.b.set_active(active);
-            self.argument(Role::Result(0), "result", Element::Real, 0, true);
+        }
+        results.iter().for_each(|&field| self.declare_map(Source::Direction(field)));
+        self.argument(Role::Active, "active", Element::U32, 1, false);
+        let active = self.arguments[&Role::Active];
+        self.b.set_active(active);
+        for field in results {
+            let name = self.of_field("result", field);
+            self.argument(Role::Result(field), &name, Element::Real, 0, true);
+        }
+    }
+
+    /// The name of what a field has for itself: a word, and where there are several fields whose it is.
+    pub(super) fn of_field(&self, word: &str, field: usize) -> String {
+        match self.form.fields.as_slice() {
+            [_] => word.to_owned(),
+            fields => format!("{word}_{}", fields[field].name),
+        }
+    }
+
+    /// A comment on what is done for a field.
+    pub(super) fn comment_on(&mut self, what: &str, field: usize) {
+        match self.form.fields.as_slice() {
+            [_] => self.b.comment(what),
+            fields => self.b.comment(&format!("{what} {}", fields[field].name)),
         }
     }
 
@@ -532,7 +601,7 @@ impl<'a> Setting<'a> {
 
     /// Whether values alone are evaluated and tested, as in a mass matrix.
     pub(super) fn is_flat(&self) -> bool {
-        let tested = (0..self.components(0)).any(|component| self.tested(component).1);
+        let tested = (0..self.rows()).any(|row| self.tested(row).1);
         !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
     }
 

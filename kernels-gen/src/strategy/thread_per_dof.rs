@@ -415,7 +415,7 @@ impl Dofs {
     /// Adds to the components of the thread's node of `n` a direction.
     fn scatter(&self, s: &mut Setting<'_>, n: usize, sums: &[ValueId]) {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
-        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s));
+        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, 0));
         s.b.open_when();
         for (c, &sum) in sums.iter().enumerate() {
             nodal.scatter(&mut s.b, &node, c, sum);

@@ -194,8 +194,7 @@ impl Prepared {
         let plan = compiled.plans.first().cloned().ok_or(BenchError::Form("residual"))?;
         let operator = DeviceOperator::new(Arc::clone(&self.on), Arc::new(compiled), &[0.0], true)?;
         let (kernel, abi) = kernels_gen::strategy::lower(form, elements, &plan)?;
-        let components = form.fields.first().map_or(1, |field| field.shape.components());
-        let cost = count(&kernel, &abi, elements, components);
+        let cost = count(&kernel, &abi, elements);
         let (mut u, mut r) = (operator.vector(), operator.vector());
         u.set(&input(self.dofs()));
         NonlinearSystem::residual(&operator, &u, &mut r)?;

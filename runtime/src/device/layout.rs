@@ -14,32 +14,116 @@ use std::sync::Arc;
 /// Cells whose nodes are numbered together: those of a warp.
 const STRIP: usize = 32;
 
-/// Where the unknowns of a vector lie.
+/// The parts of an array that are the fields' begin at multiples of so many entries, as groups of threads take them.
+const PART: usize = 128;
+
+/// Where the unknowns of a field lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct Part {
     /// Components of a node, in tiles.
     components: usize,
     /// Nodes have the components of one node after those of another.
     tiled: bool,
     /// The number of each node, where it is not its own.
     numbers: Option<Arc<[u32]>>,
+    /// How many there are; none where they are all that a vector has.
+    unknowns: Option<usize>,
+    /// The entry of an array where they begin.
+    first: usize,
+}
+
+impl Part {
+    /// Whether components lie in tiles.
+    pub fn is_tiled(&self) -> bool {
+        self.tiled
+    }
+
+    /// The entry of an array where the field begins.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    fn is_plain(&self) -> bool {
+        !self.tiled && self.numbers.is_none() && self.first == 0
+    }
+
+    /// Entries of an array for so many unknowns of the field.
+    pub fn len(&self, unknowns: usize) -> usize {
+        if !self.tiled {
+            return unknowns;
+        }
+        unknowns.div_ceil(self.components * TILE) * self.components * TILE
+    }
+
+    /// The number of a node, among those of the field.
+    pub fn number(&self, node: usize) -> usize {
+        self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize)
+    }
+
+    /// The entry of an array where an unknown of the field lies.
+    pub fn place(&self, unknown: usize) -> usize {
+        let (node, component) = (unknown / self.components, unknown % self.components);
+        let number = self.number(node);
+        self.first
+            + if self.tiled {
+                in_tiles(number, self.components) + component * TILE
+            } else {
+                number * self.components + component
+            }
+    }
+
+    /// What an index array holds for a node, by which kernels find its components.
+    pub fn index(&self, node: usize) -> usize {
+        let number = self.number(node);
+        self.first + if self.tiled { in_tiles(number, self.components) } else { number }
+    }
+}
+
+/// Where the unknowns of a vector lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// One a field.
+    parts: Vec<Part>,
 }
 
 impl Layout {
-    /// Unknowns in their own order, with so many components a node.
+    /// Unknowns of one field in their own order, with so many components a node.
     pub fn plain(components: usize) -> Self {
-        Self { components: components.max(1), tiled: false, numbers: None }
+        let components = components.max(1);
+        let (unknowns, first) = (None, 0);
+        Self { parts: vec![Part { components, tiled: false, numbers: None, unknowns, first }] }
     }
 
     /// The same in tiles.
     pub fn tiles(components: usize) -> Self {
-        Self { tiled: components > 1, ..Self::plain(components) }
+        let mut layout = Self::plain(components);
+        layout.parts.iter_mut().for_each(|part| part.tiled = components > 1);
+        layout
+    }
+
+    /// One field after another, each with the number of its unknowns. With several, the components of each lie in tiles
+    /// where there is more than one, so that an index says where a node is.
+    pub fn joined(fields: impl IntoIterator<Item = (Self, usize)>) -> Self {
+        let mut fields: Vec<(Self, usize)> = fields.into_iter().collect();
+        if fields.len() == 1 {
+            return fields.swap_remove(0).0;
+        }
+        let (mut parts, mut first) = (Vec::new(), 0);
+        for (layout, unknowns) in fields {
+            for part in layout.parts {
+                let tiled = part.components > 1;
+                let part = Part { tiled, unknowns: Some(unknowns), first, ..part };
+                first += part.len(unknowns).next_multiple_of(PART);
+                parts.push(part);
+            }
+        }
+        Self { parts }
     }
 
     /// The same with the nodes numbered anew: of 32 cells at a time first `together` nodes of each cell, cell by cell,
     /// then the next, each node when it is seen first. With one node, threads with neighbouring cells find their
     /// nodes side by side; with those of a line along the first direction, threads with neighbouring lines do.
-    pub fn in_strips(self, space: &Space, together: usize) -> Self {
+    pub fn in_strips(mut self, space: &Space, together: usize) -> Self {
         let nodes = space.nodes_per_cell();
         let (mut numbers, mut next) = (vec![u32::MAX; space.n_nodes()], 0);
         for strip in space.nodes().chunks(STRIP * nodes) {
@@ -55,48 +139,56 @@ impl Layout {
                 }
             }
         }
-        Self { numbers: Some(numbers.into()), ..self }
+        let numbers: Arc<[u32]> = numbers.into();
+        self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
+        self
     }
 
-    /// Whether components lie in tiles.
-    pub fn is_tiled(&self) -> bool {
-        self.tiled
+    /// Where the unknowns of a field lie.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such field.
+    pub fn field(&self, field: usize) -> &Part {
+        &self.parts[field]
     }
 
     /// Whether every unknown lies where it does everywhere else.
     pub fn is_plain(&self) -> bool {
-        !self.tiled && self.numbers.is_none()
+        self.parts.iter().all(Part::is_plain)
     }
 
     /// Whether the unknowns of a vector with so many lie in another order here; those of vectors that belong to no
     /// field of this layout do not.
     pub fn permutes(&self, unknowns: usize) -> bool {
-        let own = |numbers: &Arc<[u32]>| numbers.len() * self.components == unknowns;
-        !self.is_plain() && self.numbers.as_ref().is_none_or(own)
+        let own = |part: &Part| match (part.unknowns, &part.numbers) {
+            (Some(unknowns), _) => Some(unknowns),
+            (None, Some(numbers)) => Some(numbers.len() * part.components),
+            (None, None) => None,
+        };
+        let known: Option<usize> = self.parts.iter().map(own).sum();
+        !self.is_plain() && known.is_none_or(|known| known == unknowns)
     }
 
     /// Entries of an array for so many unknowns.
     pub fn len(&self, unknowns: usize) -> usize {
-        if !self.tiled {
-            return unknowns;
+        match self.parts.last() {
+            Some(Part { unknowns: None, .. }) | None => {
+                self.parts.last().map_or(unknowns, |part| part.len(unknowns))
+            }
+            Some(part) => part.first + part.len(part.unknowns.unwrap_or(unknowns)),
         }
-        unknowns.div_ceil(self.components * TILE) * self.components * TILE
     }
 
-    /// The number of a node.
-    pub fn number(&self, node: usize) -> usize {
-        self.numbers.as_ref().map_or(node, |numbers| numbers[node] as usize)
-    }
-
-    /// Where an unknown lies.
-    pub fn place(&self, unknown: usize) -> usize {
-        let (node, component) = (unknown / self.components, unknown % self.components);
-        let number = self.number(node);
-        if self.tiled {
-            in_tiles(number, self.components) + component * TILE
-        } else {
-            number * self.components + component
+    /// The entry of an array where an unknown lies.
+    pub fn place(&self, mut unknown: usize) -> usize {
+        for part in &self.parts {
+            match part.unknowns {
+                Some(own) if unknown >= own => unknown -= own,
+                _ => return part.place(unknown),
+            }
         }
+        usize::MAX
     }
 
     /// Numbers in the order of the unknowns, as they lie in an array, with 0 where no unknown is.
@@ -152,10 +244,34 @@ mod tests {
                 assert_eq!(entries.iter().sum::<f64>(), numbers.iter().sum::<f64>());
                 assert_eq!(layout.collect(&entries, unknowns), numbers);
                 assert_eq!(layout.permutes(unknowns), !layout.is_plain());
-                assert!(!layout.permutes(unknowns - components) || layout.numbers.is_none());
+                assert!(
+                    !layout.permutes(unknowns - components) || layout.parts[0].numbers.is_none()
+                );
                 assert!(entries.len() < unknowns + components * TILE);
             }
         }
+    }
+
+    #[test]
+    fn fields_lie_one_after_another() {
+        let (vector, scalar) = (on(2, 3), on(1, 1));
+        let of = |on: &Discretisation, components: usize| {
+            (Layout::plain(components).in_strips(&on.fields[0].space, 1), on.n_dofs())
+        };
+        let layout = Layout::joined([of(&vector, 3), of(&scalar, 1)]);
+        let unknowns = vector.n_dofs() + scalar.n_dofs();
+        let numbers: Vec<f64> = (0..unknowns).map(|unknown| unknown as f64 + 1.0).collect();
+        let entries = layout.spread(&numbers);
+        assert_eq!(entries.iter().sum::<f64>(), numbers.iter().sum::<f64>());
+        assert_eq!(layout.collect(&entries, unknowns), numbers);
+        assert!(layout.permutes(unknowns) && !layout.permutes(unknowns - 1));
+        assert!(layout.field(1).first().is_multiple_of(128) && !layout.is_plain());
+        let (node, component) = (41, 2);
+        assert_eq!(
+            layout.place(3 * node + component),
+            layout.field(0).index(node) + component * TILE
+        );
+        assert_eq!(layout.place(vector.n_dofs() + node), layout.field(1).index(node));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::batch::{Batches, constrained_cells};
 use crate::compile::CompiledForDevice;
 use crate::coupling::Coupling;
 use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Layout, Places};
-use crate::discretisation::{AuxValues, Discretisation};
+use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
@@ -92,13 +92,12 @@ impl DeviceOperator {
                 aux.insert(index, arithmetic.upload(values)?);
             }
         }
-        let constraints = on.fields.first().map(|field| field.constraints.iter());
-        let constraints = constraints.into_iter().flatten();
-        let constraints = constraints.map(|(dof, value)| (layout.place(dof), value));
+        let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
+        let constraints: Vec<(usize, f64)> = constraints.collect();
         let len = layout.len(on.n_dofs());
         let mut operator = Self {
             params: arithmetic.upload(params)?,
-            constrained: Places::new(&arithmetic, len, constraints)?,
+            constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
             groups: BTreeMap::new(),
             owners: None,
             state: None,
@@ -236,14 +235,8 @@ impl DeviceOperator {
             let key = group_key(kernel, loaded);
             (loaded.abi(), key, &self.groups[&key].batches)
         });
-        let field = self.on.fields.first();
-        Owners::new(
-            self.device(),
-            self.compiled.precision,
-            self.arithmetic.layout(),
-            field,
-            kernels,
-        )
+        let (layout, fields) = (self.arithmetic.layout(), &self.on.fields);
+        Owners::new(self.device(), self.compiled.precision, layout, fields, kernels)
     }
 
     /// The tables that a kernel's ABI names.
@@ -287,7 +280,7 @@ impl DeviceOperator {
         let extent = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
         let len = extent.map_or(0, |argument| argument.extent) * self.groups[&key].batches.len();
         let table = self.device().zeros(Kind::from(compiled.precision), len)?;
-        self.launch(kernel, loaded, Inputs::default(), &table)?;
+        self.launch(kernel, loaded, Inputs::default(), &|_| Some(&table))?;
         if let Some(group) = self.groups.get_mut(&key) {
             group.tables.insert(stored, table);
         }
@@ -296,20 +289,21 @@ impl DeviceOperator {
 
     /// Runs a kernel on all batches of its class; `written` is what it writes. What adds to a vector goes colour by
     /// colour, if so.
-    fn launch(
-        &self,
+    fn launch<'a>(
+        &'a self,
         kernel: &CellKernel,
         loaded: &Kernel,
-        inputs: Inputs<'_>,
-        written: &Array,
+        inputs: Inputs<'a>,
+        written: &dyn Fn(Role) -> Option<&'a Array>,
     ) -> Result<(), OperatorError> {
         let group = &self.groups[&group_key(kernel, loaded)];
         let argument = |role: Role, writes: bool| {
             let found = match role {
-                _ if writes => Some(written),
+                _ if writes => written(role),
                 Role::Params => Some(&self.params),
-                Role::State(0) => inputs.state.and_then(array),
-                Role::Direction(0) => inputs.direction.and_then(array),
+                // Indices say where a field begins.
+                Role::State(_) => inputs.state.and_then(array),
+                Role::Direction(_) => inputs.direction.and_then(array),
                 Role::AuxNodes(aux) => self.aux.get(&aux),
                 Role::Stored => group.stored.as_ref(),
                 role => Key::of(role, kernel.geometry).and_then(|key| group.tables.get(&key)),
@@ -322,7 +316,7 @@ impl DeviceOperator {
             .filter(|wanted| wanted.role != Role::Tables)
             .map(|wanted| argument(wanted.role, wanted.written))
             .collect::<Result<_, _>>()?;
-        let adds = writes(loaded, Role::Result(0)) && self.coloured();
+        let adds = writes(loaded, |role| matches!(role, Role::Result(_))) && self.coloured();
         let all = 0..group.batches.len();
         let ranges = if adds { group.batches.parts() } else { std::slice::from_ref(&all) };
         for range in ranges {
@@ -339,10 +333,16 @@ impl DeviceOperator {
         inputs: Inputs<'_>,
         y: &Array,
     ) -> Result<(), OperatorError> {
-        let owners = self.owners.as_ref().filter(|_| writes(loaded, Role::CellResult(0)));
-        let Some(owners) = owners else { return self.launch(kernel, loaded, inputs, y) };
+        let stores = |role: Role| matches!(role, Role::CellResult(_));
+        let owners = self.owners.as_ref().filter(|_| writes(loaded, stores));
+        let Some(owners) = owners else {
+            return self.launch(kernel, loaded, inputs, &|_| Some(y));
+        };
         owners.add(self.device(), group_key(kernel, loaded), y, |numbers| {
-            self.launch(kernel, loaded, inputs, numbers)
+            self.launch(kernel, loaded, inputs, &|role| match role {
+                Role::CellResult(field) => numbers.get(field),
+                _ => None,
+            })
         })
     }
 
@@ -392,7 +392,11 @@ impl DeviceOperator {
 
 /// Where the unknowns of an operator lie: beside each other where threads do that take them, in kernels of these plans.
 fn layout(on: &Discretisation, plans: &[Plan]) -> Layout {
-    let Some(field) = on.fields.first() else { return Layout::plain(1) };
+    let fields = on.fields.iter();
+    Layout::joined(fields.map(|field| (layout_of(field, on, plans), field.space.n_dofs())))
+}
+
+fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan]) -> Layout {
     let (space, components) = (&field.space, field.space.components());
     let tiled = plans.iter().any(|plan| plan.tiles);
     let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
@@ -415,8 +419,8 @@ fn group_key(kernel: &CellKernel, loaded: &Kernel) -> GroupKey {
 }
 
 /// Whether this is what a kernel writes.
-fn writes(kernel: &Kernel, role: Role) -> bool {
-    kernel.abi().arguments.iter().any(|argument| argument.written && argument.role == role)
+fn writes(kernel: &Kernel, what: impl Fn(Role) -> bool) -> bool {
+    kernel.abi().arguments.iter().any(|argument| argument.written && what(argument.role))
 }
 
 fn array(vector: &Vector) -> Option<&Array> {
@@ -474,7 +478,7 @@ impl NonlinearSystem for DeviceOperator {
             }
             let stored = self.groups.get_mut(&key).and_then(|group| group.stored.take());
             let Some(stored) = stored else { continue };
-            self.launch(kernel, loaded, self.linearised(), &stored)?;
+            self.launch(kernel, loaded, self.linearised(), &|_| Some(&stored))?;
             if let Some(group) = self.groups.get_mut(&key) {
                 group.stored = Some(stored);
             }

@@ -4,100 +4,208 @@
 //! chunk's cells at once gives the j-th column of their element matrices. Chunk by chunk all of it
 //! stays in cache.
 
-use super::{Array, CellOperator, Class, Key, launch};
+use super::{Array, CellKernel, CellOperator, Group, Key, launch};
 use crate::device::cpu::{Argument, Buffer, Shared};
 use crate::geometry;
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
 use kernels_gen::plan::Task;
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+/// A field's unknowns, where every cell has its own.
+struct Part {
+    /// Unknowns of a cell.
+    n: usize,
+    /// The first of them among the unknowns of all fields.
+    first: usize,
+    /// The index arrays that a kernel reads.
+    maps: BTreeMap<Indices, Array>,
+    /// The unknown at each place of a cell, places being as the kernel's index arrays have them.
+    order: Vec<usize>,
+    state: Option<Buffer<f64>>,
+    x: Buffer<f64>,
+    y: Buffer<f64>,
+}
+
+/// A kernel with what it reads and writes.
+struct Apart<'o> {
+    kernel: &'o CellKernel,
+    group: &'o Group,
+    parts: Vec<Part>,
+    coordinates: Option<Buffer<f64>>,
+}
 
 impl CellOperator {
     /// Calls `each` with ranges of cells that together are all, and their element matrices: entry
-    /// (i, j) of the c-th cell of the range is `matrices[(c · n + j) · n + i]`, local unknowns being
-    /// `node · components + component`.
+    /// (i, j) of the c-th cell of the range is `matrices[(c · n + j) · n + i]`, local unknowns being field after field
+    /// `node · components + component`. They are those without essential conditions.
     ///
-    /// For operators in double precision without essential conditions.
+    /// For operators in double precision.
     pub fn element_matrices(
         &self,
         mut each: impl FnMut(Range<usize>, &[f64]),
     ) -> Result<(), OperatorError> {
-        let missing = || OperatorError::new("element matrices need one kernel for all cells");
-        let kernel = self.kernels.get(&(Task::Action, Class::All)).ok_or_else(missing)?;
-        let loaded = self.kernel(kernel).map_err(launch)?;
-        let group = &self.groups[&self.group_key(kernel)];
-        let space = &self.on.fields[0].space;
-        let (nodes, components) = (space.nodes_per_cell(), space.components());
-        let n = nodes * components;
-        let indices = loaded.abi().arguments.iter().find_map(|argument| match argument.role {
-            Role::Map(_, indices) => Some(indices),
-            _ => None,
-        });
-        let indices = indices.ok_or_else(missing)?;
-        // order[i]: the local unknown at place i of a cell's own unknowns.
-        let (map, order) = match indices {
-            Indices::Nodes => {
-                let map = group.batches.table(nodes, |cell, row| {
-                    row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * nodes + i) as u32);
-                });
-                (map, (0..n).collect())
-            }
-            Indices::Runs => {
-                let (starts, order) = run_order(space.element().degree() + 1, self.on.mesh.dim());
-                let map = group.batches.table(starts.len(), |cell, row| {
-                    for (to, start) in row.iter_mut().zip(&starts) {
-                        *to = ((cell * nodes + start) * components) as u32;
-                    }
-                });
-                let spread = |node: usize| (0..components).map(move |c| node * components + c);
-                (map, order.into_iter().flat_map(spread).collect::<Vec<usize>>())
-            }
-            Indices::Dofs | Indices::Tiles => return Err(missing()),
-        };
-        let map = Array::U32(map);
-        // Corners are gathered by the same map.
-        let coordinates = self.cell_by_cell(loaded.abi());
-        let mut x = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
-        let mut y = Buffer::<f64>::zeroed(self.on.mesh.n_cells() * n + 64);
+        let kernels = self.kernels_of(Task::Action).map(|kernel| self.apart(kernel));
+        let mut kernels: Vec<Apart<'_>> = kernels.collect::<Result<_, _>>()?;
+        let fields = self.on.fields.iter();
+        let n: usize =
+            fields.map(|field| field.space.nodes_per_cell() * field.space.components()).sum();
         let mut matrices = Vec::new();
         for (number, chunk) in self.on.partition.chunks().iter().enumerate() {
-            let unknowns = chunk.cells.start * n..chunk.cells.end * n;
             matrices.clear();
             matrices.resize(chunk.cells.len() * n * n, 0.0);
-            for (place, &j) in order.iter().enumerate() {
-                x[unknowns.clone()].chunks_exact_mut(n).for_each(|cell| cell[place] = 1.0);
-                y[unknowns.clone()].fill(0.0);
-                let shared = Shared::new(&mut y);
-                let arguments = loaded.abi().arguments.iter().map(|argument| match argument.role {
-                    Role::Direction(_) => Some(Argument::read(&x)),
-                    Role::Result(_) => Some(shared.argument()),
-                    Role::Map(Owner::Field(_), _) => Some(map.read()),
-                    Role::Coordinates => coordinates.as_deref().map(Argument::read),
-                    Role::Params => Some(self.params.read()),
-                    Role::Stored => group.stored.as_ref().map(Array::read),
-                    role => Key::of(role, kernel.geometry)
-                        .and_then(|key| group.tables.get(&key))
-                        .map(Array::read),
-                });
-                let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
-                let bound = loaded.bind(&arguments.ok_or_else(missing)?).map_err(launch)?;
-                bound.run(group.batches.of_chunk(number));
-                drop(bound);
-                x[unknowns.clone()].chunks_exact_mut(n).for_each(|cell| cell[place] = 0.0);
-                let matrices = matrices.chunks_exact_mut(n * n);
-                for (matrix, from) in matrices.zip(y[unknowns.clone()].chunks_exact(n)) {
-                    for (&i, &value) in order.iter().zip(from) {
-                        matrix[j * n + i] = value;
-                    }
-                }
+            for apart in &mut kernels {
+                self.columns(apart, number, n, &mut matrices)?;
             }
             each(chunk.cells.clone(), &matrices);
         }
         Ok(())
     }
-}
 
-impl CellOperator {
+    /// The columns of the element matrices of a chunk's cells, those that a kernel does.
+    fn columns(
+        &self,
+        apart: &mut Apart<'_>,
+        number: usize,
+        n: usize,
+        matrices: &mut [f64],
+    ) -> Result<(), OperatorError> {
+        let cells = self.on.partition.chunks()[number].cells.clone();
+        let batches = &apart.group.batches;
+        let own: Vec<usize> = batches
+            .of_chunk(number)
+            .flat_map(|batch| {
+                let lanes = &batches.cells()[batch * batches.lanes()..];
+                lanes[..batches.active()[batch] as usize].iter().map(|&cell| cell as usize)
+            })
+            .collect();
+        for trial in 0..apart.parts.len() {
+            for place in 0..apart.parts[trial].n {
+                for part in &mut apart.parts {
+                    part.y[cells.start * part.n..cells.end * part.n].fill(0.0);
+                }
+                apart.parts[trial].unit(&cells, place, 1.0);
+                self.act(apart, number)?;
+                apart.parts[trial].unit(&cells, place, 0.0);
+                let column = apart.parts[trial].first + apart.parts[trial].order[place];
+                for &cell in &own {
+                    let matrix = &mut matrices[(cell - cells.start) * n * n..][..n * n];
+                    for part in &apart.parts {
+                        let from = &part.y[cell * part.n..][..part.n];
+                        for (&i, &value) in part.order.iter().zip(from) {
+                            matrix[column * n + part.first + i] = value;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One action on the vectors of all cells of a chunk.
+    fn act(&self, apart: &mut Apart<'_>, chunk: usize) -> Result<(), OperatorError> {
+        let Apart { kernel, group, parts, coordinates } = apart;
+        let loaded = self.kernel(kernel).map_err(launch)?;
+        let mut read = Vec::new();
+        let mut written = Vec::new();
+        for Part { x, y, maps, state, .. } in parts {
+            read.push((&*x, &*maps, state.as_ref()));
+            written.push(Shared::new(y));
+        }
+        let argument = |role: Role| match role {
+            Role::Direction(field) => Some(Argument::read(read.get(field)?.0)),
+            Role::State(field) => read.get(field)?.2.map(|state| Argument::read(state)),
+            Role::Result(field) => Some(written.get(field)?.argument()),
+            Role::Map(Owner::Field(field), indices) => {
+                read.get(field)?.1.get(&indices).map(Array::read)
+            }
+            Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
+            Role::Params => Some(self.params.read()),
+            Role::AuxNodes(aux) => self.aux.get(&aux).map(Array::read),
+            Role::Stored => group.stored.as_ref().map(Array::read),
+            role => Key::of(role, kernel.geometry)
+                .and_then(|key| group.tables.get(&key))
+                .map(Array::read),
+        };
+        let arguments = loaded.abi().arguments.iter().map(|wanted| argument(wanted.role));
+        let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
+        let lacks = || OperatorError::new(format!("`{}` lacks an argument", kernel.name));
+        let arguments = arguments.ok_or_else(lacks)?;
+        let bound = loaded.bind(&arguments).map_err(launch)?;
+        bound.run(group.batches.of_chunk(chunk));
+        Ok(())
+    }
+
+    /// A kernel with vectors in which every cell has its own unknowns.
+    fn apart<'o>(&'o self, kernel: &'o CellKernel) -> Result<Apart<'o>, OperatorError> {
+        let loaded = self.kernel(kernel).map_err(launch)?;
+        let group = &self.groups[&self.group_key(kernel)];
+        let mut parts: Vec<Part> = Vec::new();
+        for field in 0..self.on.fields.len() {
+            let first = parts.last().map_or(0, |part| part.first + part.n);
+            parts.push(self.own_unknowns(loaded.abi(), group, field, first)?);
+        }
+        // Corners are gathered by the same map.
+        Ok(Apart { kernel, group, parts, coordinates: self.cell_by_cell(loaded.abi()) })
+    }
+
+    fn own_unknowns(
+        &self,
+        abi: &KernelAbi,
+        group: &Group,
+        field: usize,
+        first: usize,
+    ) -> Result<Part, OperatorError> {
+        let space = &self.on.fields[field].space;
+        let (nodes, components) = (space.nodes_per_cell(), space.components());
+        let n = nodes * components;
+        let in_order = |each: usize| {
+            group.batches.table(each, |cell, row| {
+                row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * each + i) as u32);
+            })
+        };
+        let (mut maps, mut order): (_, Vec<usize>) = (BTreeMap::new(), (0..n).collect());
+        for argument in &abi.arguments {
+            let Role::Map(Owner::Field(of), indices) = argument.role else { continue };
+            let map = match indices {
+                _ if of != field => continue,
+                Indices::Nodes => in_order(nodes),
+                Indices::Dofs => in_order(n),
+                Indices::Runs => {
+                    let degree = space.element().degree();
+                    let (starts, places) = run_order(degree + 1, self.on.mesh.dim());
+                    let spread = |node: usize| (0..components).map(move |c| node * components + c);
+                    order = places.into_iter().flat_map(spread).collect();
+                    group.batches.table(starts.len(), |cell, row| {
+                        for (to, start) in row.iter_mut().zip(&starts) {
+                            *to = ((cell * nodes + start) * components) as u32;
+                        }
+                    })
+                }
+                Indices::Tiles => {
+                    let why = "element matrices need vectors that are not in tiles";
+                    return Err(OperatorError::new(why));
+                }
+            };
+            maps.insert(indices, Array::U32(map));
+        }
+        let cells = self.on.mesh.n_cells();
+        let zeros = || Buffer::<f64>::zeroed(cells * n + 64);
+        let given = self.state.as_ref().and_then(|state| state.entries::<f64>());
+        let state = given.and_then(|state| state.get(self.on.dofs_of(field))).map(|state| {
+            let mut own = zeros();
+            for (cell, own) in own.chunks_exact_mut(n).take(cells).enumerate() {
+                let global = space.cell_nodes(cell);
+                for (to, &i) in own.iter_mut().zip(&order) {
+                    *to = state[global[i / components] as usize * components + i % components];
+                }
+            }
+            own
+        });
+        Ok(Part { n, first, maps, order, state, x: zeros(), y: zeros() })
+    }
+
     /// The coordinates of the vertices, for each cell by itself; none where the kernel gathers none.
     fn cell_by_cell(&self, abi: &KernelAbi) -> Option<Buffer<f64>> {
         abi.arguments.iter().find(|argument| argument.role == Role::Coordinates)?;
@@ -106,6 +214,14 @@ impl CellOperator {
         let shared = geometry::coordinates::<f64>(&self.on.mesh, space, |node| node);
         let entry = |i: usize| shared[space.nodes()[i / stride] as usize * stride + i % stride];
         Some(Buffer::from_fn(space.nodes().len() * stride, entry))
+    }
+}
+
+impl Part {
+    /// Sets one place of each cell.
+    fn unit(&mut self, cells: &Range<usize>, place: usize, value: f64) {
+        let unknowns = &mut self.x[cells.start * self.n..cells.end * self.n];
+        unknowns.chunks_exact_mut(self.n).for_each(|cell| cell[place] = value);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::geometry;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::{Precision, Real};
-use kernels_gen::abi::{self, Indices, Owner, Role, in_tiles};
+use kernels_gen::abi::{self, Indices, Owner, Role};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -185,13 +185,14 @@ pub(super) fn make(
 
 /// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.
 fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+    let own = layout.field(0);
     if let Key::Axis(axis) = key {
-        return geometry::coordinates_along(mesh, space, axis, |node| layout.number(node));
+        return geometry::coordinates_along(mesh, space, axis, |node| own.number(node));
     }
-    if layout.is_tiled() {
+    if own.is_tiled() {
         return geometry::coordinates_in_tiles(mesh, space, layout);
     }
-    geometry::coordinates(mesh, space, |node| layout.number(node))
+    geometry::coordinates(mesh, space, |node| own.number(node))
 }
 
 /// The space of a quantity, and the constraints of one that is an unknown.
@@ -224,22 +225,20 @@ fn map(
         (Indices::Nodes | Indices::Tiles, _) => {
             let mut map = batches.nodes(space);
             // The device numbers nodes of the unknown anew, those of auxiliary data not.
-            let (owned, tiles) = (constraints.is_some(), indices == Indices::Tiles);
-            if owned && !layout.is_plain() {
-                map.par_iter_mut().with_min_len(4096).for_each(|node| {
-                    let number = layout.number(*node as usize);
-                    let place = if tiles { in_tiles(number, space.components()) } else { number };
-                    *node = place as u32;
-                });
+            if let (Owner::Field(field), false) = (owner, layout.is_plain()) {
+                let own = layout.field(field);
+                let nodes = map.par_iter_mut().with_min_len(4096);
+                nodes.for_each(|node| *node = own.index(*node as usize) as u32);
             }
             Ok(map)
         }
         (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns),
         (Indices::Dofs, Some(constraints)) => {
             let mut map = batches.dofs(space, constraints);
-            if !layout.is_plain() {
+            if let (Owner::Field(field), false) = (owner, layout.is_plain()) {
+                let own = layout.field(field);
                 let free = map.iter_mut().filter(|dof| **dof != CONSTRAINED);
-                free.for_each(|dof| *dof = layout.place(*dof as usize) as u32);
+                free.for_each(|dof| *dof = own.place(*dof as usize) as u32);
             }
             Ok(map)
         }

@@ -47,9 +47,9 @@ impl Point {
             }
         }
         let (determinant, inverse) = invert(&jacobian);
-        // A cell whose numbering mirrors it has a negative determinant, and the same volume.
-        let volume = if determinant.value < 0.0 { -determinant } else { determinant };
-        Self { dim, x, measure: Bounded::new(weight) * volume, inverse }
+        // A cell may be a mirror image of its reference.
+        let size = if determinant.value < 0.0 { -determinant } else { determinant };
+        Self { dim, x, measure: Bounded::new(weight) * size, inverse }
     }
 
     /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.

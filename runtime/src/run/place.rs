@@ -133,7 +133,7 @@ impl Place {
         match self {
             Self::Host(operator) => {
                 let mut u = operator.vector();
-                operator.discretisation().fields[0].constraints.apply(&mut u);
+                operator.discretisation().apply_conditions(&mut u);
                 Ok(u)
             }
             Self::Device(operator) => operator.initial(),

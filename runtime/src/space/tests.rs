@@ -390,7 +390,7 @@ fn later_conditions_hold_and_components_are_apart() {
     assert_eq!(constraints.n_free(), space.n_dofs() - constraints.len());
 
     let mut u = Vector::zeros(space.n_dofs(), Precision::F64);
-    constraints.apply(&mut u);
+    constraints.apply(0, &mut u);
     for &node in &boundary {
         let (i, x) = (node as usize, points[node as usize]);
         let on_left = left.contains(&node);
@@ -403,9 +403,9 @@ fn later_conditions_hold_and_components_are_apart() {
     for precision in [Precision::F64, Precision::F32] {
         let x = Vector::from_slice(&vec![2.0; space.n_dofs()], precision);
         let mut y = x.like();
-        constraints.identity(&x, &mut y);
+        constraints.identity(0, &x, &mut y);
         assert_eq!(y.to_vec().iter().filter(|&&y| y == 2.0).count(), constraints.len());
-        constraints.fill(&mut y, 0.0);
+        constraints.fill(0, &mut y, 0.0);
         assert_eq!(y.norm(), 0.0);
     }
     let error = constraints.fix(&left, Some(0), &points, |_, out| out[0] = f64::NAN);

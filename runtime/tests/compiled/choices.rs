@@ -2,10 +2,10 @@
 
 use super::cover::Random;
 use super::launch::Shape;
-use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, POINTS, PRECISIONS, SHAPES, TASKS};
-use super::levels::{against, cells, form, options, plain, rule};
+use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS, SHAPES, TASKS};
+use super::levels::{against, cells, components, form, options, plain, rule};
 use fem_dsl::point::PointForm;
-use fem_dsl::testing::{FieldShape, Options, random_form};
+use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::{Cell, Rule, default_rule};
@@ -18,8 +18,8 @@ pub(crate) struct Choices {
     full: bool,
     cells: Vec<(Cell, usize)>,
     isas: Vec<Isa>,
-    /// A form in two and in three dimensions, for asking what is supported.
-    plain: [PointForm; 2],
+    /// Forms in two and in three dimensions, for asking what is supported.
+    plain: [Vec<PointForm>; 2],
 }
 
 /// The widest vector of the instruction set has so many times the lanes of a batch.
@@ -61,12 +61,7 @@ impl Setup {
     /// components, and where the map of a curved cell is written out for each point.
     fn is_long(&self, full: bool) -> bool {
         let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
-        let components = match self.options.shape {
-            FieldShape::Scalar => 1,
-            FieldShape::Vector => dim,
-            FieldShape::VectorOf(n) => n,
-            FieldShape::Tensor => dim * dim,
-        };
+        let components = components(&self.options);
         let most = match (dim, full) {
             (3, false) => 9,
             (3, true) => 24,
@@ -106,6 +101,7 @@ impl Choices {
             2, // auxiliary data
             2, // parameters
             2, // kinks
+            OTHERS.len(),
         ]
     }
 
@@ -117,7 +113,7 @@ impl Choices {
     /// what would take long.
     pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
         let setup = self.setup(row);
-        let form = &self.plain[setup.rule.cell().dim() - 2];
+        let form = &self.plain[setup.rule.cell().dim() - 2][row[18]];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
         let mut reasons = setup.against.clone();
         let plan = &setup.plan;
@@ -218,7 +214,8 @@ impl Choices {
         };
         let against = against(rule, cell, geometry, shape);
         let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));
-        let options = options(cell.dim(), FIELDS[row[13]], [14, 15, 16, 17].map(yes));
+        let kind = [14, 15, 16, 17].map(yes);
+        let options = options(cell.dim(), FIELDS[row[13]], OTHERS[row[18]], kind);
         Setup { degree, rule, shape, plan, isa, options, against }
     }
 }

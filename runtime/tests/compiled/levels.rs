@@ -3,7 +3,7 @@
 use super::launch::Shape;
 use fem_dsl::point::PointForm;
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options};
+use fem_dsl::testing::{FieldShape, Options, Other, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
@@ -96,15 +96,40 @@ pub(crate) fn cells(full: bool) -> Vec<(Cell, usize)> {
     cells.collect()
 }
 
-/// A form in two and in three dimensions, for asking what is supported.
-pub(crate) fn plain() -> [PointForm; 2] {
-    [2, 3].map(|dim| form("form plain { field u: scalar; f0[u] = u; }", "plain", dim))
+/// Forms in two and in three dimensions, one with each of [`OTHERS`], for asking what is supported.
+pub(crate) fn plain() -> [Vec<PointForm>; 2] {
+    [2, 3].map(|dim| {
+        let of = |&other: &Option<Other>| {
+            let options = Options { dim, other, depth: 0, ..Options::default() };
+            form(&random_form(0, &options), "random_0", dim)
+        };
+        OTHERS.iter().map(of).collect()
+    })
 }
 
 pub(crate) const INDICES: [Indices; 3] = [Indices::Nodes, Indices::Runs, Indices::Dofs];
 
 pub(crate) const FIELDS: [FieldShape; 4] =
     [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
+
+/// A second field: none, one as a pressure, one of the same space, and one of a higher degree.
+pub(crate) const OTHERS: [Option<Other>; 4] = [
+    None,
+    Some(Other { shape: FieldShape::Scalar, offset: -1 }),
+    Some(Other { shape: FieldShape::Vector, offset: 0 }),
+    Some(Other { shape: FieldShape::Scalar, offset: 1 }),
+];
+
+/// The components of all fields.
+pub(crate) fn components(options: &Options) -> usize {
+    let of = |shape: FieldShape| match shape {
+        FieldShape::Scalar => 1,
+        FieldShape::Vector => options.dim,
+        FieldShape::VectorOf(n) => n,
+        FieldShape::Tensor => options.dim * options.dim,
+    };
+    of(options.shape) + options.other.map_or(0, |other| of(other.shape))
+}
 
 /// Every function and operator that random forms may lack; `s` is at most 1/2, and away from kinks.
 pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
@@ -125,9 +150,10 @@ pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
 pub(crate) fn options(
     dim: usize,
     shape: FieldShape,
+    other: Option<Other>,
     [linear, aux, params, kinks]: [bool; 4],
 ) -> Options {
-    let depth = match (shape, dim) {
+    let depth: usize = match (shape, dim) {
         (FieldShape::Scalar, 2) => 3,
         (FieldShape::Scalar, _) => 2,
         (FieldShape::Tensor, 3) => 0,
@@ -137,7 +163,8 @@ pub(crate) fn options(
         FieldShape::VectorOf(_) => FieldShape::VectorOf(5 - dim),
         other => other,
     };
-    Options { dim, shape, linear, aux, params, kinks, depth }
+    let depth = depth.saturating_sub(usize::from(other.is_some()));
+    Options { dim, shape, other, linear, aux, params, kinks, depth }
 }
 
 /// None where there are no such points.

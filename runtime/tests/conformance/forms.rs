@@ -3,6 +3,7 @@
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::form::{ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal};
 use fem_dsl::point::{self, Aux, Degree, Field, Location, Param, PointForm, Region, Space, Unary};
+use fem_dsl::source::Source;
 use std::collections::BTreeMap;
 
 const SCALAR: point::Shape = point::Shape::Scalar;
@@ -205,9 +206,52 @@ fn tensor(dim: usize) -> PointForm {
     m.finish("tensor", Some(sum), None)
 }
 
+/// Several fields: spaces of one degree and of two, rows of values and of gradients, and a field whose own block is
+/// zero.
+const MIXED: [&str; 3] = [
+    "form stokes {
+        field u: vector in H1(k);
+        field p: scalar in H1(k - 1);
+        param nu = 0.8;
+        f1[u] = nu * grad(u) - p * I;
+        f0[p] = -div(u);
+    }",
+    "form phases {
+        field c: scalar;
+        field w: scalar;
+        aux old: scalar on nodes;
+        param rate = 0.3;
+        f0[c] = c^3 - c - w;
+        f1[c] = 0.1 * grad(c);
+        f0[w] = c - old;
+        f1[w] = rate * (1 + c^2) * grad(w);
+    }",
+    "form flow {
+        field s: scalar in H1(k + 1);
+        field v: vector;
+        field q: vector(2) in H1(1);
+        f0[v] = grad(v) * v + s * grad(s) + q[0] * v;
+        f1[v] = outer(v, grad(s)) + grad(v);
+        f0[q] = [dot(v, v), q[1] + s];
+        f1[s] = (2 + sin(q[0])) * grad(s) + v;
+    }",
+];
+
+fn from_text(text: &str, dim: usize) -> PointForm {
+    let (program, found) = fem_dsl::program::compile(&Source::new("form", text));
+    let program = program.unwrap_or_else(|| panic!("{text}\n{found:?}"));
+    let name = text.split(' ').nth(1).expect("a name");
+    program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
+}
+
+/// Those with several fields.
+pub(crate) fn mixed(dim: usize) -> Vec<PointForm> {
+    MIXED.iter().map(|text| from_text(text, dim)).collect()
+}
+
 /// All of them.
 pub(crate) fn all(dim: usize) -> Vec<PointForm> {
     let makers =
         [mass, poisson, nonlinear_diffusion, minimal_surface, elasticity, everything, tensor];
-    makers.into_iter().map(|make| make(dim)).collect()
+    makers.into_iter().map(|make| make(dim)).chain(mixed(dim)).collect()
 }

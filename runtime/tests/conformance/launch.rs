@@ -126,7 +126,8 @@ impl Launcher<'_> {
         let got = self.launch(plan, runner)?;
         let mut want = self.reference(plan);
         if plan.indices == Indices::Dofs {
-            for (entry, &constrained) in want.iter_mut().zip(&self.setting.constrained) {
+            let constrained = self.setting.fields.iter().flat_map(|field| &field.constrained);
+            for (entry, &constrained) in want.iter_mut().zip(constrained) {
                 if constrained {
                     *entry = Bounded::ZERO;
                 }
@@ -135,6 +136,7 @@ impl Launcher<'_> {
         agreement(&got, &want, runtime::vector::epsilon(plan.precision))
     }
 
+    /// What the reference computes, one field after another.
     fn reference(&self, plan: &Plan) -> Vec<Bounded> {
         let s = self.setting;
         let order = s.shape.order();
@@ -150,27 +152,35 @@ impl Launcher<'_> {
         });
         let inputs = Inputs {
             coordinates: &s.coordinates,
-            state: vec![Nodal { map: &s.field.nodes, values: &s.state }],
+            state: s
+                .fields
+                .iter()
+                .map(|field| Nodal { map: &field.numbering.nodes, values: &field.state })
+                .collect(),
             aux: aux.collect(),
             params: &s.params,
             time: s.time,
         };
-        let mut direction = s.direction.clone();
+        let mut directions: Vec<Vec<f64>> =
+            s.fields.iter().map(|field| field.direction.clone()).collect();
         if plan.indices == Indices::Dofs {
-            for (entry, &constrained) in direction.iter_mut().zip(&s.constrained) {
-                *entry = if constrained { 0.0 } else { *entry };
+            for (direction, field) in directions.iter_mut().zip(&s.fields) {
+                for (entry, &constrained) in direction.iter_mut().zip(&field.constrained) {
+                    *entry = if constrained { 0.0 } else { *entry };
+                }
             }
         }
-        let mut vectors = match plan.task {
+        let directions: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
+        let vectors = match plan.task {
             Task::Residual => reference.residual(&inputs),
-            Task::Action => reference.action(&inputs, &[&direction]),
+            Task::Action => reference.action(&inputs, &directions),
             Task::Diagonal => reference.diagonal(&inputs),
             Task::Linearise | Task::Metric => panic!("no vector comes of {:?}", plan.task),
         };
-        vectors.swap_remove(0)
+        vectors.concat()
     }
 
-    /// Runs a kernel and returns what it wrote.
+    /// Runs a kernel and returns what it wrote; of several fields, one after another.
     fn launch(&self, plan: &Plan, runner: &dyn Runner) -> Result<Vec<f64>, String> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (_, abi) = lowered.map_err(|error| error.to_string())?;
@@ -180,29 +190,39 @@ impl Launcher<'_> {
             data.push(self.data(plan, argument.role, argument.extent * batches, runner)?);
         }
         runner.run(plan, &abi, batches, &mut data)?;
-        let written = abi.arguments.iter().position(|argument| argument.written);
-        let written = written.expect("a kernel should write something");
-        let numbers = data[written].to_reals();
-        Ok(match abi.arguments[written].role {
-            Role::CellResult(_) => self.added_up(plan, &numbers),
-            Role::Result(_) => self.layout(plan).collect(&numbers, self.setting.state.len()),
-            _ => numbers,
-        })
+        let written = |role: Role| {
+            let at = abi.arguments.iter().position(|argument| argument.role == role)?;
+            abi.arguments[at].written.then(|| data[at].to_reals())
+        };
+        if let Some(stored) = written(Role::Stored) {
+            return Ok(stored);
+        }
+        let mut all = Vec::new();
+        for (number, field) in self.setting.fields.iter().enumerate() {
+            let added = written(Role::CellResult(number));
+            let added = added.map(|numbers| self.added_up(plan, number, &numbers));
+            let own = written(Role::Result(number));
+            let own =
+                own.map(|numbers| self.layout(plan, number).collect(&numbers, field.state.len()));
+            // A field whose rows are structurally zero is not written.
+            all.extend(added.or(own).unwrap_or_else(|| vec![0.0; field.state.len()]));
+        }
+        Ok(all)
     }
 
-    /// How unknowns lie in the vectors of a plan's kernel.
-    fn layout(&self, plan: &Plan) -> Layout {
-        let components = self.form.fields[0].shape.components();
+    /// How a field's unknowns lie in the vectors of a plan's kernel.
+    fn layout(&self, plan: &Plan, field: usize) -> Layout {
+        let components = self.form.fields[field].shape.components();
         if plan.tiles { Layout::tiles(components) } else { Layout::plain(components) }
     }
 
-    /// The sums of what cells have stored, for all unknowns that are not constrained.
-    fn added_up(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
+    /// The sums of what cells have stored, for all unknowns of a field that are not constrained.
+    fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
-        let components = self.form.fields[0].shape.components();
-        let map = self.map(plan.lanes, Owner::Field(0), indices, &Layout::plain(components));
+        let components = self.form.fields[field].shape.components();
+        let map = self.map(plan.lanes, Owner::Field(field), indices, &Layout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
-        let mut sums = vec![0.0; self.setting.state.len()];
+        let mut sums = vec![0.0; self.setting.fields[field].state.len()];
         let entries = map.len() / self.setting.cells.div_ceil(plan.lanes) / plan.lanes;
         for (at, &number) in map.iter().enumerate() {
             let (entry, lane) = (at / plan.lanes % entries, at % plan.lanes);
@@ -230,11 +250,15 @@ impl Launcher<'_> {
         let dim = self.form.dim;
         let lanes = plan.lanes;
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
+        let layout_of = |owner: Owner| match owner {
+            Owner::Field(field) => self.layout(plan, field),
+            Owner::Aux(aux) => Layout::plain(self.form.aux[aux].shape.components()),
+        };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
-            Role::State(_) => self.layout(plan).spread(&s.state),
-            Role::Direction(_) => self.layout(plan).spread(&s.direction),
-            Role::Result(_) => vec![0.0; self.layout(plan).len(s.state.len())],
+            Role::State(f) => self.layout(plan, f).spread(&s.fields[f].state),
+            Role::Direction(f) => self.layout(plan, f).spread(&s.fields[f].direction),
+            Role::Result(f) => vec![0.0; self.layout(plan, f).len(s.fields[f].state.len())],
             Role::CellResult(_) => vec![f64::NAN; extent],
             Role::Tables => panic!("a kernel brings its tables along"),
             Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
@@ -252,8 +276,9 @@ impl Launcher<'_> {
             Role::Metric => self.computed(plan, Task::Metric, runner)?,
             Role::Coordinates => self.corners(plan),
             Role::Axis(axis) => {
-                let mut all = vec![f64::NAN; s.field.count];
-                for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+                let numbering = &s.fields[0].numbering;
+                let mut all = vec![f64::NAN; numbering.count];
+                for (&node, x) in numbering.nodes.iter().zip(s.coordinates.chunks(dim)) {
                     all[node as usize] = x[axis];
                 }
                 all
@@ -268,19 +293,23 @@ impl Launcher<'_> {
                 return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));
             }
             Role::Lines(owner, indices, axis) => {
-                let map = self.map(lanes, owner, indices, &self.layout(plan));
-                return Ok(Data::U32(self.by_lines(&map, lanes, axis)));
+                let map = self.map(lanes, owner, indices, &layout_of(owner));
+                return Ok(Data::U32(self.by_lines(&map, lanes, owner, axis)));
             }
             Role::Map(owner, indices) => {
-                return Ok(Data::U32(self.map(lanes, owner, indices, &self.layout(plan))));
+                return Ok(Data::U32(self.map(lanes, owner, indices, &layout_of(owner))));
             }
         };
         Ok(Data::reals(numbers, plan.precision))
     }
 
     /// An index array of the field with the digit of an axis, among those of a node's number, moved to the front.
-    fn by_lines(&self, map: &[u32], lanes: usize, axis: usize) -> Vec<u32> {
-        let (n, dim) = (self.setting.degree + 1, self.form.dim);
+    fn by_lines(&self, map: &[u32], lanes: usize, owner: Owner, axis: usize) -> Vec<u32> {
+        let degree = match owner {
+            Owner::Field(field) => self.elements.fields[field],
+            Owner::Aux(aux) => self.elements.aux[aux].expect("nodal data"),
+        };
+        let (n, dim) = (degree + 1, self.form.dim);
         let nodes = n.pow(dim as u32);
         let each = map.len() / self.setting.cells.div_ceil(lanes) / nodes;
         let node_of = |place: usize| {
@@ -314,8 +343,9 @@ impl Launcher<'_> {
         let (s, dim) = (self.setting, self.form.dim);
         if plan.tiles {
             let components = self.form.fields[0].shape.components();
-            let mut all = vec![f64::NAN; self.layout(plan).len(s.state.len())];
-            for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+            let length = self.layout(plan, 0).len(s.fields[0].state.len());
+            let mut all = vec![f64::NAN; length];
+            for (&node, x) in s.fields[0].numbering.nodes.iter().zip(s.coordinates.chunks(dim)) {
                 for (i, &x) in x.iter().enumerate() {
                     all[in_tiles(node as usize, components) + i * TILE] = x;
                 }
@@ -323,8 +353,9 @@ impl Launcher<'_> {
             return all;
         }
         let stride = coordinate_stride(dim);
-        let mut all = vec![f64::NAN; s.field.count * stride];
-        for (&node, x) in s.field.nodes.iter().zip(s.coordinates.chunks(dim)) {
+        let numbering = &s.fields[0].numbering;
+        let mut all = vec![f64::NAN; numbering.count * stride];
+        for (&node, x) in numbering.nodes.iter().zip(s.coordinates.chunks(dim)) {
             all[node as usize * stride..][..dim].copy_from_slice(x);
         }
         all
@@ -348,15 +379,19 @@ impl Launcher<'_> {
     fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &Layout) -> Vec<u32> {
         let s = self.setting;
         let (numbering, components) = match owner {
-            Owner::Field(i) => (&s.field, self.form.fields[i].shape.components()),
+            Owner::Field(i) => (&s.fields[i].numbering, self.form.fields[i].shape.components()),
             Owner::Aux(i) => {
                 let numbering: Option<&Numbering> = s.aux[i].as_ref();
                 (numbering.expect("nodal data"), self.form.aux[i].shape.components())
             }
         };
+        let is_constrained = |place: usize| match owner {
+            Owner::Field(i) => s.fields[i].constrained[place],
+            Owner::Aux(_) => false,
+        };
         let dof = |(node, c): (u32, usize)| {
             let place = node as usize * components + c;
-            if s.constrained[place] { u32::MAX } else { layout.place(place) as u32 }
+            if is_constrained(place) { u32::MAX } else { layout.place(place) as u32 }
         };
         let batched = |values: &[u32]| batched(s.cells, lanes, values);
         match indices {

@@ -35,6 +35,15 @@ pub(crate) struct Numbering {
     pub(crate) starts: Vec<u32>,
 }
 
+/// A field's nodes, and numbers at them.
+pub(crate) struct Unknowns {
+    pub(crate) numbering: Numbering,
+    pub(crate) state: Vec<f64>,
+    pub(crate) direction: Vec<f64>,
+    /// Which unknowns are constrained where indices are one an unknown.
+    pub(crate) constrained: Vec<bool>,
+}
+
 /// All that a form needs on a handful of cells.
 pub(crate) struct Setting {
     pub(crate) cell: Cell,
@@ -46,11 +55,7 @@ pub(crate) struct Setting {
     pub(crate) geometry: Lagrange,
     /// `[cell][node][axis]`
     pub(crate) coordinates: Vec<f64>,
-    pub(crate) field: Numbering,
-    pub(crate) state: Vec<f64>,
-    pub(crate) direction: Vec<f64>,
-    /// Which unknowns are constrained where indices are one an unknown.
-    pub(crate) constrained: Vec<bool>,
+    pub(crate) fields: Vec<Unknowns>,
     /// Numberings of nodal aux.
     pub(crate) aux: Vec<Option<Numbering>>,
     /// Values as the reference takes them.
@@ -76,8 +81,6 @@ impl Setting {
         // Derivatives of functions with random values at the nodes grow with the degree.
         let amplitude = 1.0 / degree.max(1) as f64;
         let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
-        let field = number(element(form.fields[0].space), count);
-        let unknowns = field.count * form.fields[0].shape.components();
         let aux = form.aux.iter().map(|aux| match aux.location {
             Location::Nodes(space) => Some(number(element(space), count)),
             Location::Cells | Location::Points => None,
@@ -95,8 +98,15 @@ impl Setting {
         });
         let aux_values = aux_values.collect();
         let (geometry, coordinates) = cells(cell, shape, count, &mut random);
-        let mut waves = || random.numbers(unknowns).into_iter().map(|v| amplitude * v).collect();
-        let (state, direction) = (waves(), waves());
+        let mut waves = |count| random.numbers(count).into_iter().map(|v| amplitude * v).collect();
+        let fields = form.fields.iter().map(|field| {
+            let numbering = number(element(field.space), count);
+            let unknowns = numbering.count * field.shape.components();
+            let constrained = (0..unknowns).map(|i| i % 5 == 2).collect();
+            let (state, direction) = (waves(unknowns), waves(unknowns));
+            Unknowns { numbering, state, direction, constrained }
+        });
+        let fields = fields.collect();
         Self {
             cell,
             cells: count,
@@ -105,10 +115,7 @@ impl Setting {
             degree,
             geometry,
             coordinates,
-            state,
-            direction,
-            constrained: (0..unknowns).map(|i| i % 5 == 2).collect(),
-            field,
+            fields,
             aux,
             aux_values,
             params: form.params.iter().flat_map(|param| param.value.clone()).collect(),

@@ -2,10 +2,10 @@
 
 use super::cover::Random;
 use super::launch::{Shape, companions};
-use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, POINTS, PRECISIONS, SHAPES, TASKS};
-use super::levels::{against, cells, form, options, plain, rule};
+use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS, SHAPES, TASKS};
+use super::levels::{against, cells, components, form, options, plain, rule};
 use fem_dsl::point::PointForm;
-use fem_dsl::testing::{FieldShape, Options, random_form};
+use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::lower::contract::EvenOdd;
@@ -18,8 +18,8 @@ pub(crate) struct Choices {
     cells: Vec<(Cell, usize)>,
     /// Multiply-adds of a thread, about, from which on compilers take too long.
     most: usize,
-    /// A form in two and in three dimensions, for asking what is supported.
-    plain: [PointForm; 2],
+    /// Forms in two and in three dimensions, for asking what is supported.
+    plain: [Vec<PointForm>; 2],
 }
 
 /// Who does what, and how many threads, or lanes, a group has.
@@ -36,6 +36,7 @@ const STRATEGIES: [(Strategy, usize); 7] = [
 /// The plan with as many cells a batch as its strategy does well with a form.
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
     match plan.strategy {
+        _ if form.fields.len() > 1 => plan.clone(),
         Strategy::ThreadTransposition { blocks, batches } => {
             let plans = [vec![plan.clone()], companions(form, elements, plan, shape)].concat();
             let cells = thread_transposition::cells(form, elements, &plans, blocks);
@@ -117,6 +118,7 @@ impl Choices {
             2, // kinks
             SCATTERS.len(),
             2, // tiles
+            OTHERS.len(),
         ]
     }
 
@@ -128,7 +130,7 @@ impl Choices {
         if setup.work() > self.most {
             reasons.push(format!("a thread would do more than {} multiply-adds", self.most));
         }
-        let form = &self.plain[setup.rule.cell().dim() - 2];
+        let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
         let plan = &setup.plan;
         // The first reason of a plan may hide another, which its neighbours show.
@@ -207,7 +209,7 @@ impl Choices {
             let mut row: Vec<usize> = levels.map(|levels| random.below(levels)).collect();
             row[0] = small[random.below(small.len())];
             // Forms of one field with one component.
-            row[10] = 0;
+            (row[10], row[17]) = (0, 0);
             given.iter().for_each(|&(factor, level)| row[factor] = level);
             row
         });
@@ -243,7 +245,8 @@ impl Choices {
         };
         let against = against(rule, cell, geometry, shape);
         let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));
-        let options = options(cell.dim(), FIELDS[row[10]], [11, 12, 13, 14].map(yes));
+        let kind = [11, 12, 13, 14].map(yes);
+        let options = options(cell.dim(), FIELDS[row[10]], OTHERS[row[17]], kind);
         Setup { degree, rule, shape, plan, options, against }
     }
 }
@@ -274,12 +277,7 @@ impl Setup {
     /// Multiply-adds that a thread does, about: interpolation and integration.
     fn work(&self) -> usize {
         let (cell, dim) = (self.rule.cell(), self.rule.cell().dim());
-        let components = match self.options.shape {
-            FieldShape::Scalar => 1,
-            FieldShape::Vector => dim,
-            FieldShape::VectorOf(n) => n,
-            FieldShape::Tensor => dim * dim,
-        };
+        let components = components(&self.options);
         let aux = if self.options.aux { 1 + dim } else { 0 };
         let curved = if self.shape.order() > 1 { dim } else { 0 };
         let points = self.rule.count();

@@ -7,7 +7,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::parse::parse;
-use fem_dsl::problem::Expression;
+use fem_dsl::problem::{Expression, Problem};
 use fem_dsl::program::Program;
 use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
@@ -113,10 +113,8 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
         false,
     )?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
-        let said =
-            list.last().map(|said| Source::new(option, format!("{} = {}", said.name, said.value)));
-        nodal(&setup, operator.vector(), values.last(), otherwise)
-            .map_err(|error| not_finite(&program, said, error))
+        nodal(&setup, operator.vector(), values, otherwise)
+            .map_err(|error| not_finite(&program, &problem, option, list, error))
     };
     let u = nodal("--at", &arguments.at, &at, 0.0)?;
     let v = nodal("--test", &arguments.test, &test, 1.0)?;
@@ -144,38 +142,52 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
 /// What has no value somewhere.
 enum Wrong {
     Points(ElementError),
-    NotFinite { value: f64, point: [f64; 3] },
+    NotFinite { field: usize, value: f64, point: [f64; 3] },
 }
 
-/// Interpolates an expression at the nodes; without one, every component is `otherwise`.
+/// Interpolates an expression at the nodes of each field that has one, 0 at the others'; without any, every component of
+/// all of them is `otherwise`.
 fn nodal(
     setup: &Setup,
     mut vector: Vector,
-    value: Option<&(usize, Expression)>,
+    values: &[(usize, Expression)],
     otherwise: f64,
 ) -> Result<Vector, Wrong> {
-    let Some((_, expression)) = value else {
+    if values.is_empty() {
         vector.fill(otherwise);
         return Ok(vector);
-    };
-    let points = setup.on.fields[0].space.points(&setup.on.mesh, &setup.on.partition);
-    let points = points.map_err(Wrong::Points)?;
-    let nothing = |_: usize| f64::NAN;
-    let entries = evaluate(expression, &expression.value, &points, &setup.parameters, nothing);
-    if let Some(at) = entries.iter().position(|value| !value.is_finite()) {
-        let point = points[at / expression.value.len()];
-        return Err(Wrong::NotFinite { value: entries[at], point });
+    }
+    let mut entries = vec![0.0; vector.len()];
+    for (field, expression) in values {
+        let points = setup.on.fields[*field].space.points(&setup.on.mesh, &setup.on.partition);
+        let points = points.map_err(Wrong::Points)?;
+        let nothing = |_: usize| f64::NAN;
+        let own = evaluate(expression, &expression.value, &points, &setup.parameters, nothing);
+        if let Some(at) = own.iter().position(|value| !value.is_finite()) {
+            let point = points[at / expression.value.len()];
+            return Err(Wrong::NotFinite { field: *field, value: own[at], point });
+        }
+        entries[setup.on.dofs_of(*field)].copy_from_slice(&own);
     }
     vector.set(&entries);
     Ok(vector)
 }
 
 /// Says where on the mesh the expression of an option has no value.
-fn not_finite(program: &Program, said: Option<Source>, wrong: Wrong) -> Failure {
-    let (value, [x, y, z]) = match wrong {
+fn not_finite(
+    program: &Program,
+    problem: &Problem,
+    option: &str,
+    list: &[Assignment],
+    wrong: Wrong,
+) -> Failure {
+    let (field, value, [x, y, z]) = match wrong {
         Wrong::Points(error) => return Failure::input(error),
-        Wrong::NotFinite { value, point } => (value, point),
+        Wrong::NotFinite { field, value, point } => (field, value, point),
     };
+    let name = &problem.form.fields[field].name;
+    let said = list.iter().rev().find(|said| said.name == *name);
+    let said = said.map(|said| Source::new(option, format!("{} = {}", said.name, said.value)));
     let message = format!("this expression is {value} at ({x}, {y}, {z})");
     let mut diagnostic = Diagnostic::new(Code::NotFinite, message)
         .help("choose one that is finite at all nodes of the mesh");

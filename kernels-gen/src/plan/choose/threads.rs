@@ -36,7 +36,8 @@ pub fn choose_for_threads(
             Geometry::Semi => task != Task::Linearise,
             _ => true,
         });
-        let tiles = wishes.tiles.unwrap_or(components > 1);
+        // Where fields share a vector, an index says where the numbers of a node begin.
+        let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
             points_last: true,
             tiles,
@@ -57,7 +58,7 @@ pub fn choose_for_threads(
     };
     let by_lines = |plan: &Plan| {
         let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
-        if wanted { lines(form, elements, plan, wishes) } else { None }
+        if wanted && form.fields.len() == 1 { lines(form, elements, plan, wishes) } else { None }
     };
     let place = |plan: Plan| {
         let line = by_lines(&plan);
@@ -117,7 +118,7 @@ fn reads_points(form: &PointForm, elements: &Elements) -> bool {
     let degrees = if components == 1 { 2..=3 } else { 2..=2 };
     let degree = elements.fields.iter().copied().max().unwrap_or(1);
     let one = || {
-        let numbers = |integral| blocks(integral, form.dim, |_, _| true).numbers;
+        let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
         form.integrals.iter().all(|integral| numbers(integral) == 1)
     };
     elements.cell == Cell::Hexahedron && is_flat(form) && degrees.contains(&degree) && one()

@@ -6,7 +6,7 @@
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
-use super::tensor::{Tensor, load_line, store_line};
+use super::tensor::{Outcome, Tensor, load_line, store_line};
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::stored::Block;
@@ -52,23 +52,24 @@ fn terms(block: &Block, first: usize, dim: usize) -> Vec<Term> {
 pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
     let coefficients = s.coefficients(tensor.q_all());
     tensor.each_row_point(s);
-    let Some((factors, arrays)) = tensor.result() else { return };
-    let nodes = factors.n * tensor.nodal_plane(factors);
     let blocks = s.blocks.clone();
-    for component in 0..s.components(0) {
-        let pair = blocks.pairs.iter().find(|(test, _, _)| *test == component);
-        let terms = pair.map_or_else(Vec::new, |&(_, _, block)| {
-            let (block, first) = &blocks.blocks[block];
-            terms(block, *first, tensor.dim)
-        });
-        let to = component * nodes;
-        if terms.is_empty() {
-            let zero = s.b.constant(0.0);
-            let nodal = arrays.nodal;
-            s.b.repeat("a", nodes, false, |b, a| b.store(nodal, a.plus(to), zero));
-        }
-        for (order, term) in terms.iter().enumerate() {
-            integrate(s, tensor, coefficients, term, arrays.nodal, to, order > 0);
+    for result in tensor.results() {
+        let (factors, nodal) = (&result.factors, result.arrays.nodal);
+        let nodes = factors.n * tensor.nodal_plane(factors);
+        for (component, row) in result.rows.clone().enumerate() {
+            let pair = blocks.pairs.iter().find(|(test, _, _)| *test == row);
+            let terms = pair.map_or_else(Vec::new, |&(_, _, block)| {
+                let (block, first) = &blocks.blocks[block];
+                terms(block, *first, tensor.dim)
+            });
+            let to = component * nodes;
+            if terms.is_empty() {
+                let zero = s.b.constant(0.0);
+                s.b.repeat("a", nodes, false, |b, a| b.store(nodal, a.plus(to), zero));
+            }
+            for (order, term) in terms.iter().enumerate() {
+                integrate(s, (tensor, result), coefficients, term, to, order > 0);
+            }
         }
     }
     tensor.scatter(s);
@@ -83,15 +84,14 @@ fn table(tensor: &Tensor, n: usize, term: &Term, direction: usize) -> Matrix {
 
 fn integrate(
     s: &mut Setting<'_>,
-    tensor: &Tensor,
+    (tensor, result): (&Tensor, &Outcome),
     coefficients: LocalId,
     term: &Term,
-    nodal: LocalId,
     to: usize,
     add: bool,
 ) {
     let (dim, q, columns) = (tensor.dim, tensor.q, tensor.columns());
-    let Some((factors, _)) = tensor.result() else { return };
+    let (factors, nodal) = (&result.factors, result.arrays.nodal);
     let (n, plane) = (factors.n, tensor.nodal_plane(factors));
     let even_odd = s.plan.even_odd;
     let from = term.number * tensor.q_all();

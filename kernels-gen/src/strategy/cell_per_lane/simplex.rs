@@ -80,15 +80,16 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     for (quantity, evaluated) in s.quantities.clone().iter().zip(&mut evaluated) {
         evaluated.gradient = constant_gradient(s, quantity, evaluated.nodal, &evaluated.tables);
     }
-    let degree = s.elements.fields[0];
-    let result = s.has_result().then(|| {
-        let components = s.components(0);
-        let tables = tables(s, &s.form.fields[0].name.clone(), degree);
-        let nodal = s.b.local("r_nodal", components * tables.nodes);
+    let mut results = Vec::new();
+    for field in s.results() {
+        let (components, degree) = (s.components(field), s.elements.fields[field]);
+        let tables = tables(s, &s.form.fields[field].name.clone(), degree);
+        let name = s.of_field("r_nodal", field);
+        let nodal = s.b.local(&name, components * tables.nodes);
         let zero = s.b.constant(0.0);
         s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
-        (nodal, tables)
-    });
+        results.push(Outcome { field, nodal, tables });
+    }
     let cell = cell_geometry(s);
     let points = s.points();
     s.b.comment("points");
@@ -102,17 +103,26 @@ pub(super) fn lower(s: &mut Setting<'_>) {
             value_at(s, &evaluated[quantity], quantity, c, part, &point)
         };
         let tested = at_point(s, &at, &point, &mut evaluate);
-        let Some((nodal, tables)) = &result else { return };
-        if s.plan.task == Task::Diagonal {
-            diagonal(s, *nodal, tables, &point);
-        } else {
-            integrate(s, *nodal, tables, &tested, &point);
+        for result in &results {
+            if s.plan.task == Task::Diagonal {
+                diagonal(s, result, &point);
+            } else {
+                let tested = &tested[s.rows_of(result.field)];
+                integrate(s, result.nodal, &result.tables, tested, &point);
+            }
         }
     });
-    if let Some((nodal, tables)) = &result {
+    if !results.is_empty() {
         s.b.stage(s.plan.block);
-        scatter(s, *nodal, tables.nodes);
     }
+    results.iter().for_each(|result| scatter(s, result));
+}
+
+/// What is summed over the points for one field.
+struct Outcome {
+    field: usize,
+    nodal: LocalId,
+    tables: Tables,
 }
 
 fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
@@ -128,11 +138,12 @@ fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
     });
 }
 
-fn scatter(s: &mut Setting<'_>, local: LocalId, nodes: usize) {
-    let components = s.components(0);
+fn scatter(s: &mut Setting<'_>, result: &Outcome) {
+    let (components, local, nodes) =
+        (s.components(result.field), result.nodal, result.tables.nodes);
     let batch = Index::from(s.b.batch());
-    let nodal = Nodal::result(s);
-    s.b.comment("scatter");
+    let nodal = Nodal::result(s, result.field);
+    s.comment_on("scatter", result.field);
     s.b.repeat("a", nodes, false, |b, a| {
         for c in 0..components {
             let value = b.load(local, a.plus(c * nodes));
@@ -256,11 +267,16 @@ fn derivative(
 }
 
 /// r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
-fn diagonal(s: &mut Setting<'_>, nodal: LocalId, tables: &Tables, point: &Index) {
+fn diagonal(s: &mut Setting<'_>, result: &Outcome, point: &Index) {
     let dim = s.form.dim;
     let coefficients = s.coefficients(1);
-    let blocks = s.blocks.clone();
-    for &(component, _, block) in &blocks.pairs {
+    let (blocks, rows) = (s.blocks.clone(), s.rows_of(result.field));
+    let Outcome { nodal, tables, .. } = result;
+    for &(row, _, block) in &blocks.pairs {
+        if !rows.contains(&row) {
+            continue;
+        }
+        let component = row - rows.start;
         let (block, first): &(Block, usize) = &blocks.blocks[block];
         let numbers: Vec<ValueId> = (0..block.numbers(dim))
             .map(|i| s.b.load(coefficients, Index::from(first + i)))
@@ -275,14 +291,14 @@ fn diagonal(s: &mut Setting<'_>, nodal: LocalId, tables: &Tables, point: &Index)
             let mut tested = Tested::default();
             crate::lower::stored::act(&mut s.b, &pulled, Some(value), &gradient, &mut tested);
             let place = Index::from(component * tables.nodes + node);
-            let mut sum = s.b.load(nodal, place.clone());
+            let mut sum = s.b.load(*nodal, place.clone());
             if let Some(flux) = tested.value {
                 sum = s.b.fma(value, flux, sum);
             }
             for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
                 sum = s.b.fma(g, flux, sum);
             }
-            s.b.store(nodal, place, sum);
+            s.b.store(*nodal, place, sum);
         }
     }
 }

@@ -23,7 +23,7 @@ mod geometry;
 mod transfer;
 
 use arrays::Arrays;
-pub(super) use arrays::Tensor;
+pub(super) use arrays::{Outcome, Tensor};
 
 use super::{diagonal, prefetch, simplex};
 use crate::kir::build::Builder;
@@ -84,15 +84,11 @@ impl Tensor {
     /// Whether steps 2 to 4 are one pass, because nothing has a gradient.
     fn column_only(&self, s: &Setting<'_>) -> bool {
         s.quantities.iter().all(|quantity| !quantity.gradient)
-            && !self.result_has_gradient(s)
+            && !(0..s.rows()).any(|row| s.tested(row).1)
             && s.has_result()
             && s.plan.task != crate::plan::Task::Diagonal
-            && self.dense_result.is_none()
+            && self.results.iter().all(|result| result.dense.is_none())
             && self.dense.iter().all(Option::is_none)
-    }
-
-    fn result_has_gradient(&self, s: &Setting<'_>) -> bool {
-        s.has_result() && (0..s.components(0)).any(|component| s.tested(component).1)
     }
 
     /// q^d.
@@ -167,18 +163,24 @@ impl Tensor {
 
     /// Step 5.
     pub(super) fn integrate_layers(&self, s: &mut Setting<'_>) {
-        let Some((factors, arrays)) = &self.result else { return };
-        if factors.interpolate.is_identity() || self.dense_result.is_some() {
+        for result in &self.results {
+            self.integrate_layers_of(s, result);
+        }
+    }
+
+    fn integrate_layers_of(&self, s: &mut Setting<'_>, result: &Outcome) {
+        let Outcome { factors, arrays, .. } = result;
+        if factors.interpolate.is_identity() || result.dense.is_some() {
             return;
         }
-        s.b.comment("integrate");
+        s.comment_on("integrate", result.field);
         let (n, q, dim) = (factors.n, self.q, self.dim);
         let matrix = factors.interpolate.transposed();
         let rows_a_layer = n.pow(dim as u32 - 2);
         let layer = if dim == 3 { Some(s.b.local("layer_back", n * q)) } else { None };
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
-        for c in 0..s.components(0) {
+        for c in 0..result.rows.len() {
             let (to, from) = (c * n.pow(dim as u32), c * self.volume());
             s.b.repeat("k", n, tiny, |b, k| {
                 if let Some(layer) = layer {
@@ -243,21 +245,26 @@ impl Tensor {
 
     /// Step 4.
     fn last_direction_back(&self, s: &mut Setting<'_>) {
-        let Some((factors, arrays)) = &self.result else { return };
+        for result in &self.results {
+            self.last_direction_back_of(s, result);
+        }
+    }
+
+    fn last_direction_back_of(&self, s: &mut Setting<'_>, result: &Outcome) {
+        let Outcome { factors, arrays, .. } = result;
         let identity = factors.interpolate.is_identity();
-        let gradient = self.result_has_gradient(s);
-        if (identity && !gradient) || self.dense_result.is_some() {
+        if (identity && !result.has_gradient(s)) || result.dense.is_some() {
             return;
         }
-        s.b.comment("last direction back");
+        s.comment_on("last direction back", result.field);
         let columns = self.columns();
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         let back = factors.interpolate.transposed();
         let derive_back = factors.derive.transposed();
-        for c in 0..s.components(0) {
+        for (c, row) in result.rows.clone().enumerate() {
             let offset = c * self.volume();
-            let has_gradient = s.tested(c).1;
+            let has_gradient = s.tested(row).1;
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
                 let values = load_line(b, arrays.value, &start, self.plane, self.q);
@@ -301,20 +308,21 @@ impl Tensor {
             }
             let layer = self.layer_geometry(s, &cell, Some(&z));
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &z, y));
-            let Some((factors, arrays)) = &self.result else { return };
-            let Some(middle) = arrays.middle else { return };
-            let back = factors.derive.transposed();
-            for c in 0..s.components(0) {
-                if !s.tested(c).1 {
-                    continue;
+            for Outcome { factors, arrays, rows, .. } in &self.results {
+                let Some(middle) = arrays.middle else { continue };
+                let back = factors.derive.transposed();
+                for (c, row) in rows.clone().enumerate() {
+                    if !s.tested(row).1 {
+                        continue;
+                    }
+                    let to = z.times(self.plane).plus(c * self.volume());
+                    s.b.repeat("x", q, tiny, |b, x| {
+                        let values = load_line(b, arrays.value, &(&to + &x), q, q);
+                        let flux = load_line(b, middle, &x.plus(c * q * q), q, q);
+                        let output = contract(b, &back, &flux, Some(&values), even_odd);
+                        store_line(b, arrays.value, &(&to + &x), q, &output);
+                    });
                 }
-                let to = z.times(self.plane).plus(c * self.volume());
-                s.b.repeat("x", q, tiny, |b, x| {
-                    let values = load_line(b, arrays.value, &(&to + &x), q, q);
-                    let flux = load_line(b, middle, &x.plus(c * q * q), q, q);
-                    let output = contract(b, &back, &flux, Some(&values), even_odd);
-                    store_line(b, arrays.value, &(&to + &x), q, &output);
-                });
             }
         });
     }
@@ -363,21 +371,31 @@ impl Tensor {
                 self.evaluate(s, quantity, c, part, &point)
             };
             let tested = at_point(s, &at, &point.number, &mut evaluate);
-            match (&self.dense_result, &self.result) {
-                (Some(tables), Some((_, arrays))) => {
-                    simplex::integrate(s, arrays.nodal, tables, &tested, &point.number);
+            for result in self.results.iter().filter(|_| !tested.is_empty()) {
+                let own = &tested[result.rows.clone()];
+                match &result.dense {
+                    Some(tables) => {
+                        simplex::integrate(s, result.arrays.nodal, tables, own, &point.number);
+                    }
+                    None => self.store_tested(s, &result.arrays, own, &point),
                 }
-                _ => self.store_tested(s, &tested, &point),
             }
         });
-        let Some((factors, arrays)) = &self.result else { return };
-        let done = self.dense_result.is_some() || s.plan.task == crate::plan::Task::Diagonal;
-        if !s.has_result() || done {
+        if s.plan.task == crate::plan::Task::Diagonal {
             return;
         }
+        for result in self.results.iter().filter(|result| result.dense.is_none()) {
+            self.row_back(s, result, &place);
+        }
+    }
+
+    /// Dᵀ along a row of points.
+    fn row_back(&self, s: &mut Setting<'_>, result: &Outcome, place: &Index) {
+        let (q, even_odd) = (self.q, s.plan.even_odd);
+        let Outcome { factors, arrays, rows, .. } = result;
         let back = factors.derive.transposed();
-        for c in 0..s.components(0) {
-            let (has_value, has_gradient) = s.tested(c);
+        for (c, row) in rows.clone().enumerate() {
+            let (has_value, has_gradient) = s.tested(row);
             let start = place.plus(c * self.volume());
             let values =
                 has_value.then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
@@ -419,9 +437,14 @@ impl Tensor {
         s.b.load(local, at)
     }
 
-    fn store_tested(&self, s: &mut Setting<'_>, tested: &[Tested], point: &Point<'_>) {
+    fn store_tested(
+        &self,
+        s: &mut Setting<'_>,
+        arrays: &Arrays,
+        tested: &[Tested],
+        point: &Point<'_>,
+    ) {
         let (x, y) = (point.x, point.y);
-        let Some((_, arrays)) = &self.result else { return };
         for (c, tested) in tested.iter().enumerate() {
             if let Some(value) = tested.value {
                 s.b.store(arrays.row_value, x.plus(c * self.q), value);
@@ -442,14 +465,12 @@ impl Tensor {
 
     /// Steps 2 to 4 in one pass, where only values are needed: each column stays in registers.
     fn columns_with_points(&self, s: &mut Setting<'_>) {
-        let Some((factors, arrays)) = &self.result else { return };
         let q = self.q;
         let columns = self.columns();
         let even_odd = s.plan.even_odd;
         let tiny = self.tiny(s.plan);
         s.b.comment("last direction, points, and back");
         let cell = cell_geometry(s);
-        let back = factors.interpolate.transposed();
         // The line of points runs along the last direction: directions are renamed cyclically.
         let outer = if self.dim == 3 { q } else { 1 };
         repeat(s, "y", outer, tiny, |s, y| {
@@ -474,7 +495,7 @@ impl Tensor {
                     multilinear_row(&mut s.b, layer, eta, q, needs_x)
                 });
                 let zero = s.b.constant(0.0);
-                let mut outputs = vec![vec![zero; q]; s.components(0)];
+                let mut outputs = vec![vec![zero; q]; s.rows()];
                 for z in 0..q {
                     let point = column.plus(z * columns);
                     let xi = Index::from(z);
@@ -485,16 +506,18 @@ impl Tensor {
                         let line = lines.iter().find(|(key, _)| *key == (index, c));
                         line.map(|(_, line)| line[z]).expect("a value should be there")
                     };
-                    for (c, tested) in
-                        at_point(s, &at, point, &mut evaluate).into_iter().enumerate()
-                    {
-                        outputs[c][z] = tested.value.unwrap_or(zero);
+                    let tested = at_point(s, &at, point, &mut evaluate);
+                    for (output, tested) in outputs.iter_mut().zip(tested) {
+                        output[z] = tested.value.unwrap_or(zero);
                     }
                 }
-                for (c, values) in outputs.iter().enumerate() {
-                    let output = contract(&mut s.b, &back, values, None, even_odd);
-                    let start = column.plus(c * self.volume());
-                    store_line(&mut s.b, arrays.value, &start, self.plane, &output);
+                for Outcome { factors, arrays, rows, .. } in &self.results {
+                    let back = factors.interpolate.transposed();
+                    for (c, values) in outputs[rows.clone()].iter().enumerate() {
+                        let output = contract(&mut s.b, &back, values, None, even_odd);
+                        let start = column.plus(c * self.volume());
+                        store_line(&mut s.b, arrays.value, &start, self.plane, &output);
+                    }
                 }
             });
         });
@@ -502,13 +525,15 @@ impl Tensor {
 
     /// A dense result is summed over the points.
     fn clear_dense_result(&self, s: &mut Setting<'_>) {
-        let (Some(tables), Some((_, arrays))) = (&self.dense_result, &self.result) else { return };
         if s.plan.task == crate::plan::Task::Diagonal {
             return;
         }
-        let (nodal, length) = (arrays.nodal, s.components(0) * tables.nodes);
-        let zero = s.b.constant(0.0);
-        s.b.repeat("b", length, false, |b, i| b.store(nodal, i, zero));
+        for result in &self.results {
+            let Some(tables) = &result.dense else { continue };
+            let (nodal, length) = (result.arrays.nodal, result.rows.len() * tables.nodes);
+            let zero = s.b.constant(0.0);
+            s.b.repeat("b", length, false, |b, i| b.store(nodal, i, zero));
+        }
     }
 
     /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the
@@ -517,9 +542,9 @@ impl Tensor {
         self.layers(s);
     }
 
-    /// The arrays of the result.
-    pub(super) fn result(&self) -> Option<&(Factors, Arrays)> {
-        self.result.as_ref()
+    /// What the task computes, field by field.
+    pub(super) fn results(&self) -> &[Outcome] {
+        &self.results
     }
 }
 

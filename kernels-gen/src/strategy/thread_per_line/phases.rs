@@ -270,7 +270,7 @@ impl Group {
         component: usize,
         line: &[ValueId],
     ) {
-        let (n, nodal) = (result.factors.n, Nodal::result(s));
+        let (n, nodal) = (result.factors.n, Nodal::result(s, 0));
         // What a cell stores for the owners of unknowns is in the order of its nodes.
         let adds = s.plan.scatter != Scatter::Owner;
         let turned = s.turned(Source::Direction(0)).filter(|_| adds);

@@ -18,7 +18,7 @@ impl Transposition {
         s.b.comment("integrate");
         let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
         let node = digits.item();
-        let nodal = Nodal::result(s);
+        let nodal = Nodal::result(s, 0);
         digits.each_cell(s, &mut |s, cell| {
             let sums = match s.plan.task {
                 Task::Diagonal => self.diagonal(s, tests, &node, cell),

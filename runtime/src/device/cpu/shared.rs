@@ -30,6 +30,18 @@ impl<'a, T: Plain> Shared<'a, T> {
         Argument::new(self.pointer.cast(), self.len, T::NAME, true)
     }
 
+    /// A part of the slice as an argument that a kernel writes.
+    ///
+    /// # Panics
+    ///
+    /// If the range leaves the slice.
+    pub fn part(&self, range: Range<usize>) -> Argument<'a> {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        // SAFETY: the part begins within the lent slice, or at its end.
+        let first = unsafe { self.pointer.add(range.start) };
+        Argument::new(first.cast(), range.len(), T::NAME, true)
+    }
+
     /// Sets the elements of `range` to `value`.
     ///
     /// No kernel that runs at the same time may touch them: the driver clears the unknowns that a

@@ -9,13 +9,14 @@
 //! all runs on a device give the same bits.
 
 use crate::batch::Batches;
-use crate::device::{Array, Device, DeviceError, Kind, Layout, Module};
+use crate::device::{Array, Device, DeviceError, Kind, Layout, Module, Part};
 use crate::discretisation::Field;
 use crate::operator::BuildError;
 use crate::vector::Precision;
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// The lists of one group of batches.
@@ -27,14 +28,17 @@ struct Lists {
 /// The lists of all groups of batches, which a key `K` names, and the room for what their cells store.
 pub(super) struct Owners<K> {
     module: Module,
-    lists: BTreeMap<K, Lists>,
-    /// As large as the largest group needs. Locked from a kernel's launch to that of its sum.
-    numbers: Mutex<Array>,
+    lists: BTreeMap<(K, usize), Lists>,
+    /// For each field as large as the largest group needs. Locked from a kernel's launch to that of its sums.
+    numbers: Mutex<Vec<Array>>,
+    /// The groups of threads that own the unknowns of each field.
+    groups: Vec<Range<usize>>,
 }
 
-/// The length of what cells store in all batches, for kernels that do so.
-fn stored(abi: &KernelAbi, batches: &Batches) -> Option<usize> {
-    let argument = abi.arguments.iter().find(|argument| argument.role == Role::CellResult(0))?;
+/// The length of what cells store in all batches for a field, for kernels that do so.
+fn stored(abi: &KernelAbi, field: usize, batches: &Batches) -> Option<usize> {
+    let own = |role: Role| role == Role::CellResult(field);
+    let argument = abi.arguments.iter().find(|argument| own(argument.role))?;
     Some(argument.extent * batches.len())
 }
 
@@ -45,25 +49,34 @@ impl<K: Ord + Copy> Owners<K> {
         device: &dyn Device,
         precision: Precision,
         layout: &Layout,
-        field: Option<&Field>,
+        fields: &[Field],
         kernels: impl Iterator<Item = (&'a KernelAbi, K, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
-        let (mut lists, mut most) = (BTreeMap::new(), None);
+        let (mut lists, mut most) = (BTreeMap::new(), vec![None; fields.len()]);
         for (abi, key, batches) in kernels {
-            let Some(len) = stored(abi, batches) else { continue };
-            most = most.max(Some(len));
-            if lists.contains_key(&key) {
-                continue;
+            for (number, field) in fields.iter().enumerate() {
+                let Some(len) = stored(abi, number, batches) else { continue };
+                most[number] = most[number].max(Some(len));
+                if lists.contains_key(&(key, number)) {
+                    continue;
+                }
+                let (starts, places) = make(field, layout.field(number), batches)?;
+                let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
+                lists.insert((key, number), Lists { starts, places });
             }
-            let field = field.ok_or(BuildError::Field { field: 0 })?;
-            let (starts, places) = make(field, layout, batches)?;
-            let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
-            lists.insert(key, Lists { starts, places });
         }
-        let Some(len) = most else { return Ok(None) };
+        if lists.is_empty() {
+            return Ok(None);
+        }
         let module = device.load(&sum_of_cells(device.words(), precision))?;
-        let numbers = Mutex::new(device.zeros(Kind::from(precision), len)?);
-        Ok(Some(Self { module, lists, numbers }))
+        let room = |len: Option<usize>| device.zeros(Kind::from(precision), len.unwrap_or(0));
+        let numbers = Mutex::new(most.into_iter().map(room).collect::<Result<_, _>>()?);
+        let groups = fields.iter().enumerate().map(|(number, field)| {
+            let part = layout.field(number);
+            let first = part.first() / UNKNOWNS;
+            first..first + part.len(field.space.n_dofs()).div_ceil(UNKNOWNS)
+        });
+        Ok(Some(Self { module, lists, numbers, groups: groups.collect() }))
     }
 
     /// Has `launch` store the numbers of a group's cells, and adds them up in `y`.
@@ -72,30 +85,31 @@ impl<K: Ord + Copy> Owners<K> {
         device: &dyn Device,
         key: K,
         y: &Array,
-        launch: impl FnOnce(&Array) -> Result<(), E>,
+        launch: impl FnOnce(&[Array]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(Lists { starts, places }) = self.lists.get(&key) else { return Ok(()) };
         let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         launch(&numbers)?;
         let kernel = self.module.kernel(NAME).map_err(DeviceError::from)?;
-        device.launch(kernel, 0..y.len().div_ceil(UNKNOWNS), &[starts, places, &numbers, y])?;
+        for (field, (numbers, groups)) in numbers.iter().zip(&self.groups).enumerate() {
+            let Some(Lists { starts, places }) = self.lists.get(&(key, field)) else { continue };
+            device.launch(kernel, groups.clone(), &[starts, places, numbers, y])?;
+        }
         Ok(())
     }
 
     /// Bytes that a group streams: its lists, and its numbers to memory and back.
     pub(super) fn bytes(&self, key: K, abi: &KernelAbi, batches: &Batches) -> usize {
-        let lists = self.lists.get(&key);
-        let lists = lists.map_or(0, |lists| lists.starts.bytes() + lists.places.bytes());
-        lists + 2 * abi.precision.bytes() * stored(abi, batches).unwrap_or(0)
+        let own = (0..self.groups.len()).map(|field| {
+            let lists = self.lists.get(&(key, field));
+            let lists = lists.map_or(0, |lists| lists.starts.bytes() + lists.places.bytes());
+            lists + 2 * abi.precision.bytes() * stored(abi, field, batches).unwrap_or(0)
+        });
+        own.sum()
     }
 }
 
 /// Where each unknown's list starts, the unknowns filled up to full groups of threads, and the lists.
-fn make(
-    field: &Field,
-    layout: &Layout,
-    batches: &Batches,
-) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
+fn make(field: &Field, part: &Part, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
     let (space, constraints) = (&field.space, &field.constraints);
     let (components, nodes) = (space.components(), space.nodes_per_cell());
     let (lanes, entries) = (batches.lanes(), nodes * components);
@@ -113,13 +127,13 @@ fn make(
                 .map(move |(lane, &cell)| (cell, first + lane))
         })
     };
-    let len = layout.len(space.n_dofs());
+    let len = part.first() + part.len(space.n_dofs());
     let mut starts = vec![0_u32; len.next_multiple_of(UNKNOWNS) + 1];
     for (cell, _) in cells() {
         for &node in space.cell_nodes(cell as usize) {
             let first = node as usize * components;
             for dof in (first..first + components).filter(|&dof| !constraints.is_constrained(dof)) {
-                starts[layout.place(dof) + 1] += 1;
+                starts[part.place(dof) + 1] += 1;
             }
         }
     }
@@ -133,7 +147,7 @@ fn make(
             for c in 0..components {
                 let dof = number as usize * components + c;
                 if !constraints.is_constrained(dof) {
-                    let next = &mut next[layout.place(dof)];
+                    let next = &mut next[part.place(dof)];
                     places[*next as usize] = (place + (node * components + c) * lanes) as u32;
                     *next += 1;
                 }

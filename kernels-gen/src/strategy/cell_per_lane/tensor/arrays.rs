@@ -6,6 +6,7 @@ use crate::kir::{Entries, LocalId, TableId};
 use crate::plan::Plan;
 use crate::strategy::factors::{Factors, factors};
 use crate::strategy::setting::{Quantity, Setting, Source, node_count};
+use std::ops::Range;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
 /// c · l / components.
@@ -40,9 +41,26 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     pub(super) inputs: Vec<(Factors, Arrays)>,
     /// For each quantity with n > q, how it is evaluated.
     pub(super) dense: Vec<Option<Evaluated>>,
-    pub(super) result: Option<(Factors, Arrays)>,
-    /// How the result is tested where n > q.
-    pub(super) dense_result: Option<Tables>,
+    /// What the task computes, field by field.
+    pub(super) results: Vec<Outcome>,
+}
+
+/// The result of one field.
+pub(in crate::strategy::cell_per_lane) struct Outcome {
+    pub(in crate::strategy::cell_per_lane) field: usize,
+    /// Its components among those of all fields.
+    pub(in crate::strategy::cell_per_lane) rows: Range<usize>,
+    pub(in crate::strategy::cell_per_lane) factors: Factors,
+    pub(in crate::strategy::cell_per_lane) arrays: Arrays,
+    /// How it is tested where n > q.
+    pub(super) dense: Option<Tables>,
+}
+
+impl Outcome {
+    /// Whether any component is tested against a gradient.
+    pub(super) fn has_gradient(&self, s: &Setting<'_>) -> bool {
+        self.rows.clone().any(|row| s.tested(row).1)
+    }
 }
 
 /// The distance of layers of points in private arrays.
@@ -62,7 +80,7 @@ impl Tensor {
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
         let crowded = s.quantities.iter().any(|quantity| quantity.degree + 1 > q)
-            || s.elements.fields[0] + 1 > q;
+            || s.results().iter().any(|&field| s.elements.fields[field] + 1 > q);
         let small = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
         let mut tensor = Self {
             dim,
@@ -74,8 +92,7 @@ impl Tensor {
             unroll_row: small && !crowded,
             inputs: Vec::new(),
             dense: Vec::new(),
-            result: None,
-            dense_result: None,
+            results: Vec::new(),
         };
         for quantity in s.quantities.clone() {
             let factors = factors(line, quantity.degree);
@@ -86,40 +103,46 @@ impl Tensor {
             }));
             tensor.inputs.push((factors, arrays));
         }
-        if s.has_result() {
-            let own = [Source::Direction(0), Source::State(0)];
-            let shared = own.iter().find_map(|source| s.quantity(*source));
-            let factors = factors(line, s.elements.fields[0]);
-            // The inputs are still read at later points while a dense result grows.
-            let shared = shared.filter(|_| factors.n <= q);
-            let result = Quantity {
-                source: Source::Direction(0),
-                name: "r".to_owned(),
-                components: s.components(0),
-                degree: s.elements.fields[0],
-                value: true,
-                gradient: tensor.result_has_gradient(s),
-            };
-            let mut arrays = match shared {
-                Some(index) => tensor.inputs[index].1.clone(),
-                None => tensor.arrays(s, &result, &factors),
-            };
-            if factors.n > q {
-                tensor.dense_result = Some(simplex::tables(s, &result.name, result.degree));
-            } else if result.gradient && arrays.last.is_none() {
-                tensor.derivative_arrays(s, &result, &mut arrays);
-            }
-            if shared.is_some() {
-                // A row of the result is written point by point while the row's inputs are read.
-                let components = result.components;
-                arrays.row_value = s.b.local("r_row", components * tensor.q);
-                if result.gradient {
-                    arrays.row = Some(s.b.local("r_row_x", components * tensor.q));
-                }
-            }
-            tensor.result = Some((factors, arrays));
+        for field in s.results() {
+            let outcome = tensor.outcome(s, field);
+            tensor.results.push(outcome);
         }
         tensor
+    }
+
+    /// The arrays of a field's result: those of its own values where it is evaluated, too.
+    fn outcome(&self, s: &mut Setting<'_>, field: usize) -> Outcome {
+        let own = [Source::Direction(field), Source::State(field)];
+        let shared = own.iter().find_map(|source| s.quantity(*source));
+        let factors = factors(self.line, s.elements.fields[field]);
+        // The inputs are still read at later points while a dense result grows.
+        let shared = shared.filter(|_| factors.n <= self.q);
+        let rows = s.rows_of(field);
+        let result = Quantity {
+            source: Source::Direction(field),
+            name: s.of_field("r", field),
+            components: s.components(field),
+            degree: s.elements.fields[field],
+            value: true,
+            gradient: rows.clone().any(|row| s.tested(row).1),
+        };
+        let mut arrays = match shared {
+            Some(index) => self.inputs[index].1.clone(),
+            None => self.arrays(s, &result, &factors),
+        };
+        let dense = (factors.n > self.q).then(|| simplex::tables(s, &result.name, result.degree));
+        if dense.is_none() && result.gradient && arrays.last.is_none() {
+            self.derivative_arrays(s, &result, &mut arrays);
+        }
+        if shared.is_some() {
+            // A row of the result is written point by point while the row's inputs are read.
+            let (components, name) = (result.components, &result.name);
+            arrays.row_value = s.b.local(&format!("{name}_row"), components * self.q);
+            if result.gradient {
+                arrays.row = Some(s.b.local(&format!("{name}_row_x"), components * self.q));
+            }
+        }
+        Outcome { field, rows, factors, arrays, dense }
     }
 
     fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {

@@ -1,6 +1,6 @@
 //! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
 
-use super::Tensor;
+use super::{Outcome, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
 use crate::strategy::factors::Factors;
@@ -48,15 +48,24 @@ impl Tensor {
     }
 
     pub(in crate::strategy::cell_per_lane) fn scatter(&self, s: &mut Setting<'_>) {
-        let Some((factors, arrays)) = &self.result else { return };
+        if self.results.is_empty() {
+            return;
+        }
         s.b.stage(s.plan.block);
+        for result in &self.results {
+            self.scatter_field(s, result);
+        }
+    }
+
+    fn scatter_field(&self, s: &mut Setting<'_>, result: &Outcome) {
+        let Outcome { field, factors, arrays, .. } = result;
         let nodes = factors.n.pow(self.dim as u32);
-        let components = s.components(0);
+        let components = s.components(*field);
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.plan, nodes);
-        let nodal = Nodal::result(s);
+        let nodal = Nodal::result(s, *field);
         let local = arrays.nodal;
-        s.b.comment("scatter");
+        s.comment_on("scatter", *field);
         let places = self.places(factors);
         if s.plan.edges && nodal.adds_by_node() {
             return scatter_edges(s, nodal, places, local, components);

@@ -1,0 +1,197 @@
+//! Operators of several fields against the reference: spaces of different degrees in one vector, with conditions on
+//! each of them, on all cells; and their assembled matrices.
+
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::Argument;
+use fem_dsl::source::Source;
+use kernels_gen::element::Lagrange;
+use kernels_gen::generate::elements;
+use kernels_gen::plan::{Elements, Linearisation, Task};
+use runtime::assemble::Csr;
+use runtime::compile::{Execution, Target, compile, facts};
+use runtime::discretisation::Discretisation;
+use runtime::mesh::generate::generate;
+use runtime::operator::CellOperator;
+use runtime::reference::{Bounded, Inputs, Nodal, Reference, assert_all_close};
+use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
+use runtime::vector::{Precision, Vector};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const STOKES: &str = "form f {
+    field u: vector in H1(k);
+    field p: scalar in H1(k - 1);
+    param nu = 0.8;
+    f1[u] = nu * grad(u) - p * I;
+    f0[p] = -div(u);
+}";
+
+const FLOW: &str = "form f {
+    field s: scalar;
+    field v: vector in H1(k + 1);
+    param a = 0.7;
+    f0[v] = grad(v) * v + s * grad(s);
+    f1[v] = a * grad(v) - s * I;
+    f0[s] = s^3 - dot(v, v);
+    f1[s] = (1 + s^2) * grad(s);
+}";
+
+struct Case {
+    name: String,
+    form: PointForm,
+    elements: Elements,
+    on: Arc<Discretisation>,
+}
+
+impl Case {
+    fn new(text: &str, cell: &str, degree: usize, constrained: bool) -> Self {
+        let dim = if matches!(cell, "quad" | "tri") { 2 } else { 3 };
+        let (program, found) = fem_dsl::program::compile(&Source::new("f", text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        let form = program.point_form("f", dim).expect("a form");
+        let number = Argument::Number;
+        let mut arguments = BTreeMap::from([
+            ("dim".to_owned(), number(dim as f64)),
+            ("cells".to_owned(), number(3.0)),
+            ("cell".to_owned(), Argument::Word(cell.to_owned())),
+        ]);
+        if matches!(cell, "quad" | "hex") {
+            arguments.insert("deform".to_owned(), number(0.1));
+        }
+        let mesh = generate("box", &arguments).expect("a box");
+        let elements = elements(&form, mesh.cell(), degree, 1, None).expect("elements");
+        let fields: Vec<(Lagrange, usize)> = form
+            .fields
+            .iter()
+            .zip(&elements.fields)
+            .map(|(field, &degree)| {
+                let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+                (element, field.shape.components())
+            })
+            .collect();
+        let mut on = Discretisation::new(mesh, &fields).expect("spaces");
+        if constrained {
+            for field in &mut on.fields {
+                let points = field.space.points(&on.mesh, &on.partition).expect("points");
+                let nodes = field.space.nodes_on(&on.mesh.boundary());
+                let nodes: Vec<u32> =
+                    nodes.into_iter().filter(|&node| points[node as usize][0] < 0.4).collect();
+                let value = |x: &[f64; 3], row: &mut [f64]| row.fill(x[1]);
+                field.constraints.fix(&nodes, None, &points, value).expect("finite values");
+            }
+        }
+        let name = format!("{}{degree} {}", on.mesh.cell(), form.fields[0].name);
+        Self { name, form, elements, on: Arc::new(on) }
+    }
+
+    fn operator(&self, linearisation: Option<Linearisation>) -> CellOperator {
+        let mut target = Target::native();
+        target.execution = Execution::Interpreted;
+        target.wishes.linearisation = linearisation;
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let compiled = compile(&self.form, &self.elements, &facts(&self.on), &tasks, &target);
+        let compiled = compiled.expect("kernels");
+        let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
+        let params = [0.0, self.form.params[0].value[0]];
+        CellOperator::new(self.on.clone(), module, kernels, Precision::F64, &params, false)
+            .expect("an operator")
+    }
+
+    /// R(u), J(u) w and the diagonal, with the rows that conditions leave.
+    fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
+        let (on, rule) = (&self.on, self.elements.rule);
+        let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
+        let reference = reference.expect("supported elements");
+        let mesh = &on.mesh;
+        let dim = mesh.dim();
+        let coordinates: Vec<f64> = (0..mesh.n_cells())
+            .flat_map(|cell| mesh.cell_nodes(cell).to_vec())
+            .flat_map(|node| mesh.points()[node as usize][..dim].to_vec())
+            .collect();
+        let maps: Vec<Vec<u32>> =
+            on.fields.iter().map(|field| field.space.nodes().to_vec()).collect();
+        let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
+        let states: Vec<Vec<f64>> = (0..maps.len()).map(|field| part(u, field)).collect();
+        let inputs = Inputs {
+            coordinates: &coordinates,
+            state: maps.iter().zip(&states).map(|(map, values)| Nodal { map, values }).collect(),
+            aux: Vec::new(),
+            params: &self.form.params[0].value,
+            time: 0.0,
+        };
+        let mut free = w.to_vec();
+        on.conditions().for_each(|(dof, _)| free[dof] = 0.0);
+        let directions: Vec<Vec<f64>> = (0..maps.len()).map(|field| part(&free, field)).collect();
+        let directions: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
+        let mut all = [
+            reference.residual(&inputs).concat(),
+            reference.action(&inputs, &directions).concat(),
+            reference.diagonal(&inputs).concat(),
+        ];
+        for (dof, _) in on.conditions() {
+            let rows = [0.0, w[dof], 1.0];
+            all.iter_mut().zip(rows).for_each(|(all, row)| all[dof] = Bounded::new(row));
+        }
+        all
+    }
+}
+
+fn values(n: usize, factor: f64) -> Vec<f64> {
+    (0..n).map(|i| 0.6 * (i as f64 * factor).cos()).collect()
+}
+
+#[test]
+fn operators_agree_with_the_reference() {
+    let mut compared = 0;
+    for (text, degree) in [(STOKES, 2), (STOKES, 3), (FLOW, 1), (FLOW, 2)] {
+        for cell in ["tri", "quad", "tet", "hex"] {
+            for constrained in [false, true] {
+                let case = Case::new(text, cell, degree, constrained);
+                for linearisation in [Linearisation::Recompute, Linearisation::Stored] {
+                    let mut operator = case.operator(Some(linearisation));
+                    let n = case.on.n_dofs();
+                    let (u, w) = (values(n, 0.3), values(n, 0.9));
+                    let want = case.reference(&u, &w);
+                    let state = Vector::from_slice(&u, Precision::F64);
+                    let direction = Vector::from_slice(&w, Precision::F64);
+                    let mut out = state.like();
+                    out.fill(7.0);
+                    let check = |out: &Vector, at: usize, task: &str| {
+                        let context = format!("{task} of {}, {linearisation:?}", case.name);
+                        assert_all_close(&out.to_vec(), &want[at], f64::EPSILON, &context);
+                    };
+                    operator.residual(&state, &mut out).expect("R");
+                    check(&out, 0, "residual");
+                    operator.linearise(&state).expect("J");
+                    operator.apply(&direction, &mut out).expect("J w");
+                    check(&out, 1, "action");
+                    operator.diagonal(&mut out).expect("the diagonal");
+                    check(&out, 2, "diagonal");
+                    compared += 3;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, 4 * 4 * 2 * 2 * 3);
+}
+
+#[test]
+fn matrices_do_what_operators_do() {
+    for (text, cell, degree) in
+        [(STOKES, "tri", 2), (STOKES, "hex", 3), (FLOW, "quad", 2), (FLOW, "tet", 1)]
+    {
+        for constrained in [false, true] {
+            let case = Case::new(text, cell, degree, constrained);
+            let mut operator = case.operator(None);
+            let n = case.on.n_dofs();
+            let state = Vector::from_slice(&values(n, 0.3), Precision::F64);
+            operator.linearise(&state).expect("a linearisation");
+            let matrix = Csr::assemble(&operator).expect("a matrix");
+            let x = values(n, 0.9);
+            let mut product = vec![0.0; n];
+            matrix.apply(&x, &mut product);
+            let want = &case.reference(&state.to_vec(), &x)[1];
+            assert_all_close(&product, want, f64::EPSILON, &case.name);
+        }
+    }
+}

@@ -115,8 +115,7 @@ impl Dimensions {
     }
 }
 
-/// What of a form the kernels of this version do not build yet, each with its place: boundary
-/// regions, discontinuous spaces.
+/// What of a form the kernels of this version do not build yet, each with its place: discontinuous spaces.
 pub fn later(form: &ast::Form) -> Vec<Diagnostic> {
     regions::later(form)
 }

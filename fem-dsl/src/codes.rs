@@ -143,8 +143,6 @@ codes! {
     /// A manufactured solution that cannot be one here.
     BadManufactured = "E0414",
 
-    /// Regions of the boundary come later.
-    LaterBoundary = "E0901",
     /// `mean` comes later.
     LaterMean = "E0906",
     /// `adapt` comes later.

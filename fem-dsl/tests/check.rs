@@ -356,7 +356,7 @@ fn what_comes_later_is_named() {
     let source = Source::new("test.wf", text);
     let (file, _) = parse(&source);
     let codes: Vec<Code> = later(&file.forms[0]).iter().map(|found| found.code).collect();
-    assert_eq!(codes, [Code::LaterSpace, Code::LaterBoundary]);
+    assert_eq!(codes, [Code::LaterSpace]);
 }
 
 /// The value of the problem's `exact` item.

@@ -309,6 +309,8 @@ impl FromStr for Strategy {
 pub struct Plan {
     /// What it computes.
     pub task: Task,
+    /// Of which of the form's integrals.
+    pub integral: usize,
     /// Who does what.
     pub strategy: Strategy,
     /// Groups of threads that a processor is to hold at once, which bounds their registers.
@@ -355,6 +357,7 @@ impl Plan {
     pub fn new(task: Task, lanes: usize, precision: Precision, geometry: Geometry) -> Self {
         Self {
             task,
+            integral: 0,
             strategy: Strategy::CellPerLane,
             residency: 1,
             shared_bytes: crate::abi::SHARED_BYTES,
@@ -382,8 +385,11 @@ impl Plan {
         if form.fields.len() > 1 && self.strategy != Strategy::CellPerLane {
             return unsupported("several fields are for a thread a cell");
         }
-        if form.integrals.iter().any(|integral| integral.region != Region::Cells) {
-            return unsupported("kernels integrate over cells so far: boundary terms come later");
+        let Some(integral) = form.integrals.get(self.integral) else {
+            return unsupported("the form has no such integral");
+        };
+        if integral.region != Region::Cells {
+            self.check_facets(form, integral)?;
         }
         let tensor = elements.cell.is_tensor();
         match self.geometry {
@@ -436,6 +442,40 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What holds for integrals over facets alone.
+    fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
+        let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+        if self.strategy != Strategy::CellPerLane {
+            return unsupported("facets have a thread each");
+        }
+        if !matches!(self.geometry, Geometry::Nodes(_)) {
+            return unsupported("facets have the map of their cell from its nodes");
+        }
+        if matches!(self.task, Task::Linearise | Task::Metric)
+            || self.linearisation == Linearisation::Stored
+        {
+            return unsupported("nothing is stored at the points of facets");
+        }
+        if self.indices == Indices::Runs {
+            return unsupported("facets turn their cells, whose unknowns do not come in runs then");
+        }
+        let at_points = |input: Input| match input {
+            Input::Aux(slot) => form.aux[slot.field].location == Location::Points,
+            _ => false,
+        };
+        if reads(integral, at_points) {
+            return unsupported("data at the points of cells has no values on facets");
+        }
+        Ok(())
+    }
+}
+
+/// The integrals over cells.
+fn over_cells(form: &PointForm) -> impl Iterator<Item = &Integral> {
+    form.integrals.iter().filter(|integral| integral.region == Region::Cells)
+}
+
 /// Whether any of the nodes that `integral` needs for its views reads an input like this.
 pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
     integral
@@ -447,14 +487,12 @@ pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
 
 /// Whether a form reads the coordinates x on cells.
 pub fn reads_coordinates(form: &PointForm) -> bool {
-    form.integrals
-        .iter()
-        .any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
+    over_cells(form).any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
 }
 
 /// Whether no gradient is read or tested, as in a mass matrix.
 pub fn is_flat(form: &PointForm) -> bool {
-    form.integrals.iter().all(|integral| {
+    over_cells(form).all(|integral| {
         let tested = integral.residual.iter().all(|(slot, _)| slot.part == Part::Value);
         let gradient = |slot: Slot| is_derivative(slot.part);
         tested

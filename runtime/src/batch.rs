@@ -4,15 +4,17 @@
 //! the chosen cells in groups of W, the last group of a chunk padded by repeating its last cell.
 //! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
 //! own ([`Batches::split`]), because they are addressed unknown by unknown. Instead of chunks there can
-//! be colours ([`Batches::coloured`]).
+//! be colours ([`Batches::coloured`]). A lane can also be a facet of a cell ([`Batches::of_facets`]): its cell's nodes then
+//! come in the order of a cell that is turned.
 
 mod colours;
 
 use crate::constraint::Constraints;
 use crate::device::cpu::{Buffer, Plain};
-use crate::mesh::Mesh;
+use crate::mesh::{Facet, Mesh};
 use crate::partition::Partition;
 use crate::space::Space;
+use kernels_gen::element::Lagrange;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -25,6 +27,8 @@ pub struct Batches {
     lanes: usize,
     cells: Vec<u32>,
     active: Vec<u32>,
+    /// The facet of each lane's cell, where facets are integrated over; otherwise nothing.
+    locals: Vec<u8>,
     /// The batches of each chunk or colour.
     parts: Vec<Range<usize>>,
 }
@@ -46,12 +50,58 @@ impl Batches {
 
     /// Batches of which each has cells of one part.
     fn of_parts(lanes: usize, parts: impl Iterator<Item = impl Iterator<Item = usize>>) -> Self {
+        let facets = |part: Vec<usize>| part.into_iter().map(|cell| (cell as u32, None));
+        Self::of_lanes(lanes, parts.map(|part| facets(part.collect())))
+    }
+
+    /// Batches of facets, each turned to be ξ₀ = 0 of its cell, in the chunks of their cells; `facets` are in the order
+    /// of the cells.
+    pub fn of_facets(partition: &Partition, lanes: usize, facets: &[Facet]) -> Self {
+        let chunks = partition.chunks().iter().map(|chunk| {
+            let at = |cell: usize| facets.partition_point(|facet| (facet.cell as usize) < cell);
+            facets[at(chunk.cells.start)..at(chunk.cells.end)].iter()
+        });
+        let lane = |facet: &Facet| (facet.cell, Some(facet.local));
+        Self::of_lanes(lanes, chunks.map(|facets| facets.map(lane)))
+    }
+
+    /// The same in parts of which no two facets share an unknown.
+    pub fn facets_coloured(mesh: &Mesh, lanes: usize, facets: &[Facet]) -> Self {
+        let mut cells: Vec<usize> = facets.iter().map(|facet| facet.cell as usize).collect();
+        cells.dedup();
+        let most = mesh.cell().facets().len();
+        let mut parts = Vec::new();
+        for colour in colours::colours(mesh, cells.into_iter()) {
+            // The facets of a cell share its unknowns.
+            for number in 0..most {
+                let of = |&cell: &u32| {
+                    let first = facets.partition_point(|facet| facet.cell < cell);
+                    facets.get(first + number).filter(|facet| facet.cell == cell)
+                };
+                let part: Vec<&Facet> = colour.iter().filter_map(of).collect();
+                parts.push(part);
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        let lane = |facet: &Facet| (facet.cell, Some(facet.local));
+        Self::of_lanes(lanes, parts.into_iter().map(|part| part.into_iter().map(lane)))
+    }
+
+    /// Batches of which each has cells, or facets of cells, of one part.
+    fn of_lanes(
+        lanes: usize,
+        parts: impl Iterator<Item = impl Iterator<Item = (u32, Option<u8>)>>,
+    ) -> Self {
         assert!(lanes > 0, "a batch has at least one cell");
-        let mut batches = Self { lanes, cells: Vec::new(), active: Vec::new(), parts: Vec::new() };
+        let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut batches = Self { lanes, cells, active, locals, parts: Vec::new() };
         for part in parts {
             let start = batches.active.len();
             let before = batches.cells.len();
-            batches.cells.extend(part.map(|cell| cell as u32));
+            for (cell, local) in part {
+                batches.cells.push(cell);
+                batches.locals.extend(local);
+            }
             let mut count = batches.cells.len() - before;
             while count > 0 {
                 let active = count.min(lanes);
@@ -59,6 +109,12 @@ impl Batches {
                 count -= active;
                 if let (true, Some(&last)) = (active < lanes, batches.cells.last()) {
                     batches.cells.extend(std::iter::repeat_n(last, lanes - active));
+                    let local = batches.locals.last().copied();
+                    batches.locals.extend(
+                        local
+                            .into_iter()
+                            .flat_map(|local| std::iter::repeat_n(local, lanes - active)),
+                    );
                 }
             }
             batches.parts.push(start..batches.active.len());
@@ -122,32 +178,82 @@ impl Batches {
         entries: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
     ) -> Buffer<T> {
+        self.rows(entries, |lane, buffer| row(self.cells[lane] as usize, buffer))
+    }
+
+    /// The same with `each` entries for each node of an element, in the order of the nodes of cells that are turned as
+    /// their facets say; `row` writes them in the cell's own.
+    pub fn of_nodes<T: Plain>(
+        &self,
+        element: Lagrange,
+        each: usize,
+        row: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Buffer<T> {
+        let entries = element.count() * each;
+        if self.locals.is_empty() {
+            return self.table(entries, row);
+        }
+        let turns = self.turns(element);
+        self.rows(entries, |lane, buffer| {
+            let mut own = vec![T::default(); entries];
+            row(self.cells[lane] as usize, &mut own);
+            let turn = &turns[self.locals[lane] as usize];
+            for (to, &node) in buffer.chunks_mut(each).zip(turn) {
+                to.copy_from_slice(&own[node * each..][..each]);
+            }
+        })
+    }
+
+    /// For each facet of a cell, the nodes of cells that are turned so.
+    fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
+        (0..element.cell().facets().len()).map(|facet| element.turned(facet)).collect()
+    }
+
+    /// For each lane of its own, the lane's place and the nodes of its cell in the order of its table.
+    pub fn each_cell<'a>(
+        &'a self,
+        space: &'a Space,
+    ) -> impl Iterator<Item = (usize, Vec<u32>)> + 'a {
+        let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(space.element()) };
+        let lanes = self.active.iter().enumerate().flat_map(|(batch, &active)| {
+            let first = batch * self.lanes;
+            first..first + active as usize
+        });
+        lanes.map(move |lane| {
+            let own = space.cell_nodes(self.cells[lane] as usize);
+            let nodes = match self.locals.get(lane) {
+                Some(&local) => turns[local as usize].iter().map(|&node| own[node]).collect(),
+                None => own.to_vec(),
+            };
+            (lane, nodes)
+        })
+    }
+
+    /// A table `[batch][entry][lane]`; `row` is asked for each place of a lane.
+    fn rows<T: Plain>(&self, entries: usize, row: impl Fn(usize, &mut [T]) + Sync) -> Buffer<T> {
         let lanes = self.lanes;
         let mut table = Buffer::zeroed(self.len() * entries * lanes);
         if table.is_empty() {
             return table;
         }
-        table
-            .par_chunks_mut(entries * lanes)
-            .zip(self.cells.par_chunks(lanes))
-            .with_min_len(64)
-            .for_each_init(
-                || vec![T::default(); entries],
-                |buffer, (batch, cells)| {
-                    for (lane, &cell) in cells.iter().enumerate() {
-                        row(cell as usize, buffer);
-                        for (entry, &value) in buffer.iter().enumerate() {
-                            batch[entry * lanes + lane] = value;
-                        }
+        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(64).for_each_init(
+            || vec![T::default(); entries],
+            |buffer, (number, batch)| {
+                for lane in 0..lanes {
+                    row(number * lanes + lane, buffer);
+                    for (entry, &value) in buffer.iter().enumerate() {
+                        batch[entry * lanes + lane] = value;
                     }
-                },
-            );
+                }
+            },
+        );
         table
     }
 
     /// The nodes of each cell, `[batch][node][lane]`.
     pub fn nodes(&self, space: &Space) -> Buffer<u32> {
-        self.table(space.nodes_per_cell(), |cell, row| row.copy_from_slice(space.cell_nodes(cell)))
+        let row = |cell: usize, row: &mut [u32]| row.copy_from_slice(space.cell_nodes(cell));
+        self.of_nodes(space.element(), 1, row)
     }
 
     /// The first unknown of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
@@ -167,7 +273,7 @@ impl Batches {
     /// ones are [`CONSTRAINED`].
     pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Buffer<u32> {
         let components = space.components();
-        self.table(space.nodes_per_cell() * components, |cell, row| {
+        self.of_nodes(space.element(), components, |cell, row| {
             for (row, &node) in row.chunks_mut(components).zip(space.cell_nodes(cell)) {
                 for (component, entry) in row.iter_mut().enumerate() {
                     let dof = node as usize * components + component;

@@ -198,10 +198,11 @@ pub fn compile(
 fn purposes(plans: &[Plan], source: &SourceFile, facts: &MeshFacts) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match (plan.indices, facts.constrained) {
-            (Indices::Dofs, _) => Class::Constrained,
-            (_, true) => Class::Free,
-            (_, false) => Class::All,
+        class: match (plan.integral, plan.indices, facts.constrained) {
+            (1.., ..) => Class::Facets(plan.integral),
+            (_, Indices::Dofs, _) => Class::Constrained,
+            (_, _, true) => Class::Free,
+            (_, _, false) => Class::All,
         },
         name: abi.name.clone(),
         geometry: plan.geometry,

@@ -2,10 +2,11 @@
 //! conditions, and auxiliary data.
 
 use crate::constraint::Constraints;
-use crate::mesh::Mesh;
+use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
 use crate::space::{Space, SpaceError};
 use crate::vector::Vector;
+use fem_dsl::point::{PointForm, Region};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 
@@ -40,6 +41,8 @@ pub struct Discretisation {
     pub fields: Vec<Field>,
     /// Auxiliary data, in the form's order.
     pub aux: Vec<AuxValues>,
+    /// For each of the form's integrals the facets that it is over, in the order of the cells; none for cells.
+    pub facets: Vec<Vec<Facet>>,
 }
 
 impl Discretisation {
@@ -56,7 +59,33 @@ impl Discretisation {
             Ok(Field { constraints: Constraints::none(&space), space })
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
-        Ok(Self { mesh, partition, fields, aux: Vec::new() })
+        Ok(Self { mesh, partition, fields, aux: Vec::new(), facets: Vec::new() })
+    }
+
+    /// Finds the facets of a form's integrals.
+    ///
+    /// # Errors
+    ///
+    /// The mesh has no facets with a tag that the form names.
+    pub fn find_facets(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        let facets = form.integrals.iter().map(|integral| {
+            let mut facets = Vec::new();
+            if let Region::Facets(tags) = &integral.region {
+                for tag in tags {
+                    facets.extend_from_slice(self.mesh.facets_tagged(tag)?);
+                }
+            }
+            facets.sort_unstable();
+            facets.dedup();
+            Ok(facets)
+        });
+        self.facets = facets.collect::<Result<_, MeshError>>()?;
+        Ok(())
+    }
+
+    /// The facets of an integral.
+    pub fn facets_of(&self, integral: usize) -> &[Facet] {
+        self.facets.get(integral).map_or(&[], Vec::as_slice)
     }
 
     /// A space for auxiliary data.

@@ -49,12 +49,17 @@ pub fn table<T: Real>(
         }
         Geometry::Corners => return fail("its corners are gathered, not tabulated"),
         Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
-        Geometry::Nodes(_) => batches.table(mesh.nodes_per_cell() * dim, |cell, row| {
-            let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
-            for (row, point) in row.chunks_mut(dim).zip(nodes) {
-                copy(&point, row);
-            }
-        }),
+        Geometry::Nodes(order) => {
+            let Ok(element) = Lagrange::continuous(mesh.cell(), order) else {
+                return fail("there is no such element");
+            };
+            batches.of_nodes(element, dim, |cell, row| {
+                let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
+                for (row, point) in row.chunks_mut(dim).zip(nodes) {
+                    copy(&point, row);
+                }
+            })
+        }
         Geometry::Stored => return Ok(None),
     }))
 }

@@ -45,6 +45,8 @@ pub enum Class {
     Constrained,
     /// All cells: such a kernel makes the other two of its task needless.
     All,
+    /// The facets of one of the form's integrals, of whatever cells.
+    Facets(usize),
 }
 
 /// A kernel of the module and what it is for.
@@ -249,7 +251,11 @@ impl CellOperator {
         let all = self.kernels.get(&(task, Class::All));
         let parts = [Class::Free, Class::Constrained].map(|class| self.kernels.get(&(task, class)));
         let parts = parts.into_iter().flatten().filter(move |_| all.is_none());
-        all.into_iter().chain(parts)
+        let facets = self
+            .kernels
+            .values()
+            .filter(move |kernel| kernel.task == task && matches!(kernel.class, Class::Facets(_)));
+        all.into_iter().chain(parts).chain(facets)
     }
 
     fn kernel(&self, kernel: &CellKernel) -> Result<Kernel<'_>, LaunchError> {
@@ -278,6 +284,9 @@ impl CellOperator {
                     Class::Free => split().0,
                     Class::Constrained => split().1,
                     Class::All => Batches::new(partition, lanes, |_| true),
+                    Class::Facets(integral) => {
+                        Batches::of_facets(partition, lanes, self.on.facets_of(integral))
+                    }
                 };
                 Group { batches, tables: Tables::new(), stored: None }
             });
@@ -424,7 +433,9 @@ impl CellOperator {
         let mut cells = 0;
         for kernel in self.kernels_of(task) {
             let batches = &self.groups[&self.group_key(kernel)].batches;
-            cells += batches.active().iter().map(|&active| active as usize).sum::<usize>();
+            if !matches!(kernel.class, Class::Facets(_)) {
+                cells += batches.active().iter().map(|&active| active as usize).sum::<usize>();
+            }
             let written = |role: Role| match role {
                 Role::Result(field) => Some(shared.part(self.on.dofs_of(field))),
                 _ => None,

@@ -8,6 +8,9 @@
 //! diag_i     = Σ_cells Σ_q w_q |det J|  Σ_test Σ_trial  ∂^test φ_i · G[test][trial] · ∂^trial φ_i
 //! ```
 //!
+//! and likewise over facets, where λ = 0 for a reference coordinate, or a barycentric one, whose measure is
+//! w_q |det J| |∇λ| and whose outward normal is −∇λ / |∇λ|.
+//!
 //! The action is formed from the coefficients G, not from the form's own action graph, so that the
 //! two can be compared. Every number is a [`Bounded`], and [`assert_close!`](crate::assert_close)
 //! is the one tolerance of the project. Takes plain slices and knows no mesh.
@@ -40,6 +43,21 @@ pub struct Reference<'a> {
 struct Space {
     element: Lagrange,
     table: Table,
+    /// At the points of each facet, where the form has integrals over some.
+    facets: Vec<Table>,
+}
+
+impl Space {
+    fn new(element: Lagrange, rule: Rule, on_facets: bool) -> Self {
+        let facets = if on_facets { 0..rule.cell().facets().len() } else { 0..0 };
+        let facets = facets.map(|facet| Table::on_facet(element, rule, facet)).collect();
+        Self { element, table: Table::new(element, rule), facets }
+    }
+
+    /// The tabulation where we are.
+    fn at(&self, cursor: Cursor) -> &Table {
+        cursor.facet.map_or(&self.table, |facet| &self.facets[facet])
+    }
 }
 
 /// Numbers at nodes.
@@ -75,6 +93,8 @@ pub struct Inputs<'a> {
     pub params: &'a [f64],
     /// The time.
     pub time: f64,
+    /// For each of the form's integrals its facets, each a cell and the number of the facet there; none over cells.
+    pub facets: Vec<Vec<(usize, usize)>>,
 }
 
 /// One vector a field, node-major, components interleaved.
@@ -107,7 +127,8 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, ElementError> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
-        let space = |element| Space { element, table: Table::new(element, rule) };
+        let on_facets = form.integrals.iter().any(|integral| integral.region != Region::Cells);
+        let space = |element| Space::new(element, rule, on_facets);
         let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
         let aux = form.aux.iter().map(|aux| match aux.location {
             Location::Nodes(of) => Lagrange::in_space(cell, of, k).map(Some),
@@ -133,7 +154,7 @@ impl<'a> Reference<'a> {
         self.fields[field].element
     }
 
-    /// The residual R(u) of the integral over the cells.
+    /// The residual R(u), of all integrals.
     pub fn residual(&self, inputs: &Inputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -173,8 +194,8 @@ impl<'a> Reference<'a> {
                 }
                 let space = &self.fields[test.field];
                 for i in 0..space.element.count() {
-                    let a = point.basis(&space.table, cursor.point, i, test.part);
-                    let b = point.basis(&space.table, cursor.point, i, trial.part);
+                    let a = point.basis(space.at(cursor), cursor.point, i, test.part);
+                    let b = point.basis(space.at(cursor), cursor.point, i, trial.part);
                     let at = self.place(inputs, cursor, test, i);
                     result[test.field][at] += point.measure * a * values[entry.value] * b;
                 }
@@ -205,10 +226,35 @@ impl<'a> Reference<'a> {
         all
     }
 
-    /// Calls `visit` for every point of every cell with the integral over the cells.
+    /// Calls `visit` for every point of every integral.
     fn for_each_point(&self, inputs: &Inputs, mut visit: impl FnMut(&Integral, Cursor, &Point)) {
-        for integral in self.form.integrals.iter().filter(|i| i.region == Region::Cells) {
-            self.for_each_place(inputs, |cursor, point| visit(integral, cursor, point));
+        for (number, integral) in self.form.integrals.iter().enumerate() {
+            if integral.region == Region::Cells {
+                self.for_each_place(inputs, |cursor, point| visit(integral, cursor, point));
+                continue;
+            }
+            let facets = inputs.facets.get(number).map_or(&[][..], Vec::as_slice);
+            for &facet in facets {
+                self.on_facet(inputs, facet, |cursor, point| visit(integral, cursor, point));
+            }
+        }
+    }
+
+    /// Calls `visit` for every point of a facet of a cell.
+    fn on_facet(
+        &self,
+        inputs: &Inputs,
+        (cell, facet): (usize, usize),
+        mut visit: impl FnMut(Cursor, &Point),
+    ) {
+        let stride = self.geometry.element.count() * self.form.dim;
+        let nodes = &inputs.coordinates[cell * stride..][..stride];
+        let diameter = point::diameter(self.geometry.element, nodes);
+        for (q, (_, weight)) in self.rule.on_facet().into_iter().enumerate() {
+            let table = &self.geometry.facets[facet];
+            let place = Point::new(table, self.form.dim, q, nodes, weight);
+            let place = place.on_facet(self.rule.cell(), facet);
+            visit(Cursor { cell, point: q, facet: Some(facet), diameter }, &place);
         }
     }
 
@@ -219,7 +265,7 @@ impl<'a> Reference<'a> {
             let diameter = point::diameter(self.geometry.element, nodes);
             for (q, &weight) in weights.iter().enumerate() {
                 let place = Point::new(&self.geometry.table, self.form.dim, q, nodes, weight);
-                visit(Cursor { cell, point: q, diameter }, &place);
+                visit(Cursor { cell, point: q, facet: None, diameter }, &place);
             }
         }
     }
@@ -236,7 +282,7 @@ impl<'a> Reference<'a> {
     ) {
         let space = &self.fields[test.field];
         for i in 0..space.element.count() {
-            let basis = point.basis(&space.table, cursor.point, i, test.part);
+            let basis = point.basis(space.at(cursor), cursor.point, i, test.part);
             let at = self.place(inputs, cursor, test, i);
             result[test.field][at] += point.measure * basis * flux;
         }

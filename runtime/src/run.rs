@@ -203,6 +203,7 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     });
     let fields = fields.collect::<Result<Vec<_>, ElementError>>()?;
     let mut on = Discretisation::new(mesh, &fields)?;
+    on.find_facets(form)?;
     set_conditions(problem, &parameters, &mut on)?;
     check_fluxes(problem, &on)?;
     set_aux(problem, &elements, &parameters, &mut on)?;

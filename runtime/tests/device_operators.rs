@@ -39,6 +39,10 @@ const VECTOR: &str = "form f { field u: vector; param mu = 0.7; aux c: scalar on
 const MIXED: &str = "form f { field v: vector in H1(k + 1); field s: scalar; param a = 0.7; \
      f0[v] = grad(v) * v + s * grad(s); f1[v] = a * grad(v) - s * I; f0[s] = s^3 - div(v); f1[s] = (1 + s^2) * grad(s); }";
 
+const BOUNDARY: &str = "form f { field u: vector; param a = 0.7; f1[u] = sym(grad(u)); \
+     on boundary \"x1\", \"y1\" { f0[u] = a * n + outer(n, n) * u; f1[u] = outer(u, n) + dot(u, x) * grad(u); } \
+     on boundary \"y1\" { f0[u] = h * x; } }";
+
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.
@@ -79,6 +83,9 @@ fn cases() -> Vec<Case> {
         ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 2, double),
         ("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), MIXED, 1, single),
         ("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), MIXED, 1, double),
+        ("quadrilaterals, boundary", boxed("quad", 2.0, 9.0, 0.1), BOUNDARY, 2, double),
+        ("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 2, single),
+        ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
     ]
 }
 
@@ -99,6 +106,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
             Some(Strategy::ThreadPerDof),
         ),
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
+        (("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 1, double), None),
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
@@ -123,6 +131,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
         });
         fixed.expect("conditions");
     }
+    on.find_facets(form).expect("tags of the mesh");
     let numbers = |n: usize| -> Vec<f64> { (0..n).map(|i| 1.0 + (i as f64).sin()).collect() };
     let cells = on.mesh.n_cells();
     on.aux = match form.aux.len() {

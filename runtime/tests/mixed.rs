@@ -1,5 +1,5 @@
-//! Operators of several fields against the reference: spaces of different degrees in one vector, with conditions on
-//! each of them, on all cells; and their assembled matrices.
+//! Operators of several fields and of integrals over the boundary against the reference: spaces of different degrees in
+//! one vector, with conditions on each of them, on all cells; and their assembled matrices.
 
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
@@ -34,6 +34,32 @@ const FLOW: &str = "form f {
     f1[v] = a * grad(v) - s * I;
     f0[s] = s^3 - dot(v, v);
     f1[s] = (1 + s^2) * grad(s);
+}";
+
+/// Integrals over the boundary: values and gradients, the normal, coordinates, the diameter; a tag in two blocks, and
+/// two tags in one.
+const ROBIN: &str = "form f {
+    field u: scalar;
+    param a = 0.7;
+    f1[u] = grad(u);
+    on boundary \"x1\" { f0[u] = a * (u^3 - x[0]) + h; }
+    on boundary \"x0\", \"y1\" { f0[u] = u * dot(n, grad(u)); f1[u] = 0.3 * u * n + grad(u); }
+    on boundary \"y1\" { f0[u] = dot(n, x); }
+}";
+
+const TRACTION: &str = "form f {
+    field u: vector;
+    field p: scalar in H1(k + 1);
+    param a = 0.7;
+    f0[u] = u;
+    f1[u] = sym(grad(u)) - p * I;
+    f0[p] = div(u) + p;
+    on boundary \"y0\" {
+        let pressure = a * (1 + p);
+        f0[u] = pressure * n + outer(n, n) * u;
+        f1[u] = outer(u, n);
+    }
+    on boundary \"x1\" { f0[p] = dot(u, n); f1[p] = p * n; }
 }";
 
 struct Case {
@@ -80,6 +106,7 @@ impl Case {
                 field.constraints.fix(&nodes, None, &points, value).expect("finite values");
             }
         }
+        on.find_facets(&form).expect("tags of the box");
         let name = format!("{}{degree} {}", on.mesh.cell(), form.fields[0].name);
         Self { name, form, elements, on: Arc::new(on) }
     }
@@ -118,6 +145,12 @@ impl Case {
             aux: Vec::new(),
             params: &self.form.params[0].value,
             time: 0.0,
+            facets: (0..self.form.integrals.len())
+                .map(|integral| {
+                    let facets = on.facets_of(integral).iter();
+                    facets.map(|facet| (facet.cell as usize, facet.local as usize)).collect()
+                })
+                .collect(),
         };
         let mut free = w.to_vec();
         on.conditions().for_each(|(dof, _)| free[dof] = 0.0);
@@ -143,7 +176,18 @@ fn values(n: usize, factor: f64) -> Vec<f64> {
 #[test]
 fn operators_agree_with_the_reference() {
     let mut compared = 0;
-    for (text, degree) in [(STOKES, 2), (STOKES, 3), (FLOW, 1), (FLOW, 2)] {
+    let forms = [
+        (STOKES, 2),
+        (STOKES, 3),
+        (FLOW, 1),
+        (FLOW, 2),
+        (ROBIN, 1),
+        (ROBIN, 2),
+        (ROBIN, 4),
+        (TRACTION, 1),
+        (TRACTION, 2),
+    ];
+    for (text, degree) in forms {
         for cell in ["tri", "quad", "tet", "hex"] {
             for constrained in [false, true] {
                 let case = Case::new(text, cell, degree, constrained);
@@ -172,14 +216,21 @@ fn operators_agree_with_the_reference() {
             }
         }
     }
-    assert_eq!(compared, 4 * 4 * 2 * 2 * 3);
+    assert_eq!(compared, 9 * 4 * 2 * 2 * 3);
 }
 
 #[test]
 fn matrices_do_what_operators_do() {
-    for (text, cell, degree) in
-        [(STOKES, "tri", 2), (STOKES, "hex", 3), (FLOW, "quad", 2), (FLOW, "tet", 1)]
-    {
+    for (text, cell, degree) in [
+        (STOKES, "tri", 2),
+        (STOKES, "hex", 3),
+        (FLOW, "quad", 2),
+        (FLOW, "tet", 1),
+        (ROBIN, "hex", 2),
+        (ROBIN, "tri", 3),
+        (TRACTION, "quad", 3),
+        (TRACTION, "tet", 1),
+    ] {
         for constrained in [false, true] {
             let case = Case::new(text, cell, degree, constrained);
             let mut operator = case.operator(None);

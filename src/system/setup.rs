@@ -211,6 +211,7 @@ impl Setup {
         });
         let fields: Vec<_> = fields.collect::<Result<_, ElementError>>().map_err(RunError::from)?;
         let mut on = Discretisation::new(self.mesh, &fields).map_err(RunError::from)?;
+        on.find_facets(&form).map_err(RunError::from)?;
         for (number, condition) in self.conditions.iter().enumerate() {
             set_condition(&form, (number, condition), &mut on)?;
         }

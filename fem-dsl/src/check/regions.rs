@@ -385,20 +385,12 @@ fn derived(
 pub(super) fn later(form: &ast::Form) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for item in &form.items {
-        match &item.kind {
-            FormItemKind::Boundary { .. } => diagnostics.push(
-                Diagnostic::new(Code::LaterBoundary, "integrals over the boundary come later")
-                    .label(item.span, "this block is understood, but no kernel is built for it"),
-            ),
-            FormItemKind::Field { space, .. } => {
-                if let Some(space) = space.filter(|space| space.family == ast::Family::L2) {
-                    diagnostics.push(
-                        Diagnostic::new(Code::LaterSpace, "discontinuous spaces come later")
-                            .label(space.span, "no kernel is built for this space"),
-                    );
-                }
-            }
-            _ => {}
+        let FormItemKind::Field { space, .. } = &item.kind else { continue };
+        if let Some(space) = space.filter(|space| space.family == ast::Family::L2) {
+            diagnostics.push(
+                Diagnostic::new(Code::LaterSpace, "discontinuous spaces come later")
+                    .label(space.span, "no kernel is built for this space"),
+            );
         }
     }
     diagnostics

@@ -192,6 +192,33 @@ impl Lagrange {
         self.nodes().into_iter().enumerate().map(|(i, node)| (node.lattice, i)).collect()
     }
 
+    /// For each node of a cell that is turned so that a facet of it is ξ₀ = 0, the node of the cell itself. On tensor
+    /// cells the other axes keep their order; on simplices vertex 1 changes places with the one opposite the facet.
+    pub fn turned(self, facet: usize) -> Vec<usize> {
+        let own = self.lattice();
+        let (dim, p) = (self.cell.dim(), self.degree);
+        let place = |lattice: [usize; 3]| -> [usize; 3] {
+            if self.cell.is_tensor() {
+                let (axis, far) = (facet / 2, facet % 2 == 1);
+                let mut rest = lattice[1..dim].iter().copied();
+                let mut turned = [0; 3];
+                for (at, entry) in turned[..dim].iter_mut().enumerate() {
+                    *entry = match (at == axis, far) {
+                        (true, false) => lattice[0],
+                        (true, true) => p - lattice[0],
+                        (false, _) => rest.next().unwrap_or(0),
+                    };
+                }
+                return turned;
+            }
+            let first = p - lattice.iter().sum::<usize>();
+            let mut weights = [first, lattice[0], lattice[1], lattice[2]];
+            weights.swap(1, facet);
+            [weights[1], weights[2], weights[3]]
+        };
+        self.nodes().iter().map(|node| own[&place(node.lattice)]).collect()
+    }
+
     fn tensor(self) -> Vec<Node> {
         let line = self.line().expect("a tensor cell should have nodes in each direction").points();
         let n = self.degree + 1;

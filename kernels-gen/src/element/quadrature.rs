@@ -82,6 +82,19 @@ impl Rule {
         self.points_and_weights().into_iter().map(|(_, weight)| weight).collect()
     }
 
+    /// The points with their weights for the facet ξ₀ = 0 of the cell: as many a direction on tensor cells, exact to the
+    /// same degree on simplices.
+    pub fn on_facet(self) -> Vec<([f64; 3], f64)> {
+        let own = match self {
+            Self::Tensor { cell, line } => tensor(cell.dim() - 1, line),
+            Self::Simplex { cell: Cell::Tetrahedron, degree } => {
+                Self::Simplex { cell: Cell::Triangle, degree }.points_and_weights()
+            }
+            Self::Simplex { degree, .. } => tensor(1, LinePoints::Gauss(degree / 2 + 1)),
+        };
+        own.into_iter().map(|([y, z, _], weight)| ([0.0, y, z], weight)).collect()
+    }
+
     /// The points with their weights.
     pub fn points_and_weights(self) -> Vec<([f64; 3], f64)> {
         match self {

@@ -11,7 +11,7 @@ use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{PointForm, Region, Slot};
 
 /// What a plan needs to know of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,10 +146,47 @@ pub fn choose(
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
+    plans.extend(over_facets(form, facts, tasks, |task| Plan {
+        lanes: base(task).lanes,
+        ..Plan::new(task, 1, precision, own)
+    }));
     for plan in &plans {
         plan.check(form, elements)?;
     }
     Ok(plans)
+}
+
+/// The plans of the integrals over facets. Facets are few, so nothing is chosen: their cells' nodes are read, and
+/// where any unknown is constrained all are addressed one by one.
+fn over_facets(
+    form: &PointForm,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    base: impl Fn(Task) -> Plan,
+) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (number, integral) in form.integrals.iter().enumerate() {
+        if integral.region == Region::Cells {
+            continue;
+        }
+        let own = |slot: Slot| (slot.field, slot.component);
+        for &task in tasks {
+            let wanted = match task {
+                Task::Residual => !integral.residual.is_empty(),
+                Task::Action => !integral.action.is_empty(),
+                Task::Diagonal => {
+                    integral.jacobian.iter().any(|entry| own(entry.test) == own(entry.trial))
+                }
+                Task::Linearise | Task::Metric => false,
+            };
+            let indices = if facts.constrained { Indices::Dofs } else { Indices::Nodes };
+            let geometry = Geometry::Nodes(facts.order);
+            if wanted {
+                plans.push(Plan { integral: number, indices, geometry, ..base(task) });
+            }
+        }
+    }
+    plans
 }
 
 /// How many batches to gather before they are computed. Measured: vectors on elements of degree 1

@@ -4,9 +4,11 @@
 //! gather → interpolate to the points → geometry → point function → integrate → scatter
 //! ```
 //!
-//! Tensor cells are sum-factorised (`tensor`); simplices use dense tables (`simplex`).
+//! Tensor cells are sum-factorised (`tensor`), and so are their facets (`facet`); simplices and theirs use dense tables
+//! (`simplex`).
 
 mod diagonal;
+mod facet;
 mod prefetch;
 mod simplex;
 mod tensor;
@@ -20,10 +22,10 @@ use fem_dsl::point::PointForm;
 /// Writes the kernel.
 pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kernel, KernelAbi) {
     let mut setting = Setting::new(form, elements, plan);
-    if elements.cell.is_tensor() {
-        tensor::lower(&mut setting);
-    } else {
-        simplex::lower(&mut setting);
+    match (elements.cell.is_tensor(), setting.on_facets()) {
+        (true, true) => facet::lower(&mut setting),
+        (true, false) => tensor::lower(&mut setting),
+        (false, _) => simplex::lower(&mut setting),
     }
     setting.finish()
 }

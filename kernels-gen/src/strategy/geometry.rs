@@ -5,7 +5,7 @@
 
 use super::setting::{Setting, Source, node_count};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
-use crate::kir::{ArgumentId, Entries, Index, Statement, ValueId};
+use crate::kir::{ArgumentId, Binary, Entries, Index, Statement, Unary, ValueId};
 use crate::lower::geometry::{
     AtPoint, MultilinearRow, Quotients, cofactors, inverse, multilinear_layer, multilinear_point,
     multilinear_row,
@@ -55,7 +55,7 @@ impl Affine {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        AtPoint { k: self.k.clone(), det: None, weight, x, quotients: None }
+        AtPoint { k: self.k.clone(), det: None, weight, x, quotients: None, normal: Vec::new() }
     }
 
     /// x = origin + Σ_a ξ_a J_a.
@@ -176,7 +176,14 @@ fn modes(s: &mut Setting<'_>) -> Vec<Vec<ValueId>> {
 pub(super) fn given(s: &mut Setting<'_>, point: &Index) -> Option<AtPoint> {
     if !s.needs_geometry() {
         let weight = s.b.constant(0.0);
-        return Some(AtPoint { k: Vec::new(), det: None, weight, x: Vec::new(), quotients: None });
+        return Some(AtPoint {
+            k: Vec::new(),
+            det: None,
+            weight,
+            x: Vec::new(),
+            quotients: None,
+            normal: Vec::new(),
+        });
     }
     (s.plan.geometry == Geometry::Stored).then(|| stored(s, point))
 }
@@ -195,18 +202,19 @@ fn stored(s: &mut Setting<'_>, point: &Index) -> AtPoint {
     let (weight, rest) = (loaded[0], &loaded[1..]);
     let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
     let x = rest[dim * dim..].to_vec();
-    AtPoint { k, det: None, weight, x, quotients: None }
+    AtPoint { k, det: None, weight, x, quotients: None, normal: Vec::new() }
 }
 
 /// The weight of a point of the rule.
 pub(super) fn weight(s: &mut Setting<'_>, point: &Index) -> ValueId {
-    let weights = s.point_table("weights", Entries::Real(s.elements.rule.weights()));
+    let weights = Entries::Real(s.rule_weights());
+    let weights = s.point_table("weights", weights);
     s.b.load_table(weights, point.clone())
 }
 
 /// Reference coordinates of a point of the rule.
 pub(super) fn reference_point(s: &mut Setting<'_>, point: &Index) -> Vec<ValueId> {
-    let points = s.elements.rule.points();
+    let points = s.rule_points();
     (0..s.form.dim)
         .map(|axis| {
             let entries = points.iter().map(|p| p[axis]).collect();
@@ -266,7 +274,34 @@ pub(super) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    AtPoint { k, det: Some(det), weight, x, quotients: None }
+    AtPoint { k, det: Some(det), weight, x, quotients: None, normal: Vec::new() }
+}
+
+/// The same point as one of the facet ξ₀ = 0: with the normal, and with ds for dx.
+///
+/// ```text
+/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
+/// ```
+pub(super) fn on_facet(s: &mut Setting<'_>, at: AtPoint) -> AtPoint {
+    let det = at.det.expect("a facet's cell should be given by its nodes");
+    let first = at.k[0].clone();
+    let square = s.b.mul(first[0], first[0]);
+    let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
+    // |cof₀| = |det J| |∇ξ₀|
+    let length = s.b.unary(Unary::Sqrt, square);
+    let weight = s.b.mul(at.weight, length);
+    let reciprocal = s.b.reciprocal(det);
+    let k: Vec<Vec<ValueId>> =
+        at.k.iter().map(|row| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect()).collect();
+    let normal = if s.reads_normal() {
+        let size = s.b.unary(Unary::Abs, det);
+        let scale = s.b.binary(Binary::Div, size, length);
+        let scale = s.b.unary(Unary::Neg, scale);
+        k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
+    } else {
+        Vec::new()
+    };
+    AtPoint { k, det: None, weight, normal, ..at }
 }
 
 /// The quantity that a curved cell's map is.

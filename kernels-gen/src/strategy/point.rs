@@ -56,7 +56,7 @@ fn keep_coefficients(
     point: &Index,
     evaluate: &mut Evaluate<'_>,
 ) {
-    let tensor = s.elements.cell.is_tensor();
+    let tensor = s.elements.cell.is_tensor() && !s.on_facets();
     let count = if tensor { s.points() } else { 1 };
     let coefficients = s.coefficients(count);
     let blocks = s.blocks.clone();
@@ -205,6 +205,7 @@ fn supply(
         Input::Direction(slot) => (Source::Direction(slot.field), slot),
         Input::Aux(slot) => (Source::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
+        Input::Normal(axis) => return at.normal[axis],
         _ => unreachable!("what is constant on a cell should have been lowered before"),
     };
     let Some(quantity) = s.quantity(source) else {

@@ -10,7 +10,7 @@ use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
 use fem_dsl::arena::IndexVec;
-use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Slot};
+use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a quantity comes from.
@@ -94,7 +94,7 @@ impl AsMut<Builder> for Setting<'_> {
 
 impl<'a> Setting<'a> {
     pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
-        let integral = &form.integrals[0];
+        let integral = &form.integrals[plan.integral];
         let outputs = match (plan.task, plan.linearisation) {
             (Task::Residual, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
@@ -140,7 +140,10 @@ impl<'a> Setting<'a> {
             inputs,
             needed: Vec::new(),
             corners: None,
-            points: elements.rule.count(),
+            points: match integral.region {
+                Region::Cells => elements.rule.count(),
+                Region::Facets(_) => elements.rule.on_facet().len(),
+            },
         };
         setting.find_quantities();
         setting.declare();
@@ -151,6 +154,31 @@ impl<'a> Setting<'a> {
     /// The arguments so far, in order.
     pub(super) fn declared(&self) -> &[Argument] {
         &self.abi
+    }
+
+    /// Whether the integral is one over facets, which are ξ₀ = 0 of their cells.
+    pub(super) fn on_facets(&self) -> bool {
+        self.integral.region != Region::Cells
+    }
+
+    /// Whether the point function reads the normal.
+    pub(super) fn reads_normal(&self) -> bool {
+        self.inputs.iter().any(|input| matches!(input, Input::Normal(_)))
+    }
+
+    fn rule(&self) -> Vec<([f64; 3], f64)> {
+        let rule = self.elements.rule;
+        if self.on_facets() { rule.on_facet() } else { rule.points_and_weights() }
+    }
+
+    /// The quadrature points.
+    pub(super) fn rule_points(&self) -> Vec<[f64; 3]> {
+        self.rule().into_iter().map(|(point, _)| point).collect()
+    }
+
+    /// Their weights.
+    pub(super) fn rule_weights(&self) -> Vec<f64> {
+        self.rule().into_iter().map(|(_, weight)| weight).collect()
     }
 
     /// The number of quadrature points.
@@ -564,13 +592,12 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         Linearisation::Recompute => "",
         Linearisation::Stored => "_stored",
     };
-    format!(
-        "{}_{}{stored}_{}_{}_{word}",
-        form.name,
-        plan.task.word(),
-        elements.cell,
-        elements.degree
-    )
+    let region = match plan.integral {
+        0 => String::new(),
+        number => format!("_facets{number}"),
+    };
+    let (name, task, cell) = (&form.name, plan.task.word(), elements.cell);
+    format!("{name}_{task}{region}{stored}_{cell}_{}_{word}", elements.degree)
 }
 
 fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {

@@ -216,14 +216,23 @@ impl DeviceOperator {
                 Class::Free => !constrained[cell],
                 Class::Constrained => constrained[cell],
                 Class::All => true,
+                Class::Facets(_) => false,
             };
             self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
-                let batches = if coloured {
-                    Batches::coloured(mesh, lanes, keep)
-                } else {
-                    Batches::new(&partition, lanes, keep)
+                let batches = match (kernel.class, coloured) {
+                    (Class::Facets(integral), true) => {
+                        Batches::facets_coloured(mesh, lanes, self.on.facets_of(integral))
+                    }
+                    (Class::Facets(integral), false) => {
+                        Batches::of_facets(&partition, lanes, self.on.facets_of(integral))
+                    }
+                    (_, true) => Batches::coloured(mesh, lanes, keep),
+                    (_, false) => Batches::new(&partition, lanes, keep),
                 };
-                let cells = batches.active().iter().map(|&active| active as usize).sum();
+                let cells = match kernel.class {
+                    Class::Facets(_) => 0,
+                    _ => batches.active().iter().map(|&active| active as usize).sum(),
+                };
                 Group { batches, cells, tables: BTreeMap::new(), stored: None }
             });
         }

@@ -73,13 +73,15 @@ impl CellOperator {
     ) -> Result<(), OperatorError> {
         let cells = self.on.partition.chunks()[number].cells.clone();
         let batches = &apart.group.batches;
-        let own: Vec<usize> = batches
+        let mut own: Vec<usize> = batches
             .of_chunk(number)
             .flat_map(|batch| {
                 let lanes = &batches.cells()[batch * batches.lanes()..];
                 lanes[..batches.active()[batch] as usize].iter().map(|&cell| cell as usize)
             })
             .collect();
+        // Several facets of a cell add to the same numbers.
+        own.dedup();
         for trial in 0..apart.parts.len() {
             for place in 0..apart.parts[trial].n {
                 for part in &mut apart.parts {
@@ -94,7 +96,7 @@ impl CellOperator {
                     for part in &apart.parts {
                         let from = &part.y[cell * part.n..][..part.n];
                         for (&i, &value) in part.order.iter().zip(from) {
-                            matrix[column * n + part.first + i] = value;
+                            matrix[column * n + part.first + i] += value;
                         }
                     }
                 }
@@ -160,9 +162,9 @@ impl CellOperator {
         let space = &self.on.fields[field].space;
         let (nodes, components) = (space.nodes_per_cell(), space.components());
         let n = nodes * components;
-        let in_order = |each: usize| {
-            group.batches.table(each, |cell, row| {
-                row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * each + i) as u32);
+        let in_order = |entries: usize| {
+            group.batches.of_nodes(space.element(), entries / nodes, |cell, row| {
+                row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * entries + i) as u32);
             })
         };
         let (mut maps, mut order): (_, Vec<usize>) = (BTreeMap::new(), (0..n).collect());

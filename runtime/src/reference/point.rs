@@ -5,13 +5,15 @@ use super::table::Table;
 use super::{AuxData, Bounded, Inputs, Nodal, Reference, Space, derivative};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{Cell, Lagrange};
 
 /// Where we are.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor {
     pub(super) cell: usize,
     pub(super) point: usize,
+    /// The facet of the cell, if the point is on one.
+    pub(super) facet: Option<usize>,
     /// The cell's diameter.
     pub(super) diameter: Bounded,
 }
@@ -25,6 +27,8 @@ pub(super) struct Point {
     pub(super) measure: Bounded,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
     inverse: [[Bounded; 3]; 3],
+    /// The outward unit normal, on facets.
+    normal: [Bounded; 3],
 }
 
 impl Point {
@@ -49,7 +53,24 @@ impl Point {
         let (determinant, inverse) = invert(&jacobian);
         // A cell may be a mirror image of its reference.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
-        Self { dim, x, measure: Bounded::new(weight) * size, inverse }
+        Self { dim, x, measure: Bounded::new(weight) * size, inverse, normal: [Bounded::ZERO; 3] }
+    }
+
+    /// The same point as one of a facet, where the coordinate λ is 0.
+    pub(super) fn on_facet(self, cell: Cell, facet: usize) -> Self {
+        let mut along = [0.0; 3];
+        match (cell.is_tensor(), facet) {
+            (true, _) => along[facet / 2] = if facet % 2 == 0 { 1.0 } else { -1.0 },
+            (false, 0) => along[..self.dim].fill(-1.0),
+            (false, _) => along[facet - 1] = 1.0,
+        }
+        let mut gradient = [Bounded::ZERO; 3];
+        for (j, entry) in gradient.iter_mut().enumerate().take(self.dim) {
+            *entry = (0..self.dim).map(|k| Bounded::new(along[k]) * self.inverse[k][j]).sum();
+        }
+        let length = gradient.iter().map(|&g| g * g).sum::<Bounded>().sqrt();
+        let normal = gradient.map(|g| -(g / length));
+        Self { measure: self.measure * length, normal, ..self }
     }
 
     /// φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
@@ -73,7 +94,7 @@ impl Point {
         let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
         let term = |(i, &node): (usize, &u32)| {
             let value = nodal.values[node as usize * components + slot.component];
-            self.basis(&space.table, cursor.point, i, slot.part) * Bounded::new(value)
+            self.basis(space.at(cursor), cursor.point, i, slot.part) * Bounded::new(value)
         };
         map.iter().enumerate().map(term).sum()
     }
@@ -101,7 +122,7 @@ impl Point {
                 Bounded::new(inputs.params[before + component])
             }
             Input::Coordinate(axis) => self.x[axis],
-            Input::Normal(_) => unreachable!("a normal should stand on facets only"),
+            Input::Normal(axis) => self.normal[axis],
             Input::Time => Bounded::new(inputs.time),
             Input::Diameter => cursor.diameter,
             Input::Degree => Bounded::new(reference.degree as f64),

@@ -6,7 +6,7 @@
 //! derivative.
 
 use super::Bounded;
-use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate_rule};
+use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
 
 /// A basis tabulated at the points of a rule.
 pub(super) struct Table {
@@ -27,6 +27,44 @@ impl Table {
         };
         if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
             table.widen(&LineScales::new(nodes, points));
+        }
+        table
+    }
+
+    /// At the points of a facet: those of ξ₀ = 0 where the cell is turned so that the facet is that one.
+    pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize) -> Self {
+        let (cell, dim) = (rule.cell(), rule.cell().dim());
+        let turned = |[_, y, z]: [f64; 3]| -> [f64; 3] {
+            if cell.is_tensor() {
+                let mut rest = [y, z].into_iter();
+                let mut point = [0.0; 3];
+                for (axis, entry) in point[..dim].iter_mut().enumerate() {
+                    let end = (facet % 2) as f64;
+                    *entry = if axis == facet / 2 { end } else { rest.next().unwrap_or(0.0) };
+                }
+                return point;
+            }
+            let mut weights = [1.0 - y - z, 0.0, y, z];
+            weights.swap(1, facet);
+            [weights[1], weights[2], weights[3]]
+        };
+        let points: Vec<[f64; 3]> =
+            rule.on_facet().into_iter().map(|(point, _)| turned(point)).collect();
+        let plain = tabulate(element, &points);
+        // Nodes off the facet are 0 there but for the rounding of sums that are as large as for other nodes.
+        let largest = |of: &[f64]| of.iter().fold(0.0, |most: f64, entry| most.max(entry.abs()));
+        let wide = |of: &[f64]| {
+            let least = if cell.is_tensor() { 0.0 } else { largest(of) };
+            of.iter().map(|&entry| Bounded::with_scale(entry, least)).collect()
+        };
+        let mut table = Self {
+            nodes: plain.nodes,
+            dim: plain.dim,
+            values: wide(&plain.values),
+            gradients: wide(&plain.gradients),
+        };
+        if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
+            table.widen_on_facet(&LineScales::new(nodes, points), nodes, facet);
         }
         table
     }
@@ -54,6 +92,42 @@ impl Table {
                 let gradient = &mut self.gradients[at * dim + axis];
                 let scale = line.product(dim, q, i, Some(axis));
                 *gradient = Bounded::with_scale(gradient.value, scale);
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The same on a facet: along its axis every node has one factor, at the end of the interval.
+    fn widen_on_facet(&mut self, line: &LineScales, nodes: LinePoints, facet: usize) {
+        let (count, dim) = (self.nodes, self.dim);
+        let own = LineTable::new(nodes, LinePoints::GaussLobatto(2));
+        let (axis, end) = (facet / 2, facet % 2);
+        let digit = |number: usize, base: usize, at: usize| number / base.pow(at as u32) % base;
+        let scale = |q: usize, i: usize, derived: Option<usize>| -> f64 {
+            (0..dim)
+                .map(|along| {
+                    let node = digit(i, line.nodes, along);
+                    if along == axis {
+                        return if derived == Some(along) {
+                            own.derivative(end, node).abs()
+                        } else {
+                            own.value(end, node).abs()
+                        };
+                    }
+                    // The points of a facet are numbered along the other axes.
+                    let place = along - usize::from(along > axis);
+                    let at = digit(q, line.points, place) * line.nodes + node;
+                    if derived == Some(along) { line.derivatives[at] } else { line.values[at] }
+                })
+                .product()
+        };
+        for (at, value) in self.values.iter_mut().enumerate() {
+            let (q, i) = (at / count, at % count);
+            *value = Bounded::with_scale(value.value, scale(q, i, None));
+            for along in 0..dim {
+                let gradient = &mut self.gradients[at * dim + along];
+                *gradient = Bounded::with_scale(gradient.value, scale(q, i, Some(along)));
             }
         }
     }

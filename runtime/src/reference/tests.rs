@@ -119,6 +119,7 @@ impl OneCell {
             aux: Vec::new(),
             params: &[],
             time: 0.0,
+            facets: Vec::new(),
         }
     }
 }
@@ -285,6 +286,7 @@ fn cells_share_nodes() {
         aux: Vec::new(),
         params: &[],
         time: 0.0,
+        facets: Vec::new(),
     };
     let residual = reference.residual(&inputs);
     let want = [0.25, 0.5, 0.25, 0.25, 0.5, 0.25];

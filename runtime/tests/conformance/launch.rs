@@ -160,6 +160,7 @@ impl Launcher<'_> {
             aux: aux.collect(),
             params: &s.params,
             time: s.time,
+            facets: Vec::new(),
         };
         let mut directions: Vec<Vec<f64>> =
             s.fields.iter().map(|field| field.direction.clone()).collect();

@@ -21,6 +21,35 @@ fn elements() -> Vec<Lagrange> {
 }
 
 #[test]
+fn turned_cells_have_their_facet_in_front() {
+    for cell in Cell::ALL {
+        for degree in 1..=4 {
+            let element = Lagrange::continuous(cell, degree).expect("an element");
+            let nodes = element.nodes();
+            for (facet, vertices) in cell.facets().iter().enumerate() {
+                let turned = element.turned(facet);
+                let (normal, corner) = (cell.facet_normal(facet), cell.vertex(vertices[0]));
+                let height = |point: [f64; 3]| -> f64 {
+                    (0..3).map(|c| normal[c] * (corner[c] - point[c])).sum()
+                };
+                let mut seen = vec![false; nodes.len()];
+                for (node, &own) in nodes.iter().zip(&turned) {
+                    assert!(!std::mem::replace(&mut seen[own], true), "{cell}{degree} {facet}");
+                    // The distance from the facet is ξ₀, but for the scale of a slanted one.
+                    let scale = if facet == 0 && !cell.is_tensor() {
+                        (cell.dim() as f64).sqrt()
+                    } else {
+                        1.0
+                    };
+                    let distance = height(nodes[own].point) * scale;
+                    assert!((distance - node.point[0]).abs() < 1e-14, "{cell}{degree} {facet}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn every_entity_owns_its_share() {
     for element in elements() {
         let nodes = element.nodes();

@@ -1,7 +1,8 @@
 //! What is known of a mesh and a GPU → the plans of an operator's kernels.
 
 use super::{
-    MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, own_geometry, transposed,
+    MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
+    own_geometry, transposed,
 };
 use crate::abi::SHARED_BYTES;
 use crate::cost::Machine;
@@ -102,7 +103,14 @@ pub fn choose_for_threads(
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
-    let plans = transposed::transpose(form, elements, plans, wishes)?;
+    let mut plans = transposed::transpose(form, elements, plans, wishes)?;
+    plans.extend(over_facets(form, facts, tasks, |task| Plan {
+        linearisation: Linearisation::Recompute,
+        unroll: 8,
+        edges: false,
+        residency: 1,
+        ..base(task)
+    }));
     for plan in &plans {
         plan.check(form, elements)?;
     }

@@ -14,7 +14,8 @@ use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Block, Tested};
 use crate::plan::Task;
 use crate::strategy::geometry::{
-    CellGeometry, cell_geometry, curved, gather_corners, given, position, reference_point, weight,
+    CellGeometry, cell_geometry, curved, gather_corners, given, on_facet, position,
+    reference_point, weight,
 };
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::at_point;
@@ -32,7 +33,7 @@ pub(super) struct Tables {
 
 pub(super) fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
     let element = element(s.elements, degree);
-    let points = s.elements.rule.points();
+    let points = s.rule_points();
     let tabulation = tabulate(element, &points);
     let nodes = element.count();
     let dim = s.form.dim;
@@ -221,7 +222,8 @@ fn geometry(
         return map.at(s, weight, |s| reference_point(s, point));
     }
     let x = position(s);
-    curved(s, weight, |s, i, part| value_at(s, &evaluated[x], x, i, part, point))
+    let at = curved(s, weight, |s, i, part| value_at(s, &evaluated[x], x, i, part, point));
+    if s.on_facets() { on_facet(s, at) } else { at }
 }
 
 /// Tests what one point has against every node.

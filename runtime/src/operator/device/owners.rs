@@ -118,19 +118,14 @@ fn make(field: &Field, part: &Part, batches: &Batches) -> Result<(Vec<u32>, Vec<
         return Err(BuildError::TooManyNumbers { numbers });
     }
     let cells = || {
-        let batches = batches.cells().chunks(lanes).zip(batches.active()).enumerate();
-        batches.flat_map(|(batch, (cells, &active))| {
-            let first = batch * entries * lanes;
-            cells[..active as usize]
-                .iter()
-                .enumerate()
-                .map(move |(lane, &cell)| (cell, first + lane))
-        })
+        batches
+            .each_cell(space)
+            .map(|(place, nodes)| (nodes, place / lanes * entries * lanes + place % lanes))
     };
     let len = part.first() + part.len(space.n_dofs());
     let mut starts = vec![0_u32; len.next_multiple_of(UNKNOWNS) + 1];
-    for (cell, _) in cells() {
-        for &node in space.cell_nodes(cell as usize) {
+    for (nodes, _) in cells() {
+        for &node in &nodes {
             let first = node as usize * components;
             for dof in (first..first + components).filter(|&dof| !constraints.is_constrained(dof)) {
                 starts[part.place(dof) + 1] += 1;
@@ -142,8 +137,8 @@ fn make(field: &Field, part: &Part, batches: &Batches) -> Result<(Vec<u32>, Vec<
     }
     let mut places = vec![0_u32; starts[starts.len() - 1] as usize];
     let mut next = starts.clone();
-    for (cell, place) in cells() {
-        for (node, &number) in space.cell_nodes(cell as usize).iter().enumerate() {
+    for (nodes, place) in cells() {
+        for (node, &number) in nodes.iter().enumerate() {
             for c in 0..components {
                 let dof = number as usize * components + c;
                 if !constraints.is_constrained(dof) {

@@ -1,0 +1,434 @@
+//! Integrals over facets of tensor cells, one facet a lane.
+//!
+//! Cells are turned so that the facet is ξ₀ = 0. There, with the nodes u_ijk of a line along ξ₀ at i and φ_i(0) = δ_i0,
+//!
+//! ```text
+//! face_jk = u_0jk       slope_jk = Σ_i φ_i'(0) u_ijk
+//! u = (B ⊗ B) face      ∂₁u = (D ⊗ B) face      ∂₂u = (B ⊗ D) face      ∂₀u = (B ⊗ B) slope
+//! ```
+//!
+//! with the values B and the derivatives D of the nodes of a line at the points; transposed, that is how what is tested
+//! comes back to the nodes. Simplices use the dense tables of `simplex`.
+
+use crate::element::{LinePoints, LineTable};
+use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
+use crate::lower::contract::{Matrix, contract};
+use crate::lower::stored::{Block, Tested, act};
+use crate::plan::Task;
+use crate::strategy::geometry::{curved, on_facet, position, weight};
+use crate::strategy::nodal::Nodal;
+use crate::strategy::point::at_point;
+use crate::strategy::setting::{Quantity, Setting, repeat};
+use fem_dsl::point::Part;
+
+/// The nodes of a line, at the points of a line and at its beginning.
+struct Line {
+    n: usize,
+    /// B and D: q × n.
+    values: Matrix,
+    derivatives: Matrix,
+    /// φ_i'(0)
+    slopes: Vec<f64>,
+}
+
+impl Line {
+    fn new(points: LinePoints, degree: usize) -> Self {
+        let nodes = LinePoints::GaussLobatto(degree + 1);
+        let (table, own) = (LineTable::new(nodes, points), LineTable::new(nodes, nodes));
+        Self {
+            n: degree + 1,
+            values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
+            derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
+            slopes: (0..=degree).map(|i| own.derivative(0, i)).collect(),
+        }
+    }
+}
+
+/// Numbers at the points of a facet, component by component.
+struct Parts {
+    value: Option<LocalId>,
+    /// Derivatives in all reference directions.
+    gradient: Vec<LocalId>,
+}
+
+/// What a facet's kernel computes for one field.
+struct Outcome {
+    field: usize,
+    line: Line,
+    parts: Parts,
+    /// The diagonal, node by node.
+    diagonal: Option<LocalId>,
+}
+
+struct Facet {
+    dim: usize,
+    points: LinePoints,
+    q: usize,
+}
+
+pub(super) fn lower(s: &mut Setting<'_>) {
+    let points = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
+    let facet = Facet { dim: s.form.dim, points, q: points.count() };
+    let mut traces = Vec::new();
+    for quantity in s.quantities.clone() {
+        traces.push(facet.gather(s, &quantity));
+    }
+    s.gathered();
+    let mut inputs = Vec::new();
+    for (quantity, (line, face, slope)) in s.quantities.clone().iter().zip(traces) {
+        inputs.push(facet.interpolate(s, quantity, &line, face, slope));
+    }
+    let outcomes: Vec<Outcome> =
+        s.results().into_iter().map(|field| facet.outcome(s, field)).collect();
+    s.b.comment("points");
+    let outer = if facet.dim == 3 { facet.q } else { 1 };
+    if s.plan.task == Task::Diagonal {
+        s.coefficients(1);
+    }
+    repeat(s, "z", outer, false, |s, z| {
+        repeat(s, "y", facet.q, false, |s, y| {
+            let point = &z.times(facet.q) + &y;
+            facet.at(s, &inputs, &outcomes, &point, [&y, &z]);
+        });
+    });
+    s.b.stage(s.plan.block);
+    outcomes.iter().for_each(|outcome| facet.integrate(s, outcome));
+}
+
+impl Facet {
+    /// q^(d−1).
+    fn count(&self) -> usize {
+        self.q.pow(self.dim as u32 - 1)
+    }
+
+    /// n^(d−1).
+    fn plane(&self, line: &Line) -> usize {
+        line.n.pow(self.dim as u32 - 1)
+    }
+
+    /// The values on the facet, and the derivatives along ξ₀ where a gradient is needed.
+    fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity) -> (Line, LocalId, Option<LocalId>) {
+        let line = Line::new(self.points, quantity.degree);
+        let (n, plane, components) = (line.n, self.plane(&line), quantity.components);
+        let name = &quantity.name;
+        let face = s.b.local(&format!("{name}_face"), components * plane);
+        let slope =
+            quantity.gradient.then(|| s.b.local(&format!("{name}_slope"), components * plane));
+        let first = Index::from(s.b.batch()).times(n * plane);
+        let nodal = Nodal::of(s, quantity);
+        s.b.comment(&format!("gather {name}"));
+        s.b.repeat("a", plane, false, |b, a| {
+            let start = &first + &a.times(n);
+            for c in 0..components {
+                let value = nodal.gather(b, &start, c);
+                b.store(face, a.plus(c * plane), value);
+                let Some(slope) = slope else { continue };
+                let factor = b.constant(line.slopes[0]);
+                let mut sum = b.mul(factor, value);
+                for (i, &factor) in line.slopes.iter().enumerate().skip(1) {
+                    let (factor, value) = (b.constant(factor), nodal.gather(b, &start.plus(i), c));
+                    sum = b.fma(factor, value, sum);
+                }
+                b.store(slope, a.plus(c * plane), sum);
+            }
+        });
+        (line, face, slope)
+    }
+
+    fn interpolate(
+        &self,
+        s: &mut Setting<'_>,
+        quantity: &Quantity,
+        line: &Line,
+        face: LocalId,
+        slope: Option<LocalId>,
+    ) -> Parts {
+        let (name, components) = (&quantity.name, quantity.components);
+        s.b.comment(&format!("interpolate {name}"));
+        let room = |s: &mut Setting<'_>, what: &str| {
+            s.b.local(&format!("{name}_{what}"), components * self.count())
+        };
+        let mut parts = Parts { value: None, gradient: Vec::new() };
+        if quantity.value {
+            let value = room(s, "q");
+            self.product(s, components, (face, value), |_| &line.values, false);
+            parts.value = Some(value);
+        }
+        let Some(slope) = slope else { return parts };
+        for axis in 0..self.dim {
+            let to = room(s, ["x", "y", "z"][axis]);
+            let from = if axis == 0 { slope } else { face };
+            let matrix = |along: usize| {
+                if along + 1 == axis { &line.derivatives } else { &line.values }
+            };
+            self.product(s, components, (from, to), matrix, false);
+            parts.gradient.push(to);
+        }
+        parts
+    }
+
+    /// Applies a matrix along each axis of the facet; `matrix` names that of an axis.
+    fn product<'m>(
+        &self,
+        s: &mut Setting<'_>,
+        components: usize,
+        (from, to): (LocalId, LocalId),
+        matrix: impl Fn(usize) -> &'m Matrix,
+        add: bool,
+    ) {
+        let even_odd = s.plan.even_odd;
+        let first = matrix(0);
+        let (rows, columns) = (first.rows, first.columns);
+        if self.dim == 2 {
+            for c in 0..components {
+                let (start, end) = (Index::from(c * columns), Index::from(c * rows));
+                let input = load(s, from, &start, 1, columns);
+                let onto = add.then(|| load(s, to, &end, 1, rows));
+                let output = contract(&mut s.b, first, &input, onto.as_deref(), even_odd);
+                store(s, to, &end, 1, &output);
+            }
+            return;
+        }
+        let second = matrix(1);
+        let half = s.b.local("half", rows * columns);
+        for c in 0..components {
+            let (start, end) = (c * columns * columns, c * rows * rows);
+            repeat(s, "j", columns, false, |s, j| {
+                let input = load(s, from, &j.times(columns).plus(start), 1, columns);
+                let output = contract(&mut s.b, first, &input, None, even_odd);
+                store(s, half, &j.times(rows), 1, &output);
+            });
+            repeat(s, "i", rows, false, |s, i| {
+                let input = load(s, half, &i, rows, columns);
+                let place = i.plus(end);
+                let onto = add.then(|| load(s, to, &place, rows, rows));
+                let output = contract(&mut s.b, second, &input, onto.as_deref(), even_odd);
+                store(s, to, &place, rows, &output);
+            });
+        }
+    }
+
+    fn outcome(&self, s: &mut Setting<'_>, field: usize) -> Outcome {
+        let line = Line::new(self.points, s.elements.fields[field]);
+        let (components, nodes) = (s.components(field), line.n * self.plane(&line));
+        let mut parts = Parts { value: None, gradient: Vec::new() };
+        if s.plan.task == Task::Diagonal {
+            let name = s.of_field("r_nodal", field);
+            let diagonal = s.b.local(&name, components * nodes);
+            clear(s, diagonal, components * nodes);
+            return Outcome { field, line, parts, diagonal: Some(diagonal) };
+        }
+        let tested = s.rows_of(field).map(|row| s.tested(row));
+        let tested = tested.fold((false, false), |all, one| (all.0 || one.0, all.1 || one.1));
+        let room = |s: &mut Setting<'_>, what: &str| {
+            let name = s.of_field(what, field);
+            let local = s.b.local(&name, components * self.count());
+            clear(s, local, components * self.count());
+            local
+        };
+        parts.value = tested.0.then(|| room(s, "r_q"));
+        if tested.1 {
+            parts.gradient = ["r_x", "r_y", "r_z"][..self.dim].iter().map(|w| room(s, w)).collect();
+        }
+        Outcome { field, line, parts, diagonal: None }
+    }
+
+    /// The point function at one point.
+    fn at(
+        &self,
+        s: &mut Setting<'_>,
+        inputs: &[Parts],
+        outcomes: &[Outcome],
+        point: &Index,
+        line: [&Index; 2],
+    ) {
+        let value = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            let parts = &inputs[quantity];
+            let local = match part {
+                Part::Value => parts.value.expect("a value should be evaluated where it is needed"),
+                Part::Derivative(axis) => parts.gradient[axis],
+            };
+            s.b.load(local, point.plus(c * self.count()))
+        };
+        let weight = weight(s, point);
+        let x = position(s);
+        let at = curved(s, weight, |s, i, part| value(s, x, i, part));
+        let at = on_facet(s, at);
+        let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            value(s, quantity, c, part)
+        };
+        let tested = at_point(s, &at, point, &mut evaluate);
+        for outcome in outcomes {
+            match outcome.diagonal {
+                Some(nodal) => self.diagonal(s, outcome, nodal, line),
+                None => self.keep(s, outcome, &tested[s.rows_of(outcome.field)], point),
+            }
+        }
+    }
+
+    /// Keeps what is tested at a point.
+    fn keep(&self, s: &mut Setting<'_>, outcome: &Outcome, tested: &[Tested], point: &Index) {
+        for (c, tested) in tested.iter().enumerate() {
+            let place = point.plus(c * self.count());
+            if let (Some(local), Some(value)) = (outcome.parts.value, tested.value) {
+                s.b.store(local, place.clone(), value);
+            }
+            for (&local, &flux) in outcome.parts.gradient.iter().zip(&tested.gradient) {
+                s.b.store(local, place.clone(), flux);
+            }
+        }
+    }
+
+    /// The values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
+    fn tables(&self, s: &mut Setting<'_>, line: &Line) -> [TableId; 2] {
+        let degree = line.n - 1;
+        let flat = |matrix: &Matrix| {
+            let rows = 0..matrix.rows;
+            let entries = rows.flat_map(|q| (0..matrix.columns).map(move |i| matrix.at(q, i)));
+            Entries::Real(entries.collect())
+        };
+        [
+            s.b.table(&format!("line{degree}_values"), flat(&line.values)),
+            s.b.table(&format!("line{degree}_slopes"), flat(&line.derivatives)),
+        ]
+    }
+
+    /// r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
+    fn diagonal(&self, s: &mut Setting<'_>, outcome: &Outcome, nodal: LocalId, at: [&Index; 2]) {
+        let (n, dim) = (outcome.line.n, self.dim);
+        let plane = self.plane(&outcome.line);
+        let coefficients = s.coefficients(1);
+        let [values, slopes] = self.tables(s, &outcome.line);
+        let (blocks, rows) = (s.blocks.clone(), s.rows_of(outcome.field));
+        let outer = if dim == 3 { n } else { 1 };
+        repeat(s, "k", outer, false, |s, k| {
+            repeat(s, "j", n, false, |s, j| {
+                let entry = |point: &Index, node: &Index| &point.times(n) + node;
+                let of = |s: &mut Setting<'_>, table: TableId, axis: usize| {
+                    let node = if axis == 0 { &j } else { &k };
+                    s.b.load_table(table, entry(at[axis], node))
+                };
+                // φ and its derivatives along the facet, but for the factor of ξ₀.
+                let along: Vec<[ValueId; 2]> =
+                    (0..dim - 1).map(|axis| [of(s, values, axis), of(s, slopes, axis)]).collect();
+                let product = |s: &mut Setting<'_>, derived: Option<usize>| {
+                    let of = |axis: usize| along[axis][usize::from(derived == Some(axis))];
+                    let mut product = of(0);
+                    for axis in 1..dim - 1 {
+                        product = s.b.mul(product, of(axis));
+                    }
+                    product
+                };
+                let value = product(s, None);
+                let tangential: Vec<ValueId> =
+                    (0..dim - 1).map(|axis| product(s, Some(axis))).collect();
+                let zero = s.b.constant(0.0);
+                for i in 0..n {
+                    let slope = s.b.constant(outcome.line.slopes[i]);
+                    let normal = s.b.mul(slope, value);
+                    let mut gradient = vec![normal];
+                    gradient.extend(tangential.iter().map(|&t| if i == 0 { t } else { zero }));
+                    let value = if i == 0 { value } else { zero };
+                    for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
+                        let (block, first): &(Block, usize) = &blocks.blocks[block];
+                        let mut next = *first;
+                        let pulled = blocks.from_numbers(block, || {
+                            next += 1;
+                            s.b.load(coefficients, Index::from(next - 1))
+                        });
+                        let mut tested = Tested::default();
+                        act(&mut s.b, &pulled, Some(value), &gradient, &mut tested);
+                        let start = (row - rows.start) * n * plane + i;
+                        let place = (&k.times(n * n) + &j.times(n)).plus(start);
+                        let mut sum = s.b.load(nodal, place.clone());
+                        if let Some(flux) = tested.value {
+                            sum = s.b.fma(value, flux, sum);
+                        }
+                        for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
+                            sum = s.b.fma(g, flux, sum);
+                        }
+                        s.b.store(nodal, place, sum);
+                    }
+                }
+            });
+        });
+    }
+
+    /// Back to the nodes, and to the vector.
+    fn integrate(&self, s: &mut Setting<'_>, outcome: &Outcome) {
+        let Outcome { field, line, parts, diagonal } = outcome;
+        let (components, plane, n) = (s.components(*field), self.plane(line), line.n);
+        let stores = s.plan.scatter == crate::plan::Scatter::Owner;
+        let (mut face, mut slope) = (None, None);
+        if diagonal.is_none() {
+            s.comment_on("integrate", *field);
+            let (values, derivatives) = (line.values.transposed(), line.derivatives.transposed());
+            let room = |s: &mut Setting<'_>, what: &str| {
+                let name = s.of_field(what, *field);
+                s.b.local(&name, components * plane)
+            };
+            let onto = room(s, "r_face");
+            let mut any = false;
+            if let Some(value) = parts.value {
+                self.product(s, components, (value, onto), |_| &values, false);
+                any = true;
+            }
+            for (axis, &flux) in parts.gradient.iter().enumerate() {
+                let matrix = |along: usize| if along + 1 == axis { &derivatives } else { &values };
+                if axis == 0 {
+                    let to = room(s, "r_slope");
+                    self.product(s, components, (flux, to), matrix, false);
+                    slope = Some(to);
+                } else {
+                    self.product(s, components, (flux, onto), matrix, any);
+                    any = true;
+                }
+            }
+            face = Some(onto);
+        }
+        let nodal = Nodal::result(s, *field);
+        let first = Index::from(s.b.batch()).times(n * plane);
+        s.comment_on("scatter", *field);
+        // Without gradients only the nodes of the facet get anything.
+        let reach = if slope.is_some() || diagonal.is_some() || stores { n } else { 1 };
+        s.b.repeat("a", plane, false, |b, a| {
+            for i in 0..reach {
+                let node = (&first + &a.times(n)).plus(i);
+                for c in 0..components {
+                    let own = a.plus(c * plane);
+                    let mut value = match (face, diagonal) {
+                        (_, Some(all)) => b.load(*all, a.times(n).plus(c * n * plane + i)),
+                        (Some(face), _) if i == 0 => b.load(face, own.clone()),
+                        _ => b.constant(0.0),
+                    };
+                    if let Some(slope) = slope {
+                        let (factor, flux) = (b.constant(line.slopes[i]), b.load(slope, own));
+                        value = b.fma(factor, flux, value);
+                    }
+                    nodal.scatter(b, &node, c, value);
+                }
+            }
+        });
+    }
+}
+
+fn clear(s: &mut Setting<'_>, local: LocalId, length: usize) {
+    let zero = s.b.constant(0.0);
+    s.b.repeat("b", length, false, |b, i| b.store(local, i, zero));
+}
+
+/// `count` entries of an array, `stride` apart.
+fn load(
+    s: &mut Setting<'_>,
+    local: LocalId,
+    start: &Index,
+    stride: usize,
+    count: usize,
+) -> Vec<ValueId> {
+    super::tensor::load_line(&mut s.b, local, start, stride, count)
+}
+
+/// The reverse of [`load`].
+fn store(s: &mut Setting<'_>, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
+    super::tensor::store_line(&mut s.b, local, start, stride, values);
+}

@@ -156,7 +156,7 @@ fn what_is_not_there_is_named() {
         ("poisson.wf", ["--form", "poison"], 1, "did you mean `poisson`?"),
         ("three_ways.wf", ["--stage", "point"], 1, "there are several forms: a, b, c"),
         ("poisson.wf", ["--degree", "13"], 1, "degrees 1 to 12"),
-        ("elasticity.wf", ["--stage", "plan"], 1, "integrals over the boundary come later"),
+        ("stokes.wf", ["--degree", "1"], 1, "`p` would have degree 0"),
         ("poisson.wf", ["--isa", "sse"], 2, "expected avx512, avx2 or portable"),
     ] {
         let output = emit(name, &arguments);

@@ -60,6 +60,34 @@ fn the_nonlinear_plate_reproduces_its_solution() {
     assert!(number(&solved[0], "iterations") >= 2.0, "{solved:?}");
 }
 
+#[test]
+fn stokes_reproduces_the_flow_of_a_channel() {
+    for arguments in [&[][..], &["--degree", "3"]] {
+        let solved = run("stokes.wf", arguments);
+        let errors = solved[0]["errors"].as_array().expect("an error for each field");
+        assert_eq!(errors.len(), 2, "{solved:?}");
+        for error in errors {
+            assert!(number(error, "l2") < SOLVED && number(error, "h1") < SOLVED, "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_wall_radiates_what_it_gets() {
+    let solved = run("radiation.wf", &[]);
+    assert_eq!(solved.len(), 2);
+    assert!(number(&solved[0], "iterations") >= 3.0, "{solved:?}");
+    assert!(number(&solved[1], "error_l2") < SOLVED, "{solved:?}");
+}
+
+#[test]
+fn a_bracket_is_pulled_by_its_end() {
+    let solved = run("traction.wf", &[]);
+    assert!(number(&solved[0], "iterations") > 100.0, "{solved:?}");
+    let none = run("traction.wf", &["--param", "traction=[0, 0, 0]"]);
+    assert!(number(&none[0], "iterations") < 1.0, "{none:?}");
+}
+
 /// −∇·(κ∇u) = 1 with κ(r) = 1/(0.05 + 2r²) has the radial solution u' = −r/(3κ), hence
 /// u(0) = ∫₀¹ r (0.05 + 2r²)/3 dr = (0.025 + 0.5)/3, and energy ½a(u,u) − (f,u) = −½∫u. With
 /// u(r) = (0.025 (1 − r²) + 0.5 (1 − r⁴))/3: ∫u = 4π (0.025·(1/3 − 1/5) + 0.5·(1/3 − 1/7))/3.

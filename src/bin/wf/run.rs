@@ -234,6 +234,12 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         },
     });
     if let Some(object) = value.as_object_mut() {
+        if !solution.errors.is_empty() {
+            let errors = solution.errors.iter().map(|&(field, l2, h1)| {
+                json!({ "field": problem.form.fields[field].name, "l2": l2, "h1": h1 })
+            });
+            object.insert("errors".into(), errors.collect());
+        }
         if let [(_, l2, h1)] = solution.errors.as_slice() {
             object.insert("error_l2".into(), json!(l2));
             object.insert("error_h1".into(), json!(h1));

@@ -60,7 +60,7 @@ impl Point {
     pub(super) fn on_facet(self, cell: Cell, facet: usize) -> Self {
         let mut along = [0.0; 3];
         match (cell.is_tensor(), facet) {
-            (true, _) => along[facet / 2] = if facet % 2 == 0 { 1.0 } else { -1.0 },
+            (true, _) => along[facet / 2] = if facet.is_multiple_of(2) { 1.0 } else { -1.0 },
             (false, 0) => along[..self.dim].fill(-1.0),
             (false, _) => along[facet - 1] = 1.0,
         }

@@ -88,6 +88,12 @@ impl Discretisation {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
     }
 
+    /// The facets of each integral, as the reference takes them.
+    pub fn numbered_facets(&self) -> Vec<Vec<(usize, usize)>> {
+        let numbers = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
+        self.facets.iter().map(|facets| facets.iter().map(numbers).collect()).collect()
+    }
+
     /// A space for auxiliary data.
     pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
         Space::new(&self.mesh, &self.partition, element, components)

@@ -145,12 +145,7 @@ impl Case {
             aux: Vec::new(),
             params: &self.form.params[0].value,
             time: 0.0,
-            facets: (0..self.form.integrals.len())
-                .map(|integral| {
-                    let facets = on.facets_of(integral).iter();
-                    facets.map(|facet| (facet.cell as usize, facet.local as usize)).collect()
-                })
-                .collect(),
+            facets: on.numbered_facets(),
         };
         let mut free = w.to_vec();
         on.conditions().for_each(|(dof, _)| free[dof] = 0.0);

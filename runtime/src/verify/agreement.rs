@@ -68,6 +68,7 @@ impl Trial<'_> {
             aux: aux.collect(),
             params: &self.setup.parameters.values[1..],
             time: self.setup.parameters.values[0],
+            facets: on.numbered_facets(),
         };
         let along: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
         let found = [

@@ -142,9 +142,9 @@ codes! {
     BadMesh = "E0413",
     /// A manufactured solution that cannot be one here.
     BadManufactured = "E0414",
+    /// The mean of a field that a condition fixes.
+    MeanOfFixed = "E0415",
 
-    /// `mean` comes later.
-    LaterMean = "E0906",
     /// `adapt` comes later.
     LaterAdapt = "E0907",
     /// This space comes later.

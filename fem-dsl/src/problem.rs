@@ -45,6 +45,8 @@ pub struct Problem {
     pub aux: Vec<(usize, Expression)>,
     /// Essential conditions, in order: a later one holds where two meet.
     pub dirichlet: Vec<Dirichlet>,
+    /// Fields that conditions leave free up to a constant: (field, mean of each component).
+    pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
     /// Where the solution is manufactured, f1* n of each field that has a flux, an expression in x and n: what the
@@ -134,7 +136,7 @@ impl fmt::Display for Unfixed {
 impl Unfixed {
     /// What to do.
     pub fn remedy(&self) -> String {
-        format!("add `dirichlet {} = …;`", self.field)
+        format!("add `dirichlet {0} = …;` or `mean {0} = 0;`", self.field)
     }
 }
 
@@ -162,10 +164,11 @@ impl Problem {
     /// Why a linear system with this problem cannot have one solution.
     pub fn unfixed(&self) -> Option<Unfixed> {
         unfixed(&self.form, |field, component| {
-            self.dirichlet.iter().any(|condition| {
+            let conditions = self.dirichlet.iter().any(|condition| {
                 let whole = condition.component.is_none();
                 condition.field == field && (whole || condition.component == Some(component))
-            })
+            });
+            conditions || self.mean.iter().any(|(of, _)| *of == field)
         })
     }
 }

@@ -396,6 +396,7 @@ fn finished(
         params: content.params,
         aux,
         dirichlet: content.dirichlet,
+        mean: content.mean,
         exact: content.exact,
         fluxes,
         solver: content.solver,

@@ -170,6 +170,18 @@ fn fine_rule(on: &Discretisation) -> Rule {
     }
 }
 
+/// The mean of each component of a field, (1/|Ω|) ∫ u dx.
+pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
+    let own = &u[on.dofs_of(field)];
+    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, own)], |block| {
+        let components = block.quantities[0].value.iter();
+        let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
+        components.map(sum).chain([block.weight.iter().sum()]).collect()
+    })?;
+    let (volume, sums) = sums.split_last().map_or((1.0, &[][..]), |(last, sums)| (*last, sums));
+    Ok(sums.iter().map(|sum| sum / volume).collect())
+}
+
 /// Errors of a field against a known solution: in L2, and in H1.
 pub fn errors(
     on: &Discretisation,

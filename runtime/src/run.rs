@@ -4,6 +4,7 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod mean;
 mod place;
 mod solver;
 
@@ -90,6 +91,27 @@ pub enum RunError {
         name: String,
         /// Its value.
         value: f64,
+    },
+    /// A field with a mean that is fixed anyway.
+    #[error(
+        "`{field}` is not free up to a constant: with another constant the equations do not hold\n\
+         help: leave `mean {field}` out"
+    )]
+    NotUpToAConstant {
+        /// The field.
+        field: String,
+    },
+    /// Data that no solution fulfils.
+    #[error(
+        "what the conditions and sources give `{field}` does not balance: {left:e} is left over\n\
+         help: where a field is free up to a constant, what enters through the boundary and the sources must leave; \
+         mend them, or let it leave by a part of the boundary without a condition"
+    )]
+    Unbalanced {
+        /// The field.
+        field: String,
+        /// What is left of its equations.
+        left: f64,
     },
     /// Nothing fixes a field.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
@@ -205,6 +227,7 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     let mut on = Discretisation::new(mesh, &fields)?;
     on.find_facets(form)?;
     set_conditions(problem, &parameters, &mut on)?;
+    mean::hold(problem, &mut on)?;
     check_fluxes(problem, &on)?;
     set_aux(problem, &elements, &parameters, &mut on)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
@@ -383,8 +406,9 @@ pub fn run_on(
     place.system().residual(&u, &mut r)?;
     let residual = r.norm();
     let throughput = measure(&mut place, &u, &mut r)?;
-    let u: Vec<f64> = u.to_vec();
+    let mut u: Vec<f64> = u.to_vec();
     place.finish()?;
+    mean::settle(problem, &elements, &on, &parameters.values, target, &mut u)?;
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
     Ok(Solution {
         on,

@@ -78,8 +78,8 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Exact { field, .. } => ("exact", &field.name),
         ProblemItemKind::Manufactured { field, .. } => ("manufactured", &field.name),
         ProblemItemKind::Solver(_) => ("solver", ""),
-        ProblemItemKind::Mean { .. }
-        | ProblemItemKind::Adapt { .. }
+        ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
+        ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Broken => return None,
     })
@@ -106,6 +106,7 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<(usize, Expression)>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
@@ -140,6 +141,9 @@ pub(crate) fn content(
     manufactured::check(&mut checker, statements);
     for &statement in statements {
         conditions::check(&mut checker, statement, mesh);
+    }
+    for &statement in statements {
+        conditions::check_mean(&mut checker, statement);
     }
     checker.settle_params(statements);
     (checker.content, checker.diagnostics)
@@ -240,7 +244,6 @@ impl Checker<'_> {
     /// What this version reads but does not build.
     fn later(&mut self, statement: Statement<'_>) {
         let (code, message) = match statement.kind {
-            ProblemItemKind::Mean { .. } => (Code::LaterMean, "conditions on the mean come later"),
             ProblemItemKind::Adapt { .. } => (Code::LaterAdapt, "adaptive meshes come later"),
             _ => return,
         };

@@ -48,6 +48,32 @@ pub(super) fn check(
     checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
 }
 
+/// `mean p = 0;` for a field without other conditions.
+pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
+    let (ProblemItemKind::Mean { field, value }, piece) = (statement.kind, statement.piece) else {
+        return;
+    };
+    let Some(index) = checker.field(piece, field) else { return };
+    let Some((found, values)) = checker.number(piece, *value) else { return };
+    let expected = checker.form.fields[index].shape;
+    if found != expected {
+        let (found, expected) = (form::Shape::from(found), form::Shape::from(expected));
+        let message = format!("the mean of `{}` is {expected}, but this is {found}", field.name);
+        let diagnostic = Diagnostic::new(Code::WrongShape, message)
+            .label(piece.file.exprs[*value].span, format!("this is {found}"))
+            .help_if(super::shape_help(found, expected));
+        return checker.report(piece, diagnostic);
+    }
+    if checker.content.dirichlet.iter().any(|condition| condition.field == index) {
+        let message = format!("`{}` has a condition, so its mean follows", field.name);
+        let diagnostic = Diagnostic::new(Code::MeanOfFixed, message)
+            .label(statement.span, "the mean of what is fixed already")
+            .help("leave it out, or the condition");
+        return checker.report(piece, diagnostic);
+    }
+    checker.content.mean.push((index, values));
+}
+
 /// Says which tags a generator's mesh does not have.
 fn known_tags(checker: &mut Checker<'_>, piece: &Piece, tags: &[Text], mesh: Option<&MeshChoice>) {
     let Some(known) = mesh.and_then(|mesh| mesh.tags) else { return };

@@ -1,0 +1,95 @@
+//! Fields that conditions leave free up to a constant: `mean p = 0;`.
+//!
+//! The first node of such a field is held while the equations are solved, which takes the constant out of them, and
+//! the constant that gives the field its mean is added afterwards:
+//!
+//! ```text
+//! p ← p + m − (1/|Ω|) ∫ p dx
+//! ```
+//!
+//! That is right where the residual does not change with the constant, and where the row that was held is fulfilled
+//! too: without sources that do not balance (a flow that enters and does not leave). Both are looked at.
+
+use super::{Place, RunError};
+use crate::compile::{Execution, Target};
+use crate::constraint::Constraints;
+use crate::discretisation::Discretisation;
+use crate::functional::mean;
+use crate::vector::Vector;
+use fem_dsl::problem::Problem;
+use kernels_gen::plan::Elements;
+use std::sync::Arc;
+
+/// What a row may be off by, as a part of the residual before the solve: more than a solver leaves, and less than data
+/// that do not balance.
+const BALANCE: f64 = 1e-6;
+
+/// Holds the first node of each field with a mean.
+pub(super) fn hold(problem: &Problem, on: &mut Discretisation) -> Result<(), RunError> {
+    for (field, _) in &problem.mean {
+        let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
+        let zero = |_: &[f64; 3], row: &mut [f64]| row.fill(0.0);
+        let held = on.fields[*field].constraints.fix(&[0], None, &points, zero);
+        let name = problem.form.fields[*field].name.clone();
+        held.map_err(|source| RunError::Condition { index: usize::MAX, field: name, source })?;
+    }
+    Ok(())
+}
+
+/// Gives each field its mean; an error where it is not free up to a constant, or where what was held does not balance.
+pub(super) fn settle(
+    problem: &Problem,
+    elements: &Elements,
+    on: &Discretisation,
+    params: &[f64],
+    target: &Target,
+    u: &mut [f64],
+) -> Result<(), RunError> {
+    if problem.mean.is_empty() {
+        return Ok(());
+    }
+    let mut free = on.clone();
+    for (field, _) in &problem.mean {
+        free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
+    }
+    let free = Arc::new(free);
+    // Kernels of a GPU are not the processor's.
+    let target = Target { execution: Execution::Automatic, ..*target };
+    let (mut place, _) = Place::new(&problem.form, elements, &free, params, &target, None)?;
+    let mut residual = |u: &[f64]| -> Result<Vec<f64>, RunError> {
+        let mut state: Vector = place.vector();
+        state.set(u);
+        let mut r = state.like();
+        place.system().residual(&state, &mut r)?;
+        Ok(r.to_vec())
+    };
+    let norm = |r: &[f64]| r.iter().map(|r| r * r).sum::<f64>().sqrt();
+    let mut initial = vec![0.0; u.len()];
+    free.conditions().for_each(|(dof, value)| initial[dof] = value);
+    let scale = norm(&residual(&initial)?);
+    let solved = residual(u)?;
+    for (field, wanted) in &problem.mean {
+        let (range, name) = (on.dofs_of(*field), &problem.form.fields[*field].name);
+        let components = on.fields[*field].space.components();
+        let rows = &solved[range.start..range.start + components];
+        let mut moved = u.to_vec();
+        moved[range.clone()].iter_mut().for_each(|entry| *entry += 1.0);
+        let difference: Vec<f64> =
+            residual(&moved)?.iter().zip(&solved).map(|(a, b)| a - b).collect();
+        let size = norm(&initial).max(norm(u)).max(scale).max(f64::MIN_POSITIVE);
+        if norm(&difference) > BALANCE * size.max(1.0) {
+            return Err(RunError::NotUpToAConstant { field: name.clone() });
+        }
+        let left = norm(rows);
+        if left > BALANCE * scale.max(f64::MIN_POSITIVE) && left > BALANCE * norm(u) {
+            return Err(RunError::Unbalanced { field: name.clone(), left });
+        }
+        let found = mean(on, *field, u)?;
+        for node in u[range].chunks_mut(components) {
+            for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
+                *entry += wanted - found;
+            }
+        }
+    }
+    Ok(())
+}

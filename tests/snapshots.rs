@@ -105,25 +105,30 @@ fn kernels() {
 fn sources() {
     use Cell::{Quadrilateral, Tetrahedron, Triangle};
     let cases = [
-        ("poisson", Quadrilateral, Task::Residual, Isa::Avx2, Precision::F64),
-        ("elasticity_constant", Triangle, Task::Action, Isa::Avx512, Precision::F64),
-        ("minimal_surface", Triangle, Task::Diagonal, Isa::Avx2, Precision::F32),
-        ("mass", Tetrahedron, Task::Action, Isa::Portable, Precision::F64),
+        ("poisson", Quadrilateral, 1, Task::Residual, Isa::Avx2, Precision::F64),
+        ("elasticity_constant", Triangle, 1, Task::Action, Isa::Avx512, Precision::F64),
+        ("minimal_surface", Triangle, 1, Task::Diagonal, Isa::Avx2, Precision::F32),
+        ("mass", Tetrahedron, 1, Task::Action, Isa::Portable, Precision::F64),
+        // Two fields; and a term on the boundary.
+        ("stokes", Triangle, 2, Task::Action, Isa::Avx512, Precision::F64),
+        ("elasticity", Tetrahedron, 1, Task::Residual, Isa::Avx2, Precision::F64),
     ];
-    let texts = cases.map(|(form, cell, task, isa, precision)| {
-        let emission = Emission::new(cell, 1).task(task).isa(isa).precision(precision);
-        (format!("{form}-{cell}1-{}-{isa}", task.word()), kernel(form, &emission))
+    let texts = cases.map(|(form, cell, degree, task, isa, precision)| {
+        let emission = Emission::new(cell, degree).task(task).isa(isa).precision(precision);
+        (format!("{form}-{cell}{degree}-{}-{isa}", task.word()), kernel(form, &emission))
     });
     compare("rust", &texts);
 }
 
 #[test]
 fn sources_for_threads() {
-    use Cell::{Quadrilateral, Tetrahedron, Triangle};
+    use Cell::{Hexahedron, Quadrilateral, Tetrahedron, Triangle};
     let cases = [
         ("poisson", Triangle, Task::Residual, "thread_transposition", Precision::F64),
         ("mass", Quadrilateral, Task::Action, "thread_per_dof", Precision::F64),
         ("elasticity_constant", Tetrahedron, Task::Action, "thread_transposition", Precision::F32),
+        ("stokes", Quadrilateral, Task::Action, "cell_per_lane", Precision::F64),
+        ("elasticity", Hexahedron, Task::Residual, "cell_per_lane", Precision::F32),
     ];
     let mut texts = BTreeMap::<String, Vec<(String, String)>>::new();
     for (form, cell, task, strategy, precision) in cases {

@@ -138,9 +138,11 @@ fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) ->
         Scatter::Atomic => String::new(),
         other => format!("; scatter: {other}"),
     };
+    // The rule of facets is that of cells, in one dimension less.
+    let (of, lanes) = if plan.integral > 0 { ("facets of ", "facets") } else { ("", "cells") };
     let mut lines = vec![
         format!(
-            "{}, {} cells of degree {}, {}; {} cells a batch",
+            "{}, {of}{} cells of degree {}, {}; {} {lanes} a batch",
             plan.task.word(),
             elements.cell,
             elements.degree,

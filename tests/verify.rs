@@ -83,6 +83,41 @@ fn forms_hold_on_simplices_and_hexahedra() {
 }
 
 #[test]
+fn several_fields_and_boundary_terms_hold() {
+    let text = "
+        form stokes {
+            field u: vector in H1(k); field p: scalar in H1(k - 1); param nu = 1;
+            f1[u] = nu * grad(u) - p * I; f0[p] = -div(u);
+        }
+        form pair {
+            field a: scalar; field b: scalar;
+            f0[a] = a * b; f1[a] = grad(a); f0[b] = a - b; f1[b] = (1 + a^2) * grad(b);
+        }
+        form radiation {
+            field T: scalar; f1[T] = (1 + T) * grad(T);
+            on boundary \"hot\" { f0[T] = 0.5 * (T^4 - 0.1) + n[0] * x[1]; }
+            on boundary \"y0\" { test v for T; residual = 0.3 * T * v; }
+        }";
+    holds(text, Cell::Quadrilateral, &[2], false);
+    holds(text, Cell::Tetrahedron, &[2], false);
+}
+
+#[test]
+fn a_part_of_the_boundary_may_be_free() {
+    let program = program(
+        "form f { field u: vector; f1[u] = 2 * sym(grad(u)) + tr(grad(u)) * I; }
+         problem bar solves f {
+             mesh = box(dim: 2, cells: 2, deform: 0.1); dirichlet u = [0, 0] on \"x0\"; dirichlet u[1] = 0 on \"y1\";
+         }
+         problem disc solves f { mesh = shell(dim: 2, inner: 1, outer: 2); dirichlet u = [0, 0] on \"inner\"; }",
+    );
+    for name in ["bar", "disc"] {
+        let found = verified(&program, name, &Settings { kernels: false, ..small(&[1, 3], None) });
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn a_solution_where_the_form_is_not_finite_is_not_taken() {
     // Defined between 0 and 1 only.
     let text = "form phase { field u: scalar; f0[u] = log(u) - log(1 - u); f1[u] = grad(u); }";

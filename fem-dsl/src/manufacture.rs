@@ -5,17 +5,20 @@
 //! ```text
 //! cells            f0 − s,  s = f0* − div f1*        so that ∫ φ·(f0 − s) + ∇φ : f1 = ∮ φ·(f1* n)  at u*
 //! facets of a tag  f0_tag − f0_tag*,  f1_tag − f1_tag*
-//! the boundary     f1* n                              to be subtracted, where no condition holds u
+//! the boundary     − f1* n                           where conditions do not hold all of u on all of it
 //! ```
+//!
+//! What is integrated over the whole boundary is right on a part of it: rows of unknowns that a condition holds are left
+//! out, and the functions of the others vanish on the facets where it does.
 //!
 //! The divergence is taken symbolically, by the chain rule, from f1* as the form has it: a kernel that is wrong in what
 //! it tests against ∇φ does not find u*. s is data at the quadrature points of the cells, so that the kernels are those
 //! of the form but for one number to subtract.
 
 use crate::differentiate::{gradient, tangent};
-use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal};
+use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Terminal};
 use crate::point::scalars::Scalars;
-use crate::point::{self, Aux, Location, NodeId, Region, finished, scalarise};
+use crate::point::{self, Aux, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise};
 use crate::problem::Expression;
 
 /// A function of the coordinates, in an arena of its own.
@@ -34,8 +37,6 @@ pub struct Manufactured {
     pub form: Form,
     /// The values of that data: (index, s).
     pub sources: Vec<(usize, Expression)>,
-    /// f1* n of each field that has a flux: (field, an expression in x and n).
-    pub fluxes: Vec<(usize, Expression)>,
 }
 
 /// What stands for the terminals of a form.
@@ -57,7 +58,8 @@ impl Values {
 }
 
 /// Makes `solution`, one function for each field, the solution of a form with the data `aux`, one function for each of
-/// its auxiliary data; on cells and at points these should be constant.
+/// its auxiliary data; on cells and at points these should be constant. `held` says of each field whether conditions
+/// hold it on all of the boundary.
 ///
 /// # Errors
 ///
@@ -66,38 +68,37 @@ pub fn manufacture(
     form: &Form,
     solution: &[Known],
     aux: &[Known],
+    held: &[bool],
 ) -> Result<Manufactured, BuildError> {
     let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
     let values = values(&mut scratch, solution, aux)?;
-    let mut made = Manufactured { form: form.clone(), sources: Vec::new(), fluxes: Vec::new() };
+    let mut made = Manufactured { form: form.clone(), sources: Vec::new() };
+    let mut fluxes = Vec::new();
     for (at, integral) in form.integrals.iter().enumerate() {
         for (number, row) in integral.rows.iter().enumerate() {
             let starred = starred(&mut scratch, form, &values, *row)?;
             let subtracted = if integral.region == Region::Cells {
-                if let Some(flux) = starred.f1 {
+                if let Some(flux) = starred.f1.filter(|_| !held[row.field]) {
                     let normal = Shape::vector(form.dim);
                     let normal = scratch.exprs.terminal(Terminal::Normal, normal);
                     let flux = scratch.exprs.dot(flux, normal)?;
-                    made.fluxes.push((row.field, express(&scratch, flux)));
+                    let row = Row { f0: Some(scratch.exprs.neg(flux)?), f1: None, ..*row };
+                    fluxes.extend(made.copied(&scratch, row)?);
                 }
                 let source = source(&mut scratch, starred)?;
                 let data = source.filter(|&source| !scratch.exprs.is_zero(source));
                 let data = data.map(|source| made.add_data(row.field, express(&scratch, source)));
                 Row { f0: data, f1: None, ..*row }
             } else {
-                let copied = |made: &mut Manufactured, value: Option<ExprId>| {
-                    let value = value.filter(|&value| !scratch.exprs.is_zero(value));
-                    let copy = |value| made.form.exprs.replaced(&scratch.exprs, &[value], |_| None);
-                    value.map(copy).transpose().map(|copies| copies.map(|copies| copies[0]))
-                };
-                Row {
-                    f0: copied(&mut made, starred.f0)?,
-                    f1: copied(&mut made, starred.f1)?,
-                    ..*row
-                }
+                made.copied(&scratch, starred)?.unwrap_or(Row { f0: None, f1: None, ..*row })
             };
             made.subtract(at, number, subtracted)?;
         }
+    }
+    if !fluxes.is_empty() {
+        let region = Region::Facets(vec![WHOLE_BOUNDARY.to_owned()]);
+        let action = Vec::new();
+        made.form.integrals.push(Integral { region, rows: fluxes, action, energy: None });
     }
     for integral in &mut made.form.integrals {
         integral.rows.retain(|row| row.f0.is_some() || row.f1.is_some());
@@ -183,6 +184,17 @@ impl Form {
 }
 
 impl Manufactured {
+    /// A row without fields in the form's expressions; none where all of it is zero.
+    fn copied(&mut self, scratch: &Form, row: Row) -> Result<Option<Row>, BuildError> {
+        let mut copy = |value: Option<ExprId>| {
+            let value = value.filter(|&value| !scratch.exprs.is_zero(value));
+            let copy = |value| self.form.exprs.replaced(&scratch.exprs, &[value], |_| None);
+            value.map(copy).transpose().map(|copies| copies.map(|copies| copies[0]))
+        };
+        let row = Row { f0: copy(row.f0)?, f1: copy(row.f1)?, ..row };
+        Ok((row.f0.is_some() || row.f1.is_some()).then_some(row))
+    }
+
     /// Auxiliary data at points for a source; its place in the form's expressions.
     fn add_data(&mut self, field: usize, source: Expression) -> ExprId {
         let form = &mut self.form;

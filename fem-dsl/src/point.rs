@@ -189,6 +189,9 @@ impl Shape {
     }
 }
 
+/// The tag of all facets of exactly one cell. No string of the language holds it.
+pub const WHOLE_BOUNDARY: &str = "the whole\nboundary";
+
 /// Where an integral lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Region {

@@ -13,8 +13,7 @@ use std::fmt;
 pub struct Expression {
     /// Shape of the value.
     pub shape: Shape,
-    /// The graph; its inputs are coordinates, time, diameter, degree and parameters; the normal in
-    /// [`Problem::fluxes`].
+    /// The graph; its inputs are coordinates, time, diameter, degree and parameters.
     pub graph: Graph,
     /// One node a component, row-major.
     pub value: Vec<NodeId>,
@@ -49,9 +48,6 @@ pub struct Problem {
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
-    /// Where the solution is manufactured, f1* n of each field that has a flux, an expression in x and n: what the
-    /// solution leaves on facets without a condition. The sources stand in `form` and `aux` already.
-    pub fluxes: Vec<(usize, Expression)>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
 }

@@ -377,11 +377,18 @@ fn finished(
     mesh: MeshSource,
     content: Content,
 ) -> Result<Problem, BuildError> {
-    let (mut aux, mut fluxes, mut manufactured) = (content.aux, Vec::new(), None);
+    let (mut aux, mut manufactured) = (content.aux, None);
     if let Some(Solutions { fields, aux: data }) = &content.manufactured {
-        let made = manufacture(form, fields, data)?;
+        let held = |field: usize| {
+            content.dirichlet.iter().any(|condition| {
+                condition.field == field
+                    && condition.component.is_none()
+                    && condition.tags.is_none()
+            })
+        };
+        let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
+        let made = manufacture(form, fields, data, &held)?;
         aux.extend(made.sources);
-        fluxes = made.fluxes;
         manufactured = Some(made.form);
     }
     let form = manufactured.as_ref().unwrap_or(form);
@@ -398,7 +405,6 @@ fn finished(
         dirichlet: content.dirichlet,
         mean: content.mean,
         exact: content.exact,
-        fluxes,
         solver: content.solver,
     })
 }

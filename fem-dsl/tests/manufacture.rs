@@ -2,7 +2,7 @@
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::eval::eval;
-use fem_dsl::point::{Input, Location, Shape};
+use fem_dsl::point::{Input, Location, Part, Region, Shape, WHOLE_BOUNDARY};
 use fem_dsl::problem::{Expression, Problem};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
@@ -51,8 +51,7 @@ fn sources_are_those_of_hand() {
     let (u, ux, uy) = (x.sin() * y.exp(), x.cos() * y.exp(), x.sin() * y.exp());
     let [(index, source)] = &made.aux[..] else { panic!("one source") };
     close(&at(source), &[3.0 * u - 2.0 * u * (ux * ux + uy * uy)]);
-    let [(0, flux)] = &made.fluxes[..] else { panic!("one flux") };
-    close(&at(flux), &[(1.0 + u * u) * (ux * N[0] + uy * N[1])]);
+    assert_eq!(made.form.integrals.len(), 1);
     assert_eq!(made.form.aux[*index].location, Location::Points);
     assert_eq!(made.exact.len(), 1);
     assert!(!made.form.integrals[0].linear);
@@ -69,6 +68,48 @@ fn sources_are_those_of_hand() {
     close(&at(&made.aux[0].1), &[-6.0 * x, -6.0 * y]);
     assert_eq!(made.form.aux[0].shape, Shape::Vector(2));
     assert!(made.form.integrals[0].symmetric && made.form.integrals[0].linear);
+}
+
+/// What a form's residual is at a point of the boundary with the state `u`.
+fn residual(made: &Problem, integral: usize, u: &[f64]) -> Vec<f64> {
+    let integral = &made.form.integrals[integral];
+    let values = eval(&integral.graph, |input| match input {
+        Input::Coordinate(axis) => X[axis],
+        Input::Normal(axis) => N[axis],
+        Input::Param(..) => 3.0,
+        Input::State(slot) if slot.part == Part::Value => u[slot.component],
+        Input::Direction(_) => 0.0,
+        other => panic!("{other:?} is not known"),
+    });
+    integral.residual.iter().map(|&(_, node)| values[node]).collect()
+}
+
+#[test]
+fn the_flux_is_subtracted_where_no_condition_holds_all_of_a_field() {
+    let [x, y, _] = X;
+    let text = |condition: &str| {
+        format!(
+            "form a {{
+                 field u: scalar; param c = 3; f1[u] = (1 + u^2) * grad(u);
+                 on boundary \"surface\" {{ f0[u] = c * u^4; }}
+             }}
+             problem p solves a {{
+                 mesh = ball(dim: 2); manufactured u = sin(x[0]) * exp(x[1]); {condition}
+             }}"
+        )
+    };
+    let (u, ux, uy) = (x.sin() * y.exp(), x.cos() * y.exp(), x.sin() * y.exp());
+    for condition in ["", "dirichlet u on \"surface\";"] {
+        let made = problem(&text(condition), 2);
+        let [_, tagged, whole] = &made.form.integrals[..] else { panic!("three integrals") };
+        assert_eq!(whole.region, Region::Facets(vec![WHOLE_BOUNDARY.to_owned()]));
+        assert!(whole.jacobian.is_empty() && !tagged.jacobian.is_empty());
+        close(&residual(&made, 2, &[]), &[-(1.0 + u * u) * (ux * N[0] + uy * N[1])]);
+        // The terms of a tag vanish at the solution and keep their derivative.
+        close(&residual(&made, 1, &[u]), &[0.0]);
+        close(&residual(&made, 1, &[u + 1.0]), &[3.0 * ((u + 1.0).powi(4) - u.powi(4))]);
+    }
+    assert_eq!(problem(&text("dirichlet u;"), 2).form.integrals.len(), 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
 use crate::space::{Space, SpaceError};
 use crate::vector::Vector;
-use fem_dsl::point::{PointForm, Region};
+use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 
@@ -72,7 +72,10 @@ impl Discretisation {
             let mut facets = Vec::new();
             if let Region::Facets(tags) = &integral.region {
                 for tag in tags {
-                    facets.extend_from_slice(self.mesh.facets_tagged(tag)?);
+                    match tag.as_str() {
+                        WHOLE_BOUNDARY => facets.extend(self.mesh.boundary()),
+                        tag => facets.extend_from_slice(self.mesh.facets_tagged(tag)?),
+                    }
                 }
             }
             facets.sort_unstable();

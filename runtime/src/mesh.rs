@@ -221,6 +221,15 @@ impl Mesh {
         count
     }
 
+    /// Gives a tag to all facets that have another, in addition to the tags that there are.
+    pub fn tag_like(&mut self, other: &str, tag: &str) {
+        let found = self.facet_tags.get(other).cloned().unwrap_or_default();
+        let facets = self.facet_tags.entry(tag.to_owned()).or_default();
+        facets.extend(found);
+        facets.sort_unstable();
+        facets.dedup();
+    }
+
     /// The facets under each tag, in cell order. A tagged facet between two cells is listed once,
     /// for the first of them.
     pub fn facet_tags(&self) -> &BTreeMap<String, Vec<Facet>> {

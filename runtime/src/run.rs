@@ -23,7 +23,7 @@ use crate::operator::BuildError;
 use crate::solve::{Continue, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
 use crate::vector::Vector;
-use fem_dsl::point::{Location, Node, NodeId, PointForm};
+use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
 use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
@@ -116,15 +116,6 @@ pub enum RunError {
     /// Nothing fixes a field.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Unfixed(Unfixed),
-    /// A manufactured solution that leaves a flux through the boundary.
-    #[error(
-        "the manufactured solution leaves a flux of `{field}` on facets without a Dirichlet condition, and integrals \
-         over facets come later\nhelp: write `dirichlet {field};`, for all of the boundary"
-    )]
-    Flux {
-        /// The field.
-        field: String,
-    },
     /// A known solution that is not a number somewhere.
     #[error("the error against the known solution of `{field}` is {value}")]
     ExactNotFinite {
@@ -228,7 +219,6 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     on.find_facets(form)?;
     set_conditions(problem, &parameters, &mut on)?;
     mean::hold(problem, &mut on)?;
-    check_fluxes(problem, &on)?;
     set_aux(problem, &elements, &parameters, &mut on)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }
@@ -346,24 +336,6 @@ pub fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError
         on.fields[field].constraints.iter().any(|(dof, _)| dof % components == component)
     };
     unfixed(form, held).map_or(Ok(()), |unfixed| Err(RunError::Unfixed(unfixed)))
-}
-
-/// A manufactured solution must be held on all of the boundary, where its form has a flux.
-fn check_fluxes(problem: &Problem, on: &Discretisation) -> Result<(), RunError> {
-    let boundary = on.mesh.boundary();
-    for (field, flux) in &problem.fluxes {
-        let none = |node: &NodeId| matches!(flux.graph.nodes()[*node], Node::Constant(zero) if zero.get() == 0.0);
-        let of = &on.fields[*field];
-        let components = of.space.components();
-        let held = of.space.nodes_on(&boundary).into_iter().all(|node| {
-            let first = node as usize * components;
-            (first..first + components).all(|dof| of.constraints.is_constrained(dof))
-        });
-        if !held && !flux.value.iter().all(none) {
-            return Err(RunError::Flux { field: problem.form.fields[*field].name.clone() });
-        }
-    }
-    Ok(())
 }
 
 /// Solves a problem on the processor. `observe` sees each iteration.

@@ -4,8 +4,8 @@ use super::Settings;
 use crate::Error;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::Strategy;
-use kernels_gen::plan::choose::Wishes;
-use runtime::compile::{CompileError, Execution, Target};
+use kernels_gen::plan::choose::{Wishes, own_geometry};
+use runtime::compile::{CompileError, Execution, Target, facts};
 use runtime::device::Device;
 use runtime::jit::Jit;
 use runtime::run::{Kernels, RunError};
@@ -101,10 +101,21 @@ fn one(
     device: Option<Arc<dyn Device>>,
 ) -> Result<Compared, Error> {
     let wished = target.wishes.strategy;
-    let verdict = match trial.compare(expected, target, device) {
+    let compare = |target: &Target| trial.compare(expected, target, device.clone());
+    let mut compared = compare(target);
+    if let (Err(RunError::Compile(CompileError::Plan(_))), Some(_)) = (&compared, wished) {
+        // What a thread a cell reads fast, such as corners, others cannot read; they all read the mesh's own geometry.
+        let setup = &trial.setup;
+        let geometry = own_geometry(&setup.elements, &facts(&setup.on));
+        let wishes = Wishes { geometry: Some(geometry), ..target.wishes };
+        compared = compare(&Target { wishes, ..*target });
+    }
+    let verdict = match compared {
         Ok((distance, kernels)) => match wished.filter(|&wished| !has(&kernels, wished)) {
             None => Verdict::Compared(distance),
-            Some(_) => Verdict::Refused("not on these cells at this degree".to_owned()),
+            Some(_) => Verdict::Refused(
+                "the plan takes another strategy for this form on these cells".to_owned(),
+            ),
         },
         Err(RunError::Plan(error) | RunError::Compile(CompileError::Plan(error))) => {
             Verdict::Refused(error.to_string())

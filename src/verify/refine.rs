@@ -1,10 +1,14 @@
 //! A refinement series: the mesh of a problem → meshes of cells half as large, again and again.
 //!
-//! A generator is asked for more cells. A file cannot be refined: a box of its cells stands for it, of its size, with
-//! conditions on all of its boundary; what is verified is the form.
+//! A generator is asked for more cells. A file cannot be refined: a box of its cells stands for it, of its size. What is
+//! verified is the form; a box has the tags that it names on sides of its own, which are free, and conditions on the
+//! others.
 
 use crate::{Error, Mesh};
+use fem_dsl::form::Form;
+use fem_dsl::point::Region;
 use fem_dsl::problem::{Argument, MeshSource, Problem};
+use fem_dsl::program::fluxes;
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use runtime::mesh::{LoadError, load};
@@ -20,8 +24,15 @@ pub(super) struct Series {
     arguments: BTreeMap<String, Argument>,
     cell: Cell,
     note: Option<String>,
+    /// Whether these meshes take the place of the problem's.
+    substitute: bool,
+    /// Tags that the form names, each with the side of a box that gets it.
+    tags: Vec<(String, &'static str)>,
     meshes: Vec<Mesh>,
 }
+
+/// The sides of a box, in the order in which the form's regions are given them.
+const SIDES: [&str; 6] = ["x1", "y1", "z1", "y0", "z0", "x0"];
 
 impl Series {
     /// The series of a problem's mesh, or of a box of other cells; `given` makes the mesh itself.
@@ -34,7 +45,8 @@ impl Series {
         let of = |cell: Option<Cell>| cell.map_or(mesh.dim(), Cell::dim);
         if let (MeshSource::Generator { name, arguments }, None) = (source, cell) {
             let (generator, cell) = (name, mesh.cell());
-            return Ok(Self { generator, arguments, cell, note: None, meshes: Vec::new() });
+            let (note, substitute, tags, meshes) = (None, false, Vec::new(), Vec::new());
+            return Ok(Self { generator, arguments, cell, note, substitute, tags, meshes });
         }
         let dim = of(cell);
         let note = match cell {
@@ -58,7 +70,64 @@ impl Series {
             // Cells that are not affine: the general case.
             set("deform", Argument::Number(0.05));
         }
-        Ok(Self { generator: "box".to_owned(), arguments, cell, note, meshes: Vec::new() })
+        let (generator, substitute) = ("box".to_owned(), true);
+        let (tags, meshes) = (Vec::new(), Vec::new());
+        Ok(Self { generator, arguments, cell, note, substitute, tags, meshes })
+    }
+
+    /// Whether these meshes take the place of the problem's, whose tags they do not have.
+    pub(super) fn is_substitute(&self) -> bool {
+        self.substitute
+    }
+
+    /// The sides of a box in its dimension.
+    fn sides(&self) -> impl Iterator<Item = &'static str> {
+        let dim = self.cell.dim();
+        SIDES.into_iter().filter(move |side| dim == 3 || !side.starts_with('z'))
+    }
+
+    /// Gives a box the tags that a form names and it has not, one side after another.
+    pub(super) fn set_tags(&mut self, form: &Form) {
+        if self.generator != "box" {
+            return;
+        }
+        let mut wanted: Vec<&String> = Vec::new();
+        for integral in &form.integrals {
+            if let Region::Facets(tags) = &integral.region {
+                wanted.extend(tags.iter().filter(|tag| !SIDES.contains(&tag.as_str())));
+            }
+        }
+        wanted.dedup();
+        // The last side is left for a condition.
+        let sides: Vec<&str> = self.sides().collect();
+        let sides = sides[..sides.len() - 1].iter().copied().cycle();
+        self.tags = wanted.into_iter().cloned().zip(sides).collect();
+    }
+
+    /// Conditions on a box: on the whole of each field that has a flux; but where the form has integrals over facets, or
+    /// several fields, of which one may be known up to a constant only, some sides are free.
+    pub(super) fn conditions(&self, form: &Form) -> Vec<String> {
+        let mut free: Vec<&str> = self.tags.iter().map(|(_, side)| *side).collect();
+        for integral in &form.integrals {
+            if let Region::Facets(tags) = &integral.region {
+                free.extend(self.sides().filter(|side| tags.iter().any(|tag| tag == side)));
+            }
+        }
+        if form.fields.len() > 1 && free.is_empty() {
+            free.push(SIDES[0]);
+        }
+        let held =
+            self.sides().filter(|side| !free.contains(side)).map(|side| format!("\"{side}\""));
+        let held: Vec<String> = held.collect();
+        let place = match (free.is_empty(), self.generator == "box") {
+            (false, true) => format!(" on {}", held.join(", ")),
+            _ => String::new(),
+        };
+        let fields = form.fields.iter().zip(fluxes(form));
+        fields
+            .filter(|(_, flux)| *flux)
+            .map(|(field, _)| format!("{}{place}", field.name))
+            .collect()
     }
 
     /// The cells.
@@ -76,7 +145,10 @@ impl Series {
         while self.meshes.len() <= level {
             let arguments = self.arguments_of(self.meshes.len());
             let name = self.generator.clone();
-            let mesh = load(&MeshSource::Generator { name, arguments }, Path::new(""))?;
+            let mut mesh = load(&MeshSource::Generator { name, arguments }, Path::new(""))?;
+            for (tag, side) in &self.tags {
+                mesh.tag_like(side, tag);
+            }
             self.meshes.push(mesh);
         }
         Ok(&self.meshes[level])

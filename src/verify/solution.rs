@@ -77,7 +77,7 @@ pub(super) fn problem(name: &str, form: &Form, cell: Cell) -> String {
     let dim = cell.dim();
     let deform = if cell.is_tensor() { ", deform: 0.05" } else { "" };
     let mut text = format!(
-        "problem {name} solves {} {{ mesh = box(dim: {dim}, cells: 1, cell: {}{deform});",
+        "problem {name} solves {} {{ mesh = box(dim: {dim}, cells: 1, cell: {}{deform}); degree = 4;",
         form.name,
         cell.name()
     );

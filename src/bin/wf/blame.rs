@@ -79,15 +79,6 @@ impl Blame<'_> {
                     .help("choose a value that is finite on all of the mesh");
                 self.at(Item::Aux(&name), diagnostic, "not a number everywhere")
             }
-            RunError::Flux { field } => {
-                let message = format!(
-                    "this leaves a flux of `{field}` on facets without a Dirichlet condition, and integrals over \
-                     facets come later"
-                );
-                let diagnostic = Diagnostic::new(Code::BadManufactured, message)
-                    .help(format!("write `dirichlet {field};`, for all of the boundary"));
-                self.at(Item::Exact(&field), diagnostic, "not held on all of the boundary")
-            }
             RunError::ExactNotFinite { field, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("give a solution that is finite on all of the mesh, or leave it out");

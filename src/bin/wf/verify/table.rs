@@ -1,6 +1,7 @@
 //! A verification as a table, and as JSON.
 
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weakform::verify::{Compared, Degree, Findings, Level, Order, Verdict, Verification};
 
@@ -121,7 +122,8 @@ fn kernels(text: &mut String, all: &[Compared]) {
     if all.is_empty() {
         return;
     }
-    let (mut agree, mut differ, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut agree, mut differ) = (Vec::new(), Vec::new());
+    let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut most: f64 = 0.0;
     for Compared { name, verdict } in all {
         match verdict {
@@ -135,7 +137,7 @@ fn kernels(text: &mut String, all: &[Compared]) {
                 }
             }
             Verdict::Refused(reason) => {
-                missing.push(format!("{name} ({})", reason.replace('\n', " ")))
+                missing.entry(reason.replace('\n', " ")).or_default().push(name.clone());
             }
         }
     }
@@ -157,8 +159,8 @@ fn kernels(text: &mut String, all: &[Compared]) {
     for name in differ {
         line(format!("{name}  {}", word(false)));
     }
-    if !missing.is_empty() {
-        line(format!("not possible: {}", missing.join(", ")));
+    for (reason, names) in missing {
+        line(format!("not {}: {reason}", names.join(", ")));
     }
 }
 

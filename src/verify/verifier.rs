@@ -1,0 +1,320 @@
+//! The work of `verify`: one problem, degree after degree.
+
+use super::refine::Series;
+use super::{Degree, Findings, Order, Orders, Settings, Verification, kernels, solution};
+use crate::Error;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::point::Field;
+use fem_dsl::problem::{Argument, MeshSource, Problem, Solver};
+use fem_dsl::program::Program;
+use runtime::compile::{CompileError, Target};
+use runtime::mesh::{Mesh, load};
+use runtime::run::RunError;
+use runtime::solve::Continue;
+use runtime::verify::Trial;
+use std::ops::Range;
+use std::path::Path;
+
+/// An error below this part of the solution is rounding, and has no order.
+const ROUNDING: f64 = 1e-11;
+/// So many levels beyond those that were asked for, with at most so many times their unknowns.
+const BEYOND: (usize, usize) = (2, 15);
+
+/// The conditions of a problem, without their values.
+fn conditions(
+    program: &Program,
+    problem: &str,
+    fields: &[Field],
+) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let mut all = Vec::new();
+    for field in fields {
+        all.extend(program.conditions(problem, &field.name)?);
+    }
+    Ok(all)
+}
+
+/// The state of verifying one problem.
+pub(super) struct Verifier<'a> {
+    program: &'a Program,
+    name: &'a str,
+    overrides: Overrides,
+    settings: &'a Settings,
+    series: Series,
+    fields: Vec<String>,
+    solution: Vec<(String, String)>,
+    /// Solutions that are tried one after another until the form is finite there; empty where it is given.
+    candidates: Vec<Vec<(String, String)>>,
+    notes: Vec<String>,
+}
+
+type Told<'a> = &'a mut dyn FnMut(&str, f64);
+
+impl<'a> Verifier<'a> {
+    pub(super) fn new(
+        program: &'a Program,
+        name: &'a str,
+        overrides: &Overrides,
+        folder: &Path,
+        settings: &'a Settings,
+    ) -> Result<Self, Error> {
+        let told = |found| Error::language(program.source(), found);
+        let (source, dim) = program.mesh(name, overrides).map_err(told)?;
+        // What is wrong with the problem itself is said before anything is changed; its degree is changed anyway.
+        let check = |dim: usize, overrides: &Overrides| match program.problem(name, dim, overrides)
+        {
+            Err(found) if !found.iter().all(is_degree) => Err(told(found)),
+            _ => Ok(()),
+        };
+        if let Some(dim) = dim {
+            check(dim, overrides)?;
+        }
+        let given = |source: &MeshSource| load(source, folder);
+        let mut series = Series::new(source, settings.cell, given)?;
+        let dim = series.cell().dim();
+        check(dim, overrides)?;
+        let checked = program.form_of(name).map_err(told)?;
+        let Some(form) = checked.dimensions.form(dim) else {
+            let found = program.point_form(&checked.name, dim).err().unwrap_or_default();
+            return Err(told(found));
+        };
+        series.set_tags(form);
+        let mut overrides = overrides.clone();
+        let own = match series.is_substitute() {
+            true => Vec::new(),
+            false => conditions(program, name, &form.fields).map_err(told)?,
+        };
+        overrides.dirichlet = if own.is_empty() { series.conditions(form) } else { own };
+        let own = program.manufactured(name, &overrides).map_err(told)?;
+        let mut verifier = Self {
+            program,
+            name,
+            overrides,
+            settings,
+            notes: series.note().into_iter().collect(),
+            series,
+            fields: form.fields.iter().map(|field| field.name.clone()).collect(),
+            solution: Vec::new(),
+            candidates: Vec::new(),
+        };
+        if !settings.solution.is_empty() {
+            verifier.set_solution(settings.solution.clone());
+        } else if own.is_empty() {
+            verifier.candidates =
+                solution::candidates(&form.fields, verifier.series.mesh(0)?.bounding_box(), dim);
+            let first = verifier.candidates.first().cloned().unwrap_or_default();
+            verifier.set_solution(first);
+        } else {
+            verifier.solution = own;
+        }
+        // Mistakes in a solution from outside.
+        check(dim, &verifier.overrides)?;
+        Ok(verifier)
+    }
+
+    fn set_solution(&mut self, solution: Vec<(String, String)>) {
+        self.overrides.manufactured.clone_from(&solution);
+        self.solution = solution;
+    }
+
+    pub(super) fn finished(self, degrees: Vec<Degree>) -> Verification {
+        let form = self.program.form_of(self.name).map_or("", |form| form.name.as_str());
+        Verification {
+            problem: self.name.to_owned(),
+            form: form.to_owned(),
+            fields: self.fields,
+            cell: self.series.cell(),
+            picked: !self.candidates.is_empty(),
+            solution: self.solution,
+            notes: self.notes,
+            degrees,
+        }
+    }
+
+    fn target(&self) -> Target {
+        Target { execution: self.settings.execution, ..Target::native() }
+    }
+
+    /// The problem at a degree, with its manufactured solution; the inner error says why there is no such degree.
+    fn problem(&self, degree: usize) -> Result<Result<Problem, String>, Error> {
+        let overrides = Overrides { degree: Some(degree.to_string()), ..self.overrides.clone() };
+        let dim = self.series.cell().dim();
+        match self.program.problem(self.name, dim, &overrides) {
+            Ok(problem) => Ok(Ok(problem)),
+            Err(found) if found.iter().all(is_degree) => {
+                Ok(Err(found.first().map_or_else(String::new, |found| found.message.clone())))
+            }
+            Err(found) => Err(Error::language(self.program.source(), found)),
+        }
+    }
+
+    /// All of one degree; the inner error says why it is not possible.
+    pub(super) fn degree(
+        &mut self,
+        degree: usize,
+        told: Told<'_>,
+    ) -> Result<Result<Findings, String>, Error> {
+        told("preparing", 0.0);
+        let problem = match self.pick(degree)? {
+            Ok(problem) => problem,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let integrals = &problem.form.integrals;
+        let mut findings = Findings {
+            symmetric: integrals.iter().all(|integral| integral.symmetric),
+            definite: problem.solver.as_ref().is_some_and(relies_on_definiteness),
+            ..Findings::default()
+        };
+        if let Err(error) = self.find(&problem, &mut findings, told) {
+            findings.error = Some(error.to_string());
+        }
+        Ok(Ok(findings))
+    }
+
+    /// The problem with the first solution at which the form is finite.
+    fn pick(&mut self, degree: usize) -> Result<Result<Problem, String>, Error> {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let tried = candidates.len().max(1);
+        for attempt in 0..tried {
+            if attempt > 0 {
+                candidates.rotate_left(1);
+            }
+            if let Some(candidate) = candidates.first() {
+                self.set_solution(candidate.clone());
+            }
+            let problem = match self.problem(degree)? {
+                Ok(problem) => problem,
+                Err(reason) => {
+                    self.candidates = candidates;
+                    return Ok(Err(reason));
+                }
+            };
+            let mesh = self.series.mesh(1)?.clone();
+            let target = Target { execution: self.settings.execution, ..Target::native() };
+            let tried = Trial::new(&problem, mesh).and_then(|trial| {
+                let (mut place, _) = trial.place(&target, None)?;
+                trial.finite(&mut place)
+            });
+            match tried {
+                Ok(true) => {
+                    self.candidates = candidates;
+                    return Ok(Ok(problem));
+                }
+                Ok(false)
+                | Err(RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }) => {}
+                Err(error) if impossible(&error) => {
+                    self.candidates = candidates;
+                    return Ok(Err(error.to_string()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let whose = if candidates.is_empty() { "this solution" } else { "the solutions tried" };
+        let message = format!(
+            "R(u), J(u) or the source is not finite at {whose}\n\
+             help: give a solution at which the form is smooth, `manufactured u = …;` or --solution"
+        );
+        Err(Error::Run(RunError::Setting(message)))
+    }
+
+    /// Everything that is to be found.
+    fn find(
+        &mut self,
+        problem: &Problem,
+        findings: &mut Findings,
+        told: Told<'_>,
+    ) -> Result<(), Error> {
+        let wanted = self.settings.levels.max(2);
+        let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
+        // Where coefficients vary on a small scale, coarse meshes do not show the order yet; where fields must fit one
+        // another, they may have no solution.
+        for level in start..end + BEYOND.0 {
+            let holds = |orders: &Orders| orders.l2.holds() && orders.h1.holds();
+            let done = findings.levels.len() >= wanted && findings.orders.iter().all(holds);
+            let large =
+                level >= end && self.series.dofs(problem, level)? > BEYOND.1 * self.settings.dofs;
+            if done || large {
+                break;
+            }
+            let part = (findings.levels.len() as f64 / (wanted + BEYOND.0) as f64).min(1.0);
+            told(&format!("level {level}"), 0.75 * part);
+            match self.level(problem, level, findings) {
+                Err(Error::Run(RunError::Singular { .. }))
+                    if findings.levels.is_empty() && level + 1 < end + BEYOND.0 => {}
+                found => found?,
+            }
+        }
+        told("the Jacobian", 0.8);
+        let trial = Trial::new(problem, self.series.mesh(2.min(end - 1))?.clone())?;
+        let (mut place, _) = trial.place(&self.target(), None)?;
+        findings.taylor = Some(trial.taylor(&mut place)?);
+        findings.signs = Some(trial.signs(&mut place)?);
+        place.finish().map_err(RunError::from)?;
+        if self.settings.kernels {
+            let small = if problem.degree <= 2 { 2 } else { 1 };
+            let trial = Trial::new(problem, self.series.mesh(small)?.clone())?;
+            findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
+                told(what, 0.85);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One more level of the series, and the orders up to it.
+    fn level(
+        &mut self,
+        problem: &Problem,
+        level: usize,
+        findings: &mut Findings,
+    ) -> Result<(), Error> {
+        let mesh: Mesh = self.series.mesh(level)?.clone();
+        let trial = Trial::new(problem, mesh)?;
+        let (mut place, _) = trial.place(&self.target(), None)?;
+        let found = trial.solve(&mut place, &mut |_| Continue::Yes);
+        let cells = trial.setup.on.mesh.n_cells();
+        let found = found.map_err(|error| match error {
+            RunError::Singular { .. } => error,
+            error => RunError::Setting(format!("on {cells} cells the solve fails: {error}")),
+        })?;
+        findings.levels.push(found);
+        let sizes = trial.sizes();
+        let order = |field: usize, of: fn(&(f64, f64)) -> f64, expected: f64| {
+            let mut observed = None;
+            for pair in findings.levels.windows(2) {
+                let [coarse, fine] = pair else { continue };
+                let (before, after) = (of(&coarse.errors[field]), of(&fine.errors[field]));
+                if after > ROUNDING * sizes[field].max(f64::MIN_POSITIVE) || after.is_nan() {
+                    observed = Some((before / after).ln() / (coarse.size / fine.size).ln());
+                }
+            }
+            Order { expected, observed }
+        };
+        let degrees = trial.setup.elements.fields.iter().enumerate();
+        findings.orders = degrees
+            .map(|(field, &degree)| Orders {
+                l2: order(field, |errors| errors.0, degree as f64 + 1.0),
+                h1: order(field, |errors| errors.1, degree as f64),
+            })
+            .collect();
+        Ok(())
+    }
+}
+
+/// Whether a form has no such degree.
+fn is_degree(found: &Diagnostic) -> bool {
+    found.code == Code::BadDegree
+}
+
+/// Whether a degree is not possible for a form on these cells.
+fn impossible(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Plan(_) | RunError::Element(_) | RunError::Compile(CompileError::Plan(_))
+    )
+}
+
+fn relies_on_definiteness(solver: &Solver) -> bool {
+    let inner = solver.arguments.get("linear").and_then(Argument::word);
+    inner.unwrap_or(&solver.name) == "cg"
+}

@@ -1,0 +1,105 @@
+//! Problems of several fields, and nonlinear ones, against what is known of their solutions.
+
+use std::fs;
+use std::path::Path;
+use weakform::{Form, Solution};
+
+fn solve(file: &str, form: &str, problem: &str) -> Solution {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(file);
+    let text = fs::read_to_string(path).expect("an example");
+    let form = Form::parse(&text, form).expect("a form");
+    form.problem(problem).expect("a problem").run().expect("a solution")
+}
+
+/// A component of a field at a node.
+fn at(solution: &Solution, field: &str, component: usize, place: [f64; 2]) -> f64 {
+    let points = solution.points_of(field).expect("points");
+    let values = solution.values_of(field).expect("values");
+    let components = values.len() / points.len();
+    let near = |x: &[f64; 3]| (x[0] - place[0]).abs() + (x[1] - place[1]).abs() < 1e-9;
+    let node = points.iter().position(near).expect("a node");
+    values[node * components + component]
+}
+
+/// Ghia, Ghia and Shin, J. Comput. Phys. 48 (1982), tables I and II at Re = 100: u along x = 1/2, v along y = 1/2, from
+/// finite differences that later computations differ from by up to 0.01. The extremes of spectral methods, u ≥ −0.21404
+/// and v ≤ 0.17957 (Botella and Peyret, Computers and Fluids 27, 1998), are met to three digits.
+#[test]
+fn the_cavity_has_the_velocities_of_ghia() {
+    const U: [(f64, f64); 9] = [
+        (61.0, 0.68717),
+        (62.0, 0.78871),
+        (47.0, 0.00332),
+        (32.0, -0.20581),
+        (29.0, -0.21090),
+        (18.0, -0.15662),
+        (11.0, -0.10150),
+        (4.0, -0.04192),
+        (64.0, 1.0),
+    ];
+    const V: [(f64, f64); 7] = [
+        (62.0, -0.05906),
+        (61.0, -0.08864),
+        (58.0, -0.16914),
+        (55.0, -0.22445),
+        (32.0, 0.05454),
+        (15.0, 0.17527),
+        (4.0, 0.09233),
+    ];
+    let solution = solve("cavity.wf", "navier_stokes", "cavity");
+    for (place, known) in U {
+        let found = at(&solution, "u", 0, [0.5, place / 64.0]);
+        assert!((found - known).abs() < 0.01, "u at y = {place}/64: {found} for {known}");
+    }
+    for (place, known) in V {
+        let found = at(&solution, "u", 1, [place / 64.0, 0.5]);
+        assert!((found - known).abs() < 0.01, "v at x = {place}/64: {found} for {known}");
+    }
+    let along = |component: usize| {
+        (0..=64).map(move |i| f64::from(i) / 64.0).map(move |s| match component {
+            0 => [0.5, s],
+            _ => [s, 0.5],
+        })
+    };
+    let least = along(0).map(|x| at(&solution, "u", 0, x)).fold(f64::INFINITY, f64::min);
+    let most = along(1).map(|x| at(&solution, "u", 1, x)).fold(f64::NEG_INFINITY, f64::max);
+    assert!((least + 0.21404).abs() < 5e-4, "{least}");
+    assert!((most - 0.17957).abs() < 5e-4, "{most}");
+}
+
+/// u(r) = (3/4) 2^(−1/3) (1 − r^(4/3)) for p = 4, and the energy −(3/4) ∫ u.
+#[test]
+fn the_p_laplacian_has_its_radial_solution() {
+    let solution = solve("p_laplacian.wf", "p_laplacian", "disc");
+    let height = 0.75 * 2.0_f64.powf(-1.0 / 3.0);
+    let centre = at(&solution, "u", 0, [0.0, 0.0]);
+    assert!((centre - height).abs() < 2e-3 * height, "{centre} for {height}");
+    let integral = 2.0 * std::f64::consts::PI * height * (0.5 - 0.3);
+    let energy = solution.energy().expect("an energy");
+    assert!((energy + 0.75 * integral).abs() < 1e-4, "{energy} for {}", -0.75 * integral);
+}
+
+/// A block that is pressed down bulges, and keeps its volume but for little: λ is ten times μ.
+#[test]
+fn a_pressed_block_bulges() {
+    let solution = solve("neo_hookean.wf", "neo_hookean", "compression");
+    let points = solution.points_of("u").expect("points");
+    let values = solution.values_of("u").expect("values");
+    let side = points.iter().zip(values.chunks(3)).filter(|(x, _)| x[0] > 1.0 - 1e-9);
+    let middle = side.filter(|(x, _)| (x[2] - 0.5).abs() < 1e-9).map(|(_, u)| u[0]);
+    let least = middle.fold(f64::INFINITY, f64::min);
+    assert!(least > 0.05 && least < 0.25, "{least}");
+    assert!(solution.energy().expect("an energy") > 0.0);
+}
+
+/// The mean of the concentration is kept, for nothing leaves through the boundary.
+#[test]
+fn phases_keep_their_mass() {
+    let solution = solve("phases.wf", "phases", "separation");
+    let total = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let c = solution.values_of("c").expect("values");
+    let most = c.iter().fold(0.0, |most: f64, c| most.max(c.abs()));
+    assert!(most > 0.1 && most < 0.25, "{most}");
+    // Nodes of the boundary count half in an integral: the cosines cancel either way.
+    assert!(total(c).abs() < 0.01, "{}", total(c));
+}

@@ -118,6 +118,25 @@ fn a_part_of_the_boundary_may_be_free() {
 }
 
 #[test]
+fn fields_that_are_free_up_to_a_constant_hold() {
+    let program = program(
+        "form stokes {
+             field u: vector in H1(k); field p: scalar in H1(k - 1);
+             f1[u] = grad(u) - p * I; f0[p] = -div(u);
+         }
+         form plain { field u: scalar; f1[u] = grad(u); }
+         problem closed solves stokes {
+             mesh = box(dim: 2, cells: 8); degree = 2; dirichlet u = [0, 0]; mean p = 0;
+         }
+         problem free solves plain { mesh = box(dim: 2, cells: 8, cell: tri); mean u = 3; }",
+    );
+    for (name, cell) in [("closed", None), ("free", None), ("closed", Some(Cell::Hexahedron))] {
+        let found = verified(&program, name, &Settings { kernels: false, ..small(&[2], cell) });
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn a_solution_where_the_form_is_not_finite_is_not_taken() {
     // Defined between 0 and 1 only.
     let text = "form phase { field u: scalar; f0[u] = log(u) - log(1 - u); f1[u] = grad(u); }";

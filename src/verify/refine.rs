@@ -105,15 +105,16 @@ impl Series {
     }
 
     /// Conditions on a box: on the whole of each field that has a flux; but where the form has integrals over facets, or
-    /// several fields, of which one may be known up to a constant only, some sides are free.
-    pub(super) fn conditions(&self, form: &Form) -> Vec<String> {
+    /// several fields, of which one may be known up to a constant only, some sides are free. A field of which the mean is
+    /// given has none, and then all sides are held.
+    pub(super) fn conditions(&self, form: &Form, means: &[String]) -> Vec<String> {
         let mut free: Vec<&str> = self.tags.iter().map(|(_, side)| *side).collect();
         for integral in &form.integrals {
             if let Region::Facets(tags) = &integral.region {
                 free.extend(self.sides().filter(|side| tags.iter().any(|tag| tag == side)));
             }
         }
-        if form.fields.len() > 1 && free.is_empty() {
+        if form.fields.len() > 1 && free.is_empty() && means.is_empty() {
             free.push(SIDES[0]);
         }
         let held =
@@ -125,7 +126,7 @@ impl Series {
         };
         let fields = form.fields.iter().zip(fluxes(form));
         fields
-            .filter(|(_, flux)| *flux)
+            .filter(|(field, flux)| *flux && !means.contains(&field.name))
             .map(|(field, _)| format!("{}{place}", field.name))
             .collect()
     }

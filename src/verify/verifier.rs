@@ -73,7 +73,9 @@ impl<'a> Verifier<'a> {
         let given = |source: &MeshSource| load(source, folder);
         let mut series = Series::new(source, settings.cell, given)?;
         let dim = series.cell().dim();
-        check(dim, overrides)?;
+        if !series.is_substitute() {
+            check(dim, overrides)?;
+        }
         let checked = program.form_of(name).map_err(told)?;
         let Some(form) = checked.dimensions.form(dim) else {
             let found = program.point_form(&checked.name, dim).err().unwrap_or_default();
@@ -85,7 +87,11 @@ impl<'a> Verifier<'a> {
             true => Vec::new(),
             false => conditions(program, name, &form.fields).map_err(told)?,
         };
-        overrides.dirichlet = if own.is_empty() { series.conditions(form) } else { own };
+        let means = program.means(name).map_err(told)?;
+        overrides.dirichlet = match own.is_empty() && (means.is_empty() || series.is_substitute()) {
+            true => series.conditions(form, &means),
+            false => own,
+        };
         let own = program.manufactured(name, &overrides).map_err(told)?;
         let mut verifier = Self {
             program,

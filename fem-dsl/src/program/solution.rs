@@ -42,6 +42,20 @@ impl Program {
         Ok(statements.iter().filter_map(of).collect())
     }
 
+    /// The fields of which a problem gives the mean.
+    ///
+    /// # Errors
+    ///
+    /// No such problem.
+    pub fn means(&self, problem: &str) -> Result<Vec<String>, Vec<Diagnostic>> {
+        let items = &self.find_problem(problem)?.items;
+        let field = |kind: &ProblemItemKind| match kind {
+            ProblemItemKind::Mean { field, .. } => Some(field.name.clone()),
+            _ => None,
+        };
+        Ok(items.iter().filter_map(|item| field(&item.kind)).collect())
+    }
+
     /// The places of a problem's conditions on a field, as text without values: `u on "x0"`.
     ///
     /// # Errors

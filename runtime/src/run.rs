@@ -103,7 +103,7 @@ pub enum RunError {
     },
     /// Data that no solution fulfils.
     #[error(
-        "what the conditions and sources give `{field}` does not balance: {left:e} is left over\n\
+        "what the conditions and sources give `{field}` does not balance: {left:.3e} of {all:.3e} is left over\n\
          help: where a field is free up to a constant, what enters through the boundary and the sources must leave; \
          mend them, or let it leave by a part of the boundary without a condition"
     )]
@@ -112,6 +112,8 @@ pub enum RunError {
         field: String,
         /// What is left of its equations.
         left: f64,
+        /// What there was before the solve.
+        all: f64,
     },
     /// Nothing fixes a field.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
@@ -198,6 +200,8 @@ pub struct Solution {
     pub errors: Vec<(usize, f64, f64)>,
     /// The energy, where the Jacobian is symmetric.
     pub energy: Option<f64>,
+    /// What should be known of the solution.
+    pub notes: Vec<String>,
     /// Seconds of each phase.
     pub seconds: Seconds,
     /// Unknowns a second of one action of the Jacobian (or residual), as measured at the solution.
@@ -380,7 +384,7 @@ pub fn run_on(
     let throughput = measure(&mut place, &u, &mut r)?;
     let mut u: Vec<f64> = u.to_vec();
     place.finish()?;
-    mean::settle(problem, &elements, &on, &parameters.values, target, &mut u)?;
+    let notes = mean::settle(problem, &elements, &on, &parameters.values, target, &mut u)?;
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
     Ok(Solution {
         on,
@@ -392,6 +396,7 @@ pub fn run_on(
         residual,
         errors,
         energy,
+        notes,
         seconds,
         throughput,
     })

@@ -20,9 +20,11 @@ use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
-/// What a row may be off by, as a part of the residual before the solve: more than a solver leaves, and less than data
-/// that do not balance.
-const BALANCE: f64 = 1e-6;
+/// What a row may be off by, as a part of what was there before the solve: more than a solver leaves.
+const SOLVED: f64 = 1e-6;
+
+/// Conditions that are interpolated balance up to the error of that, which is noted; more is no solution.
+const INTERPOLATED: f64 = 0.05;
 
 /// Holds the first node of each field with a mean.
 pub(super) fn hold(problem: &Problem, on: &mut Discretisation) -> Result<(), RunError> {
@@ -36,7 +38,8 @@ pub(super) fn hold(problem: &Problem, on: &mut Discretisation) -> Result<(), Run
     Ok(())
 }
 
-/// Gives each field its mean; an error where it is not free up to a constant, or where what was held does not balance.
+/// Gives each field its mean, and notes what does not quite balance; an error where a field is not free up to a
+/// constant, or where what was held does not balance at all.
 pub(super) fn settle(
     problem: &Problem,
     elements: &Elements,
@@ -44,9 +47,10 @@ pub(super) fn settle(
     params: &[f64],
     target: &Target,
     u: &mut [f64],
-) -> Result<(), RunError> {
+) -> Result<Vec<String>, RunError> {
+    let mut notes = Vec::new();
     if problem.mean.is_empty() {
-        return Ok(());
+        return Ok(notes);
     }
     let mut free = on.clone();
     for (field, _) in &problem.mean {
@@ -66,7 +70,7 @@ pub(super) fn settle(
     let norm = |r: &[f64]| r.iter().map(|r| r * r).sum::<f64>().sqrt();
     let mut initial = vec![0.0; u.len()];
     free.conditions().for_each(|(dof, value)| initial[dof] = value);
-    let scale = norm(&residual(&initial)?);
+    let before = residual(&initial)?;
     let solved = residual(u)?;
     for (field, wanted) in &problem.mean {
         let (range, name) = (on.dofs_of(*field), &problem.form.fields[*field].name);
@@ -76,15 +80,20 @@ pub(super) fn settle(
         moved[range.clone()].iter_mut().for_each(|entry| *entry += 1.0);
         let difference: Vec<f64> =
             residual(&moved)?.iter().zip(&solved).map(|(a, b)| a - b).collect();
-        let size = norm(&initial).max(norm(u)).max(scale).max(f64::MIN_POSITIVE);
-        if norm(&difference) > BALANCE * size.max(1.0) {
+        let size = norm(u).max(norm(&before)).max(1.0);
+        if norm(&difference) > SOLVED * size {
             return Err(RunError::NotUpToAConstant { field: name.clone() });
         }
-        let left = norm(rows);
-        let unbalanced = left > BALANCE * scale.max(f64::MIN_POSITIVE) && left > BALANCE * norm(u);
-        // Conditions that interpolate a known solution balance up to the error of that.
-        if unbalanced && problem.exact.is_empty() {
-            return Err(RunError::Unbalanced { field: name.clone(), left });
+        let sum = |rows: &[f64]| rows.iter().map(|row| row.abs()).sum::<f64>();
+        let (left, all) = (sum(rows), sum(&before[range.clone()]));
+        let share = left / all.max(SOLVED * size);
+        if share > INTERPOLATED {
+            return Err(RunError::Unbalanced { field: name.clone(), left, all });
+        }
+        if share > SOLVED {
+            notes.push(format!(
+                "what enters and leaves by `{name}` differs by {left:.1e}, which its first node takes"
+            ));
         }
         let found = mean(on, *field, u)?;
         for node in u[range].chunks_mut(components) {
@@ -93,5 +102,5 @@ pub(super) fn settle(
             }
         }
     }
-    Ok(())
+    Ok(notes)
 }

@@ -165,7 +165,8 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         )
     });
     let report = &solution.report;
-    let notes = mesh.notes().iter().map(|note| format!("  note        {note}"));
+    let notes = mesh.notes().iter().chain(&solution.notes);
+    let notes = notes.map(|note| format!("  note        {note}"));
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
         format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
@@ -218,7 +219,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "quadrature": solution.elements.rule.to_string(),
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
-        "notes": solution.on.mesh.notes(),
+        "notes": solution.on.mesh.notes().iter().chain(&solution.notes).collect::<Vec<_>>(),
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),
         "scatter": scatter(solution).to_string(),

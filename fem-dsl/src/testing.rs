@@ -12,7 +12,22 @@
 //! assert_eq!(text, random_form(7, &Options { dim: 2, ..Options::default() }));
 //! ```
 
+use crate::format::{format, same_pieces};
+use crate::source::Source;
 use std::fmt::Write;
+
+/// The formatted text, which is what formatting it again gives.
+///
+/// # Panics
+///
+/// If the text has errors, or formatting changes its tokens or its own result.
+pub fn formatted(text: &str) -> String {
+    let source = Source::new("test.wf", text);
+    let once = format(&source).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
+    assert!(same_pieces(text, &once), "{text}\n{once}");
+    assert_eq!(format(&Source::new("test.wf", once.as_str())).as_ref(), Ok(&once), "{text}");
+    once
+}
 
 /// The shape of the random form's field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

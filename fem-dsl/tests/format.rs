@@ -1,19 +1,10 @@
 //! Whatever stands between the tokens, the formatted text is the same tree with the same comments.
 
-use fem_dsl::format::{WIDTH, format, same_pieces, tokens_and_comments};
+use fem_dsl::format::{WIDTH, tokens_and_comments};
 use fem_dsl::parse::parse;
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, random_form};
+use fem_dsl::testing::{FieldShape, Options, formatted, random_form};
 use std::path::{Path, PathBuf};
-
-/// The formatted text, which is what formatting it again gives.
-fn formatted(text: &str) -> String {
-    let source = Source::new("test.wf", text);
-    let once = format(&source).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
-    assert!(same_pieces(text, &once), "{text}\n{once}");
-    assert_eq!(format(&Source::new("test.wf", once.as_str())).as_ref(), Ok(&once), "{text}");
-    once
-}
 
 /// All `.wf` files below `folder`, in order.
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -74,6 +74,13 @@ impl Constraints {
         Ok(())
     }
 
+    /// Fixes all components of a node at 0.
+    pub fn hold(&mut self, node: usize) {
+        for component in 0..self.components {
+            self.set(node * self.components + component, 0.0);
+        }
+    }
+
     /// Fixes one unknown.
     fn set(&mut self, dof: usize, value: f64) {
         match self.place[dof] {

@@ -68,19 +68,11 @@ impl Discretisation {
     ///
     /// The mesh has no facets with a tag that the form names.
     pub fn find_facets(&mut self, form: &PointForm) -> Result<(), MeshError> {
-        let facets = form.integrals.iter().map(|integral| {
-            let mut facets = Vec::new();
-            if let Region::Facets(tags) = &integral.region {
-                for tag in tags {
-                    match tag.as_str() {
-                        WHOLE_BOUNDARY => facets.extend(self.mesh.boundary()),
-                        tag => facets.extend_from_slice(self.mesh.facets_tagged(tag)?),
-                    }
-                }
-            }
-            facets.sort_unstable();
-            facets.dedup();
-            Ok(facets)
+        let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
+        let facets = form.integrals.iter().map(|integral| match &integral.region {
+            Region::Cells => Ok(Vec::new()),
+            Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
+            Region::Facets(tags) => self.mesh.facets_under(tags),
         });
         self.facets = facets.collect::<Result<_, MeshError>>()?;
         Ok(())

@@ -241,6 +241,24 @@ impl Mesh {
         &self.cell_tags
     }
 
+    /// The facets under any of some tags, in the order of the cells, each once.
+    ///
+    /// # Errors
+    ///
+    /// A tag that no facet has.
+    pub fn facets_under<'t>(
+        &self,
+        tags: impl IntoIterator<Item = &'t String>,
+    ) -> Result<Vec<Facet>, MeshError> {
+        let mut facets = Vec::new();
+        for tag in tags {
+            facets.extend_from_slice(self.facets_tagged(tag)?);
+        }
+        facets.sort_unstable();
+        facets.dedup();
+        Ok(facets)
+    }
+
     /// The facets under a tag.
     pub fn facets_tagged(&self, tag: &str) -> Result<&[Facet], MeshError> {
         self.facet_tags

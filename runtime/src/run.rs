@@ -222,7 +222,7 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     let mut on = Discretisation::new(mesh, &fields)?;
     on.find_facets(form)?;
     set_conditions(problem, &parameters, &mut on)?;
-    mean::hold(problem, &mut on)?;
+    mean::hold(problem, &mut on);
     set_aux(problem, &elements, &parameters, &mut on)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }
@@ -254,13 +254,7 @@ fn set_conditions(
         let points = space.points(&on.mesh, &on.partition)?;
         let facets = match tags {
             None => on.mesh.boundary(),
-            Some(tags) => {
-                let mut facets = Vec::new();
-                for tag in tags {
-                    facets.extend_from_slice(on.mesh.facets_tagged(tag)?);
-                }
-                facets
-            }
+            Some(tags) => on.mesh.facets_under(tags)?,
         };
         let nodes = space.nodes_on(&facets);
         let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();

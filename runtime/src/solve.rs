@@ -27,6 +27,7 @@ pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solv
 
 use crate::coupling::Coupling;
 use crate::vector::{Product, Vector};
+use std::time::Instant;
 
 /// An operator that could not be applied (a kernel failed to launch, a device was lost).
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +139,18 @@ pub enum Outcome {
     Cancelled,
 }
 
+/// r = b − A x; gives ‖r‖.
+fn residual(
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &Vector,
+    r: &mut Vector,
+) -> Result<f64, OperatorError> {
+    a.apply(x, r)?;
+    r.axpby(1.0, b, -1.0);
+    Ok(r.norm())
+}
+
 /// How a solve went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
@@ -156,6 +169,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// What a solver hands over at its end; `history` begins with the residual before the first iteration.
+    fn ended(
+        solver: &'static str,
+        start: Instant,
+        target: f64,
+        (outcome, history): (Outcome, Vec<f64>),
+    ) -> Self {
+        let (iterations, seconds) = (history.len() - 1, start.elapsed().as_secs_f64());
+        Self { solver, outcome, iterations, history, target, seconds }
+    }
+
     /// The last residual norm.
     pub fn residual(&self) -> f64 {
         self.history.last().copied().unwrap_or(0.0)

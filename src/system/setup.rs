@@ -260,13 +260,7 @@ fn set_condition(
     let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
     let facets = match &condition.boundary {
         Boundary::All => on.mesh.boundary(),
-        Boundary::Tags(tags) => {
-            let mut facets = Vec::new();
-            for tag in tags {
-                facets.extend_from_slice(on.mesh.facets_tagged(tag).map_err(RunError::from)?);
-            }
-            facets
-        }
+        Boundary::Tags(tags) => on.mesh.facets_under(tags).map_err(RunError::from)?,
     };
     let nodes = space.nodes_on(&facets);
     let mut wrong = None;

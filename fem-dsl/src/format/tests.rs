@@ -1,15 +1,7 @@
 //! What becomes of small texts, one matter a test.
 
 use super::*;
-
-/// The formatted text, which is what formatting it again gives.
-fn formatted(text: &str) -> String {
-    let source = Source::new("test.wf", text);
-    let once = format(&source).unwrap_or_else(|errors| panic!("{text}\n{errors:#?}"));
-    assert!(same_pieces(text, &once), "{text}\n{once}");
-    assert_eq!(format(&Source::new("test.wf", once.as_str())).as_ref(), Ok(&once), "{text}");
-    once
-}
+use crate::testing::formatted;
 
 /// The formatted item of a form.
 fn item(text: &str) -> String {

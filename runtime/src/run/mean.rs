@@ -11,7 +11,7 @@
 //! too: without sources that do not balance (a flow that enters and does not leave). Both are looked at.
 
 use super::{Place, RunError};
-use crate::compile::{Execution, Target};
+use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::discretisation::Discretisation;
 use crate::functional::mean;
@@ -27,15 +27,10 @@ const SOLVED: f64 = 1e-6;
 const INTERPOLATED: f64 = 0.05;
 
 /// Holds the first node of each field with a mean.
-pub(super) fn hold(problem: &Problem, on: &mut Discretisation) -> Result<(), RunError> {
+pub(super) fn hold(problem: &Problem, on: &mut Discretisation) {
     for (field, _) in &problem.mean {
-        let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
-        let zero = |_: &[f64; 3], row: &mut [f64]| row.fill(0.0);
-        let held = on.fields[*field].constraints.fix(&[0], None, &points, zero);
-        let name = problem.form.fields[*field].name.clone();
-        held.map_err(|source| RunError::Condition { index: usize::MAX, field: name, source })?;
+        on.fields[*field].constraints.hold(0);
     }
-    Ok(())
 }
 
 /// Gives each field its mean, and notes what does not quite balance; an error where a field is not free up to a
@@ -57,9 +52,7 @@ pub(super) fn settle(
         free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
     }
     let free = Arc::new(free);
-    // Kernels of a GPU are not the processor's.
-    let target = Target { execution: Execution::Automatic, ..*target };
-    let (mut place, _) = Place::new(&problem.form, elements, &free, params, &target, None)?;
+    let (mut place, _) = Place::new(&problem.form, elements, &free, params, target, None)?;
     let mut residual = |u: &[f64]| -> Result<Vec<f64>, RunError> {
         let mut state: Vector = place.vector();
         state.set(u);

@@ -12,6 +12,7 @@ mod batches;
 
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
+    residual,
 };
 use crate::vector::{Step, Vector, epsilon};
 use batches::Batches;
@@ -37,6 +38,13 @@ impl Default for CgSettings {
     }
 }
 
+impl CgSettings {
+    /// The norm of the residual at which to stop, where that of b is `scale`.
+    pub(super) fn target(self, scale: f64) -> f64 {
+        (self.rtol * scale).max(self.atol)
+    }
+}
+
 /// Solves A x = b from the given `x`.
 ///
 /// `observe` is called for every iteration in order, on a device perhaps when some later ones are done.
@@ -56,14 +64,7 @@ pub fn cg(
     let start = Instant::now();
     let mut history = Vec::new();
     let (outcome, target) = iterate(a, b, x, preconditioner, settings, observe, &mut history)?;
-    Ok(Report {
-        solver: "cg",
-        outcome,
-        iterations: history.len() - 1,
-        history,
-        target,
-        seconds: start.elapsed().as_secs_f64(),
-    })
+    Ok(Report::ended("cg", start, target, (outcome, history)))
 }
 
 /// What is solved.
@@ -86,18 +87,6 @@ struct Work {
 }
 
 impl Work {
-    /// r = b − A x.
-    fn true_residual(
-        &mut self,
-        a: &dyn LinearOperator,
-        b: &Vector,
-        x: &Vector,
-    ) -> Result<f64, OperatorError> {
-        a.apply(x, &mut self.r)?;
-        self.r.axpby(1.0, b, -1.0);
-        Ok(self.r.norm())
-    }
-
     /// p = M⁻¹ r; gives r·p.
     fn restart(&mut self, preconditioner: Preconditioner<'_>) -> Result<f64, OperatorError> {
         preconditioner.apply(&self.r, &mut self.p)?;
@@ -151,14 +140,14 @@ fn iterate(
         z: matches!(preconditioner, Preconditioner::Operator(_)).then(|| b.like()),
     };
     let scale = b.norm();
-    let target = (settings.rtol * scale).max(settings.atol);
+    let target = settings.target(scale);
     if scale == 0.0 {
         x.fill(0.0);
         history.push(0.0);
         return Ok((Outcome::Converged, target));
     }
     let verify = target < epsilon(b.precision()).sqrt() * scale;
-    let mut norm = work.true_residual(a, b, x)?;
+    let mut norm = residual(a, b, x, &mut work.r)?;
     history.push(norm);
     if !norm.is_finite() || !scale.is_finite() {
         return Ok((Outcome::NotFinite, target));
@@ -194,7 +183,7 @@ fn iterate(
         norm = square.sqrt();
         let mut restart = false;
         if norm <= target && verify {
-            norm = work.true_residual(a, b, x)?;
+            norm = residual(a, b, x, &mut work.r)?;
             restart = norm > target;
         }
         history.push(norm);

@@ -6,6 +6,7 @@
 
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Progress, Report,
+    residual,
 };
 use crate::coupling::Coupling;
 use crate::factor::{Analysis, FactorError};
@@ -48,7 +49,7 @@ impl Direct {
     ) -> Result<Report, OperatorError> {
         let start = Instant::now();
         let scale = b.norm();
-        let target = (settings.rtol * scale).max(settings.atol);
+        let target = settings.target(scale);
         let mut history = vec![scale];
         x.fill(0.0);
         let outcome = if !scale.is_finite() {
@@ -58,14 +59,7 @@ impl Direct {
         } else {
             self.refine(a, b, x, symmetric, target, observe, &mut history)?
         };
-        Ok(Report {
-            solver: "direct",
-            outcome,
-            iterations: history.len() - 1,
-            history,
-            target,
-            seconds: start.elapsed().as_secs_f64(),
-        })
+        Ok(Report::ended("direct", start, target, (outcome, history)))
     }
 
     fn refine(
@@ -106,9 +100,7 @@ impl Direct {
             step.set(&entries);
             refined.copy_from(x);
             refined.axpy(1.0, &step);
-            a.apply(&refined, &mut r)?;
-            r.axpby(1.0, b, -1.0);
-            let next = r.norm();
+            let next = residual(a, b, &refined, &mut r)?;
             if !next.is_finite() {
                 return Ok(Outcome::NotFinite);
             }

@@ -7,6 +7,7 @@
 
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
+    residual,
 };
 use crate::vector::{Vector, epsilon};
 use std::time::Instant;
@@ -50,14 +51,7 @@ pub fn gmres(
     } else {
         cycles(a, b, x, preconditioner, settings, target, observe, &mut history)?
     };
-    Ok(Report {
-        solver: "gmres",
-        outcome,
-        iterations: history.len() - 1,
-        history,
-        target,
-        seconds: start.elapsed().as_secs_f64(),
-    })
+    Ok(Report::ended("gmres", start, target, (outcome, history)))
 }
 
 fn cycles(
@@ -74,9 +68,7 @@ fn cycles(
     let mut basis: Vec<Vector> = Vec::new();
     let mut last = f64::INFINITY;
     loop {
-        a.apply(x, &mut work)?;
-        work.axpby(1.0, b, -1.0);
-        let norm = work.norm();
+        let norm = residual(a, b, x, &mut work)?;
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -110,15 +102,15 @@ fn cycles(
             let (known, next) = basis.split_at_mut(k + 1);
             a.apply(&work, &mut next[0])?;
             let column = orthogonalise(known, &mut next[0]);
-            let residual = triangle.push(column);
-            history.push(residual);
-            if !residual.is_finite() {
+            let left = triangle.push(column);
+            history.push(left);
+            if !left.is_finite() {
                 return Ok(Outcome::NotFinite);
             }
-            let progress = Progress { iteration: history.len() - 1, residual, target };
+            let progress = Progress { iteration: history.len() - 1, residual: left, target };
             if observe(progress) == Continue::No {
                 ended = Some(Outcome::Cancelled);
-            } else if residual <= target || history.len() > settings.max_iterations {
+            } else if left <= target || history.len() > settings.max_iterations {
                 break;
             }
             if triangle.broke_down() {

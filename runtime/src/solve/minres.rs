@@ -13,7 +13,7 @@
 
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
-    Progress, Report,
+    Progress, Report, residual,
 };
 use crate::vector::Vector;
 use std::time::Instant;
@@ -38,7 +38,7 @@ pub fn minres(
 ) -> Result<Report, OperatorError> {
     let start = Instant::now();
     let scale = b.norm();
-    let target = (settings.rtol * scale).max(settings.atol);
+    let target = settings.target(scale);
     let mut history = Vec::new();
     let outcome = if scale == 0.0 {
         x.fill(0.0);
@@ -49,14 +49,7 @@ pub fn minres(
         let stop = Stop { target, max_iterations: settings.max_iterations };
         runs(a, b, x, preconditioner, stop, &mut work, observe, &mut history)?
     };
-    Ok(Report {
-        solver: "minres",
-        outcome,
-        iterations: history.len() - 1,
-        history,
-        target,
-        seconds: start.elapsed().as_secs_f64(),
-    })
+    Ok(Report::ended("minres", start, target, (outcome, history)))
 }
 
 #[derive(Clone, Copy)]
@@ -94,18 +87,6 @@ impl Work {
             w: [new(), new(), new()],
         }
     }
-
-    /// r = b − A x.
-    fn true_residual(
-        &mut self,
-        a: &dyn LinearOperator,
-        b: &Vector,
-        x: &Vector,
-    ) -> Result<f64, OperatorError> {
-        a.apply(x, &mut self.r)?;
-        self.r.axpby(1.0, b, -1.0);
-        Ok(self.r.norm())
-    }
 }
 
 /// The numbers that an iteration hands to the next.
@@ -133,7 +114,7 @@ fn runs(
 ) -> Result<Outcome, OperatorError> {
     let mut last = f64::INFINITY;
     loop {
-        let norm = work.true_residual(a, b, x)?;
+        let norm = residual(a, b, x, &mut work.r)?;
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),

@@ -18,6 +18,7 @@ mod doctor;
 mod emit;
 mod explain;
 mod fmt;
+mod picture;
 mod probe;
 mod problem;
 mod report;

@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde_json::Value;
 
+use crate::picture::{Area, Drawn, save};
 use crate::report::Failure;
 
 /// Width of the picture and height of each panel.
 const PANEL: (u32, u32) = (1080, 480);
 /// Width of the names beside a panel.
 const NAMES: u32 = 180;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A row of the suite, as far as it is drawn.
 struct Row {
@@ -58,11 +55,7 @@ pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     };
     let (degrees, sizes) = (over_degree(&rows, &name), over_size(&rows, &name));
     let panels = if sizes.is_empty() { 1 } else { 2 };
-    let mut text = String::new();
-    let drawn = (|| -> Drawn {
-        let whole = SVGBackend::with_string(&mut text, (PANEL.0, panels * PANEL.1));
-        let whole = whole.into_drawing_area();
-        whole.fill(&WHITE)?;
+    save(path, (PANEL.0, panels * PANEL.1), |whole| {
         let areas = whole.split_evenly((panels as usize, 1));
         over(&areas[0], "polynomial degree", false, &degrees)?;
         names(&areas[0], &degrees)?;
@@ -70,13 +63,8 @@ pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
             over(area, "unknowns", true, &sizes)?;
             names(area, &sizes)?;
         }
-        whole.present()?;
         Ok(())
-    })();
-    drawn.map_err(|error| Failure::input(format!("the picture cannot be drawn: {error}")))?;
-    let written = std::fs::write(path, text);
-    written
-        .map_err(|error| Failure::input(format!("{} cannot be written: {error}", path.display())))
+    })
 }
 
 /// Throughput over degree, at the largest size of each.

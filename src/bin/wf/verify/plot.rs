@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use plotters::coord::Shift;
 use plotters::coord::combinators::IntoLogRange as _;
 use plotters::prelude::*;
 use weakform::verify::Verification;
 
+use crate::picture::{Area, Drawn, save};
 use crate::report::Failure;
 
 /// Width and height of each panel.
@@ -15,9 +15,6 @@ const PANEL: (u32, u32) = (1080, 460);
 const NAMES: u32 = 260;
 /// Errors below this are not drawn.
 const LEAST: f64 = 1e-16;
-
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// A line with its name and the slope that it should have.
 struct Series {
@@ -29,20 +26,12 @@ struct Series {
 /// Draws a panel for each norm.
 pub(super) fn draw(path: &Path, found: &[Verification]) -> Result<(), Failure> {
     let panels = [("L2", 0), ("H1", 1)].map(|(norm, index)| (norm, series(found, index)));
-    let mut text = String::new();
-    let drawn = (|| -> Drawn {
-        let whole = SVGBackend::with_string(&mut text, (PANEL.0, 2 * PANEL.1)).into_drawing_area();
-        whole.fill(&WHITE)?;
+    save(path, (PANEL.0, 2 * PANEL.1), |whole| {
         for (area, (norm, series)) in whole.split_evenly((2, 1)).iter().zip(&panels) {
             panel(area, norm, series)?;
         }
-        whole.present()?;
         Ok(())
-    })();
-    drawn.map_err(|error| Failure::input(format!("the picture cannot be drawn: {error}")))?;
-    let written = std::fs::write(path, text);
-    written
-        .map_err(|error| Failure::input(format!("{} cannot be written: {error}", path.display())))
+    })
 }
 
 /// The errors of all fields and degrees in one norm.

@@ -20,7 +20,9 @@ mod jacobian;
 mod lower;
 mod optimise;
 mod polynomial;
+mod prepare;
 mod print;
+mod products;
 mod scalarise;
 pub(crate) mod scalars;
 

@@ -6,6 +6,7 @@
 
 use super::count::operation_count;
 use super::optimise::{LONGEST, reachable, uses};
+use super::products::MOST_EQUAL;
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
 use std::collections::BTreeMap;
@@ -65,6 +66,15 @@ struct Term {
     factors: Vec<NodeId>,
 }
 
+impl Term {
+    /// Takes a factor out once.
+    fn remove(&mut self, factor: NodeId) {
+        if let Some(at) = self.factors.iter().position(|&other| other == factor) {
+            self.factors.remove(at);
+        }
+    }
+}
+
 /// The terms of the sum `id`, in order, their factors in the new graph.
 fn terms(
     old: &Scalars,
@@ -114,6 +124,7 @@ fn factors(old: &Scalars, uses: &BTreeMap<NodeId, usize>, id: NodeId, own: bool)
             Node::Binary(Binary::Mul, a, b) if own => {
                 open.extend([(a, uses[&a] == 1), (b, uses[&b] == 1)]);
             }
+            Node::Powi(a, n @ 2..=MOST_EQUAL) if own => factors.extend((0..n).map(|_| a)),
             _ => factors.push(id),
         }
     }
@@ -140,24 +151,27 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         let (inside, outside): (Vec<_>, Vec<_>) =
             rest.iter().cloned().enumerate().partition(|(_, term)| has(term));
         let place = inside[0].0;
-        let inside = inside.into_iter().map(|(_, mut term)| {
-            match common {
-                Common::Factor(factor) => {
-                    if let Some(at) = term.factors.iter().position(|&other| other == factor) {
-                        term.factors.remove(at);
-                    }
-                }
-                Common::Constant(_) => term.coefficient = term.coefficient.signum(),
-            }
-            term
-        });
-        let bracket = plain_sum(new, inside.collect());
-        let group = match common {
+        let mut inside: Vec<Term> = inside.into_iter().map(|(_, term)| term).collect();
+        let (mut factors, mut coefficient) = (Vec::new(), 1.0);
+        match common {
+            // With all that the same terms share beside it.
             Common::Factor(factor) => {
-                Term { coefficient: 1.0, factors: vec![new.mul(factor, bracket)] }
+                let mut next = Some(factor);
+                while let Some(factor) = next {
+                    factors.push(factor);
+                    inside.iter_mut().for_each(|term| term.remove(factor));
+                    let mut of_first = inside[0].factors.iter().copied();
+                    next = of_first.find(|f| inside.iter().all(|term| term.factors.contains(f)));
+                }
             }
-            Common::Constant(c) => Term { coefficient: c, factors: vec![bracket] },
-        };
+            Common::Constant(c) => {
+                coefficient = c;
+                inside.iter_mut().for_each(|term| term.coefficient = term.coefficient.signum());
+            }
+        }
+        factors.push(plain_sum(new, inside));
+        factors.sort_unstable();
+        let group = Term { coefficient, factors };
         let at = outside.iter().take_while(|(index, _)| *index < place).count();
         rest = outside.into_iter().map(|(_, term)| term).collect();
         rest.insert(at, group);
@@ -182,6 +196,10 @@ fn constant(new: &Scalars, term: &Term) -> Option<f64> {
 fn most_common(new: &Scalars, terms: &[Term]) -> Option<Common> {
     let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
     for term in terms {
+        // Where nothing else is in a term, taking its factor out leaves a 1 and saves nothing.
+        if term.factors.len() == 1 {
+            continue;
+        }
         let mut before = None;
         for &factor in &term.factors {
             if before != Some(factor) && new.value(factor).is_none() {
@@ -210,9 +228,10 @@ fn plain_sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         let mut factors = term.factors.into_iter();
         let first = factors.next().unwrap_or_else(|| new.constant(1.0));
         let product = factors.fold(first, |product, factor| new.mul(product, factor));
-        let coefficient = new.constant(term.coefficient);
+        let coefficient = new.constant(term.coefficient.abs());
         let product = new.mul(coefficient, product);
-        sum = new.add(sum, product);
+        // The sign is the sum's: a difference that stands elsewhere too stays as it is.
+        sum = if term.coefficient < 0.0 { new.sub(sum, product) } else { new.add(sum, product) };
     }
     sum
 }

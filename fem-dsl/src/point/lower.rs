@@ -1,7 +1,10 @@
 //! The function `point`: [`Form`] → [`PointForm`].
 
+use super::count::operation_count;
 use super::factor::{Factored, factor};
+use super::optimise::Level;
 use super::polynomial::Expansion;
+use super::prepare::{distribute, prepare};
 use super::scalars::Scalars;
 use super::{
     Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, jacobian,
@@ -199,6 +202,36 @@ fn final_names(
     result
 }
 
+/// The formula with its common factors taken out, once as it is and once with brackets opened, whichever is cheaper.
+fn cheapest(
+    scalars: &Scalars,
+    roots: &[NodeId],
+    level: impl Fn(Input) -> Level + Copy,
+) -> Factored {
+    let (prepared, first) = prepare(scalars, roots);
+    let inner: Vec<NodeId> = roots.iter().map(|root| first[root]).collect();
+    // Through both maps, from the graph as it came.
+    let through = |factored: Factored, between: Option<&BTreeMap<NodeId, NodeId>>| {
+        let steps = first.iter().filter_map(|(&from, prepared)| {
+            let to = between.map_or(Some(prepared), |between| between.get(prepared))?;
+            Some((from, *factored.moved.get(to)?))
+        });
+        Factored { moved: steps.collect(), scalars: factored.scalars }
+    };
+    let plain = through(factor(&prepared, &inner), None);
+    let Some((opened, second)) = distribute(&prepared, &inner) else { return plain };
+    let inner: Vec<NodeId> = inner.iter().map(|root| second[root]).collect();
+    let open = through(factor(&opened, &inner), Some(&second));
+    let cost = |factored: &Factored| {
+        let inner: Vec<NodeId> = roots.iter().map(|root| factored.moved[root]).collect();
+        let mut graph = Graph::new();
+        let moved = optimise::arrange(&factored.scalars, &inner, level, &mut graph);
+        let inner: Vec<NodeId> = inner.iter().map(|root| moved[root]).collect();
+        operation_count(&graph, &inner).weight()
+    };
+    if cost(&open) < cost(&plain) { open } else { plain }
+}
+
 /// Collects the views of one integral in one graph.
 struct Views<'a> {
     form: &'a Form,
@@ -211,10 +244,10 @@ struct Views<'a> {
 impl Views<'_> {
     /// Adds a view, made as cheap as it can be by itself.
     fn view(&mut self, roots: &[NodeId]) -> Vec<NodeId> {
-        let Factored { scalars, moved: factored } = factor(self.scalars, roots);
-        let inner: Vec<NodeId> = roots.iter().map(|root| factored[root]).collect();
         let per_cell = |aux: usize| self.form.aux[aux].location == Location::Cells;
         let level = |input| optimise::level(input, per_cell);
+        let Factored { scalars, moved: factored } = cheapest(self.scalars, roots, level);
+        let inner: Vec<NodeId> = roots.iter().map(|root| factored[root]).collect();
         let moved = optimise::arrange(&scalars, &inner, level, &mut self.graph);
         for (from, name) in &self.called {
             if let Some(&to) = factored.get(from).and_then(|inner| moved.get(inner)) {

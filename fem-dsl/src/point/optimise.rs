@@ -3,9 +3,11 @@
 //! Products and sums are flattened through what is used nowhere else and put together again from
 //! what varies least to what varies most (constants; parameters; data of a cell; data of a point;
 //! the state; the direction), so that a kernel computes as much as possible outside its loops and
-//! once for all directions. Several quotients by one denominator share its reciprocal. Whole powers
-//! become products.
+//! once for all directions. Products share what they have in common ([`products`](super::products)).
+//! Several quotients by one denominator share its reciprocal. Whole powers become products. A sign
+//! goes to what varies least.
 
+use super::products::{Factor, Facts, Product, Products};
 use super::scalars::Scalars;
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,10 +74,19 @@ pub(super) fn arrange(
             *quotients.entry(b).or_insert(0) += 1;
         }
     }
+    let facts = Facts { scalars, uses: &uses, levels: &levels, quotients: &quotients };
+    let products = Products::new(&facts, &order, roots);
+    let pairs = vec![None; products.pairs.len()];
+    let needed = products.needed.clone();
     let mut arranged =
-        Arranged { scalars, uses, levels, quotients, target, moved: BTreeMap::new() };
-    for &id in &order {
+        Arranged { scalars, uses, levels, products, pairs, target, moved: BTreeMap::new() };
+    for &id in order.iter().filter(|id| needed.contains(id)) {
         let new = arranged.node(id);
+        arranged.moved.insert(id, new);
+    }
+    // A part of a product may be there although nobody asked for it; then it keeps its name.
+    for &id in order.iter().filter(|id| !needed.contains(id)) {
+        let new = arranged.part(id);
         arranged.moved.insert(id, new);
     }
     arranged.moved
@@ -85,19 +96,37 @@ struct Arranged<'a> {
     scalars: &'a Scalars,
     uses: BTreeMap<NodeId, usize>,
     levels: BTreeMap<NodeId, Level>,
-    /// How many quotients each denominator has.
-    quotients: BTreeMap<NodeId, usize>,
+    products: Products,
+    /// The pairs of `products` that have been computed.
+    pairs: Vec<Option<(Level, NodeId)>>,
     target: &'a mut Graph,
     moved: BTreeMap<NodeId, NodeId>,
 }
 
 impl Arranged<'_> {
     fn node(&mut self, id: NodeId) -> NodeId {
+        if let Some(product) = self.products.products.get(&id) {
+            let product = product.clone();
+            return self.product(&product);
+        }
+        match self.scalars.node(id) {
+            Node::Binary(Binary::Add | Binary::Sub, ..) => self.sum(id, false),
+            Node::Unary(Unary::Neg, a) if self.uses[&a] == 1 && is_sum(self.scalars.node(a)) => {
+                self.sum(a, true)
+            }
+            _ => self.part(id),
+        }
+    }
+
+    /// A node as it stands in the canonical graph.
+    fn part(&mut self, id: NodeId) -> NodeId {
         let to = |a: NodeId| self.moved[&a];
         let new = match self.scalars.node(id) {
             node @ (Node::Constant(_) | Node::Input(_)) => node,
-            Node::Binary(Binary::Add | Binary::Sub, ..) => return self.sum(id),
-            Node::Binary(Binary::Mul | Binary::Div, ..) => return self.product(id),
+            Node::Binary(Binary::Mul, a, b) => {
+                let pair = [(self.levels[&a], to(a)), (self.levels[&b], to(b))];
+                return multiply(self.target, pair).1;
+            }
             Node::Powi(a, n) => return power(self.target, to(a), n),
             Node::Unary(function, a) => Node::Unary(function, to(a)),
             Node::Binary(function, a, b) => Node::Binary(function, to(a), to(b)),
@@ -110,55 +139,61 @@ impl Arranged<'_> {
         self.target.intern(new)
     }
 
-    fn product(&mut self, id: NodeId) -> NodeId {
-        let mut constant = 1.0;
-        // What is multiplied by, or (`true`) divided by.
-        let mut factors: Vec<(Level, bool, usize, NodeId)> = Vec::new();
-        let mut open = vec![(id, true)];
-        while let Some((id, own)) = open.pop() {
-            let place = factors.len();
-            let own = own && place + open.len() < LONGEST;
-            match self.scalars.node(id) {
-                Node::Constant(number) if (constant * number.get()).is_finite() => {
-                    constant *= number.get();
+    /// A factor with its level.
+    fn factor(&mut self, factor: Factor) -> (Level, NodeId) {
+        match factor {
+            Factor::Constant(number) => (0, self.target.intern(Node::Constant(number))),
+            Factor::Node(id) => (self.levels[&id], self.moved[&id]),
+            Factor::Reciprocal(id) => (self.levels[&id], self.quotient(None, self.moved[&id])),
+            Factor::Pair(i) => {
+                if let Some(pair) = self.pairs[i] {
+                    return pair;
                 }
-                Node::Binary(Binary::Mul, a, b) if own => {
-                    open.push((b, self.uses[&b] == 1));
-                    open.push((a, self.uses[&a] == 1));
-                }
-                Node::Binary(Binary::Div, a, b) if own => {
-                    let shared = self.quotients[&b] > 1;
-                    match self.scalars.value(b) {
-                        Some(divisor) if shared && (constant / divisor).is_finite() => {
-                            constant /= divisor;
-                        }
-                        None if shared => {
-                            let reciprocal = self.quotient(None, self.moved[&b]);
-                            factors.push((self.levels[&b], false, place, reciprocal));
-                        }
-                        _ => factors.push((self.levels[&b], true, place, self.moved[&b])),
-                    }
-                    open.push((a, self.uses[&a] == 1));
-                }
-                _ => factors.push((self.levels[&id], false, place, self.moved[&id])),
+                // A pair's factors are pairs that were made before it, no deeper than a product is long.
+                let (a, b) = self.products.pairs[i];
+                let [a, b] = [a, b].map(|part| self.factor(part));
+                let pair = multiply(self.target, [a, b]);
+                self.pairs[i] = Some(pair);
+                pair
             }
         }
+    }
+
+    fn product(&mut self, product: &Product) -> NodeId {
+        let mut factors: Vec<(Level, bool, NodeId)> = Vec::new();
+        for &factor in &product.factors {
+            let (level, factor) = self.factor(factor);
+            factors.push((level, false, factor));
+        }
+        for divisor in &product.divisors {
+            factors.push((self.levels[divisor], true, self.moved[divisor]));
+        }
         factors.sort_unstable();
-        let mut product = (constant.abs() != 1.0)
-            .then(|| self.target.intern(Node::Constant(Number::new(constant))));
-        for (_, divides, _, factor) in factors {
-            product = Some(match product {
-                product if divides => self.quotient(product, factor),
-                Some(product) => self.target.intern(Node::Binary(Binary::Mul, product, factor)),
-                None => factor,
+        // The sign stands where the level rises for the first time, or at the end.
+        let lowest = factors.first().map_or(0, |factor| factor.0);
+        let mut negative = product.negative;
+        let mut result: Option<(Level, NodeId)> = None;
+        for (level, divides, factor) in factors {
+            if negative && level > lowest {
+                result = result.map(|(at, node)| (at, self.negated(node)));
+                negative = false;
+            }
+            result = Some(match result {
+                None if divides => (level, self.quotient(None, factor)),
+                None => (level, factor),
+                Some((_, node)) if divides => (level, self.quotient(Some(node), factor)),
+                Some(node) => multiply(self.target, [node, (level, factor)]),
             });
         }
-        let product =
-            product.unwrap_or_else(|| self.target.intern(Node::Constant(Number::new(1.0))));
-        if constant == -1.0 {
-            return self.target.intern(Node::Unary(Unary::Neg, product));
-        }
-        product
+        let result = match result {
+            Some((_, node)) => node,
+            None => self.target.intern(Node::Constant(Number::new(1.0))),
+        };
+        if negative { self.negated(result) } else { result }
+    }
+
+    fn negated(&mut self, a: NodeId) -> NodeId {
+        self.target.intern(Node::Unary(Unary::Neg, a))
     }
 
     fn quotient(&mut self, a: Option<NodeId>, b: NodeId) -> NodeId {
@@ -166,15 +201,21 @@ impl Arranged<'_> {
         self.target.intern(Node::Binary(Binary::Div, a, b))
     }
 
-    fn sum(&mut self, id: NodeId) -> NodeId {
+    /// A sum, or its opposite.
+    fn sum(&mut self, id: NodeId, negative: bool) -> NodeId {
         let mut terms: Vec<(Level, usize, bool, NodeId)> = Vec::new();
-        let mut open = vec![(id, false, true)];
+        let mut open = vec![(id, negative, true)];
         while let Some((id, negative, own)) = open.pop() {
             let own = own && terms.len() + open.len() < LONGEST;
             match self.scalars.node(id) {
                 Node::Binary(op @ (Binary::Add | Binary::Sub), a, b) if own => {
                     open.push((b, negative != (op == Binary::Sub), self.uses[&b] == 1));
                     open.push((a, negative, self.uses[&a] == 1));
+                }
+                // A number takes its sign along.
+                Node::Constant(number) if negative => {
+                    let opposite = Node::Constant(Number::new(-number.get()));
+                    terms.push((0, terms.len(), false, self.target.intern(opposite)));
                 }
                 _ => terms.push((self.levels[&id], terms.len(), negative, self.moved[&id])),
             }
@@ -202,6 +243,17 @@ impl Arranged<'_> {
             None => self.target.intern(Node::Constant(Number::new(0.0))),
         }
     }
+}
+
+fn is_sum(node: Node) -> bool {
+    matches!(node, Node::Binary(Binary::Add | Binary::Sub, ..))
+}
+
+/// The product of two factors, what varies less in front, so that equal ones are one node.
+fn multiply(target: &mut Graph, mut pair: [(Level, NodeId); 2]) -> (Level, NodeId) {
+    pair.sort_unstable();
+    let [(_, a), (level, b)] = pair;
+    (level, target.intern(Node::Binary(Binary::Mul, a, b)))
 }
 
 /// aⁿ for n ≥ 1 as products, by squaring.

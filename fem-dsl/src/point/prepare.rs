@@ -1,0 +1,190 @@
+//! Before common factors are looked for: formulas that are written differently are brought to one form.
+//!
+//! ```text
+//! a/s, b/s      →  a r, b r with r = 1/s                 several quotients by one denominator
+//! w^q, w^(q−1)  →  w^(q−1) w                             a power and its derivative
+//! r (1 ± x)     →  r ± r x                               where asked for: what r x shares with other products is
+//!                                                        seen only then
+//! ```
+//!
+//! None costs more than before. At w = 0 the second is not finite where w^(q−1) is not; so it is only done where that
+//! makes a result infinite anyway: on its way there no condition and no function can hide it.
+
+use super::optimise::{reachable, uses};
+use super::polynomial::Expansion;
+use super::scalars::Scalars;
+use super::{Binary, Node, NodeId, Unary};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most powers that are compared with one another.
+const MOST_POWERS: usize = 32;
+
+/// A graph, and where each node of another one is in it.
+pub(super) type Prepared = (Scalars, BTreeMap<NodeId, NodeId>);
+
+/// The same values after the first two rules.
+pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
+    let smaller = smaller_powers(old, roots);
+    let order = reachable(&old.graph, roots);
+    let shared = shared_denominators(old, &order);
+    let mut new = Scalars::default();
+    let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    for id in after_operands(old, roots, &smaller) {
+        let to = |id: NodeId| moved[&id];
+        let value = match old.node(id) {
+            Node::Binary(Binary::Div, a, b) if shared.contains(&b) => {
+                let one = new.constant(1.0);
+                let reciprocal = new.div(one, to(b));
+                new.mul(to(a), reciprocal)
+            }
+            Node::Binary(Binary::Pow, base, _) if smaller.contains_key(&id) => {
+                new.mul(to(smaller[&id]), to(base))
+            }
+            node => new.rebuild(node, to),
+        };
+        moved.insert(id, value);
+    }
+    (new, moved)
+}
+
+/// The same values after the last rule, where it applies.
+pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<Prepared> {
+    let order = reachable(&old.graph, roots);
+    let uses = uses(&old.graph, &order, roots);
+    let mut new = Scalars::default();
+    let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    let mut applies = false;
+    for id in order {
+        let to = |id: NodeId| moved[&id];
+        let sum = match old.node(id) {
+            Node::Binary(Binary::Mul, a, b) => one_and(old, &uses, a, b),
+            _ => None,
+        };
+        let value = match sum {
+            Some(Sum { factor, one, negative, part }) => {
+                applies = true;
+                let one = new.constant(one);
+                let (left, right) = (new.mul(one, to(factor)), new.mul(to(factor), to(part)));
+                if negative { new.sub(left, right) } else { new.add(left, right) }
+            }
+            None => new.rebuild(old.node(id), to),
+        };
+        moved.insert(id, value);
+    }
+    applies.then_some((new, moved))
+}
+
+/// What `roots` rest on, operands first, where a power may rest on a smaller one.
+fn after_operands(
+    scalars: &Scalars,
+    roots: &[NodeId],
+    smaller: &BTreeMap<NodeId, NodeId>,
+) -> Vec<NodeId> {
+    if smaller.is_empty() {
+        return reachable(&scalars.graph, roots);
+    }
+    let (mut order, mut done) = (Vec::new(), BTreeSet::new());
+    // Each with whether its operands have been put before it.
+    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
+    while let Some((id, ready)) = open.pop() {
+        if done.contains(&id) {
+            continue;
+        }
+        if ready {
+            done.insert(id);
+            order.push(id);
+            continue;
+        }
+        open.push((id, true));
+        let mut operands: Vec<NodeId> = scalars.node(id).operands().collect();
+        operands.extend(smaller.get(&id));
+        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+    }
+    order
+}
+
+/// factor · (one ± part)
+struct Sum {
+    factor: NodeId,
+    one: f64,
+    negative: bool,
+    part: NodeId,
+}
+
+/// The product `a b` as such a sum, where it is one that nothing else needs.
+fn one_and(scalars: &Scalars, uses: &BTreeMap<NodeId, usize>, a: NodeId, b: NodeId) -> Option<Sum> {
+    [(a, b), (b, a)].into_iter().find_map(|(factor, sum)| {
+        let Node::Binary(op @ (Binary::Add | Binary::Sub), one, part) = scalars.node(sum) else {
+            return None;
+        };
+        let one = scalars.value(one).filter(|one| one.abs() == 1.0)?;
+        let product = matches!(scalars.node(part), Node::Binary(Binary::Mul, ..) | Node::Powi(..));
+        let own = product && uses[&sum] == 1 && uses[&part] == 1;
+        let negative = op == Binary::Sub;
+        (own && scalars.value(factor).is_none()).then_some(Sum { factor, one, negative, part })
+    })
+}
+
+/// The denominators, constants aside, of several quotients.
+fn shared_denominators(scalars: &Scalars, order: &[NodeId]) -> BTreeSet<NodeId> {
+    let mut seen = BTreeSet::new();
+    let mut shared = BTreeSet::new();
+    for &id in order {
+        if let Node::Binary(Binary::Div, _, b) = scalars.node(id)
+            && scalars.value(b).is_none()
+            && !seen.insert(b)
+        {
+            shared.insert(b);
+        }
+    }
+    shared
+}
+
+/// For each w^q of which there is w^(q−1) too: that one.
+fn smaller_powers(scalars: &Scalars, roots: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
+    let order = reachable(&scalars.graph, roots);
+    let powers: Vec<(NodeId, NodeId, NodeId)> = order
+        .iter()
+        .filter_map(|&id| match scalars.node(id) {
+            Node::Binary(Binary::Pow, base, exponent) => Some((id, base, exponent)),
+            _ => None,
+        })
+        .take(MOST_POWERS)
+        .collect();
+    if powers.len() < 2 {
+        return BTreeMap::new();
+    }
+    let open = unhidden(scalars, roots);
+    let mut raised_too = scalars.clone();
+    let one = raised_too.constant(1.0);
+    let raised: Vec<NodeId> =
+        powers.iter().map(|&(_, _, exponent)| raised_too.add(exponent, one)).collect();
+    let mut expansion = Expansion::new(&raised_too);
+    let mut smaller = BTreeMap::new();
+    for &(power, base, exponent) in &powers {
+        let found = powers.iter().zip(&raised).find(|((other, same, _), raised)| {
+            same == &base && open.contains(other) && expansion.equal(exponent, **raised)
+        });
+        if let Some(((other, ..), _)) = found {
+            smaller.insert(power, *other);
+        }
+    }
+    smaller
+}
+
+/// The nodes that make a root infinite where they are, or not a number.
+fn unhidden(scalars: &Scalars, roots: &[NodeId]) -> BTreeSet<NodeId> {
+    let mut seen = BTreeSet::new();
+    let mut open = roots.to_vec();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match scalars.node(id) {
+            Node::Binary(Binary::Add | Binary::Sub | Binary::Mul, a, b) => open.extend([a, b]),
+            Node::Binary(Binary::Div, a, _) | Node::Unary(Unary::Neg, a) => open.push(a),
+            _ => {}
+        }
+    }
+    seen
+}

@@ -1,0 +1,288 @@
+//! Products with common parts: all products of a graph at once, each as a bag of factors; the pair of factors that
+//! most of them share becomes a factor of its own, again and again.
+//!
+//! Pairs that vary least come first, so that what is computed outside of loops stays there; among these the one that
+//! saves most. So r³ gᵢ gⱼ for all i and j costs two products for r³, one for each r³ gᵢ, and one for each entry.
+
+use super::optimise::{LONGEST, Level};
+use super::scalars::Scalars;
+use super::{Binary, Node, NodeId, Number, Unary};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Products of more factors are left as they are: the number of their pairs grows with the square.
+const MOST_FACTORS: usize = 12;
+
+/// The largest power that is a bag of equal factors where it is used once.
+pub(super) const MOST_EQUAL: i32 = 4;
+
+/// A factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Factor {
+    /// A number.
+    Constant(Number),
+    /// A node of the canonical graph.
+    Node(NodeId),
+    /// The reciprocal of a node that has several.
+    Reciprocal(NodeId),
+    /// A pair, by its place in [`Products::pairs`].
+    Pair(usize),
+}
+
+/// A product.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    /// Whether its opposite is meant.
+    pub(super) negative: bool,
+    /// In no order; equal ones stand as often as they are meant.
+    pub(super) factors: Vec<Factor>,
+    /// What it is divided by.
+    pub(super) divisors: Vec<NodeId>,
+}
+
+/// All products of a graph.
+#[derive(Debug, Default)]
+pub(super) struct Products {
+    /// By the node that is the product.
+    pub(super) products: BTreeMap<NodeId, Product>,
+    /// The pairs that several share.
+    pub(super) pairs: Vec<(Factor, Factor)>,
+    /// Their levels.
+    made: Vec<Level>,
+    /// What is computed: all nodes but products that are only part of others.
+    pub(super) needed: BTreeSet<NodeId>,
+}
+
+/// What is known of the nodes of a graph.
+pub(super) struct Facts<'a> {
+    pub(super) scalars: &'a Scalars,
+    /// How often each node is used.
+    pub(super) uses: &'a BTreeMap<NodeId, usize>,
+    pub(super) levels: &'a BTreeMap<NodeId, Level>,
+    /// How many quotients each denominator has.
+    pub(super) quotients: &'a BTreeMap<NodeId, usize>,
+}
+
+impl Products {
+    /// The products among `order`, which has operands first: with those that several others hold taken apart in each,
+    /// or not, whichever has fewer multiplications in the end.
+    pub(super) fn new(facts: &Facts<'_>, order: &[NodeId], roots: &[NodeId]) -> Self {
+        let [whole, apart] = [false, true].map(|deep| {
+            let mut products = Self::collect(facts, order, roots, deep);
+            Pairing::new(facts, &mut products).run();
+            products
+        });
+        if apart.cost(facts) < whole.cost(facts) { apart } else { whole }
+    }
+
+    fn collect(facts: &Facts<'_>, order: &[NodeId], roots: &[NodeId], deep: bool) -> Self {
+        let mut products = Self { needed: roots.iter().copied().collect(), ..Self::default() };
+        for &id in order.iter().rev() {
+            if !products.needed.contains(&id) {
+                continue;
+            }
+            let Some(product) = facts.flatten(id, deep) else {
+                products.needed.extend(facts.scalars.node(id).operands());
+                continue;
+            };
+            let nodes = product.factors.iter().filter_map(|factor| match factor {
+                Factor::Node(node) | Factor::Reciprocal(node) => Some(*node),
+                Factor::Constant(_) | Factor::Pair(_) => None,
+            });
+            products.needed.extend(nodes.chain(product.divisors.iter().copied()));
+            products.products.insert(id, product);
+        }
+        products
+    }
+
+    /// Multiplications and divisions, and how much they vary.
+    fn cost(&self, facts: &Facts<'_>) -> (usize, usize) {
+        let (mut count, mut varies) = (0, 0);
+        for product in self.products.values() {
+            let own = product.factors.iter().map(|&factor| facts.level(&self.made, factor));
+            let mut levels: Vec<Level> =
+                own.chain(product.divisors.iter().map(|divisor| facts.levels[divisor])).collect();
+            levels.sort_unstable();
+            // The first is there; each other is one operation, as often as it varies.
+            count += levels.len().max(1) - 1;
+            varies += levels.iter().skip(1).map(|&level| usize::from(level)).sum::<usize>();
+        }
+        for &id in &self.needed {
+            if let Node::Powi(_, n) = facts.scalars.node(id) {
+                let n = n.unsigned_abs().max(1);
+                let own = (n.ilog2() + n.count_ones() - 1) as usize;
+                count += own;
+                varies += own * usize::from(facts.levels[&id]);
+            }
+        }
+        varies += self.made.iter().map(|&level| usize::from(level)).sum::<usize>();
+        (count + self.pairs.len(), varies)
+    }
+}
+
+impl Facts<'_> {
+    /// The level of a factor.
+    fn level(&self, pairs: &[Level], factor: Factor) -> Level {
+        match factor {
+            Factor::Constant(_) => 0,
+            Factor::Node(id) | Factor::Reciprocal(id) => self.levels[&id],
+            Factor::Pair(i) => pairs[i],
+        }
+    }
+
+    /// The product that a node is, through what is used nowhere else, or (`deep`) wherever the parts are few.
+    fn flatten(&self, id: NodeId, deep: bool) -> Option<Product> {
+        let scalars = self.scalars;
+        let begins = match scalars.node(id) {
+            Node::Binary(Binary::Mul | Binary::Div, ..) => true,
+            Node::Unary(Unary::Neg, a) => self.uses[&a] == 1 && is_product(scalars.node(a)),
+            _ => false,
+        };
+        if !begins {
+            return None;
+        }
+        let (mut constant, mut factors, mut divisors) = (1.0, Vec::new(), Vec::new());
+        let mut open = vec![(id, true)];
+        while let Some((at, own)) = open.pop() {
+            let length = factors.len() + open.len();
+            let single = own && length < LONGEST;
+            let own = single || deep && length < MOST_FACTORS / 2;
+            match scalars.node(at) {
+                Node::Constant(number) if f64::is_finite(constant * number.get()) => {
+                    constant *= number.get();
+                }
+                Node::Unary(Unary::Neg, a) if own && at == id => {
+                    constant = -constant;
+                    open.push((a, true));
+                }
+                Node::Binary(Binary::Mul, a, b) if own => {
+                    open.push((b, self.uses[&b] == 1));
+                    open.push((a, self.uses[&a] == 1));
+                }
+                // A quotient of several is computed once, as it is.
+                Node::Binary(Binary::Div, a, b) if single => {
+                    let shared = self.quotients[&b] > 1;
+                    match scalars.value(b) {
+                        Some(divisor) if shared && f64::is_finite(constant / divisor) => {
+                            constant /= divisor;
+                        }
+                        None if shared => factors.push(Factor::Reciprocal(b)),
+                        _ => divisors.push(b),
+                    }
+                    open.push((a, self.uses[&a] == 1));
+                }
+                Node::Powi(a, n @ 2..=MOST_EQUAL) if deep && own => {
+                    open.extend((0..n).map(|_| (a, self.uses[&a] == 1)));
+                }
+                _ => factors.push(Factor::Node(at)),
+            }
+        }
+        let negative = constant == -1.0;
+        if constant.abs() != 1.0 || factors.is_empty() && divisors.is_empty() {
+            factors.push(Factor::Constant(Number::new(constant)));
+        }
+        Some(Product { negative, factors, divisors })
+    }
+}
+
+fn is_product(node: Node) -> bool {
+    matches!(node, Node::Binary(Binary::Mul | Binary::Div, ..))
+}
+
+type Pair = (Factor, Factor);
+
+/// The search for pairs.
+struct Pairing<'p, 'a> {
+    facts: &'p Facts<'a>,
+    products: &'p mut Products,
+    /// The products in which a pair stands.
+    places: BTreeMap<Pair, BTreeSet<NodeId>>,
+    /// The pairs of several products, the best first.
+    queue: BTreeSet<(Level, Reverse<usize>, Pair)>,
+}
+
+impl<'p, 'a> Pairing<'p, 'a> {
+    fn new(facts: &'p Facts<'a>, products: &'p mut Products) -> Self {
+        let (places, queue) = (BTreeMap::new(), BTreeSet::new());
+        Self { facts, products, places, queue }
+    }
+
+    fn run(&mut self) {
+        let ids: Vec<NodeId> = self.products.products.keys().copied().collect();
+        for id in ids {
+            for pair in self.pairs_of(id) {
+                self.places.entry(pair).or_default().insert(id);
+            }
+        }
+        for (&pair, places) in &self.places {
+            if places.len() > 1 {
+                self.queue.insert((self.level(pair), Reverse(places.len()), pair));
+            }
+        }
+        while let Some((level, _, pair)) = self.queue.pop_first() {
+            let made = Factor::Pair(self.products.pairs.len());
+            self.products.pairs.push(pair);
+            self.products.made.push(level);
+            let Some(places) = self.places.get(&pair).cloned() else { continue };
+            for id in places {
+                self.replace(id, pair, made);
+            }
+        }
+    }
+
+    fn level(&self, (a, b): Pair) -> Level {
+        let made = &self.products.made;
+        self.facts.level(made, a).max(self.facts.level(made, b))
+    }
+
+    /// The pairs of factors of a product, each once.
+    fn pairs_of(&self, id: NodeId) -> BTreeSet<Pair> {
+        let factors = self.products.products.get(&id).map_or(&[][..], |product| &product.factors);
+        let mut pairs = BTreeSet::new();
+        if factors.len() <= MOST_FACTORS {
+            for (i, &a) in factors.iter().enumerate() {
+                pairs.extend(factors[i + 1..].iter().map(|&b| (a.min(b), a.max(b))));
+            }
+        }
+        pairs
+    }
+
+    /// Puts `made` in the place of a pair, as often as it stands there.
+    fn replace(&mut self, id: NodeId, pair: Pair, made: Factor) {
+        let before = self.pairs_of(id);
+        if let Some(product) = self.products.products.get_mut(&id) {
+            let factors = &mut product.factors;
+            let at = |factors: &[Factor], wanted: Factor, except: Option<usize>| {
+                factors.iter().enumerate().position(|(i, f)| *f == wanted && Some(i) != except)
+            };
+            while let Some(i) = at(factors, pair.0, None)
+                && let Some(j) = at(factors, pair.1, Some(i))
+            {
+                factors.swap_remove(i.max(j));
+                factors[i.min(j)] = made;
+            }
+        }
+        let after = self.pairs_of(id);
+        for &gone in before.difference(&after) {
+            self.count(gone, |places| places.remove(&id));
+        }
+        for &new in after.difference(&before) {
+            self.count(new, |places| places.insert(id));
+        }
+    }
+
+    /// Changes the places of a pair, and its place in the queue.
+    fn count(&mut self, pair: Pair, change: impl FnOnce(&mut BTreeSet<NodeId>) -> bool) {
+        let level = self.level(pair);
+        let places = self.places.entry(pair).or_default();
+        let before = places.len();
+        change(places);
+        let after = places.len();
+        if before > 1 {
+            self.queue.remove(&(level, Reverse(before), pair));
+        }
+        if after > 1 {
+            self.queue.insert((level, Reverse(after), pair));
+        }
+    }
+}

@@ -382,8 +382,10 @@ impl Plan {
     /// Whether this combination is supported for the form.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-        if form.fields.len() > 1 && self.strategy != Strategy::CellPerLane {
-            return unsupported("several fields are for a thread a cell");
+        let together =
+            matches!(self.strategy, Strategy::CellPerLane | Strategy::ThreadPerLine { .. });
+        if form.fields.len() > 1 && !together {
+            return unsupported("several fields are for a thread a cell or a thread a line");
         }
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");

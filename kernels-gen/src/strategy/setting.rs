@@ -464,6 +464,14 @@ impl<'a> Setting<'a> {
         !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
     }
 
+    /// The same of one field: neither its state nor its direction has a gradient that is read, and none is tested.
+    pub(super) fn is_flat_field(&self, field: usize) -> bool {
+        let own = [Source::State(field), Source::Direction(field)];
+        let own = own.into_iter().filter_map(|source| self.quantity(source));
+        let mut read = own.map(|own| self.quantities[own].gradient);
+        !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
+    }
+
     /// Ends the stage of gathering, and computes what is the same at all points.
     pub(super) fn gathered(&mut self) {
         self.b.stage(self.plan.block);

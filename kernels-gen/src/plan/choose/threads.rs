@@ -59,7 +59,7 @@ pub fn choose_for_threads(
     };
     let by_lines = |plan: &Plan| {
         let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
-        if wanted && form.fields.len() == 1 { lines(form, elements, plan, wishes) } else { None }
+        if wanted { lines(form, elements, plan, wishes) } else { None }
     };
     let place = |plan: Plan| {
         let line = by_lines(&plan);
@@ -191,7 +191,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
         Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
     };
     // Two nodes a direction fill too few lines; with three, registers hold a scalar cell.
-    let scalar = form.fields.iter().all(|field| field.shape.components() == 1);
+    let scalar = form.rows() == 1;
     let many = degree >= 2 && q >= if form.dim == 3 && scalar { 4 } else { 3 };
     // As many cells a group as the shared memory holds that every device has; if not even one, then
     // one in as much as this device has.

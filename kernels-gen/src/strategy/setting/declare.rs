@@ -170,9 +170,10 @@ impl Setting<'_> {
     /// along which threads gather, if that is not the last.
     pub(in crate::strategy) fn turned(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
-        let own = matches!(source, Source::State(0) | Source::Direction(0));
-        let (dim, collocated) = (self.form.dim, self.elements.collocated(self.elements.fields[0]));
-        let axis = gather_axis(dim, collocated, self.is_flat());
-        (self.plan.turned && by_lines && own && axis < dim - 1).then_some(axis)
+        let (Source::State(field) | Source::Direction(field)) = source else { return None };
+        let (dim, degree) = (self.form.dim, self.elements.fields[field]);
+        let collocated = self.elements.collocated(degree);
+        let axis = gather_axis(dim, collocated, self.is_flat_field(field));
+        (self.plan.turned && by_lines && axis < dim - 1).then_some(axis)
     }
 }

@@ -1,6 +1,6 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{Group, Held, Row, barrier, first_mode, mode_stride};
+use super::{Group, Outcome, Row, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
@@ -96,46 +96,53 @@ impl Group {
     pub(super) fn column(&self, s: &mut Setting<'_>) {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let zero = s.b.constant(0.0);
-        let components = self.result.as_ref().map_or(0, |result| result.components);
         let rolled = self.rolled(s);
-        let mut lines = |name: &str| -> Vec<Line> {
-            (0..components).map(|_| Line::new(s, name, q, rolled)).collect()
+        let mut lines = |name: &str| -> Vec<Vec<Line>> {
+            let results = self.results.iter();
+            let of = |outcome: &Outcome| {
+                outcome.rows.clone().map(|_| Line::new(s, name, q, rolled)).collect()
+            };
+            results.map(of).collect()
         };
         let (mut values, mut fluxes) = (lines("tested"), lines("flux"));
+        let own = self.own_row(self.dim - 1);
         self.each_point(s, &mut |s, at, known, number, evaluate| {
             let tested = at_point(s, known, number, evaluate);
-            for (c, tested) in tested.iter().enumerate() {
-                values[c].set(s, at, tested.value.unwrap_or(zero));
-                let Some((&last, first)) = tested.gradient.split_last() else { continue };
-                let slopes = self.result.as_ref().and_then(|result| result.slopes.as_ref());
-                let Some(arrays) = slopes else { continue };
-                let own = self.own_row(self.dim - 1);
-                for (&array, &flux) in arrays.iter().zip(first) {
-                    let place = self.place_at(&own, c, at);
-                    s.b.statement(Statement::StoreShared(array, place, flux));
+            for (result, outcome) in self.results.iter().enumerate() {
+                for (c, tested) in tested[outcome.rows.clone()].iter().enumerate() {
+                    values[result][c].set(s, at, tested.value.unwrap_or(zero));
+                    let Some((&last, first)) = tested.gradient.split_last() else { continue };
+                    let Some(arrays) = &outcome.held.slopes else { continue };
+                    for (&array, &flux) in arrays.iter().zip(first) {
+                        let place = self.place_at(&own, c, at);
+                        s.b.statement(Statement::StoreShared(array, place, flux));
+                    }
+                    fluxes[result][c].set(s, at, last);
                 }
-                fluxes[c].set(s, at, last);
             }
         });
-        let Some(result) = &self.result else { return };
-        let values: Vec<Vec<ValueId>> = values.iter().map(|line| line.all(s, q)).collect();
-        if self.flat {
-            return self.integrate_column(s, result, &values);
-        }
-        let own = self.own_row(self.dim - 1);
         let back = self.derive.transposed();
-        for c in 0..components {
-            let (has_value, has_gradient) = s.tested(c);
-            let onto = has_value.then_some(&values[c][..]);
-            let sum = if has_gradient {
-                let fluxes = fluxes[c].all(s, q);
-                contract(&mut s.b, &back, &fluxes, onto, even_odd)
-            } else {
-                values[c].clone()
-            };
-            self.store(&mut s.b, result.value, &own, c, &sum);
+        for (result, outcome) in self.results.iter().enumerate() {
+            for (c, row) in outcome.rows.clone().enumerate() {
+                let (has_value, has_gradient) = s.tested(row);
+                let tested = values[result][c].all(s, q);
+                if outcome.held.flat {
+                    self.integrate_column(s, outcome, c, &tested);
+                    continue;
+                }
+                let sum = if has_gradient {
+                    let fluxes = fluxes[result][c].all(s, q);
+                    let onto = has_value.then_some(&tested[..]);
+                    contract(&mut s.b, &back, &fluxes, onto, even_odd)
+                } else {
+                    tested
+                };
+                self.store(&mut s.b, outcome.held.value(), &own, c, &sum);
+            }
         }
-        barrier(s);
+        if self.results.iter().any(|outcome| !outcome.held.in_column()) {
+            barrier(s);
+        }
     }
 
     /// Calls `body` with each point of the thread's column.
@@ -178,20 +185,21 @@ impl Group {
         let own = self.own_row(self.dim - 1);
         let mut columns = Vec::new();
         for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
-            let column = |s: &mut Setting<'_>, c: usize| match (self.flat, held.identity()) {
+            let column = |s: &mut Setting<'_>, c: usize| match (held.flat, held.identity()) {
                 (true, true) => {
-                    let values = self.gather_line(s, quantity, held, c);
+                    let nodes = self.own_nodes(&s.b);
+                    let values = self.gather_line(s, (quantity, held), &nodes, c);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (true, false) => {
-                    let line = self.load(&mut s.b, held.value, &own, c, held.factors.n);
+                    let line = self.load(&mut s.b, held.value(), &own, c, held.factors.n);
                     let matrix = &held.factors.interpolate;
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (false, _) => {
                     let slopes = held.slopes.is_some().then(|| {
-                        let values = self.load(&mut s.b, held.value, &own, c, q);
+                        let values = self.load(&mut s.b, held.value(), &own, c, q);
                         let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
                         Line::of(s, "slopes", slopes, rolled)
                     });
@@ -218,7 +226,7 @@ impl Group {
         match (part, &held.slopes, &column.slopes) {
             (Part::Value, _, _) => match &column.values {
                 Some(values) => values.get(s, at),
-                None => s.b.load_shared(held.value, place()),
+                None => s.b.load_shared(held.value(), place()),
             },
             (Part::Derivative(axis), _, Some(slopes)) if axis == last => slopes.get(s, at),
             (Part::Derivative(axis), Some(arrays), _) => s.b.load_shared(arrays[axis], place()),
@@ -229,21 +237,21 @@ impl Group {
     }
 
     /// Bᵀ along a column whose values are in registers, or the scattering where nodes are points.
-    fn integrate_column(&self, s: &mut Setting<'_>, result: &Held, values: &[Vec<ValueId>]) {
-        let even_odd = s.plan.even_odd;
-        let own = self.own_row(self.dim - 1);
-        let integrate = result.factors.interpolate.transposed();
-        for (c, values) in values.iter().enumerate() {
-            if result.identity() {
-                self.scatter_line(s, result, self.gather_axis(result), c, values);
-            } else {
-                let line = contract(&mut s.b, &integrate, values, None, even_odd);
-                self.store(&mut s.b, result.value, &own, c, &line);
-            }
+    fn integrate_column(
+        &self,
+        s: &mut Setting<'_>,
+        outcome: &Outcome,
+        c: usize,
+        values: &[ValueId],
+    ) {
+        let held = &outcome.held;
+        if held.in_column() {
+            let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(held));
+            return self.scatter_line(s, outcome.field, &nodes, (axis, c), values);
         }
-        if !result.identity() {
-            barrier(s);
-        }
+        let integrate = held.factors.interpolate.transposed();
+        let line = contract(&mut s.b, &integrate, values, None, s.plan.even_odd);
+        self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), c, &line);
     }
 
     /// The product of the weights of the other axes.

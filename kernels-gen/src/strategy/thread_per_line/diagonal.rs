@@ -4,68 +4,100 @@
 //! 1D tables along the other axes is one sum, which passes through shared memory by itself, so that no more
 //! room is needed than for the field.
 
-use super::{Group, Held, Row, barrier};
+use super::{Group, Held, Outcome, Row, barrier};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::strategy::diagonal::{Product, coefficients, products, table};
 use crate::strategy::setting::Setting;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`.
+/// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`, with
+/// the components of one field after those of another.
 struct Waiting {
     local: LocalId,
     products: Vec<Product>,
+    /// The number of each field's first component.
+    first: Vec<usize>,
 }
 
 impl Group {
     pub(super) fn diagonal(&self, s: &mut Setting<'_>) {
-        let Some(result) = &self.result else { return };
-        let waiting = self.coefficients(s, result.components);
+        let waiting = self.coefficients(s);
         let mut sums = BTreeMap::<Vec<usize>, Vec<usize>>::new();
         for (number, product) in waiting.products.iter().enumerate() {
             let across = (0..self.dim - 1).map(|axis| product.derived(axis));
             sums.entry(across.collect()).or_default().push(number);
         }
-        let n = result.factors.n;
-        let across: Vec<Row> = (0..self.dim - 1)
-            .map(|axis| {
-                // The axes before this one are still points, those behind it are nodes.
+        if sums.is_empty() {
+            // Zeros, for those who want a number for each unknown.
+            sums.insert(vec![0; self.dim - 1], Vec::new());
+        }
+        let rows = self.rows_across(s);
+        let total =
+            |s: &mut Setting<'_>, held: &Held| s.b.local("sums", held.components * held.factors.n);
+        let totals: Vec<Option<LocalId>> = self
+            .results
+            .iter()
+            .map(|outcome| (sums.len() > 1).then(|| total(s, &outcome.held)))
+            .collect();
+        for (turn, (derived, members)) in sums.iter().enumerate() {
+            s.b.comment("integrate along the column");
+            for (outcome, &first) in self.results.iter().zip(&waiting.first) {
+                self.along_column(s, &outcome.held, (&waiting, first), members);
+            }
+            barrier(s);
+            for axis in (0..self.dim - 1).rev() {
+                s.b.comment(["and in x", "in y"][axis]);
+                for (Outcome { held, .. }, total) in self.results.iter().zip(&totals) {
+                    let matrix = table(held.factors.n, self.line, derived[axis]);
+                    let onto = total.filter(|_| axis == 0 && turn > 0);
+                    let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
+                    self.along_row(s, held, &rows[&(axis, held.factors.n)], &matrix, (onto, to));
+                }
+                barrier(s);
+            }
+        }
+        self.scatter_nodes(s);
+    }
+
+    /// The rows along all axes but the last, by the nodes a direction: the axes before theirs are still points, those
+    /// behind it are nodes.
+    fn rows_across(&self, s: &mut Setting<'_>) -> BTreeMap<(usize, usize), Row> {
+        let counts: BTreeSet<usize> =
+            self.results.iter().map(|outcome| outcome.held.factors.n).collect();
+        let mut rows = BTreeMap::new();
+        for n in counts {
+            for axis in 0..self.dim - 1 {
                 let other = (0..self.dim).filter(|&other| other != axis);
                 let extents = other.map(|other| if other < axis { self.layout.q } else { n });
                 let extents: Vec<usize> = extents.collect();
                 let lines = self.layout.deal(axis, &extents);
-                self.row_of(&mut s.b, axis, &extents, &lines)
-            })
-            .collect();
-        let total = (sums.len() > 1).then(|| s.b.local("sums", result.components * n));
-        for (turn, (derived, members)) in sums.iter().enumerate() {
-            s.b.comment("integrate along the column");
-            self.along_column(s, result, &waiting, members);
-            barrier(s);
-            for axis in (0..self.dim - 1).rev() {
-                s.b.comment(["and in x", "in y"][axis]);
-                let matrix = table(n, self.line, derived[axis]);
-                let onto = total.filter(|_| axis == 0 && turn > 0);
-                let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
-                self.along_row(s, result, &across[axis], &matrix, (onto, to));
-                barrier(s);
+                rows.insert((axis, n), self.row_of(&mut s.b, axis, &extents, &lines));
             }
         }
-        self.scatter_nodes(s, result);
+        rows
     }
 
     /// The coefficients at the points of the thread's column, in an array of its own.
-    fn coefficients(&self, s: &mut Setting<'_>, components: usize) -> Waiting {
+    fn coefficients(&self, s: &mut Setting<'_>) -> Waiting {
         let (q, products) = (self.layout.q, products(&s.blocks, self.dim));
-        let local = s.b.local("coefficients", components * products.len() * q);
+        let rows: Vec<usize> =
+            self.results.iter().flat_map(|outcome| outcome.rows.clone()).collect();
+        let local = s.b.local("coefficients", rows.len() * products.len().max(1) * q);
         self.each_point(s, &mut |s, at, known, number, evaluate| {
             let found = coefficients(s, &products, known, number, evaluate);
-            for (i, &value) in found.iter().flatten().enumerate() {
+            for (i, &value) in rows.iter().flat_map(|&row| &found[row]).enumerate() {
                 s.b.store(local, at.plus(i * q), value);
             }
         });
-        Waiting { local, products }
+        let mut next = 0;
+        let first = self.results.iter().map(|outcome| {
+            next += outcome.rows.len();
+            next - outcome.rows.len()
+        });
+        let first = first.collect();
+        Waiting { local, products, first }
     }
 
     /// The sum of some products, integrated along the thread's column, to shared memory.
@@ -73,7 +105,7 @@ impl Group {
         &self,
         s: &mut Setting<'_>,
         result: &Held,
-        waiting: &Waiting,
+        (waiting, before): (&Waiting, usize),
         members: &[usize],
     ) {
         let (q, even_odd, last) = (self.layout.q, s.plan.even_odd, self.dim - 1);
@@ -81,13 +113,14 @@ impl Group {
         s.b.repeat("c", result.components, false, |b, c| {
             let mut sum: Option<Vec<ValueId>> = None;
             for &number in members {
-                let first = c.times(waiting.products.len()).plus(number).times(q);
+                let first = c.plus(before).times(waiting.products.len()).plus(number).times(q);
                 let line: Vec<ValueId> =
                     (0..q).map(|at| b.load(waiting.local, first.plus(at))).collect();
                 let matrix = table(n, self.line, waiting.products[number].derived(last));
                 sum = Some(contract(b, &matrix, &line, sum.as_deref(), even_odd));
             }
-            self.store_component(b, result, &own, &c, &sum.unwrap_or_default());
+            let sum = sum.unwrap_or_else(|| vec![b.constant(0.0); n]);
+            self.store_component(b, result, &own, &c, &sum);
         });
     }
 
@@ -106,7 +139,7 @@ impl Group {
             s.b.repeat("c", result.components, false, |b, c| {
                 let place = |at: usize| self.place_of(row, &c, at);
                 let line: Vec<ValueId> =
-                    (0..q).map(|at| b.load_shared(result.value, place(at))).collect();
+                    (0..q).map(|at| b.load_shared(result.value(), place(at))).collect();
                 let known: Option<Vec<ValueId>> =
                     onto.map(|sums| (0..n).map(|at| b.load(sums, c.times(n).plus(at))).collect());
                 let line = contract(b, matrix, &line, known.as_deref(), even_odd);
@@ -123,15 +156,17 @@ impl Group {
     }
 
     /// Adds what shared memory holds of the nodes.
-    fn scatter_nodes(&self, s: &mut Setting<'_>, result: &Held) {
-        s.b.comment("scatter");
-        let n = result.factors.n;
-        self.in_row(s, &self.nodal[&n].row, |s, row| {
-            for c in 0..result.components {
-                let line = self.load(&mut s.b, result.value, row, c, n);
-                self.scatter_line(s, result, self.nodal_axis(result), c, &line);
-            }
-        });
+    fn scatter_nodes(&self, s: &mut Setting<'_>) {
+        for Outcome { field, held, .. } in &self.results {
+            s.comment_on("scatter", *field);
+            let nodes = self.nodal_lines(held);
+            self.in_row(s, &nodes.row, |s, row| {
+                for c in 0..held.components {
+                    let line = self.load(&mut s.b, held.value(), row, c, held.factors.n);
+                    self.scatter_line(s, *field, nodes, (self.nodal_axis(held), c), &line);
+                }
+            });
+        }
     }
 
     fn place_of(&self, row: &Row, component: &Index, at: usize) -> Index {
@@ -148,7 +183,7 @@ impl Group {
     ) {
         for (at, &value) in line.iter().enumerate() {
             let place = self.place_of(row, component, at);
-            b.statement(Statement::StoreShared(result.value, place, value));
+            b.statement(Statement::StoreShared(result.value(), place, value));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The phases of a thread a line, but for the columns of points.
 
-use super::{Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
+use super::{Group, Held, NodalLine, Outcome, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
@@ -13,21 +13,17 @@ impl Group {
         s.gathered();
         self.stage_modes(s);
         self.gather(s);
-        if !(self.flat && self.inputs.iter().all(Held::identity)) || self.modes.is_some() {
+        if self.modes.is_some() || self.inputs.iter().any(|held| !held.in_column()) {
             barrier(s);
         }
         self.interpolate(s);
-        self.slopes(s);
         if s.plan.task == Task::Diagonal {
             self.diagonal(s);
             return;
         }
         self.column(s);
-        if let Some(result) = &self.result {
-            self.slopes_back(s, result);
-            self.integrate(s, result);
-            self.scatter(s, result);
-        }
+        self.integrate(s);
+        self.scatter(s);
     }
 
     /// The coefficients of the cells' maps, to shared memory.
@@ -50,7 +46,7 @@ impl Group {
 
     /// The axis along which a quantity, or the result, is gathered or scattered.
     pub(super) fn gather_axis(&self, held: &Held) -> usize {
-        gather_axis(self.dim, held.identity(), self.flat)
+        gather_axis(self.dim, held.identity(), held.flat)
     }
 
     /// The nodes of a line along `axis`, in an array where they are in the order of lines along `turned`, if any.
@@ -68,33 +64,33 @@ impl Group {
         (0..n).map(|at| start.plus(at * power(axis))).collect()
     }
 
-    /// The nodal values of one component on the thread's line of nodes.
+    /// The nodal values of one component on a line of nodes.
     pub(super) fn gather_line(
         &self,
         s: &mut Setting<'_>,
-        quantity: &Quantity,
-        held: &Held,
+        (quantity, held): (&Quantity, &Held),
+        line: &NodalLine,
         component: usize,
     ) -> Vec<ValueId> {
         let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
         let turned = s.turned(quantity.source);
-        let nodes = self.nodes(&self.nodal[&n], n, self.gather_axis(held), turned);
+        let nodes = self.nodes(line, n, self.gather_axis(held), turned);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
     fn gather(&self, s: &mut Setting<'_>) {
         let even_odd = s.plan.even_odd;
         for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
-            if self.flat && held.identity() {
-                // A column gathers it.
+            if held.in_column() {
                 continue;
             }
             s.b.comment(&format!("gather {}", quantity.name));
-            self.in_row(s, &self.nodal[&held.factors.n].row, |s, row| {
+            let nodes = self.nodal_lines(held);
+            self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..quantity.components {
-                    let line = self.gather_line(s, quantity, held, c);
+                    let line = self.gather_line(s, (quantity, held), nodes, c);
                     if held.identity() {
-                        self.store(&mut s.b, held.value, row, c, &line);
+                        self.store(&mut s.b, held.value(), row, c, &line);
                         if let Some(slopes) = &held.slopes {
                             let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
                             self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
@@ -102,135 +98,177 @@ impl Group {
                     } else {
                         let matrix = &held.factors.interpolate;
                         let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                        self.store(&mut s.b, held.value, row, c, &values);
+                        self.store(&mut s.b, held.value(), row, c, &values);
                     }
                 }
             });
         }
     }
 
-    /// B along the axes but the one of the gathering, the last with D at once; where there are no
-    /// gradients, all but the last axis.
+    /// What is left to do before the columns: B along the axes but the one of the gathering, the last with D at once, and
+    /// in three dimensions D in x. What is values alone leaves the last axis to the columns. Each phase does what it can
+    /// of all quantities, so that they share its barrier.
     fn interpolate(&self, s: &mut Setting<'_>) {
-        let even_odd = s.plan.even_odd;
-        let moved = |held: &&Held| !held.identity();
-        if !self.inputs.iter().any(|held| moved(&held)) {
-            return;
-        }
-        if self.dim == 3 {
-            s.b.comment("interpolate in x");
-            for held in self.inputs.iter().filter(moved) {
-                let (n, matrix) = (held.factors.n, &held.factors.interpolate);
-                self.in_rows(s, (0, n), |s, row| {
-                    for c in 0..held.components {
-                        let line = self.load(&mut s.b, held.value, row, c, n);
-                        let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                        self.store(&mut s.b, held.value, row, c, &values);
-                    }
-                });
+        let cube = self.dim == 3;
+        let held = || self.inputs.iter().filter(|held| !held.in_column());
+        let (still, moved): (Vec<&Held>, Vec<&Held>) = held().partition(|held| held.identity());
+        let sloped = |all: &[&Held]| all.iter().any(|held| held.slopes.is_some());
+        if cube && (!moved.is_empty() || sloped(&still)) {
+            s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
+            for held in &moved {
+                self.interpolate_in_x(s, held);
             }
+            self.slopes(s, &still);
             barrier(s);
         }
-        if self.flat {
+        let moved: Vec<&Held> = moved.into_iter().filter(|held| !held.flat).collect();
+        if moved.is_empty() {
             return;
         }
         s.b.comment(["", "", "interpolate and differentiate in x", "and in y"][self.dim]);
-        for held in self.inputs.iter().filter(moved) {
-            let (n, matrix) = (held.factors.n, &held.factors.interpolate);
-            self.in_rows(s, (self.turn(), self.layout.q), |s, row| {
-                for c in 0..held.components {
-                    let line = self.load(&mut s.b, held.value, row, c, n);
-                    let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                    self.store(&mut s.b, held.value, row, c, &values);
-                    if let Some(slopes) = &held.slopes {
-                        let slope = contract(&mut s.b, &self.derive, &values, None, even_odd);
-                        self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
-                    }
-                }
-            });
+        for held in &moved {
+            self.interpolate_in_turn(s, held);
         }
         barrier(s);
+        if cube && sloped(&moved) {
+            s.b.comment("differentiate in x");
+            self.slopes(s, &moved);
+            barrier(s);
+        }
+    }
+
+    fn interpolate_in_x(&self, s: &mut Setting<'_>, held: &Held) {
+        let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
+        self.in_rows(s, self.rows_at_nodes(held), |s, row| {
+            for c in 0..held.components {
+                let line = self.load(&mut s.b, held.value(), row, c, n);
+                let values = contract(&mut s.b, matrix, &line, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &values);
+            }
+        });
+    }
+
+    fn interpolate_in_turn(&self, s: &mut Setting<'_>, held: &Held) {
+        let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
+        self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
+            for c in 0..held.components {
+                let line = self.load(&mut s.b, held.value(), row, c, n);
+                let values = contract(&mut s.b, matrix, &line, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &values);
+                if let Some(slopes) = &held.slopes {
+                    let slope = contract(&mut s.b, &self.derive, &values, None, even_odd);
+                    self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
+                }
+            }
+        });
     }
 
     /// D in x, in three dimensions.
-    fn slopes(&self, s: &mut Setting<'_>) {
-        if self.dim == 2 || self.inputs.iter().all(|held| held.slopes.is_none()) {
+    fn slopes(&self, s: &mut Setting<'_>, all: &[&Held]) {
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+        if all.iter().all(|held| held.slopes.is_none()) {
             return;
         }
-        s.b.comment("differentiate in x");
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
-        self.in_rows(s, (0, q), |s, row| {
-            for held in &self.inputs {
+        self.in_rows(s, self.rows_at_points(0), |s, row| {
+            for held in all {
                 let Some(slopes) = &held.slopes else { continue };
                 for c in 0..held.components {
-                    let line = self.load(&mut s.b, held.value, row, c, q);
+                    let line = self.load(&mut s.b, held.value(), row, c, q);
                     let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
                     self.store(&mut s.b, slopes[0], row, c, &slope);
                 }
             }
         });
-        barrier(s);
+    }
+
+    /// The same backwards: in three dimensions Dᵀ in x, then Dᵀ and Bᵀ in y, then Bᵀ in x, of which the first and the
+    /// last are one phase for what needs only one of them.
+    fn integrate(&self, s: &mut Setting<'_>) {
+        let cube = self.dim == 3;
+        let shared = self.results.iter().filter(|outcome| !outcome.held.in_column());
+        let (still, moved): (Vec<&Outcome>, Vec<&Outcome>) =
+            shared.partition(|outcome| outcome.held.identity());
+        let sloped = |all: &[&Outcome]| all.iter().any(|outcome| outcome.held.slopes.is_some());
+        let curved: Vec<&Outcome> =
+            moved.iter().copied().filter(|outcome| !outcome.held.flat).collect();
+        if cube && sloped(&curved) {
+            s.b.comment("back in x");
+            self.slopes_back(s, &curved);
+            barrier(s);
+        }
+        if !curved.is_empty() {
+            s.b.comment(["", "", "back in x", "back in y"][self.dim]);
+            for outcome in &curved {
+                self.integrate_in_turn(s, outcome);
+            }
+            barrier(s);
+        }
+        if cube && (!moved.is_empty() || sloped(&still)) {
+            s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
+            for outcome in &moved {
+                self.integrate_in_x(s, &outcome.held);
+            }
+            self.slopes_back(s, &still);
+            barrier(s);
+        }
     }
 
     /// Dᵀ in x, in three dimensions.
-    fn slopes_back(&self, s: &mut Setting<'_>, result: &Held) {
+    fn slopes_back(&self, s: &mut Setting<'_>, all: &[&Outcome]) {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
-        let Some(slopes) = result.slopes.as_ref().filter(|_| self.dim == 3) else { return };
-        let back = self.derive.transposed();
-        s.b.comment("back in x");
-        self.in_rows(s, (0, q), |s, row| {
-            for c in (0..result.components).filter(|&c| s.tested(c).1).collect::<Vec<_>>() {
-                let values = self.load(&mut s.b, result.value, row, c, q);
-                let flux = self.load(&mut s.b, slopes[0], row, c, q);
-                let sum = contract(&mut s.b, &back, &flux, Some(&values), even_odd);
-                self.store(&mut s.b, result.value, row, c, &sum);
-            }
-        });
-        barrier(s);
-    }
-
-    /// Dᵀ and Bᵀ in y, then Bᵀ in x; the latter alone where there are no gradients.
-    fn integrate(&self, s: &mut Setting<'_>, result: &Held) {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
-        if result.identity() {
+        if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
             return;
         }
-        let integrate = result.factors.interpolate.transposed();
-        if !self.flat {
-            s.b.comment(["", "", "back in x", "back in y"][self.dim]);
-            self.in_rows(s, (self.turn(), q), |s, row| {
-                for c in 0..result.components {
-                    let sum = self.back_in_turn(s, result, row, c);
-                    let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
-                    self.store(&mut s.b, result.value, row, c, &line);
+        let back = self.derive.transposed();
+        self.in_rows(s, self.rows_at_points(0), |s, row| {
+            for outcome in all {
+                let Some(slopes) = &outcome.held.slopes else { continue };
+                let value = outcome.held.value();
+                for c in outcome.with_gradient(s) {
+                    let values = self.load(&mut s.b, value, row, c, q);
+                    let flux = self.load(&mut s.b, slopes[0], row, c, q);
+                    let sum = contract(&mut s.b, &back, &flux, Some(&values), even_odd);
+                    self.store(&mut s.b, value, row, c, &sum);
                 }
-            });
-            barrier(s);
-        }
-        if self.dim == 3 {
-            s.b.comment("integrate in x");
-            self.in_rows(s, (0, result.factors.n), |s, row| {
-                for c in 0..result.components {
-                    let line = self.load(&mut s.b, result.value, row, c, q);
-                    let line = contract(&mut s.b, &integrate, &line, None, even_odd);
-                    self.store(&mut s.b, result.value, row, c, &line);
-                }
-            });
-            barrier(s);
-        }
+            }
+        });
+    }
+
+    fn integrate_in_turn(&self, s: &mut Setting<'_>, outcome: &Outcome) {
+        let (held, even_odd) = (&outcome.held, s.plan.even_odd);
+        let integrate = held.factors.interpolate.transposed();
+        self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
+            for c in 0..held.components {
+                let sum = self.back_in_turn(s, outcome, row, c);
+                let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &line);
+            }
+        });
+    }
+
+    fn integrate_in_x(&self, s: &mut Setting<'_>, held: &Held) {
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+        let integrate = held.factors.interpolate.transposed();
+        self.in_rows(s, self.rows_at_nodes(held), |s, row| {
+            for c in 0..held.components {
+                let line = self.load(&mut s.b, held.value(), row, c, q);
+                let line = contract(&mut s.b, &integrate, &line, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &line);
+            }
+        });
     }
 
     /// The sum of a row and Dᵀ of its flux.
     fn back_in_turn(
         &self,
         s: &mut Setting<'_>,
-        result: &Held,
+        outcome: &Outcome,
         row: &Row,
         c: usize,
     ) -> Vec<ValueId> {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
-        let values = self.load(&mut s.b, result.value, row, c, q);
-        match result.slopes.as_ref().filter(|_| s.tested(c).1) {
+        let (q, even_odd, held) = (self.layout.q, s.plan.even_odd, &outcome.held);
+        let values = self.load(&mut s.b, held.value(), row, c, q);
+        match held.slopes.as_ref().filter(|_| s.tested(outcome.rows.start + c).1) {
             Some(slopes) => {
                 let flux = self.load(&mut s.b, slopes[self.turn()], row, c, q);
                 let back = self.derive.transposed();
@@ -240,41 +278,41 @@ impl Group {
         }
     }
 
-    fn scatter(&self, s: &mut Setting<'_>, result: &Held) {
-        if self.flat && result.identity() {
-            // The columns have done it.
-            return;
+    fn scatter(&self, s: &mut Setting<'_>) {
+        let even_odd = s.plan.even_odd;
+        for outcome in self.results.iter().filter(|outcome| !outcome.held.in_column()) {
+            let held = &outcome.held;
+            s.comment_on("scatter", outcome.field);
+            let nodes = self.nodal_lines(held);
+            self.in_row(s, &nodes.row, |s, row| {
+                for c in 0..held.components {
+                    let line = if held.identity() {
+                        self.back_in_turn(s, outcome, row, c)
+                    } else {
+                        let matrix = held.factors.interpolate.transposed();
+                        let line = self.load(&mut s.b, held.value(), row, c, self.layout.q);
+                        contract(&mut s.b, &matrix, &line, None, even_odd)
+                    };
+                    self.scatter_line(s, outcome.field, nodes, (self.gather_axis(held), c), &line);
+                }
+            });
         }
-        let (n, even_odd) = (result.factors.n, s.plan.even_odd);
-        s.b.comment("scatter");
-        self.in_row(s, &self.nodal[&n].row, |s, row| {
-            for c in 0..result.components {
-                let line = if result.identity() {
-                    self.back_in_turn(s, result, row, c)
-                } else {
-                    let matrix = result.factors.interpolate.transposed();
-                    let line = self.load(&mut s.b, result.value, row, c, self.layout.q);
-                    contract(&mut s.b, &matrix, &line, None, even_odd)
-                };
-                self.scatter_line(s, result, self.gather_axis(result), c, &line);
-            }
-        });
     }
 
-    /// Adds to the unknowns of one component on the thread's line of nodes along an axis.
+    /// Adds to the unknowns of one component of a field on a line of nodes along an axis.
     pub(super) fn scatter_line(
         &self,
         s: &mut Setting<'_>,
-        result: &Held,
-        axis: usize,
-        component: usize,
+        field: usize,
+        nodes: &NodalLine,
+        (axis, component): (usize, usize),
         line: &[ValueId],
     ) {
-        let (n, nodal) = (result.factors.n, Nodal::result(s, 0));
+        let nodal = Nodal::result(s, field);
         // What a cell stores for the owners of unknowns is in the order of its nodes.
         let adds = s.plan.scatter != Scatter::Owner;
-        let turned = s.turned(Source::Direction(0)).filter(|_| adds);
-        let nodes = self.nodes(&self.nodal[&n], n, axis, turned);
+        let turned = s.turned(Source::Direction(field)).filter(|_| adds);
+        let nodes = self.nodes(nodes, line.len(), axis, turned);
         for (node, &value) in nodes.iter().zip(line) {
             nodal.scatter(&mut s.b, node, component, value);
         }

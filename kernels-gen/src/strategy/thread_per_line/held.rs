@@ -1,0 +1,212 @@
+//! What a group of threads holds in shared memory: quantities, and what is added to each field.
+//!
+//! Values lie there at nodes first and at points in the end; derivatives along all axes but the last have arrays
+//! of their own. A result lies where its field's own values were, and beyond that in whatever arrays the inputs leave
+//! behind: a column reads its own entries of all of them before it writes there.
+
+use super::layout::Traffic;
+use crate::element::LinePoints;
+use crate::kir::SharedId;
+use crate::plan::Task;
+use crate::strategy::factors::{Factors, factors};
+use crate::strategy::setting::{Quantity, Setting, Source};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A quantity, or a result, in shared memory.
+pub(super) struct Held {
+    pub(super) factors: Factors,
+    pub(super) components: usize,
+    /// Whether it is values alone: a column then interpolates, or integrates, without leaving its registers.
+    pub(super) flat: bool,
+    /// Values; none where columns read and write the nodes themselves.
+    value: Option<SharedId>,
+    /// Derivatives along all axes but the last.
+    pub(super) slopes: Option<Vec<SharedId>>,
+}
+
+impl Held {
+    /// Whether nodes are points.
+    pub(super) fn identity(&self) -> bool {
+        self.factors.interpolate.is_identity()
+    }
+
+    /// Whether columns of points gather or scatter it.
+    pub(super) fn in_column(&self) -> bool {
+        self.value.is_none()
+    }
+
+    /// The array of its values.
+    pub(super) fn value(&self) -> SharedId {
+        self.value.expect("what goes through shared memory should have an array there")
+    }
+}
+
+/// What is added to a field.
+pub(super) struct Outcome {
+    pub(super) field: usize,
+    /// Its components among those of all fields.
+    pub(super) rows: Range<usize>,
+    pub(super) held: Held,
+}
+
+impl Outcome {
+    /// Its components that are tested by gradients.
+    pub(super) fn with_gradient(&self, s: &Setting<'_>) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&c| s.tested(self.rows.start + c).1).collect()
+    }
+}
+
+/// Declares the arrays of all quantities and results, `length` numbers a component.
+pub(super) fn hold(
+    s: &mut Setting<'_>,
+    line: LinePoints,
+    length: usize,
+) -> (Vec<Held>, Vec<Outcome>) {
+    let axes = &["x", "y"][..s.form.dim - 1];
+    let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
+    for quantity in s.quantities.clone() {
+        let (name, numbers) = (&quantity.name, quantity.components * length);
+        let (factors, flat) = (factors(line, quantity.degree), is_flat(s, &quantity));
+        let mut array = |s: &mut Setting<'_>, name: String| {
+            let array = s.b.shared(&name, numbers);
+            left.arrays.push((array, numbers));
+            array
+        };
+        let in_column = flat && factors.interpolate.is_identity();
+        let value = (!in_column).then(|| array(s, format!("{name}_s")));
+        let along = |axis: &&str| array(s, format!("{name}_{axis}"));
+        let slopes = quantity.gradient.then(|| axes.iter().map(along).collect());
+        let components = quantity.components;
+        inputs.push(Held { factors, components, flat, value, slopes });
+    }
+    // First each field's own, then what is left.
+    let mut claimed: Vec<Claim> =
+        s.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
+    let results = claimed.iter_mut().map(|claim| {
+        let field = claim.field;
+        let (factors, components) = (factors(line, s.elements.fields[field]), s.components(field));
+        let rows = s.rows_of(field);
+        let tested = rows.clone().any(|row| s.tested(row).1);
+        let flat = s.is_flat_field(field);
+        let in_column = flat && factors.interpolate.is_identity() && s.plan.task != Task::Diagonal;
+        let numbers = components * length;
+        let mut array = |own: Option<SharedId>, axis: &str| {
+            own.or_else(|| left.any(numbers)).unwrap_or_else(|| {
+                let name = s.of_field("r", field);
+                s.b.shared(&format!("{name}_{axis}"), numbers)
+            })
+        };
+        let value = (!in_column).then(|| array(claim.value, "s"));
+        let slopes = tested.then(|| {
+            let own = claim.slopes.take();
+            let own = |axis: usize| own.as_ref().map(|own| own[axis]);
+            axes.iter().enumerate().map(|(at, axis)| array(own(at), axis)).collect()
+        });
+        Outcome { field, rows, held: Held { factors, components, flat, value, slopes } }
+    });
+    let results = results.collect();
+    (inputs, results)
+}
+
+/// Whether values alone are taken of a quantity; of a field also whether they alone are tested, so that all of it is
+/// gathered and scattered along one axis.
+fn is_flat(s: &Setting<'_>, quantity: &Quantity) -> bool {
+    match quantity.source {
+        Source::State(field) | Source::Direction(field) => s.is_flat_field(field),
+        Source::Aux(_) | Source::Position => !quantity.gradient,
+    }
+}
+
+/// What a field's result has of the arrays of its own values.
+struct Claim {
+    field: usize,
+    value: Option<SharedId>,
+    slopes: Option<Vec<SharedId>>,
+}
+
+/// Arrays, with their lengths, that inputs leave behind.
+struct Left {
+    arrays: Vec<(SharedId, usize)>,
+}
+
+impl Left {
+    /// The arrays of the direction or the state of a field.
+    fn own(&mut self, s: &Setting<'_>, inputs: &[Held], field: usize) -> Claim {
+        let own = [Source::Direction(field), Source::State(field)];
+        let own = own.iter().find_map(|&source| s.quantity(source)).map(|own| &inputs[own]);
+        let (value, slopes) = own.map_or((None, None), |own| (own.value, own.slopes.clone()));
+        // Derivatives that are not tested are left to others.
+        let tested = s.rows_of(field).any(|row| s.tested(row).1);
+        let slopes = slopes.filter(|_| tested);
+        let taken: Vec<SharedId> = value.iter().chain(slopes.iter().flatten()).copied().collect();
+        self.arrays.retain(|(array, _)| !taken.contains(array));
+        Claim { field, value, slopes }
+    }
+
+    /// The shortest that has room for so many numbers.
+    fn any(&mut self, numbers: usize) -> Option<SharedId> {
+        let roomy = self.arrays.iter().enumerate().filter(|(_, (_, length))| *length >= numbers);
+        let at = roomy.min_by_key(|(_, (_, length))| *length)?.0;
+        Some(self.arrays.remove(at).0)
+    }
+}
+
+/// What the phases do to shared memory, on q points a direction in `dim` dimensions: those of the fields, which are most
+/// of it; a curved map goes through all of them. Columns may be dealt where a group has a `single` cell, but not lines of
+/// nodes, whose neighbours are neighbours in memory.
+pub(super) fn traffic(s: &Setting<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
+    let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
+    let curved = s.quantity(Source::Position).is_some();
+    for (field, &degree) in s.elements.fields.iter().enumerate() {
+        let flat = !curved && s.is_flat_field(field);
+        let kind = (degree + 1, flat, s.elements.collocated(degree));
+        *kinds.entry(kind).or_default() += s.components(field);
+    }
+    let of = |((n, flat, collocated), components): ((usize, bool, bool), usize)| {
+        let mut phases = phases((dim, n, q), single, (flat, collocated));
+        phases.iter_mut().for_each(|phase| phase.accesses *= components);
+        phases
+    };
+    kinds.into_iter().flat_map(of).collect()
+}
+
+/// The same of one number at each point, there and back, with n nodes a direction.
+fn phases(
+    (dim, n, q): (usize, usize, usize),
+    single: bool,
+    (flat, collocated): (bool, bool),
+) -> Vec<Traffic> {
+    let rows = |axis: usize, extents: &[usize], accesses: usize, dealt: bool| Traffic {
+        axis,
+        extents: extents[..dim - 1].to_vec(),
+        accesses,
+        dealt,
+    };
+    match (dim, flat, collocated) {
+        (2, true, _) => vec![rows(0, &[n], 2 * q, false), rows(1, &[q], 2 * n, single)],
+        (2, false, true) => vec![rows(0, &[q], 4 * q, false), rows(1, &[q], 4 * q, single)],
+        (2, false, false) => vec![
+            rows(1, &[n], 2 * q, false),
+            rows(0, &[q], 2 * n + 4 * q, true),
+            rows(1, &[q], 4 * q, single),
+        ],
+        (_, true, _) => vec![
+            rows(1, &[n, n], 2 * q, false),
+            rows(0, &[q, n], 2 * (n + q), true),
+            rows(2, &[q, q], 2 * n, single),
+        ],
+        (_, false, true) => vec![
+            rows(1, &[q, q], 4 * q, false),
+            rows(0, &[q, q], 5 * q, true),
+            rows(2, &[q, q], 6 * q, single),
+        ],
+        (_, false, false) => vec![
+            rows(2, &[n, n], 2 * q, false),
+            rows(0, &[n, q], 2 * (n + q), true),
+            rows(1, &[q, q], 2 * n + 4 * q, true),
+            rows(0, &[q, q], 5 * q, true),
+            rows(2, &[q, q], 6 * q, single),
+        ],
+    }
+}

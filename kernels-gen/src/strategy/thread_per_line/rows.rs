@@ -1,0 +1,232 @@
+//! The rows of points that threads take in each phase, and the lines of nodes that they gather and scatter.
+
+use super::Group;
+use super::held::Held;
+use super::layout;
+use crate::kir::build::Builder;
+use crate::kir::{Index, SharedId, Statement, ValueId, VarId};
+use crate::strategy::setting::Setting;
+use std::collections::BTreeSet;
+
+/// A row of points that a thread takes in a phase.
+#[derive(Clone)]
+pub(super) struct Row {
+    /// Its first point.
+    pub(super) start: Index,
+    /// From a point to the next.
+    pub(super) stride: usize,
+    /// The number of the thread, where only the threads below a bound have a row.
+    below: Option<(VarId, usize)>,
+}
+
+/// A line of nodes that a thread gathers or scatters.
+#[derive(Clone)]
+pub(super) struct NodalLine {
+    pub(super) row: Row,
+    /// The variable of its cell's batch.
+    pub(super) batch: VarId,
+    /// Its coordinates along the other axes.
+    pub(super) digits: Vec<VarId>,
+}
+
+/// The rows of a phase: their axis, how many of them there are along the axis that is bounded, and whether that is the
+/// last one, not the one before.
+pub(super) type RowKey = (usize, usize, bool);
+
+impl Group {
+    /// The axis along which unknowns are gathered where they are not interpolated, and derivatives
+    /// are taken right after the interpolation: the one before the last.
+    pub(super) fn turn(&self) -> usize {
+        self.dim - 2
+    }
+
+    /// Everything that goes through shared memory.
+    fn shared(&self) -> impl Iterator<Item = &Held> {
+        let results = self.results.iter().map(|outcome| &outcome.held);
+        self.inputs.iter().chain(results).filter(|held| !held.in_column())
+    }
+
+    /// Declares the rows of all phases.
+    pub(super) fn deal(&mut self, b: &mut Builder) {
+        let (q, cube) = (self.layout.q, self.dim == 3);
+        let mut wanted = BTreeSet::new();
+        for held in self.shared() {
+            if !held.identity() {
+                wanted.extend(cube.then_some(self.rows_at_nodes(held)));
+                wanted.extend((!held.flat).then_some(self.rows_at_points(self.turn())));
+            }
+            wanted.extend((cube && held.slopes.is_some()).then_some(self.rows_at_points(0)));
+        }
+        for (axis, bound, last) in wanted {
+            let mut extents = vec![q; self.dim - 1];
+            extents[usize::from(last)] = bound;
+            let lines = self.layout.deal(axis, &extents);
+            let row = self.row_of(b, axis, &extents, &lines);
+            self.rows.insert((axis, bound, last), row);
+        }
+        // The first threads of the group take the lines of nodes of all its cells.
+        let lines: BTreeSet<(usize, usize)> =
+            self.shared().map(|held| (held.factors.n, self.nodal_axis(held))).collect();
+        for (n, axis) in lines {
+            let line = self.nodal_line(b, axis, n);
+            self.nodal.insert((n, axis), line);
+        }
+    }
+
+    /// The rows along the first axis in which something is interpolated: of the axes y and z, the one that has not been
+    /// interpolated yet is bounded.
+    pub(super) fn rows_at_nodes(&self, held: &Held) -> RowKey {
+        let n = held.factors.n;
+        (0, n, held.flat && n < self.layout.q)
+    }
+
+    /// The rows of all points along an axis.
+    pub(super) fn rows_at_points(&self, axis: usize) -> RowKey {
+        (axis, self.layout.q, false)
+    }
+
+    /// The axis of the lines of nodes that the first threads of a group take of a quantity, or of a result.
+    pub(super) fn nodal_axis(&self, held: &Held) -> usize {
+        if held.flat || held.identity() { self.turn() } else { self.dim - 1 }
+    }
+
+    /// The lines of nodes of a quantity, or of a result.
+    pub(super) fn nodal_lines(&self, held: &Held) -> &NodalLine {
+        &self.nodal[&(held.factors.n, self.nodal_axis(held))]
+    }
+
+    /// The nodes of the thread's own column, where they are points.
+    pub(super) fn own_nodes(&self, b: &Builder) -> NodalLine {
+        let (batch, digits) = (b.batch(), self.digits.clone());
+        NodalLine { row: self.own_row(self.dim - 1), batch, digits }
+    }
+
+    fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
+        let (extents, lines) = (vec![n; self.dim - 1], n.pow(self.dim as u32 - 1));
+        let single = self.layout.cells == 1;
+        let (start, digits) = if n == self.layout.q && self.in_order {
+            (self.own(axis), self.digits.clone())
+        } else {
+            self.digits_of(b, axis, &extents)
+        };
+        let count = self.layout.cells * lines;
+        let below = (lines < self.members).then_some((self.thread, count));
+        let whole = single || lines == self.members;
+        let batch = if whole { b.batch() } else { b.batch_var("batch_of", lines) };
+        let row = Row { start, stride: self.layout.strides[axis], below };
+        NodalLine { row, batch, digits }
+    }
+
+    pub(super) fn row_of(
+        &self,
+        b: &mut Builder,
+        axis: usize,
+        extents: &[usize],
+        lines: &layout::Lines,
+    ) -> Row {
+        let threads = self.layout.cells * self.members;
+        let (stride, count) = (self.layout.strides[axis], lines.starts.len());
+        let below = (count < threads).then_some((self.thread, count));
+        if lines.in_order {
+            // Dealt columns are in another order than these lines.
+            let own = count == threads && self.in_order;
+            let start = if own { self.own(axis) } else { self.digits_of(b, axis, extents).0 };
+            return Row { start, stride, below };
+        }
+        let mut starts: Vec<u32> = lines.starts.iter().map(|&start| start as u32).collect();
+        starts.resize(threads, starts.last().copied().unwrap_or(0));
+        let start = b.listed_var("row", starts);
+        Row { start: Index::from(start), stride, below }
+    }
+
+    /// The first point of the thread's own line along an axis.
+    pub(super) fn own(&self, axis: usize) -> Index {
+        &Index::from(self.cell).times(self.layout.cell) + &self.through(axis, &self.digits)
+    }
+
+    /// The first point of the line along an axis that has these coordinates on the others, in its cell.
+    pub(super) fn through(&self, axis: usize, digits: &[VarId]) -> Index {
+        let other = (0..self.dim).filter(|&other| other != axis);
+        other.zip(digits).fold(Index::default(), |start, (other, &digit)| {
+            &start + &Index::from(digit).times(self.layout.strides[other])
+        })
+    }
+
+    /// The first point of the line whose number among all with these extents is the thread's, and
+    /// the digits of that number but the cell.
+    fn digits_of(&self, b: &mut Builder, axis: usize, extents: &[usize]) -> (Index, Vec<VarId>) {
+        let other = (0..self.dim).filter(|&other| other != axis);
+        let (mut start, mut divisor) = (Index::default(), 1);
+        let mut digits = Vec::new();
+        for (other, &extent) in other.zip(extents) {
+            let digit = b.thread_var("k", divisor, extent);
+            digits.push(digit);
+            start = &start + &Index::from(digit).times(self.layout.strides[other]);
+            divisor *= extent;
+        }
+        let cell = b.thread_var("k", divisor, self.layout.cells);
+        (&start + &Index::from(cell).times(self.layout.cell), digits)
+    }
+
+    /// Runs `body` in the threads that have a row of [`Group::rows`].
+    pub(super) fn in_rows(
+        &self,
+        s: &mut Setting<'_>,
+        key: RowKey,
+        body: impl FnOnce(&mut Setting<'_>, &Row),
+    ) {
+        self.in_row(s, &self.rows[&key], body);
+    }
+
+    /// Runs `body` in the threads that have this row.
+    pub(super) fn in_row(
+        &self,
+        s: &mut Setting<'_>,
+        row: &Row,
+        body: impl FnOnce(&mut Setting<'_>, &Row),
+    ) {
+        match row.below {
+            None => body(s, row),
+            Some(below) => {
+                s.b.open_when();
+                body(s, row);
+                s.b.close_when(vec![below]);
+            }
+        }
+    }
+
+    /// The thread's own line along an axis.
+    pub(super) fn own_row(&self, axis: usize) -> Row {
+        Row { start: self.own(axis), stride: self.layout.strides[axis], below: None }
+    }
+
+    /// Entry `at` of a row of a component.
+    pub(super) fn place(&self, row: &Row, component: usize, at: usize) -> Index {
+        row.start.plus(at * row.stride + component * self.layout.length())
+    }
+
+    /// The first `count` entries of a row.
+    pub(super) fn load(
+        &self,
+        b: &mut Builder,
+        array: SharedId,
+        row: &Row,
+        component: usize,
+        count: usize,
+    ) -> Vec<ValueId> {
+        (0..count).map(|at| b.load_shared(array, self.place(row, component, at))).collect()
+    }
+
+    pub(super) fn store(
+        &self,
+        b: &mut Builder,
+        array: SharedId,
+        row: &Row,
+        component: usize,
+        values: &[ValueId],
+    ) {
+        for (at, &value) in values.iter().enumerate() {
+            b.statement(Statement::StoreShared(array, self.place(row, component, at), value));
+        }
+    }
+}

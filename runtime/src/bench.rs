@@ -5,6 +5,7 @@
 //! BP3, BP4  Poisson             p + 2 Gauss points        1, 3
 //! BP5, BP6  Poisson             p + 1 Gauss-Lobatto       1, 3
 //! poisson-gauss, elasticity     p + 1 Gauss               1, 3
+//! stokes                        p + 1 Gauss               3 of degree p and 1 of degree p − 1
 //! ```
 //!
 //! y = A x for the whole operator on a deformed, non-affine box of hexahedra, without conditions.
@@ -41,10 +42,10 @@ pub struct Case {
     pub name: &'static str,
     /// Its form, in the language.
     pub form: &'static str,
-    /// Components of the unknown.
-    pub components: usize,
     /// The rule at degree p.
     pub rule: fn(usize) -> LinePoints,
+    /// The smallest p.
+    pub least: usize,
 }
 
 const MASS: &str = "form mass { field u: scalar; f0[u] = u; }";
@@ -53,6 +54,10 @@ const POISSON: &str = "form poisson { field u: scalar; f1[u] = grad(u); }";
 const POISSON_3: &str = "form poisson { field u: vector; f1[u] = grad(u); }";
 const ELASTICITY: &str = "form elasticity { field u: vector; param lambda = 1; param mu = 1; \
      let eps = sym(grad(u)); f1[u] = lambda * tr(eps) * I + 2 * mu * eps; }";
+
+/// Taylor and Hood's: velocity and pressure of degrees p and p − 1.
+const STOKES: &str = "form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); \
+     param nu = 1; f1[u] = nu * grad(u) - p * I; f0[p] = -div(u); }";
 
 fn gauss_1(degree: usize) -> LinePoints {
     LinePoints::Gauss(degree + 1)
@@ -67,15 +72,16 @@ fn lobatto(degree: usize) -> LinePoints {
 }
 
 /// The suite `bp`.
-pub const CASES: [Case; 8] = [
-    Case { name: "BP1", form: MASS, components: 1, rule: gauss_2 },
-    Case { name: "BP2", form: MASS_3, components: 3, rule: gauss_2 },
-    Case { name: "BP3", form: POISSON, components: 1, rule: gauss_2 },
-    Case { name: "BP4", form: POISSON_3, components: 3, rule: gauss_2 },
-    Case { name: "BP5", form: POISSON, components: 1, rule: lobatto },
-    Case { name: "BP6", form: POISSON_3, components: 3, rule: lobatto },
-    Case { name: "poisson-gauss", form: POISSON, components: 1, rule: gauss_1 },
-    Case { name: "elasticity", form: ELASTICITY, components: 3, rule: gauss_1 },
+pub const CASES: [Case; 9] = [
+    Case { name: "BP1", form: MASS, rule: gauss_2, least: 1 },
+    Case { name: "BP2", form: MASS_3, rule: gauss_2, least: 1 },
+    Case { name: "BP3", form: POISSON, rule: gauss_2, least: 1 },
+    Case { name: "BP4", form: POISSON_3, rule: gauss_2, least: 1 },
+    Case { name: "BP5", form: POISSON, rule: lobatto, least: 1 },
+    Case { name: "BP6", form: POISSON_3, rule: lobatto, least: 1 },
+    Case { name: "poisson-gauss", form: POISSON, rule: gauss_1, least: 1 },
+    Case { name: "elasticity", form: ELASTICITY, rule: gauss_1, least: 1 },
+    Case { name: "stokes", form: STOKES, rule: gauss_1, least: 2 },
 ];
 
 /// Why a measurement failed.
@@ -119,7 +125,7 @@ pub struct Row {
     pub degree: usize,
     /// The rule, in words.
     pub quadrature: String,
-    /// Components of the unknown.
+    /// Components of all fields.
     pub components: usize,
     /// Cells a batch.
     pub lanes: usize,
@@ -200,13 +206,16 @@ pub fn prepare(
     Ok(Prepared { operator, compiled, elements, form })
 }
 
-/// A deformed box with at least `dofs` unknowns.
-fn mesh(case: &Case, degree: usize, dofs: usize) -> Result<Mesh, BenchError> {
-    let nodes = dofs as f64 / case.components as f64;
-    let cells = ((nodes.cbrt() - 1.0) / degree as f64).ceil().max(1.0);
+/// A deformed box on which the fields have at least `dofs` unknowns.
+fn mesh(elements: &Elements, dofs: usize) -> Result<Mesh, BenchError> {
+    let fields = || elements.fields.iter().zip(&elements.components);
+    let unknowns = |cells: usize| -> usize {
+        fields().map(|(degree, components)| components * (degree * cells + 1).pow(3)).sum()
+    };
+    let cells = (1..).find(|&cells| unknowns(cells) >= dofs).unwrap_or(1);
     let arguments = BTreeMap::from([
         ("dim".to_owned(), Argument::Number(3.0)),
-        ("cells".to_owned(), Argument::Number(cells)),
+        ("cells".to_owned(), Argument::Number(cells as f64)),
         ("deform".to_owned(), Argument::Number(0.1)),
     ]);
     Ok(generate("box", &arguments)?)
@@ -226,9 +235,11 @@ fn set_up(case: &Case, degree: usize, dofs: usize) -> Result<Setting, BenchError
     let form = form_of(case.name, case.form, cell.dim())?;
     let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
     let elements = Elements::new(&form, cell, degree, rule)?;
-    let element = Lagrange::continuous(cell, degree)?;
-    let mesh = mesh(case, degree, dofs)?;
-    let on = Arc::new(Discretisation::new(mesh, &[(element, case.components)])?);
+    let spaces = elements.fields.iter().zip(&elements.components);
+    let spaces: Vec<(Lagrange, usize)> = spaces
+        .map(|(&degree, &components)| Ok((Lagrange::continuous(cell, degree)?, components)))
+        .collect::<Result<_, ElementError>>()?;
+    let on = Arc::new(Discretisation::new(mesh(&elements, dofs)?, &spaces)?);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params = [0.0].into_iter().chain(own).collect();
     Ok(Setting { form, elements, on, params })
@@ -291,7 +302,7 @@ fn describe(
         problem: case.name,
         degree: elements.degree,
         quadrature: elements.rule.to_string(),
-        components: case.components,
+        components: elements.components.iter().sum(),
         lanes: plan.lanes,
         geometry,
         threads: 0,

@@ -39,6 +39,9 @@ const VECTOR: &str = "form f { field u: vector; param mu = 0.7; aux c: scalar on
 const MIXED: &str = "form f { field v: vector in H1(k + 1); field s: scalar; param a = 0.7; \
      f0[v] = grad(v) * v + s * grad(s); f1[v] = a * grad(v) - s * I; f0[s] = s^3 - div(v); f1[s] = (1 + s^2) * grad(s); }";
 
+const STOKES: &str = "form f { field u: vector in H1(k); field p: scalar in H1(k - 1); param nu = 0.7; \
+     f1[u] = nu * grad(u) - p * I; f0[p] = -div(u); }";
+
 const BOUNDARY: &str = "form f { field u: vector; param a = 0.7; f1[u] = sym(grad(u)); \
      on boundary \"x1\", \"y1\" { f0[u] = a * n + outer(n, n) * u; f1[u] = outer(u, n) + dot(u, x) * grad(u); } \
      on boundary \"y1\" { f0[u] = h * x; } }";
@@ -83,6 +86,7 @@ fn cases() -> Vec<Case> {
         ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 2, double),
         ("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), MIXED, 1, single),
         ("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), MIXED, 1, double),
+        ("hexahedra, two fields by lines", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, double),
         ("quadrilaterals, boundary", boxed("quad", 2.0, 9.0, 0.1), BOUNDARY, 2, double),
         ("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 2, single),
         ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
@@ -108,6 +112,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
         (("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 1, double), None),
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
+        (("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, single), Some(line)),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
     ]

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
 
-    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity. May be repeated.
+    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
@@ -93,7 +93,8 @@ pub(crate) struct Arguments {
 /// A set of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
-    /// The bake-off problems of CEED on a deformed box of hexahedra, Poisson with Gauss points, and elasticity.
+    /// The bake-off problems of CEED on a deformed box of hexahedra, Poisson with Gauss points, elasticity, and
+    /// Stokes with Taylor and Hood's elements, from degree 2 on.
     Bp,
     /// Poisson and elasticity of degree 1 on triangles and tetrahedra by thread transposition: blocks a batch and
     /// batches one after another. On devices.
@@ -131,6 +132,15 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
 
 fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
     let cases = cases(&arguments.problem)?;
+    if let Some(case) =
+        cases.iter().find(|_| cases.iter().all(|case| later(case, &arguments.degree)))
+    {
+        return Err(Failure::input(format!(
+            "the degrees of `{}` begin at {least}\nhelp: ask for --degree {least}, or more",
+            case.name,
+            least = case.least
+        )));
+    }
     if let Some(device) = arguments.device.open()? {
         let (text, json) = with_threads(None, || device::suite(arguments, &device, &cases))??;
         return Ok(Report { text, json });
@@ -146,6 +156,20 @@ fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
         report.json.extend(rows.1);
     }
     Ok(report)
+}
+
+/// Whether all degrees that are asked for are below those of a problem.
+fn later(case: &Case, degrees: &Degrees) -> bool {
+    (degrees.last as usize) < case.least
+}
+
+/// The degrees at which a problem is measured, and a line on those that it does not have.
+fn degrees(case: &Case, asked: &Degrees) -> (std::ops::RangeInclusive<usize>, Option<String>) {
+    let (first, last) = (asked.first as usize, asked.last as usize);
+    let note = (first < case.least).then(|| {
+        format!("{:<14} {first:>2}  left out: its degrees begin at {}\n", case.name, case.least)
+    });
+    (first.max(case.least)..=last, note)
 }
 
 fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
@@ -187,12 +211,14 @@ fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), 
     );
     let mut values = Vec::new();
     for case in cases {
-        for degree in arguments.degree.first..=arguments.degree.last {
+        let (degrees, note) = degrees(case, &arguments.degree);
+        text.extend(note);
+        for degree in degrees {
             for dofs in arguments.dofs.each() {
                 if std::io::stderr().is_terminal() {
                     eprint!("\r{} degree {degree}, {dofs} unknowns …   ", case.name);
                 }
-                let row = row(arguments, case, degree as usize, dofs, &rates)?;
+                let row = row(arguments, case, degree, dofs, &rates)?;
                 text.push_str(&line(&row));
                 values.push(value(&row));
             }

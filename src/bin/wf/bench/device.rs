@@ -33,8 +33,12 @@ pub(super) fn suite(
     let mut values = Vec::new();
     let wishes = super::wishes(arguments);
     for case in cases {
-        for degree in arguments.degree.first..=arguments.degree.last {
-            let degree = degree as usize;
+        let (degrees, note) = super::degrees(case, &arguments.degree);
+        if let Some(note) = note {
+            eprint!("{note}");
+            text.push_str(&note);
+        }
+        for degree in degrees {
             let (error, compiled) = check(device, case, degree, &wishes)?;
             for dofs in arguments.dofs.each() {
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;

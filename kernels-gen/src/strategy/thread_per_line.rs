@@ -17,6 +17,10 @@
 //! gradient is read or tested (a mass matrix), unknowns are gathered by rows along y, and a column
 //! interpolates, evaluates and integrates without leaving its registers.
 //!
+//! Several fields, each in a space of its own, go through the same phases side by side: each phase does what it can of
+//! all of them before its barrier, and its rows are dealt for each number of nodes anew. What is values alone, as a
+//! pressure, is gathered as the unknowns of a mass matrix are, whatever the other fields need.
+//!
 //! All 1D matrices are literals; a thread reads and writes each entry of its line once a phase. The
 //! coefficients of a multilinear map go to shared memory once a cell. Rows are dealt so that threads
 //! fall into different banks (`layout`). The measurements behind this: the `thread_per_line` rows of

@@ -276,6 +276,42 @@ mod tests {
         assert!(seen > 500 && beyond > 50, "{seen} {beyond}");
     }
 
+    /// Stokes by Taylor and Hood, and two scalar fields, which fill a cell of degree 2 as a vector does.
+    #[test]
+    fn several_fields_have_lines_where_one_has() {
+        let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: true };
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        for (text, degrees) in [
+            (
+                "form f { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }",
+                2..=6,
+            ),
+            (
+                "form f { field u: scalar; field v: scalar; f0[v] = u; f1[u] = grad(v); f0[u] = v^3; f1[v] = grad(u); }",
+                1..=5,
+            ),
+        ] {
+            for (dim, degree) in degrees.flat_map(|degree| [(2, degree), (3, degree)]) {
+                let form = form(text, dim);
+                let elements = on(&form, degree, Some(0));
+                let plans = choose_for_threads(
+                    &form,
+                    &elements,
+                    &facts,
+                    &tasks,
+                    Precision::F64,
+                    &Wishes::default(),
+                );
+                let plans = plans.expect("plans");
+                assert_eq!(plans.len(), 6, "{plans:?}");
+                for plan in plans {
+                    let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+                    assert_eq!(lines, degree >= 2, "{text} degree {degree}: {plan:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn mass_matrices_of_low_degree_read_their_points() {
         let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: false };

@@ -118,6 +118,28 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
     assert!(error.contains("atomic, coloured or owner"), "{error}");
 }
 
+/// The pressure is of one degree less than the velocity, and begins at 1.
+#[test]
+fn stokes_is_measured_from_degree_2_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stokes = ["bench", "--problem", "stokes", "--dofs", "1e3", "--threads", "1"];
+    let bench = |rest: &[&str]| wf(&[&stokes[..], rest].concat(), &folder.path().join("cache"));
+    let output = bench(&["--degree", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the degrees of `stokes` begin at 2"), "{said}");
+    let output = bench(&["--degree", "1..2"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("stokes          1  left out: its degrees begin at 2"), "{said}");
+    let output = bench(&["--degree", "1..2", "--json"]);
+    let row = json(&output);
+    assert_eq!((&row["problem"], &row["degree"]), (&"stokes".into(), &2.into()), "{row}");
+    assert_eq!((&row["components"], &row["dofs"]), (&4.into(), &1093.into()), "{row}");
+    for rate in ["dofs_per_second", "bytes_per_dof", "flops_per_dof", "csr_dofs_per_second"] {
+        assert!(row[rate].as_f64().is_some_and(|rate| rate > 0.0), "{row}");
+    }
+}
+
 #[test]
 fn throughput_is_drawn_over_degree_and_size() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -26,6 +26,9 @@ pub struct Prepared {
 
 /// Timed calls, after some warm-ups.
 const REPEATS: usize = 11;
+/// Seconds of a sample, which take as many calls as are needed for that, but no more than [`MOST`].
+const SAMPLE: f64 = 2e-3;
+const MOST: f64 = 50.0;
 /// Seconds after which a slow device is not asked again.
 const ENOUGH: f64 = 2.0;
 
@@ -105,23 +108,28 @@ pub fn csr_seconds(device: &dyn Device, matrix: &Csr) -> Result<Option<f64>, Ben
     Ok(Some(median(device, 3, || Ok(sparse.apply(&x, &mut y)?))?))
 }
 
-/// The median time of some work by the device's clock, after `warm` calls.
+/// The median time of some work by the device's clock, after `warm` calls. Calls follow one another without waiting
+/// for the device, as those of a solver do: a sample is a series of [`SAMPLE`] seconds.
 pub(super) fn median(
     device: &dyn Device,
     warm: usize,
     mut work: impl FnMut() -> Result<(), BenchError>,
 ) -> Result<f64, BenchError> {
-    for _ in 0..warm {
-        work()?;
-    }
-    device.synchronise()?;
-    let (begin, mut times) = (Instant::now(), Vec::with_capacity(REPEATS));
-    while times.len() < REPEATS && (times.len() < 3 || begin.elapsed().as_secs_f64() < ENOUGH) {
+    let mut sample = |calls: usize| -> Result<f64, BenchError> {
         let start = device.mark()?;
-        work()?;
+        for _ in 0..calls {
+            work()?;
+        }
         let end = device.mark()?;
         device.synchronise()?;
-        times.push(device.seconds(&start, &end)?);
+        Ok(device.seconds(&start, &end)? / calls as f64)
+    };
+    sample(warm.max(1))?;
+    let one = sample(1)?;
+    let calls = (SAMPLE / one.max(1e-9)).ceil().min(MOST) as usize;
+    let (begin, mut times) = (Instant::now(), Vec::with_capacity(REPEATS));
+    while times.len() < REPEATS && (times.len() < 3 || begin.elapsed().as_secs_f64() < ENOUGH) {
+        times.push(sample(calls)?);
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() / 2])

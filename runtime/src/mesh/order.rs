@@ -3,9 +3,9 @@
 //! Cells that are near in memory should be near in space, because neighbouring cells share
 //! unknowns; and cells that follow one another should do so in one direction through opposite facets,
 //! because then a node of theirs follows the same node of the last: 32 threads that read one node of 32
-//! cells touch 9.5 sectors of 32 bytes instead of the 16.5 of cells in 2×2×2 blocks. Unstructured cells are
+//! cells touch 9 sectors of 32 bytes instead of the 16.5 of cells in 2×2×2 blocks. Unstructured cells are
 //! sorted by the Hilbert index of their centre, and quadrilaterals and hexahedra then gathered into
-//! chains through opposite facets ([`chain_order`]). A grid is cut into bricks of 16×4×4 cells, sorted
+//! chains through opposite facets ([`chain_order`]). A grid is cut into bricks of 32×4×4 cells, sorted
 //! along a Hilbert curve too, with the cells of a brick row by row. What is left over where a side is no
 //! multiple of a brick's comes last, largest bricks first.
 //!
@@ -15,9 +15,9 @@
 use kernels_gen::element::Cell;
 use rayon::prelude::*;
 
-/// Cells of a chain, at most: two of them are a warp of a GPU, and four of them side by side share most of
-/// their nodes.
-const CHAIN: usize = 16;
+/// Cells of a chain, at most: a warp of a GPU, whose threads pass what they have for the facets between them on to each
+/// other. Four chains side by side share most of their nodes.
+const CHAIN: usize = 32;
 
 /// Bits a direction of a Hilbert index: three directions fit 64 bits.
 const BITS: u32 = 21;
@@ -225,7 +225,7 @@ impl Region {
 }
 
 /// The sides of bricks in a direction, each half of the one before.
-const SIDES: [&[u32]; 3] = [&[16, 8, 4, 2, 1], &[4, 2, 1], &[4, 2, 1]];
+const SIDES: [&[u32]; 3] = [&[32, 16, 8, 4, 2, 1], &[4, 2, 1], &[4, 2, 1]];
 
 fn regions(cells: [usize; 3]) -> Vec<Region> {
     let segments = [0, 1, 2].map(|axis| {
@@ -321,21 +321,21 @@ mod tests {
 
     #[test]
     fn grids_come_in_bricks_of_rows() {
-        for cells in [[40, 9, 7], [4, 4, 1], [1, 1, 1], [33, 1, 5]] {
+        for cells in [[72, 9, 7], [4, 4, 1], [1, 1, 1], [33, 1, 5]] {
             let order = brick_order(cells);
             let mut sorted = order.clone();
             sorted.sort_unstable();
             sorted.dedup();
             assert_eq!(sorted.len(), cells.iter().product());
         }
-        let order = brick_order([40, 9, 7]);
-        for brick in order[..2 * 2 * 256].chunks(256) {
+        let order = brick_order([72, 9, 7]);
+        for brick in order[..2 * 2 * 512].chunks(512) {
             let side = [0, 1, 2].map(|a| {
                 let values = brick.iter().map(|c| c[a]);
                 values.clone().max().unwrap_or(0) - values.min().unwrap_or(0) + 1
             });
-            assert_eq!(side, [16, 4, 4]);
-            for row in brick.chunks(16) {
+            assert_eq!(side, [32, 4, 4]);
+            for row in brick.chunks(32) {
                 assert!(row.windows(2).all(|w| [w[0][0] + 1, w[0][1], w[0][2]] == w[1]));
             }
         }

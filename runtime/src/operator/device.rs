@@ -364,7 +364,8 @@ impl DeviceOperator {
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         match inputs.direction.and_then(array) {
             Some(x) => self.constrained.begin(&self.arithmetic, x, y)?,
-            None => self.device().clear(y)?,
+            // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
+            None => self.arithmetic.fill(y, 0.0)?,
         }
         let mut cells = 0;
         for (kernel, loaded) in self.kernels_of(task) {

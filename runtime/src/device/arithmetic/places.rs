@@ -90,7 +90,7 @@ impl Places {
     ) -> Result<(), DeviceError> {
         if self.is_empty() {
             arithmetic.same("begin", &[x, y], self.len)?;
-            return arithmetic.device.clear(y);
+            return arithmetic.fill(y, 0.0);
         }
         // The mask has a bit for each of the `len` entries that x and y are compared with here.
         arithmetic.same("begin", &[x, y], self.len)?;

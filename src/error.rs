@@ -57,6 +57,15 @@ pub enum Error {
         /// The forms that there are.
         known: Vec<String>,
     },
+    /// A condition on a field that has no unknowns on the boundary.
+    #[error(
+        "`{field}` is discontinuous: it has no unknowns on the boundary that a condition could fix\n\
+         help: write a term over the boundary in the form, or let the field live in H1"
+    )]
+    Discontinuous {
+        /// The field.
+        field: String,
+    },
     /// A value with another number of components than its place.
     #[error("`{name}` has {expected} components, but its value has {found}")]
     Components {

@@ -1,8 +1,13 @@
 //! A state of a form on its mesh → a VTU file, with all fields and data that have a place there.
+//!
+//! What is constant in each cell, the fields and data of degree 0 too, is written as data of the cells. Where a field of
+//! a higher degree is discontinuous, cells do not share points, so that what jumps in the form jumps in the file.
 
-use fem_dsl::point::{Location, PointForm};
+use fem_dsl::point::{Field as Named, Location, PointForm, Shape};
 use runtime::discretisation::{AuxValues, Discretisation, Field};
 use runtime::output::{CellField, Output, OutputError, PointField};
+use runtime::space::Space;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Writes the fields, `u` being the unknowns of one after another, and the auxiliary data of a form for ParaView.
@@ -16,33 +21,43 @@ pub fn write_vtu<'a>(
     on: &'a Discretisation,
     u: &'a [f64],
 ) -> Result<(), OutputError> {
-    let field = |(number, field): (usize, &'a Field)| {
-        let space = &field.space;
-        PointField {
-            name: &form.fields[number].name,
-            element: space.element(),
-            nodes: space.nodes(),
-            values: &u[on.dofs_of(number)],
-            shape: form.fields[number].shape,
-        }
-    };
-    let mut point_fields: Vec<PointField<'a>> = on.fields.iter().enumerate().map(field).collect();
-    let mut cell_fields = Vec::new();
+    let mut nodal: Vec<Nodal<'a>> = Vec::new();
+    for (number, Field { space, .. }) in on.fields.iter().enumerate() {
+        let Named { name, shape, .. } = &form.fields[number];
+        nodal.push((name, *shape, space, &u[on.dofs_of(number)]));
+    }
+    let mut by_cell = Vec::new();
     for (aux, values) in form.aux.iter().zip(&on.aux) {
         match values {
-            AuxValues::Nodes(space, values) => point_fields.push(PointField {
-                name: &aux.name,
-                element: space.element(),
-                nodes: space.nodes(),
-                values,
-                shape: aux.shape,
-            }),
+            AuxValues::Nodes(space, values) => nodal.push((&aux.name, aux.shape, space, values)),
             AuxValues::Cells(values) if aux.location == Location::Cells => {
-                cell_fields.push(CellField { name: &aux.name, values, shape: aux.shape });
+                by_cell.push((aux.name.as_str(), aux.shape, Cow::Borrowed(values.as_slice())));
             }
             AuxValues::Cells(_) | AuxValues::Points(_) => {}
         }
     }
+    let mut point_fields = Vec::new();
+    for (name, shape, space, values) in nodal {
+        if space.element().degree() == 0 {
+            by_cell.push((name, shape, Cow::Owned(cell_by_cell(space, values))));
+            continue;
+        }
+        let (element, nodes) = (space.element(), space.nodes());
+        point_fields.push(PointField { name, element, nodes, values, shape });
+    }
+    let cells = by_cell.iter();
+    let cell_fields =
+        cells.map(|(name, shape, values)| CellField { name, shape: *shape, values }).collect();
     let output = Output { mesh: &on.mesh, point_fields, cell_fields, time: None };
     runtime::output::write_vtu(path, &output)
+}
+
+/// What has values at nodes: a name, a shape, a space and the values of its nodes.
+type Nodal<'a> = (&'a str, Shape, &'a Space, &'a [f64]);
+
+/// The values of a space of degree 0 in the order of the cells.
+fn cell_by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
+    let components = space.components();
+    let of = |&node: &u32| &values[node as usize * components..][..components];
+    space.nodes().iter().flat_map(of).copied().collect()
 }

@@ -82,6 +82,26 @@ fn forms_hold_on_simplices_and_hexahedra() {
     holds(text, Cell::Hexahedron, &[2], false);
 }
 
+/// Discontinuous fields, at degree 1 with ones that are constant in each cell, of which only the order in L2 says anything.
+#[test]
+fn discontinuous_fields_hold() {
+    let text = "
+        form projection { field u: vector in L2(k); f0[u] = 2 * u - x; }
+        form darcy {
+            field u: scalar; field q: vector in L2(k - 1); aux kappa: scalar on nodes in L2(k);
+            f1[u] = -q; f0[u] = 1; f0[q] = q / kappa - grad(u);
+            on boundary \"y1\" { f0[u] = u^3; }
+        }
+        form reaction {
+            field c: scalar in L2(k); field s: scalar;
+            f0[c] = c^3 + c - s; f0[s] = s - c; f1[s] = grad(s);
+        }";
+    holds(text, Cell::Triangle, &[1, 2], true);
+    holds(text, Cell::Quadrilateral, &[1, 3], true);
+    holds(text, Cell::Tetrahedron, &[1], false);
+    holds(text, Cell::Hexahedron, &[1, 2], false);
+}
+
 #[test]
 fn several_fields_and_boundary_terms_hold() {
     let text = "

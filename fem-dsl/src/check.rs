@@ -114,8 +114,3 @@ impl Dimensions {
         if errors(three) < errors(two) { &three.1 } else { &two.1 }
     }
 }
-
-/// What of a form the kernels of this version do not build yet, each with its place: discontinuous spaces.
-pub fn later(form: &ast::Form) -> Vec<Diagnostic> {
-    regions::later(form)
-}

@@ -144,11 +144,11 @@ codes! {
     BadManufactured = "E0414",
     /// The mean of a field that a condition fixes.
     MeanOfFixed = "E0415",
+    /// A condition on a field that has no values on the boundary.
+    ConditionInL2 = "E0416",
 
     /// `adapt` comes later.
     LaterAdapt = "E0907",
-    /// This space comes later.
-    LaterSpace = "E0909",
     /// This word is kept for later.
     LaterWord = "E0910",
 }

@@ -149,6 +149,15 @@ impl Space {
         };
         usize::try_from(least).map_or(1, |least| least.max(1))
     }
+
+    /// Its own degree where the form's is `k`; one that does not exist may be below 0.
+    pub fn degree_at(self, k: usize) -> i64 {
+        let (Self::H1(degree) | Self::L2(degree)) = self;
+        match degree {
+            Degree::Relative(offset) => k as i64 + i64::from(offset),
+            Degree::Fixed(degree) => degree as i64,
+        }
+    }
 }
 
 impl std::fmt::Display for Space {

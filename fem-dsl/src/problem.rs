@@ -3,7 +3,7 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
-use crate::point::{Graph, NodeId, Part, PointForm, Shape};
+use crate::point::{Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -116,6 +116,8 @@ pub struct Unfixed {
     pub field: String,
     /// The component, where the field has several.
     pub component: Option<usize>,
+    /// Whether the field is discontinuous, so that each cell has a constant of its own.
+    pub discontinuous: bool,
 }
 
 impl fmt::Display for Unfixed {
@@ -125,13 +127,20 @@ impl fmt::Display for Unfixed {
             Some(component) => write!(f, "component {component} of `{}`", self.field)?,
             None => write!(f, "`{}`", self.field)?,
         }
-        f.write_str(": its solution is known up to a constant")
+        let whole = if self.discontinuous { " in each cell" } else { "" };
+        write!(f, ": its solution is known up to a constant{whole}")
     }
 }
 
 impl Unfixed {
     /// What to do.
     pub fn remedy(&self) -> String {
+        if self.discontinuous {
+            return format!(
+                "let the form have a term in `{0}` itself, or `{0}` live in `H1(k)`",
+                self.field
+            );
+        }
         format!("add `dirichlet {0} = …;` or `mean {0} = 0;`", self.field)
     }
 }
@@ -147,9 +156,10 @@ pub fn unfixed(form: &PointForm, held: impl Fn(usize, usize) -> bool) -> Option<
                     let trial = entry.trial;
                     (trial.field, trial.component, trial.part) == (index, component, Part::Value)
                 });
-            if !determined && !held(index, component) {
+            let discontinuous = matches!(field.space, Space::L2(_));
+            if !determined && (discontinuous || !held(index, component)) {
                 let component = (components > 1).then_some(component);
-                return Some(Unfixed { field: field.name.clone(), component });
+                return Some(Unfixed { field: field.name.clone(), component, discontinuous });
             }
         }
     }

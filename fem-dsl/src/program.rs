@@ -43,8 +43,6 @@ pub struct CheckedForm {
     pub doc: String,
     /// The form in each dimension.
     pub dimensions: Dimensions,
-    /// What of it this version does not build; empty for a form that can be solved.
-    pub later: Vec<Diagnostic>,
 }
 
 /// What is known of a problem without its mesh.
@@ -81,10 +79,8 @@ pub fn compile_with(
     for form in &file.forms {
         let dimensions = check::check_dimensions(source, &file, form);
         diagnostics.extend(dimensions.diagnostics().iter().cloned());
-        let later = check::later(form);
-        diagnostics.extend(later.iter().cloned());
         let (name, doc) = (form.name.name.clone(), form.doc.clone());
-        forms.push(CheckedForm { name, doc, dimensions, later });
+        forms.push(CheckedForm { name, doc, dimensions });
     }
     let program = Program { source: source.clone(), piece: Piece::of_file(file), forms };
     for problem in &program.piece.file.problems {
@@ -153,12 +149,9 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// No such form, not in this dimension, or not built by this version.
+    /// No such form, or not in this dimension.
     pub fn point_form(&self, name: &str, dim: usize) -> Result<PointForm, Vec<Diagnostic>> {
         let form = self.form(name).ok_or_else(|| vec![self.no_form(name, None)])?;
-        if !form.later.is_empty() {
-            return Err(form.later.clone());
-        }
         let checked = form.dimensions.form(dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(form, dim, None)])?;
         Ok(point(&simplify(&differentiate(checked))))
@@ -217,7 +210,6 @@ impl Program {
         let (content, found) = content(&statements, checked, mesh.as_ref());
         diagnostics.extend(found);
         diagnostics.extend(missing_aux(problem, checked, &content));
-        diagnostics.extend(form.later.iter().cloned());
         let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
         let finished = finished(problem, checked, mesh.source, content).map_err(|error| {
             let message = format!("there is no source for the manufactured solution: {error}");

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{check, diagnostics};
+use fem_dsl::check::check_dimensions;
 use fem_dsl::check::value::{expression, no_form, number};
-use fem_dsl::check::{check_dimensions, later};
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
@@ -348,15 +348,6 @@ fn declarations_are_kept() {
     assert_eq!(form.params[2].value, [1.0, 2.0, 3.0, 4.0]);
     let values = form.param_values(&BTreeMap::from([(1, vec![8.0])]));
     assert_eq!(values, [vec![4.0], vec![8.0], vec![1.0, 2.0, 3.0, 4.0]]);
-}
-
-#[test]
-fn what_comes_later_is_named() {
-    let text = "form a { field u: scalar; field p: scalar in L2(0); f0[u] = u; f0[p] = p; on boundary \"a\" { f0[u] = 1; } }";
-    let source = Source::new("test.wf", text);
-    let (file, _) = parse(&source);
-    let codes: Vec<Code> = later(&file.forms[0]).iter().map(|found| found.code).collect();
-    assert_eq!(codes, [Code::LaterSpace]);
 }
 
 /// The value of the problem's `exact` item.

@@ -178,15 +178,14 @@ fn the_dimension_comes_from_the_mesh() {
 
 #[test]
 fn later_parts_are_refused_but_can_be_looked_at() {
-    let text = "form a { field u: scalar in L2(k); f0[u] = u; } \
-                problem q solves a { mesh = ball(); }";
+    let text = "form a { field u: scalar; f0[u] = u; } \
+                problem q solves a { mesh = ball(); adapt(steps: 2, fraction: 0.5); }";
     let (program, diagnostics) = compile(&Source::new("a.wf", text));
-    assert_eq!(codes(&diagnostics), [Code::LaterSpace]);
+    assert_eq!(codes(&diagnostics), [Code::LaterAdapt]);
     let program = program.expect("the program is right");
     assert!(program.forms()[0].dimensions.form(2).is_some());
-    assert!(program.point_form("a", 2).is_err());
     let wrong = program.problem("q", 3, &Overrides::default()).expect_err("it comes later");
-    assert_eq!(codes(&wrong), [Code::LaterSpace]);
+    assert_eq!(codes(&wrong), [Code::LaterAdapt]);
 }
 
 #[test]

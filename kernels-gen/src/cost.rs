@@ -10,6 +10,7 @@
 pub mod transposition;
 
 use crate::abi::{KernelAbi, Role, coordinate_stride};
+use crate::element::Lagrange;
 use crate::kir::{Binary, Kernel, Op, Statement, Unary};
 use crate::plan::Elements;
 
@@ -87,8 +88,12 @@ pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
 fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
     let dim = elements.cell.dim() as i32;
     let real = abi.precision.bytes() as f64;
-    let unknowns = |degree: usize| {
-        let all = (degree as f64).powi(dim);
+    let unknowns = |element: Option<Lagrange>| {
+        let own = element.filter(|element| !element.is_continuous());
+        if let Some(element) = own {
+            return element.count() as f64;
+        }
+        let all = (element.map_or(1, Lagrange::degree) as f64).powi(dim);
         if elements.cell.is_tensor() { all } else { all / f64::from([1, 1, 2, 6][dim as usize]) }
     };
     let share = |extent: usize| extent as f64 / abi.lanes as f64;
@@ -97,16 +102,18 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
         .map(|argument| match argument.role {
             Role::Params | Role::Tables => 0.0,
             Role::State(f) | Role::Direction(f) => {
-                real * unknowns(elements.fields[f]) * elements.components[f] as f64
+                real * unknowns(Some(elements.fields[f])) * elements.components[f] as f64
             }
             // Read and written.
             Role::Result(f) => {
-                2.0 * real * unknowns(elements.fields[f]) * elements.components[f] as f64
+                2.0 * real * unknowns(Some(elements.fields[f])) * elements.components[f] as f64
             }
             // Only where the field's degree is 1: a node for each unknown.
-            Role::Coordinates => real * unknowns(1) * coordinate_stride(elements.cell.dim()) as f64,
-            Role::Axis(_) => real * unknowns(1),
-            Role::AuxNodes(i) => real * unknowns(elements.aux[i].unwrap_or(1)),
+            Role::Coordinates => {
+                real * unknowns(None) * coordinate_stride(elements.cell.dim()) as f64
+            }
+            Role::Axis(_) => real * unknowns(None),
+            Role::AuxNodes(i) => real * unknowns(elements.aux[i]),
             Role::Starts | Role::Places | Role::Map(..) | Role::Lines(..) | Role::Active => {
                 4.0 * share(argument.extent)
             }

@@ -25,7 +25,7 @@ pub fn elements(
 ) -> Result<Elements, PlanError> {
     let provisional = default_rule(cell, 1, 1, None);
     let degrees = Elements::new(form, cell, degree, provisional)?;
-    let largest = degrees.fields.iter().copied().max().unwrap_or(1);
+    let largest = degrees.largest();
     Ok(Elements { rule: default_rule(cell, largest, order, quadrature), ..degrees })
 }
 

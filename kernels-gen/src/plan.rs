@@ -7,10 +7,10 @@
 pub mod choose;
 
 use crate::abi::Indices;
-use crate::element::{Cell, LinePoints, Rule};
+use crate::element::{Cell, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
 use crate::lower::contract::EvenOdd;
-use fem_dsl::point::{Degree, Input, Integral, Location, Part, PointForm, Region, Slot, Space};
+use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Region, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 
@@ -147,12 +147,12 @@ pub struct Elements {
     pub degree: usize,
     /// Quadrature.
     pub rule: Rule,
-    /// The degree of each field's space.
-    pub fields: Vec<usize>,
+    /// The element of each field.
+    pub fields: Vec<Lagrange>,
     /// The components of each field.
     pub components: Vec<usize>,
-    /// The degree of each nodal aux's space; none for aux on cells and points.
-    pub aux: Vec<Option<usize>>,
+    /// The element of each nodal aux; none for aux on cells and points.
+    pub aux: Vec<Option<Lagrange>>,
 }
 
 /// Why a form and its elements, or a plan, are not supported.
@@ -194,7 +194,7 @@ pub enum PlanError {
     Malformed(#[from] crate::kir::verify::VerifyError),
 }
 
-/// Largest degree of a continuous Lagrange element.
+/// Largest degree of a Lagrange element that kernels are made for.
 pub fn largest_degree(cell: Cell) -> usize {
     if cell.is_tensor() { 12 } else { 4 }
 }
@@ -211,22 +211,18 @@ impl Elements {
             });
         }
         let resolve = |name: &str, space: Space| {
-            let (Space::H1(space_degree) | Space::L2(space_degree)) = space;
-            if matches!(space, Space::L2(_)) {
-                return Err(PlanError::Unsupported(format!(
-                    "`{name}` lives in L2: kernels take continuous fields so far"
-                )));
-            }
-            let number = match space_degree {
-                Degree::Relative(offset) => degree as i64 + i64::from(offset),
-                Degree::Fixed(fixed) => fixed as i64,
-            };
             let most = largest_degree(cell);
-            if (1..=most as i64).contains(&number) {
-                Ok(number as usize)
-            } else {
-                let name = name.to_owned();
-                Err(PlanError::Degree { name, degree: number, cell, least: 1, most })
+            let made = Lagrange::in_space(cell, space, degree);
+            match made.ok().filter(|element| element.degree() <= most) {
+                Some(element) => Ok(element),
+                None => {
+                    let least = match space {
+                        Space::H1(_) => 1,
+                        Space::L2(_) => 0,
+                    };
+                    let (name, degree) = (name.to_owned(), space.degree_at(degree));
+                    Err(PlanError::Degree { name, degree, cell, least, most })
+                }
             }
         };
         let fields = form.fields.iter().map(|field| resolve(&field.name, field.space));
@@ -239,9 +235,55 @@ impl Elements {
         Ok(Self { cell, degree, rule, fields, components, aux })
     }
 
-    /// Whether the nodes of degree `degree` are the quadrature points.
-    pub fn collocated(&self, degree: usize) -> bool {
-        self.rule.line() == Some(LinePoints::GaussLobatto(degree + 1))
+    /// The element and the number of components of each field.
+    pub fn spaces(&self) -> Vec<(Lagrange, usize)> {
+        self.fields.iter().copied().zip(self.components.iter().copied()).collect()
+    }
+
+    /// The element of data at nodes; of degree 1 where there is none.
+    pub fn element_of_aux(&self, aux: usize) -> Result<Lagrange, ElementError> {
+        match self.aux.get(aux).copied().flatten() {
+            Some(element) => Ok(element),
+            None => Lagrange::continuous(self.cell, 1),
+        }
+    }
+
+    /// Whether the nodes of an element are the quadrature points.
+    pub fn collocated(&self, element: Lagrange) -> bool {
+        self.rule.line().is_some_and(|line| element.line() == Some(line))
+    }
+
+    /// The largest degree among the fields.
+    pub fn largest(&self) -> usize {
+        self.fields.iter().map(|element| element.degree()).max().unwrap_or(1)
+    }
+
+    /// Whether the nodes of the first field are the corners of the cells.
+    pub fn at_corners(&self) -> bool {
+        let linear = |element: &Lagrange| element.is_continuous() && element.degree() == 1;
+        self.fields.first().is_some_and(linear)
+    }
+
+    /// Whether a slot is the derivative of a field that is constant in each cell, and so 0.
+    pub fn vanishes(&self, slot: Slot) -> bool {
+        is_derivative(slot.part) && self.fields[slot.field].degree() == 0
+    }
+
+    /// Whether an input is such a derivative, of a field or of data at nodes.
+    pub fn is_zero(&self, input: Input) -> bool {
+        match input {
+            Input::State(slot) | Input::Direction(slot) => self.vanishes(slot),
+            Input::Aux(slot) => {
+                let constant = self.aux[slot.field].is_some_and(|element| element.degree() == 0);
+                constant && is_derivative(slot.part)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether unknowns are shared between cells in all fields.
+    pub fn are_continuous(&self) -> bool {
+        self.fields.iter().all(|element| element.is_continuous())
     }
 }
 
@@ -404,7 +446,7 @@ impl Plan {
             Geometry::Stored if matches!(self.task, Task::Linearise | Task::Metric) => {
                 return unsupported("what is stored at the points must come from the mesh itself");
             }
-            Geometry::Corners if elements.fields[0] != 1 || self.indices != Indices::Nodes => {
+            Geometry::Corners if !elements.at_corners() || self.indices != Indices::Nodes => {
                 return unsupported("corners are gathered by the nodes of a field of degree 1");
             }
             Geometry::Corners if self.tiles && form.fields[0].shape.components() < form.dim => {
@@ -434,8 +476,8 @@ impl Plan {
         if self.tiles && self.indices == Indices::Runs {
             return unsupported("runs of unknowns do not lie in tiles");
         }
-        if self.indices == Indices::Runs && !tensor {
-            return unsupported("runs of unknowns need a tensor cell");
+        if self.indices == Indices::Runs && !(tensor && elements.are_continuous()) {
+            return unsupported("runs of unknowns need a tensor cell and continuous fields");
         }
         if self.linearisation == Linearisation::Stored && self.task != Task::Action {
             return unsupported("only the Jacobian's action reads a stored linearisation");

@@ -208,9 +208,13 @@ pub fn prepare(
 
 /// A deformed box on which the fields have at least `dofs` unknowns.
 fn mesh(elements: &Elements, dofs: usize) -> Result<Mesh, BenchError> {
-    let fields = || elements.fields.iter().zip(&elements.components);
+    let fields = elements.spaces();
+    let nodes = |element: Lagrange, cells: usize| match element.is_continuous() {
+        true => (element.degree() * cells + 1).pow(3),
+        false => ((element.degree() + 1) * cells).pow(3),
+    };
     let unknowns = |cells: usize| -> usize {
-        fields().map(|(degree, components)| components * (degree * cells + 1).pow(3)).sum()
+        fields.iter().map(|&(element, components)| components * nodes(element, cells)).sum()
     };
     let cells = (1..).find(|&cells| unknowns(cells) >= dofs).unwrap_or(1);
     let arguments = BTreeMap::from([
@@ -235,11 +239,7 @@ fn set_up(case: &Case, degree: usize, dofs: usize) -> Result<Setting, BenchError
     let form = form_of(case.name, case.form, cell.dim())?;
     let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
     let elements = Elements::new(&form, cell, degree, rule)?;
-    let spaces = elements.fields.iter().zip(&elements.components);
-    let spaces: Vec<(Lagrange, usize)> = spaces
-        .map(|(&degree, &components)| Ok((Lagrange::continuous(cell, degree)?, components)))
-        .collect::<Result<_, ElementError>>()?;
-    let on = Arc::new(Discretisation::new(mesh(&elements, dofs)?, &spaces)?);
+    let on = Arc::new(Discretisation::new(mesh(&elements, dofs)?, &elements.spaces())?);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params = [0.0].into_iter().chain(own).collect();
     Ok(Setting { form, elements, on, params })

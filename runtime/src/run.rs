@@ -25,7 +25,7 @@ use crate::space::SpaceError;
 use crate::vector::Vector;
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
-use kernels_gen::element::{ElementError, Lagrange};
+use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
 use std::sync::Arc;
@@ -215,11 +215,7 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
-    let fields = form.fields.iter().zip(&elements.fields).map(|(field, &degree)| {
-        Ok((Lagrange::continuous(mesh.cell(), degree)?, field.shape.components()))
-    });
-    let fields = fields.collect::<Result<Vec<_>, ElementError>>()?;
-    let mut on = Discretisation::new(mesh, &fields)?;
+    let mut on = Discretisation::new(mesh, &elements.spaces())?;
     on.find_facets(form)?;
     set_conditions(problem, &parameters, &mut on)?;
     mean::hold(problem, &mut on);
@@ -286,8 +282,7 @@ fn set_aux(
         };
         let (values, points) = match aux.location {
             Location::Nodes(_) => {
-                let degree = elements.aux[index].unwrap_or(1);
-                let element = Lagrange::continuous(on.mesh.cell(), degree)?;
+                let element = elements.element_of_aux(index)?;
                 let space = on.aux_space(element, aux.shape.components())?;
                 let points = space.points(&on.mesh, &on.partition)?;
                 let values = at_points(expression, &points, parameters, |_| f64::NAN);

@@ -46,6 +46,12 @@ const BOUNDARY: &str = "form f { field u: vector; param a = 0.7; f1[u] = sym(gra
      on boundary \"x1\", \"y1\" { f0[u] = a * n + outer(n, n) * u; f1[u] = outer(u, n) + dot(u, x) * grad(u); } \
      on boundary \"y1\" { f0[u] = h * x; } }";
 
+const JUMPS: &str = "form f { field u: vector; field p: scalar in L2(k - 1); param a = 0.7; \
+     f1[u] = a * grad(u) - p * I; f0[p] = p^3 - div(u); f1[p] = u + grad(p); \
+     on boundary \"x1\" { f0[u] = a * p * n; f0[p] = dot(u, n) + p^2; f1[p] = u + n; } }";
+const ALONE: &str = "form f { field s: scalar; field u: vector in L2(k); param a = 0.7; \
+     f0[s] = s; f0[u] = a * u + s^2 * x; f1[u] = outer(u, u) + grad(u); }";
+
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.
@@ -90,6 +96,11 @@ fn cases() -> Vec<Case> {
         ("quadrilaterals, boundary", boxed("quad", 2.0, 9.0, 0.1), BOUNDARY, 2, double),
         ("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 2, single),
         ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
+        ("quadrilaterals, constant in cells", boxed("quad", 2.0, 9.0, 0.1), JUMPS, 1, double),
+        ("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double),
+        ("tetrahedra, discontinuous", boxed("tet", 3.0, 3.0, 0.0), JUMPS, 2, single),
+        ("triangles, discontinuous", boxed("tri", 2.0, 8.0, 0.0), ALONE, 1, double),
+        ("hexahedra, discontinuous last", boxed("hex", 3.0, 4.0, 0.1), ALONE, 1, double),
     ]
 }
 
@@ -112,6 +123,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
         (("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 1, double), None),
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
+        (("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double), Some(line)),
         (("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, single), Some(line)),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
@@ -120,11 +132,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
 
 /// Conditions on a part of the boundary (on one component, where there are several), and auxiliary data.
 fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisation {
-    let fields = elements.fields.iter().zip(&elements.components).map(|(&degree, &components)| {
-        (Lagrange::continuous(mesh.cell(), degree).expect("an element"), components)
-    });
-    let fields: Vec<(Lagrange, usize)> = fields.collect();
-    let mut on = Discretisation::new(mesh, &fields).expect("spaces");
+    let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
     for (field, components) in on.fields.iter_mut().zip(&elements.components) {
         let points = field.space.points(&on.mesh, &on.partition).expect("points");
         let boundary = field.space.nodes_on(&on.mesh.boundary());
@@ -143,8 +151,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
         0 => Vec::new(),
         1 => vec![AuxValues::Points(numbers(cells * elements.rule.points().len()))],
         _ => {
-            let degree = elements.aux[0].expect("data at nodes");
-            let element = Lagrange::continuous(on.mesh.cell(), degree).expect("an element");
+            let element = elements.aux[0].expect("data at nodes");
             let space = on.aux_space(element, 1).expect("a space");
             let nodes = numbers(space.n_nodes());
             let dim = on.mesh.dim();

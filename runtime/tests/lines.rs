@@ -4,7 +4,7 @@
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
-use kernels_gen::element::{Cell, Lagrange, LinePoints, Rule};
+use kernels_gen::element::{Cell, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::compile::{Execution, Target, compile, facts};
 use runtime::discretisation::Discretisation;
@@ -65,10 +65,7 @@ fn results(
     let cell = Cell::Hexahedron;
     let elements =
         Elements::new(&form, cell, degree, Rule::Tensor { cell, line }).expect("elements");
-    let element = |&degree: &usize| Lagrange::continuous(cell, degree).expect("an element");
-    let components = form.fields.iter().map(|field| field.shape.components());
-    let fields: Vec<_> = elements.fields.iter().map(element).zip(components).collect();
-    let on = Discretisation::new(mesh.clone(), &fields).expect("spaces");
+    let on = Discretisation::new(mesh.clone(), &elements.spaces()).expect("spaces");
     let on = Arc::new(on);
     let mut target = Target::native();
     target.execution = Execution::Interpreted;

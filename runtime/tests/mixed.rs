@@ -4,7 +4,6 @@
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
-use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Linearisation, Task};
 use runtime::assemble::Csr;
@@ -62,6 +61,30 @@ const TRACTION: &str = "form f {
     on boundary \"x1\" { f0[p] = dot(u, n); f1[p] = p * n; }
 }";
 
+/// Discontinuous fields, one of them constant in each cell at degree 1, on the boundary too.
+const JUMPS: &str = "form f {
+    field u: vector;
+    field p: scalar in L2(k - 1);
+    field s: vector(2) in L2(k);
+    param a = 0.7;
+    f1[u] = a * grad(u) - p * I;
+    f0[p] = p^3 - div(u);
+    f1[p] = u + grad(p);
+    f0[s] = [s[0]^3 + p, s[1] - dot(u, u)];
+    f1[s] = outer(s, u) + s[0] * grad(s);
+    on boundary \"x1\" { f0[u] = a * p * n + s[0] * u; f0[p] = dot(u, n) + p^2; f1[p] = (1 + s[1]) * n; }
+    on boundary \"y0\", \"x0\" { f0[s] = grad(s) * n + [p, a] / 2; f1[s] = outer(s, n) + grad(s) / (2 + p^2); }
+}";
+
+/// One discontinuous field alone.
+const ALONE: &str = "form f {
+    field u: scalar in L2(k);
+    param a = 0.7;
+    f0[u] = u^3 - a * x[0];
+    f1[u] = 0.1 * (1 + u^2) * grad(u);
+    on boundary \"x1\" { f0[u] = u * dot(n, grad(u)) / h; f1[u] = 0.3 * u * n + grad(u); }
+}";
+
 struct Case {
     name: String,
     form: PointForm,
@@ -86,16 +109,7 @@ impl Case {
         }
         let mesh = generate("box", &arguments).expect("a box");
         let elements = elements(&form, mesh.cell(), degree, 1, None).expect("elements");
-        let fields: Vec<(Lagrange, usize)> = form
-            .fields
-            .iter()
-            .zip(&elements.fields)
-            .map(|(field, &degree)| {
-                let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
-                (element, field.shape.components())
-            })
-            .collect();
-        let mut on = Discretisation::new(mesh, &fields).expect("spaces");
+        let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
         if constrained {
             for field in &mut on.fields {
                 let points = field.space.points(&on.mesh, &on.partition).expect("points");
@@ -204,6 +218,10 @@ fn operators_agree_with_the_reference() {
         (ROBIN, 4),
         (TRACTION, 1),
         (TRACTION, 2),
+        (JUMPS, 1),
+        (JUMPS, 2),
+        (ALONE, 1),
+        (ALONE, 3),
     ];
     for (text, degree) in forms {
         for cell in ["tri", "quad", "tet", "hex"] {
@@ -216,14 +234,20 @@ fn operators_agree_with_the_reference() {
             }
         }
     }
-    assert_eq!(compared, 9 * 4 * 2 * 2);
+    assert_eq!(compared, 13 * 4 * 2 * 2);
 }
 
 #[test]
 fn compiled_operators_agree_with_the_reference() {
-    for (text, cell, degree) in
-        [(STOKES, "tet", 2), (FLOW, "hex", 1), (ROBIN, "hex", 3), (TRACTION, "quad", 2)]
-    {
+    for (text, cell, degree) in [
+        (STOKES, "tet", 2),
+        (FLOW, "hex", 1),
+        (ROBIN, "hex", 3),
+        (TRACTION, "quad", 2),
+        (JUMPS, "hex", 2),
+        (JUMPS, "tri", 1),
+        (ALONE, "quad", 2),
+    ] {
         for constrained in [false, true] {
             Case::new(text, cell, degree, constrained).compare(Execution::Automatic, None);
         }
@@ -241,6 +265,9 @@ fn matrices_do_what_operators_do() {
         (ROBIN, "tri", 3),
         (TRACTION, "quad", 3),
         (TRACTION, "tet", 1),
+        (JUMPS, "hex", 1),
+        (JUMPS, "tri", 2),
+        (ALONE, "tet", 2),
     ] {
         for constrained in [false, true] {
             let case = Case::new(text, cell, degree, constrained);

@@ -3,7 +3,6 @@
 use super::System;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::{Location, PointForm};
-use kernels_gen::element::{ElementError, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::compile::Execution;
@@ -206,11 +205,7 @@ impl Setup {
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
         let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
-        let fields = form.fields.iter().zip(&elements.fields).map(|(field, &degree)| {
-            Ok((Lagrange::continuous(cell, degree)?, field.shape.components()))
-        });
-        let fields: Vec<_> = fields.collect::<Result<_, ElementError>>().map_err(RunError::from)?;
-        let mut on = Discretisation::new(self.mesh, &fields).map_err(RunError::from)?;
+        let mut on = Discretisation::new(self.mesh, &elements.spaces()).map_err(RunError::from)?;
         on.find_facets(&form).map_err(RunError::from)?;
         for (number, condition) in self.conditions.iter().enumerate() {
             set_condition(&form, (number, condition), &mut on)?;
@@ -257,6 +252,9 @@ fn set_condition(
         return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
     }
     let space = &on.fields[at].space;
+    if !space.element().is_continuous() {
+        return Err(Error::Discontinuous { field: condition.field.clone() });
+    }
     let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
     let facets = match &condition.boundary {
         Boundary::All => on.mesh.boundary(),
@@ -293,9 +291,7 @@ fn set_aux(
         let count = aux.shape.components();
         let (points, space) = match aux.location {
             Location::Nodes(_) => {
-                let degree = elements.aux[at].unwrap_or(1);
-                let element =
-                    Lagrange::continuous(on.mesh.cell(), degree).map_err(RunError::from)?;
+                let element = elements.element_of_aux(at).map_err(RunError::from)?;
                 let space = on.aux_space(element, count).map_err(RunError::from)?;
                 (space.points(&on.mesh, &on.partition), Some(space))
             }

@@ -181,12 +181,9 @@ impl Series {
         let (form, cell) = (&problem.form, mesh.cell());
         let elements = elements(form, cell, problem.degree, mesh.order(), problem.quadrature);
         let elements = elements.map_err(RunError::from)?;
-        let mut count = 0;
-        for (field, &degree) in form.fields.iter().zip(&elements.fields) {
-            let element = Lagrange::continuous(cell, degree).map_err(RunError::from)?;
-            count += Space::count(mesh, element) * field.shape.components();
-        }
-        Ok(count)
+        let unknowns =
+            |(element, components): (Lagrange, usize)| Space::count(mesh, element) * components;
+        Ok(elements.spaces().into_iter().map(unknowns).sum())
     }
 
     /// So many levels, the finest of them the finest with no more than `most` unknowns.

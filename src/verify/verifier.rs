@@ -298,9 +298,9 @@ impl<'a> Verifier<'a> {
         };
         let degrees = trial.setup.elements.fields.iter().enumerate();
         findings.orders = degrees
-            .map(|(field, &degree)| Orders {
-                l2: order(field, |errors| errors.0, degree as f64 + 1.0),
-                h1: order(field, |errors| errors.1, degree as f64),
+            .map(|(field, element)| Orders {
+                l2: order(field, |errors| errors.0, element.degree() as f64 + 1.0),
+                h1: order(field, |errors| errors.1, element.degree() as f64),
             })
             .collect();
         Ok(())

@@ -380,18 +380,3 @@ fn derived(
     }
     Some(rows.into_values().collect())
 }
-
-/// What the kernels of this version do not build yet.
-pub(super) fn later(form: &ast::Form) -> Vec<Diagnostic> {
-    let mut diagnostics = Vec::new();
-    for item in &form.items {
-        let FormItemKind::Field { space, .. } = &item.kind else { continue };
-        if let Some(space) = space.filter(|space| space.family == ast::Family::L2) {
-            diagnostics.push(
-                Diagnostic::new(Code::LaterSpace, "discontinuous spaces come later")
-                    .label(space.span, "no kernel is built for this space"),
-            );
-        }
-    }
-    diagnostics
-}

@@ -33,8 +33,10 @@ fn each_error_becomes_a_compile_error() {
 
 #[test]
 fn what_comes_later_is_an_error() {
-    let text = expanded("form a { field u: scalar in L2(k); f0[u] = u; }");
-    assert!(text.contains("[E0909]"), "{text}");
+    let form = "form a { field u: scalar; f0[u] = u; }";
+    let problem = "problem b solves a { mesh = ball(); adapt(steps: 2, fraction: 0.5); }";
+    let text = expanded(&format!("{form} {problem}"));
+    assert!(text.contains("[E0907]"), "{text}");
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! on the GPU" (2016), in which each thread owns one component and geometry is read as J⁻¹ and det J. Our
 //! own kernels are counted in their text ([`super::count`]); this model stands beside them.
 
-use crate::element::Lagrange;
 use crate::plan::Elements;
 use crate::strategy::thread_transposition::lcm;
 use fem_dsl::point::{Part, PointForm};
@@ -31,8 +30,7 @@ pub struct Model {
 impl Model {
     /// The model of a form of one field.
     pub fn new(form: &PointForm, elements: &Elements, blocks: usize, real: usize) -> Self {
-        let degree = elements.fields.iter().copied().max().unwrap_or(1);
-        let nodes = Lagrange::continuous(elements.cell, degree).map_or(1, Lagrange::count);
+        let nodes = elements.fields.iter().map(|element| element.count()).max().unwrap_or(1);
         let outputs = form.integrals.iter().flat_map(|integral| &integral.residual);
         Self {
             dim: form.dim,

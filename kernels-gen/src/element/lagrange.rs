@@ -14,7 +14,7 @@
 mod warp;
 
 use super::{Cell, LinePoints};
-use fem_dsl::point::{Degree, Space};
+use fem_dsl::point::Space;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -93,13 +93,10 @@ impl Lagrange {
 
     /// The element of a space of the language at the compile-time degree k.
     pub fn in_space(cell: Cell, space: Space, k: usize) -> Result<Self, ElementError> {
-        let degree = |degree| match degree {
-            Degree::Relative(offset) => k as i64 + i64::from(offset),
-            Degree::Fixed(degree) => degree as i64,
-        };
+        let degree = space.degree_at(k);
         match space {
-            Space::H1(d) => Self::ranged(cell, degree(d), 1, Family::Continuous),
-            Space::L2(d) => Self::ranged(cell, degree(d), 0, Family::Discontinuous),
+            Space::H1(_) => Self::ranged(cell, degree, 1, Family::Continuous),
+            Space::L2(_) => Self::ranged(cell, degree, 0, Family::Discontinuous),
         }
     }
 

@@ -162,9 +162,17 @@ pub fn interpolate_and_derive(
     even_odd: EvenOdd,
 ) -> (Vec<ValueId>, Vec<ValueId>) {
     if input.len() == 2 && derive.rows > 1 && derive.has_one_row() {
-        // The slope of a linear function, from its values at 0 and 1.
+        // The slope of a linear function, from its values at two nodes.
         let values = contract(b, interpolate, input, None, even_odd);
-        return (values, vec![b.sub(input[1], input[0]); derive.rows]);
+        let way = b.sub(input[1], input[0]);
+        let slope = match inverse_distance(interpolate, derive) {
+            1.0 => way,
+            scale => {
+                let scale = b.constant(scale);
+                b.mul(scale, way)
+            }
+        };
+        return (values, vec![slope; derive.rows]);
     }
     let signs = (sign(interpolate, even_odd), sign(derive, even_odd));
     let (Some(first), Some(second)) = signs else {
@@ -179,6 +187,15 @@ pub fn interpolate_and_derive(
     (values, derivatives)
 }
 
+/// 1 / (b − a) for a linear function that is interpolated from its values at a and b, and differentiated by D.
+fn inverse_distance(interpolate: &Matrix, derive: &Matrix) -> f64 {
+    let last = interpolate.rows - 1;
+    let way = interpolate.at(last, 1) - interpolate.at(0, 1);
+    let scale = way * derive.at(0, derive.columns - 1);
+    // The ends of the interval, but for rounding.
+    if (scale - 1.0).abs() < 1e-12 { 1.0 } else { scale }
+}
+
 /// Bᵀ (values + Dᵀ flux): the transposed of [`interpolate_and_derive`]; `derive` and `interpolate`
 /// are Dᵀ and Bᵀ.
 pub fn derive_and_integrate(
@@ -191,7 +208,8 @@ pub fn derive_and_integrate(
 ) -> Vec<ValueId> {
     if interpolate.rows == 2 && derive.columns > 1 && derive.transposed().has_one_row() {
         let values = contract(b, interpolate, values, None, even_odd);
-        let ends = Matrix::from_fn(2, flux.len(), |i, _| if i == 0 { -1.0 } else { 1.0 });
+        let scale = inverse_distance(&interpolate.transposed(), &derive.transposed());
+        let ends = Matrix::from_fn(2, flux.len(), |i, _| if i == 0 { -scale } else { scale });
         return contract(b, &ends, flux, Some(&values), even_odd);
     }
     let signs = (sign(derive, even_odd), sign(interpolate, even_odd));

@@ -67,21 +67,17 @@ pub struct Blocks {
     pub numbers: usize,
 }
 
-/// The blocks of one of a form's integrals; `keep` selects pairs of rows.
-pub fn blocks(
-    form: &PointForm,
-    integral: &Integral,
-    keep: impl Fn(usize, usize) -> bool,
-) -> Blocks {
+/// The blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot.
+pub fn blocks(form: &PointForm, integral: &Integral, keep: impl Fn(Slot, Slot) -> bool) -> Blocks {
     let dim = form.dim;
     let row = |slot: Slot| form.row(slot.field, slot.component);
     let mut by_pair = BTreeMap::<(usize, usize), Block>::new();
     for coefficient in &integral.jacobian {
         let (test, trial) = (coefficient.test, coefficient.trial);
-        let pair = (row(test), row(trial));
-        if !keep(pair.0, pair.1) {
+        if !keep(test, trial) {
             continue;
         }
+        let pair = (row(test), row(trial));
         let block = by_pair.entry(pair).or_default();
         match (test.part, trial.part) {
             (Part::Derivative(i), Part::Derivative(j)) => {

@@ -89,12 +89,8 @@ pub fn choose(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
-    let largest = elements.fields.iter().copied().max().unwrap_or(1);
-    let indices = wishes.indices.unwrap_or(if facts.runs && largest >= 3 {
-        Indices::Runs
-    } else {
-        Indices::Nodes
-    });
+    let runs = facts.runs && elements.largest() >= 3 && elements.are_continuous();
+    let indices = wishes.indices.unwrap_or(if runs { Indices::Runs } else { Indices::Nodes });
     let base = |task: Task| Plan {
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
         indices,
@@ -194,7 +190,7 @@ fn over_facets(
 fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
     let stores = matches!(task, Task::Linearise | Task::Metric);
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    if stores || components < 2 || elements.fields.iter().any(|&degree| degree > 1) { 1 } else { 4 }
+    if stores || components < 2 || elements.largest() > 1 { 1 } else { 4 }
 }
 
 fn reads_geometry(plan: &Plan) -> bool {
@@ -217,7 +213,7 @@ fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
 fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes) -> Option<Plan> {
     let straight = facts.order == 1 && (!facts.affine || !elements.cell.is_tensor());
     let corners = Plan { geometry: Geometry::Corners, ..plan.clone() };
-    let nodes = elements.fields.first() == Some(&1) && plan.indices == Indices::Nodes;
+    let nodes = elements.at_corners() && plan.indices == Indices::Nodes;
     (straight && nodes && wishes.geometry.is_none() && wishes.linearisation.is_none())
         .then_some(corners)
 }

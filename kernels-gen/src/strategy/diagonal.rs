@@ -80,11 +80,11 @@ pub(super) fn coefficients(
 }
 
 /// The 1D table of the nodes of a line against the points, n × q, where so many of the factors are derived.
-pub(super) fn table(nodes: usize, points: LinePoints, derived: usize) -> Matrix {
-    let line = LineTable::new(LinePoints::GaussLobatto(nodes), points);
+pub(super) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Matrix {
+    let line = LineTable::new(nodes, points);
     let factor = |derived: bool, q: usize, i: usize| {
         if derived { line.derivative(q, i) } else { line.value(q, i) }
     };
     let entry = |i: usize, q: usize| factor(derived > 0, q, i) * factor(derived > 1, q, i);
-    Matrix::from_fn(nodes, points.count(), entry)
+    Matrix::from_fn(nodes.count(), points.count(), entry)
 }

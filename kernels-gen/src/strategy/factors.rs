@@ -1,27 +1,33 @@
 //! The 1D factors of tensor-product elements, which all sum factorisations share.
 
-use crate::element::{LinePoints, LineTable};
+use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::lower::contract::Matrix;
 
 /// The factors of the tensor product for one element.
 pub(super) struct Factors {
     pub(super) n: usize,
+    pub(super) nodes: LinePoints,
     /// B: q × n.
     pub(super) interpolate: Matrix,
     /// D: q × q, the derivatives at the points from the values there.
     pub(super) derive: Matrix,
 }
 
-/// The factors of the continuous Lagrange element of a degree.
-pub(super) fn factors(line: LinePoints, degree: usize) -> Factors {
-    let nodes = LinePoints::GaussLobatto(degree + 1);
+/// The nodes of each direction of an element on a tensor cell.
+pub(super) fn nodes_of(element: Lagrange) -> LinePoints {
+    element.line().expect("a tensor cell should have nodes in each direction")
+}
+
+/// The factors of an element on a tensor cell, for the points of a line.
+pub(super) fn factors(line: LinePoints, element: Lagrange) -> Factors {
+    let (nodes, degree) = (nodes_of(element), element.degree());
     let table = LineTable::new(nodes, line);
     let interpolate = if nodes == line {
         Matrix::from_fn(degree + 1, degree + 1, |i, j| f64::from(u8::from(i == j)))
     } else {
         Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
     };
-    Factors { n: degree + 1, interpolate, derive: derive(line, degree) }
+    Factors { n: degree + 1, nodes, interpolate, derive: derive(line, degree) }
 }
 
 /// D for values of an element of a degree. A linear function has one slope, and two points give it.

@@ -3,7 +3,7 @@
 //! What is the same on a whole cell is computed by [`cell_geometry`] or [`affine_map`]; the rest at each
 //! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
 
-use super::setting::{Setting, Source, node_count};
+use super::setting::{Setting, Source, geometry_element};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Statement, Unary, ValueId};
 use crate::lower::geometry::{
@@ -114,7 +114,7 @@ pub(super) fn gather_corners(s: &mut Setting<'_>) {
         return;
     }
     let dim = s.form.dim;
-    let count = node_count(s.elements, 1);
+    let count = geometry_element(s.elements, 1).count();
     let local = s.b.local("corners", count * dim);
     let positions = (0..count * dim).map(|i| i as u32).collect();
     let positions = s.b.table("corner_places", Entries::Position(positions));
@@ -152,7 +152,7 @@ pub(super) fn gather_corners(s: &mut Setting<'_>) {
 
 /// The coordinates of the corners.
 fn corners(s: &mut Setting<'_>) -> Vec<Vec<ValueId>> {
-    let (dim, count) = (s.form.dim, node_count(s.elements, 1));
+    let (dim, count) = (s.form.dim, geometry_element(s.elements, 1).count());
     let local = s.corners.expect("the corners should have been gathered");
     let corner = |s: &mut Setting<'_>, a: usize| {
         (0..dim).map(|i| s.b.load(local, Index::from(a * dim + i))).collect()

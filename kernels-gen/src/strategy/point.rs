@@ -200,6 +200,9 @@ fn supply(
     evaluate: &mut Evaluate<'_>,
     input: Input,
 ) -> ValueId {
+    if s.elements.is_zero(input) {
+        return s.b.constant(0.0);
+    }
     let (source, slot) = match input {
         Input::State(slot) => (Source::State(slot.field), slot),
         Input::Direction(slot) => (Source::Direction(slot.field), slot),

@@ -50,7 +50,7 @@ pub(super) struct Quantity {
     pub(super) source: Source,
     pub(super) name: String,
     pub(super) components: usize,
-    pub(super) degree: usize,
+    pub(super) element: Lagrange,
     pub(super) value: bool,
     pub(super) gradient: bool,
 }
@@ -95,13 +95,17 @@ impl AsMut<Builder> for Setting<'_> {
 impl<'a> Setting<'a> {
     pub(super) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
         let integral = &form.integrals[plan.integral];
-        let outputs = match (plan.task, plan.linearisation) {
+        let mut outputs = match (plan.task, plan.linearisation) {
             (Task::Residual, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
             _ => Vec::new(),
         };
+        outputs.retain(|(slot, _)| !elements.vanishes(*slot));
+        let own = |slot: Slot| (slot.field, slot.component);
+        let counts = |test, trial| !elements.vanishes(test) && !elements.vanishes(trial);
         let blocks = blocks(form, integral, |test, trial| match plan.task {
-            Task::Diagonal => test == trial,
+            _ if !counts(test, trial) => false,
+            Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,
             Task::Residual | Task::Metric => false,
         });
@@ -109,7 +113,8 @@ impl<'a> Setting<'a> {
             (Task::Linearise | Task::Diagonal, _) => blocks.nodes(),
             _ => outputs.iter().map(|(_, node)| *node).collect(),
         };
-        let inputs = inputs_of(integral, &nodes);
+        let mut inputs = inputs_of(integral, &nodes);
+        inputs.retain(|input| !elements.is_zero(*input));
         let needs_x = match plan.task {
             Task::Metric if plan.geometry == Geometry::Semi => false,
             Task::Metric => crate::plan::reads_coordinates(form),
@@ -274,7 +279,7 @@ impl<'a> Setting<'a> {
             Geometry::Affine => dim + dim * dim,
             Geometry::Vertices | Geometry::Semi => dim << dim,
             Geometry::Corners => 0,
-            Geometry::Nodes(order) => dim * node_count(self.elements, order),
+            Geometry::Nodes(order) => dim * geometry_element(self.elements, order).count(),
             Geometry::Stored => {
                 let x = if crate::plan::reads_coordinates(self.form) { dim } else { 0 };
                 1 + dim * dim + x
@@ -414,13 +419,13 @@ impl<'a> Setting<'a> {
                 source: Source::Position,
                 name: "x".to_owned(),
                 components: self.form.dim,
-                degree: order,
+                element: geometry_element(self.elements, order),
                 value: self.needs_x,
                 gradient: true,
             });
         }
         for (source, (value, gradient)) in found {
-            let (name, shape, degree) = match source {
+            let (name, shape, element) = match source {
                 Source::State(f) => (
                     self.form.fields[f].name.clone(),
                     self.form.fields[f].shape,
@@ -432,13 +437,13 @@ impl<'a> Setting<'a> {
                     self.elements.fields[f],
                 ),
                 Source::Aux(i) => {
-                    let degree = self.elements.aux[i].expect("a nodal aux should have a degree");
-                    (self.form.aux[i].name.clone(), self.form.aux[i].shape, degree)
+                    let element = self.elements.aux[i].expect("a nodal aux should have an element");
+                    (self.form.aux[i].name.clone(), self.form.aux[i].shape, element)
                 }
                 Source::Position => continue,
             };
             let components = shape.components();
-            self.quantities.push(Quantity { source, name, components, degree, value, gradient });
+            self.quantities.push(Quantity { source, name, components, element, value, gradient });
         }
     }
 
@@ -579,14 +584,9 @@ pub(super) fn repeat(
     s.b.close_loop(var, extent);
 }
 
-/// Nodes of the continuous Lagrange element of a degree on the cell.
-pub(super) fn node_count(elements: &Elements, degree: usize) -> usize {
-    element(elements, degree).count()
-}
-
-/// The continuous Lagrange element of a degree on the cell.
-pub(super) fn element(elements: &Elements, degree: usize) -> Lagrange {
-    Lagrange::continuous(elements.cell, degree).expect("the plan should have checked the degree")
+/// The continuous element of the map of a cell: of degree 1, its nodes are the corners.
+pub(super) fn geometry_element(elements: &Elements, order: usize) -> Lagrange {
+    Lagrange::continuous(elements.cell, order).expect("a mesh should have checked its degree")
 }
 
 fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {

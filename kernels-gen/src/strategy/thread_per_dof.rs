@@ -19,12 +19,13 @@
 
 mod diagonal;
 
+use super::factors::nodes_of;
 use super::geometry::{affine_map, curved, given, multilinear, position, reference_point, weight};
 use super::nodal::Nodal;
 use super::point::{Interpolated, at_point};
 use super::setting::{Quantity, Setting};
 use crate::abi::{Indices, KernelAbi, THREADS};
-use crate::element::{LinePoints, LineTable};
+use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::Tested;
@@ -63,8 +64,9 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
     }
     let mut setting = Setting::new(form, elements, plan);
     let q = line.count();
-    let degrees = setting.quantities.iter().map(|quantity| quantity.degree);
-    if degrees.chain(elements.fields.iter().copied()).any(|degree| degree + 1 > q) {
+    let elements_read = setting.quantities.iter().map(|quantity| quantity.element);
+    let mut all = elements_read.chain(elements.fields.iter().copied());
+    if all.any(|element| element.degree() + 1 > q) {
         return refuse("a thread a node needs as many points as nodes a direction".to_owned());
     }
     let threads = plan.lanes * elements.rule.count();
@@ -156,7 +158,7 @@ impl Dofs {
         let volume = q.pow(dim as u32) * cells;
         let quantities = s.quantities.clone();
         let inputs = quantities.iter().map(|quantity| {
-            held(s, &quantity.name, quantity.components, quantity.degree, line, volume)
+            held(s, &quantity.name, quantity.components, quantity.element, line, volume)
         });
         let inputs = inputs.collect();
         let end = match s.plan.task {
@@ -433,17 +435,17 @@ fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
     End::Tested(shared, parts, result)
 }
 
-/// A quantity of a degree in shared memory.
+/// A quantity of an element in shared memory.
 fn held(
     s: &mut Setting<'_>,
     name: &str,
     components: usize,
-    degree: usize,
+    element: Lagrange,
     line: LinePoints,
     volume: usize,
 ) -> Held {
-    let (n, q) = (degree + 1, line.count());
-    let nodes = LinePoints::GaussLobatto(n);
+    let nodes = nodes_of(element);
+    let (n, q) = (nodes.count(), line.count());
     let moved = nodes != line;
     let first = s.b.shared(&format!("{name}_s"), components * volume);
     // Where nothing moves, one array is enough.

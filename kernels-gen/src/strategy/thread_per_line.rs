@@ -64,7 +64,7 @@ pub fn cells(form: &PointForm, elements: &Elements) -> usize {
 
 /// Whether the nodes of some field are the points.
 fn collocated(elements: &Elements) -> bool {
-    elements.fields.iter().any(|&degree| elements.collocated(degree))
+    elements.fields.iter().any(|&element| elements.collocated(element))
 }
 
 /// Groups that a processor is to hold. A thread needs about 64 registers where there are no gradients,
@@ -109,17 +109,16 @@ pub(crate) fn check(
         return refuse("a thread a line does not gather corners".to_owned());
     }
     let q = line.count();
-    let nodal =
-        form.aux.iter().zip(&elements.aux).filter_map(|(aux, degree)| {
-            matches!(aux.location, Location::Nodes(_)).then_some(*degree)
-        });
-    let fields = elements.fields.iter().map(|&degree| Some(degree));
+    let nodal = form.aux.iter().zip(&elements.aux).filter_map(|(aux, element)| {
+        matches!(aux.location, Location::Nodes(_)).then_some((*element)?.degree())
+    });
+    let fields = elements.fields.iter().map(|element| element.degree());
     let map = match plan.geometry {
         Geometry::Nodes(order) => Some(order),
         _ => None,
     };
-    let mut degrees = fields.chain(nodal).chain([map]);
-    if degrees.any(|degree| degree.is_some_and(|degree| degree + 1 > q)) {
+    let mut degrees = fields.chain(nodal).chain(map);
+    if degrees.any(|degree| degree + 1 > q) {
         return refuse("a thread a line needs as many points as nodes a direction".to_owned());
     }
     let threads = cells * q.pow(form.dim as u32 - 1);

@@ -35,7 +35,7 @@ pub(super) fn find(
 /// How the macro is told of these elements, `hex(2)`.
 pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
     let Elements { cell, degree, rule, .. } = elements;
-    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let largest = elements.largest();
     let mut setting = format!("{cell}({degree}");
     if facts.order > 2 {
         setting.push_str(&format!(", order = {}", facts.order));

@@ -208,7 +208,7 @@ fn tensor(dim: usize) -> PointForm {
 
 /// Several fields: spaces of one degree and of two, rows of values and of gradients, and a field whose own block is
 /// zero.
-const MIXED: [&str; 3] = [
+const MIXED: [&str; 6] = [
     "form stokes {
         field u: vector in H1(k);
         field p: scalar in H1(k - 1);
@@ -235,6 +235,33 @@ const MIXED: [&str; 3] = [
         f0[q] = [dot(v, v), q[1] + s];
         f1[s] = (2 + sin(q[0])) * grad(s) + v;
     }",
+    // Discontinuous pressures; where k is 1, they are constant in each cell and have no gradient.
+    "form flow_jumps {
+        field u: vector in H1(k);
+        field p: scalar in L2(k - 1);
+        aux a: scalar on nodes in L2(k - 1);
+        f0[u] = a * u + grad(p) + grad(a);
+        f1[u] = (1 + p^2) * grad(u) - p * I;
+        f0[p] = p^3 - div(u);
+        f1[p] = u + (2 + a) * grad(p);
+    }",
+    "form jumps_first {
+        field s: scalar in L2(k + 1);
+        field v: vector in H1(k);
+        field c: vector(2) in L2(0);
+        f0[s] = s + dot(grad(s), v) - c[0];
+        f1[s] = (1 + s^2) * grad(s) + v;
+        f0[v] = grad(s) + c[1] * v;
+        f0[c] = [c[0] + s, c[1]^3 + div(v)];
+        f1[c] = outer(c, v);
+    }",
+    "form alone { field u: vector in L2(k); aux a: scalar; f0[u] = a * u; f1[u] = dot(u, x) * grad(u) + sym(grad(u)) + grad(a)[0] * I; }",
+];
+
+/// One field that is discontinuous, and data that is.
+const PROJECTIONS: [&str; 2] = [
+    "form constants { field u: scalar in L2(k - 1); aux a: scalar on nodes in H1(k); f0[u] = u - a; f1[u] = grad(u) + grad(a); }",
+    "form project { field u: scalar in L2(k); aux a: scalar on nodes in L2(0); f0[u] = u^3 - a; f1[u] = a * grad(u); }",
 ];
 
 fn from_text(text: &str, dim: usize) -> PointForm {
@@ -253,5 +280,6 @@ pub(crate) fn mixed(dim: usize) -> Vec<PointForm> {
 pub(crate) fn all(dim: usize) -> Vec<PointForm> {
     let makers =
         [mass, poisson, nonlinear_diffusion, minimal_surface, elasticity, everything, tensor];
-    makers.into_iter().map(|make| make(dim)).chain(mixed(dim)).collect()
+    let alone = PROJECTIONS.iter().map(|text| from_text(text, dim));
+    makers.into_iter().map(|make| make(dim)).chain(mixed(dim)).chain(alone).collect()
 }

@@ -306,11 +306,11 @@ impl Launcher<'_> {
 
     /// An index array of the field with the digit of an axis, among those of a node's number, moved to the front.
     fn by_lines(&self, map: &[u32], lanes: usize, owner: Owner, axis: usize) -> Vec<u32> {
-        let degree = match owner {
+        let element = match owner {
             Owner::Field(field) => self.elements.fields[field],
             Owner::Aux(aux) => self.elements.aux[aux].expect("nodal data"),
         };
-        let (n, dim) = (degree + 1, self.form.dim);
+        let (n, dim) = (element.degree() + 1, self.form.dim);
         let nodes = n.pow(dim as u32);
         let each = map.len() / self.setting.cells.div_ceil(lanes) / nodes;
         let node_of = |place: usize| {

@@ -154,8 +154,12 @@ fn number_apart(element: Lagrange, count: usize) -> Numbering {
     Numbering { count: total, nodes: (0..total as u32).collect(), starts: Vec::new() }
 }
 
-/// Numbers nodes entity by entity, so that neighbours share some and each cell keeps its interior.
+/// Numbers nodes entity by entity, so that neighbours share some and each cell keeps its interior; of discontinuous
+/// elements they share none.
 fn number(element: Lagrange, count: usize) -> Numbering {
+    if !element.is_continuous() {
+        return number_apart(element, count);
+    }
     let (cell, p) = (element.cell(), element.degree());
     let nodes = element.nodes();
     if !cell.is_tensor() {

@@ -153,8 +153,10 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         .fields
         .iter()
         .zip(&solution.elements.fields)
-        .map(|(field, degree)| {
-            format!("{}: {}, degree {degree}", field.name, shape_word(field.shape))
+        .map(|(field, element)| {
+            let (name, shape, degree) = (&field.name, shape_word(field.shape), element.degree());
+            let of = if element.is_continuous() { "" } else { " in L2" };
+            format!("{name}: {shape}{of}, degree {degree}")
         })
         .collect();
     let action = solution.kernels.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);

@@ -5,7 +5,7 @@ use crate::ast::{ExprId, ExprKind, Ident, Place, ProblemItemKind, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
-use crate::point::Shape;
+use crate::point::{Shape, Space};
 use crate::problem::{Dirichlet, Expression};
 
 pub(super) fn check(
@@ -25,6 +25,9 @@ pub(super) fn check(
         Some(Place::All(_)) | None => None,
     };
     let Some(index) = checker.field(piece, field) else { return };
+    if let space @ Space::L2(_) = checker.form.fields[index].space {
+        return discontinuous(checker, statement, field, space);
+    }
     let shape = checker.form.fields[index].shape;
     let component = match component {
         None => None,
@@ -46,6 +49,19 @@ pub(super) fn check(
     };
     let Some(value) = value else { return };
     checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
+}
+
+/// A condition on a field whose unknowns lie inside of the cells.
+fn discontinuous(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Ident, space: Space) {
+    let name = &field.name;
+    let message = format!("`{name}` lives in `{space}`, which has no unknowns on the boundary");
+    let diagnostic = Diagnostic::new(Code::ConditionInL2, message)
+        .label(field.span, "discontinuous: each of its unknowns lies inside of a cell")
+        .note("a discontinuous field takes its values on the boundary weakly, by a term of the form")
+        .help(format!(
+            "write that term as `on boundary \"tag\" {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
+        ));
+    checker.report(statement.piece, diagnostic);
 }
 
 /// `mean p = 0;` for a field without other conditions.

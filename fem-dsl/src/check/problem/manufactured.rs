@@ -5,9 +5,9 @@ use crate::ast::{ExprId, Ident, ProblemItemKind};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Expr, Terminal};
+use crate::form::{Expr, Form, Terminal};
 use crate::manufacture::Known;
-use crate::point::Location;
+use crate::point::{Field, Location, Region, Space};
 
 /// A manufactured solution.
 #[derive(Clone, Debug)]
@@ -28,6 +28,9 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let Some(&(first, ..)) = stated.first() else { return };
     checker.content.manufacturing = true;
     let form = checker.form;
+    if let Some(field) = jumping(form) {
+        return report_jumping(checker, first, field);
+    }
     let mut fields: Vec<Option<Known>> = vec![None; form.fields.len()];
     let mut named = vec![false; form.fields.len()];
     for &(statement, field, value) in &stated {
@@ -64,6 +67,29 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     if let (Some(fields), Some(aux)) = (fields, aux) {
         checker.content.manufactured = Some(Solutions { fields, aux });
     }
+}
+
+/// A discontinuous field that is tested against its gradient in the cells: its test functions jump where cells meet, so
+/// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
+fn jumping(form: &Form) -> Option<&Field> {
+    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let mut rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
+    let field = rows.find_map(|row| {
+        let field = &form.fields[row.field];
+        matches!(field.space, Space::L2(_)).then_some(field)
+    });
+    field
+}
+
+fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Field) {
+    let Field { name, space, .. } = field;
+    let message =
+        format!("`{name}` lives in `{space}` and has an `f1`: no source makes a solution of that");
+    let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+        .label(statement.span, "the source f0 − div f1 is for test functions that are continuous")
+        .note("where cells meet, what is tested against the gradient of a discontinuous field leaves a jump")
+        .help("leave `f1` out, or let the field live in `H1(k)`");
+    checker.report(statement.piece, diagnostic);
 }
 
 /// A field whose solution is given twice.

@@ -1,6 +1,7 @@
 //! Node sets: ownership, symmetry, order, and agreement between neighbours.
 
 use super::*;
+use fem_dsl::point::Degree;
 use std::collections::BTreeSet;
 
 const EPS: f64 = f64::EPSILON;

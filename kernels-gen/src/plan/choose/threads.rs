@@ -124,7 +124,7 @@ pub fn choose_for_threads(
 fn reads_points(form: &PointForm, elements: &Elements) -> bool {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     let degrees = if components == 1 { 2..=3 } else { 2..=2 };
-    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    let degree = elements.largest();
     let one = || {
         let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
         form.integrals.iter().all(|integral| numbers(integral) == 1)
@@ -151,9 +151,9 @@ fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
 /// points does 12.8 billion unknowns a second, with two 10.
 fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    match (elements.fields.iter().max(), components) {
-        (Some(1), 1) if elements.rule.count() <= 8 => 4,
-        (Some(1), 1)
+    match (elements.largest(), components) {
+        (1, 1) if elements.rule.count() <= 8 => 4,
+        (1, 1)
             if elements.cell == Cell::Hexahedron
                 && elements.rule.count() == 27
                 && is_flat(form) =>
@@ -161,7 +161,7 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
             3
         }
         _ if busy(form, elements) => 3,
-        (Some(1), _) => 2,
+        (1, _) => 2,
         _ => 1,
     }
 }
@@ -173,13 +173,13 @@ fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
 fn busy(form: &PointForm, elements: &Elements) -> bool {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     let small = elements.cell == Cell::Hexahedron && elements.rule.count() <= 8;
-    small && elements.fields.iter().max() == Some(&1) && components == 3 && !is_flat(form)
+    small && elements.largest() == 1 && components == 3 && !is_flat(form)
 }
 
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
     let q = elements.rule.line().map(LinePoints::count)?;
-    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    let degree = elements.largest();
     // What is symmetric about the middle pays from five points on.
     let even_odd = if q >= 5 { EvenOdd::Always } else { EvenOdd::Never };
     let even_odd = wishes.even_odd.unwrap_or(even_odd);
@@ -207,7 +207,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
 /// compiles for minutes: it is computed in loops.
 fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    let largest = elements.fields.iter().copied().max().unwrap_or(1);
+    let largest = elements.largest();
     let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
     if diagonal || elements.rule.count() * components > 128 { 8 } else { 1 << 16 }
 }

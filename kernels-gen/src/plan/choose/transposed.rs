@@ -31,7 +31,7 @@ pub(super) fn transpose(
         None => (0, 0, false),
     };
     let batches = if batches == 0 { BATCHES } else { batches };
-    let degree = elements.fields.iter().copied().max().unwrap_or(1);
+    let degree = elements.largest();
     if !forced && (elements.cell.is_tensor() || degree < 2) {
         return Ok(plans);
     }

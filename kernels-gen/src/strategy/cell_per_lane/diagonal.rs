@@ -7,6 +7,7 @@
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
 use super::tensor::{Outcome, Tensor, load_line, store_line};
+use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::stored::Block;
@@ -76,10 +77,10 @@ pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
 }
 
 /// The 1D table of a direction: φ², φ φ' or φ'², as n × q.
-fn table(tensor: &Tensor, n: usize, term: &Term, direction: usize) -> Matrix {
+fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
     let factors = [term.derived.0, term.derived.1];
     let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();
-    crate::strategy::diagonal::table(n, tensor.line, derived)
+    crate::strategy::diagonal::table(nodes, tensor.line, derived)
 }
 
 fn integrate(
@@ -97,7 +98,7 @@ fn integrate(
     let from = term.number * tensor.q_all();
     let last = s.b.local("diagonal_last", n * columns);
     let scaled = {
-        let mut matrix = table(tensor, n, term, dim - 1);
+        let mut matrix = table(tensor, factors.nodes, term, dim - 1);
         matrix.entries.iter_mut().for_each(|entry| *entry *= term.factor);
         matrix
     };
@@ -106,10 +107,10 @@ fn integrate(
         let output = contract(b, &scaled, &input, None, even_odd);
         store_line(b, last, &column, columns, &output);
     });
-    let first = table(tensor, n, term, 0);
+    let first = table(tensor, factors.nodes, term, 0);
     let rows = n.pow(dim as u32 - 2);
     let layer = s.b.local("diagonal_layer", rows * q);
-    let middle = table(tensor, n, term, 1);
+    let middle = table(tensor, factors.nodes, term, 1);
     repeat(s, "k", n, false, |s, k| {
         if dim == 3 {
             s.b.repeat("i", q, false, |b, i| {

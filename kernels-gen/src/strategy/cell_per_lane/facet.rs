@@ -1,20 +1,22 @@
 //! Integrals over facets of tensor cells, one facet a lane.
 //!
-//! Cells are turned so that the facet is ξ₀ = 0. There, with the nodes u_ijk of a line along ξ₀ at i and φ_i(0) = δ_i0,
+//! Cells are turned so that the facet is ξ₀ = 0. There, with the nodes u_ijk of a line along ξ₀ at i,
 //!
 //! ```text
-//! face_jk = u_0jk       slope_jk = Σ_i φ_i'(0) u_ijk
+//! face_jk = Σ_i φ_i(0) u_ijk       slope_jk = Σ_i φ_i'(0) u_ijk
 //! u = (B ⊗ B) face      ∂₁u = (D ⊗ B) face      ∂₂u = (B ⊗ D) face      ∂₀u = (B ⊗ B) slope
 //! ```
 //!
 //! with the values B and the derivatives D of the nodes of a line at the points; transposed, that is how what is tested
-//! comes back to the nodes. Simplices use the dense tables of `simplex`.
+//! comes back to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the dense tables of `simplex`.
 
-use crate::element::{LinePoints, LineTable};
+use crate::element::{Lagrange, LinePoints, LineTable};
+use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::stored::{Block, Tested, act};
 use crate::plan::Task;
+use crate::strategy::factors::nodes_of;
 use crate::strategy::geometry::{curved, on_facet, position, weight};
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::at_point;
@@ -27,20 +29,29 @@ struct Line {
     /// B and D: q × n.
     values: Matrix,
     derivatives: Matrix,
+    /// φ_i(0): 1 and zeros where the first node is on the facet.
+    ends: Vec<f64>,
     /// φ_i'(0)
     slopes: Vec<f64>,
 }
 
 impl Line {
-    fn new(points: LinePoints, degree: usize) -> Self {
-        let nodes = LinePoints::GaussLobatto(degree + 1);
-        let (table, own) = (LineTable::new(nodes, points), LineTable::new(nodes, nodes));
+    fn new(points: LinePoints, element: Lagrange) -> Self {
+        let (nodes, n) = (nodes_of(element), element.degree() + 1);
+        let (table, start) = (LineTable::new(nodes, points), LineTable::at(nodes, &[0.0]));
         Self {
-            n: degree + 1,
+            n,
             values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
             derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
-            slopes: (0..=degree).map(|i| own.derivative(0, i)).collect(),
+            ends: start.values,
+            slopes: start.derivatives,
         }
+    }
+
+    /// How many nodes from the facet on have a value there: the first, or all where none is on it.
+    fn reach(&self) -> usize {
+        let beyond = self.ends[1..].iter().any(|&end| end != 0.0);
+        if beyond { self.n } else { 1 }
     }
 }
 
@@ -108,7 +119,7 @@ impl Facet {
 
     /// The values on the facet, and the derivatives along ξ₀ where a gradient is needed.
     fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity) -> (Line, LocalId, Option<LocalId>) {
-        let line = Line::new(self.points, quantity.degree);
+        let line = Line::new(self.points, quantity.element);
         let (n, plane, components) = (line.n, self.plane(&line), quantity.components);
         let name = &quantity.name;
         let face = s.b.local(&format!("{name}_face"), components * plane);
@@ -120,16 +131,15 @@ impl Facet {
         s.b.repeat("a", plane, false, |b, a| {
             let start = &first + &a.times(n);
             for c in 0..components {
-                let value = nodal.gather(b, &start, c);
-                b.store(face, a.plus(c * plane), value);
-                let Some(slope) = slope else { continue };
-                let factor = b.constant(line.slopes[0]);
-                let mut sum = b.mul(factor, value);
-                for (i, &factor) in line.slopes.iter().enumerate().skip(1) {
-                    let (factor, value) = (b.constant(factor), nodal.gather(b, &start.plus(i), c));
-                    sum = b.fma(factor, value, sum);
+                let nodes = if slope.is_some() { n } else { line.reach() };
+                let values: Vec<ValueId> =
+                    (0..nodes).map(|i| nodal.gather(b, &start.plus(i), c)).collect();
+                let trace = weighted(b, &line.ends, &values);
+                b.store(face, a.plus(c * plane), trace);
+                if let Some(slope) = slope {
+                    let derivative = weighted(b, &line.slopes, &values);
+                    b.store(slope, a.plus(c * plane), derivative);
                 }
-                b.store(slope, a.plus(c * plane), sum);
             }
         });
         (line, face, slope)
@@ -322,13 +332,15 @@ impl Facet {
                 let value = product(s, None);
                 let tangential: Vec<ValueId> =
                     (0..dim - 1).map(|axis| product(s, Some(axis))).collect();
-                let zero = s.b.constant(0.0);
                 for i in 0..n {
                     let slope = s.b.constant(outcome.line.slopes[i]);
                     let normal = s.b.mul(slope, value);
+                    let end = outcome.line.ends[i];
                     let mut gradient = vec![normal];
-                    gradient.extend(tangential.iter().map(|&t| if i == 0 { t } else { zero }));
-                    let value = if i == 0 { value } else { zero };
+                    for &t in &tangential {
+                        gradient.push(times(&mut s.b, end, t));
+                    }
+                    let value = times(&mut s.b, end, value);
                     for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
                         let (block, first): &(Block, usize) = &blocks.blocks[block];
                         let mut next = *first;
@@ -389,8 +401,9 @@ impl Facet {
         let nodal = Nodal::result(s, *field);
         let first = Index::from(s.b.batch()).times(n * plane);
         s.comment_on("scatter", *field);
-        // Without gradients only the nodes of the facet get anything.
-        let reach = if slope.is_some() || diagonal.is_some() || stores { n } else { 1 };
+        // Without gradients only the nodes that have a value on the facet get anything.
+        let all = slope.is_some() || diagonal.is_some() || stores;
+        let reach = if all { n } else { line.reach() };
         s.b.repeat("a", plane, false, |b, a| {
             for i in 0..reach {
                 let node = (&first + &a.times(n)).plus(i);
@@ -398,7 +411,10 @@ impl Facet {
                     let own = a.plus(c * plane);
                     let mut value = match (face, diagonal) {
                         (_, Some(all)) => b.load(*all, a.times(n).plus(c * n * plane + i)),
-                        (Some(face), _) if i == 0 => b.load(face, own.clone()),
+                        (Some(face), _) if line.ends[i] != 0.0 => {
+                            let flux = b.load(face, own.clone());
+                            times(b, line.ends[i], flux)
+                        }
                         _ => b.constant(0.0),
                     };
                     if let Some(slope) = slope {
@@ -409,6 +425,31 @@ impl Facet {
                 }
             }
         });
+    }
+}
+
+/// Σ_i factor_i · value_i over the values that there are; factors of 0 count for nothing.
+fn weighted(b: &mut Builder, factors: &[f64], values: &[ValueId]) -> ValueId {
+    let mut sum = None;
+    for (&factor, &value) in factors.iter().zip(values).filter(|(factor, _)| **factor != 0.0) {
+        sum = Some(match sum {
+            None => times(b, factor, value),
+            Some(sum) => {
+                let factor = b.constant(factor);
+                b.fma(factor, value, sum)
+            }
+        });
+    }
+    sum.unwrap_or_else(|| b.constant(0.0))
+}
+
+/// The product with a number.
+fn times(b: &mut Builder, factor: f64, value: ValueId) -> ValueId {
+    let constant = b.constant(factor);
+    match factor {
+        0.0 => constant,
+        1.0 => value,
+        _ => b.mul(constant, value),
     }
 }
 

@@ -6,7 +6,7 @@
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
 use crate::plan::Geometry;
-use crate::strategy::setting::{Setting, node_count};
+use crate::strategy::setting::Setting;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -91,10 +91,10 @@ const AHEAD: usize = 4;
 pub(super) fn nodes(s: &mut Setting<'_>) {
     let map = Role::Map(Owner::Field(0), Indices::Nodes);
     let Some(&map) = s.arguments.get(&map) else { return };
-    if !s.plan.prefetch || s.elements.fields[0] != 1 {
+    if !s.plan.prefetch || !s.elements.at_corners() {
         return;
     }
-    let entries = node_count(s.elements, 1);
+    let entries = s.elements.fields[0].count();
     for argument in s.declared().to_vec() {
         let scale = match argument.role {
             Role::State(0) | Role::Direction(0) | Role::Result(0) => s.components(0),

@@ -8,7 +8,7 @@
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
 use super::prefetch;
-use crate::element::tabulate;
+use crate::element::{Lagrange, tabulate};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Block, Tested};
@@ -19,7 +19,7 @@ use crate::strategy::geometry::{
 };
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::at_point;
-use crate::strategy::setting::{Quantity, Setting, element, node_count, repeat};
+use crate::strategy::setting::{Quantity, Setting, repeat};
 use fem_dsl::point::Part;
 
 /// Tables of one element: `[point · nodes + node]`.
@@ -31,8 +31,7 @@ pub(super) struct Tables {
     constant: Option<Vec<Vec<f64>>>,
 }
 
-pub(super) fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
-    let element = element(s.elements, degree);
+pub(super) fn tables(s: &mut Setting<'_>, name: &str, element: Lagrange) -> Tables {
     let points = s.rule_points();
     let tabulation = tabulate(element, &points);
     let nodes = element.count();
@@ -47,7 +46,7 @@ pub(super) fn tables(s: &mut Setting<'_>, name: &str, degree: usize) -> Tables {
     let value = s.b.table(&format!("{name}_values"), Entries::Real(value));
     let gradients: Vec<Vec<f64>> =
         (0..dim).map(|a| flat(&|q, b| tabulation.gradient(q, b)[a])).collect();
-    let same = degree == 1 && !s.elements.cell.is_tensor();
+    let same = element.degree() <= 1 && !s.elements.cell.is_tensor();
     let constant = same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
     let derivatives = gradients
         .into_iter()
@@ -68,7 +67,7 @@ pub(super) struct Evaluated {
 pub(super) fn lower(s: &mut Setting<'_>) {
     let mut evaluated = Vec::new();
     for quantity in s.quantities.clone() {
-        let tables = tables(s, &quantity.name, quantity.degree);
+        let tables = tables(s, &quantity.name, quantity.element);
         let nodal =
             s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
         gather(s, &quantity, nodal);
@@ -83,8 +82,8 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     }
     let mut results = Vec::new();
     for field in s.results() {
-        let (components, degree) = (s.components(field), s.elements.fields[field]);
-        let tables = tables(s, &s.form.fields[field].name.clone(), degree);
+        let (components, element) = (s.components(field), s.elements.fields[field]);
+        let tables = tables(s, &s.form.fields[field].name.clone(), element);
         let name = s.of_field("r_nodal", field);
         let nodal = s.b.local(&name, components * tables.nodes);
         let zero = s.b.constant(0.0);
@@ -127,7 +126,7 @@ struct Outcome {
 }
 
 fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
-    let nodes = node_count(s.elements, quantity.degree);
+    let nodes = quantity.element.count();
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
     let nodal = Nodal::of(s, quantity);

@@ -1,6 +1,6 @@
 //! What a kernel reads and writes: its arguments, in their order, with their extents.
 
-use super::{Setting, Source, gather_axis, node_count};
+use super::{Setting, Source, gather_axis};
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
 use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
@@ -111,7 +111,7 @@ impl Setting<'_> {
                 self.declare_map(Source::Direction(0));
             }
             for field in results {
-                let nodes = node_count(self.elements, self.elements.fields[field]);
+                let nodes = self.elements.fields[field].count();
                 let (numbers, name) =
                     (nodes * self.components(field), self.of_field("cells", field));
                 let role = Role::CellResult(field);
@@ -135,17 +135,17 @@ impl Setting<'_> {
     fn declare_map(&mut self, source: Source) {
         let owner = source.owner();
         let indices = self.indices_of(source);
-        let (base, degree, components) = match owner {
+        let (base, element, components) = match owner {
             Owner::Field(f) => {
                 (&self.form.fields[f].name, self.elements.fields[f], self.components(f))
             }
             Owner::Aux(i) => {
                 let aux = &self.form.aux[i];
-                let degree = self.elements.aux[i].expect("a nodal aux should have a degree");
-                (&aux.name, degree, aux.shape.components())
+                let element = self.elements.aux[i].expect("a nodal aux should have an element");
+                (&aux.name, element, aux.shape.components())
             }
         };
-        let nodes = node_count(self.elements, degree);
+        let nodes = element.count();
         let (word, entries) = match indices {
             Indices::Nodes => ("nodes", nodes),
             Indices::Tiles => ("tiles", nodes),
@@ -171,8 +171,8 @@ impl Setting<'_> {
     pub(in crate::strategy) fn turned(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let (Source::State(field) | Source::Direction(field)) = source else { return None };
-        let (dim, degree) = (self.form.dim, self.elements.fields[field]);
-        let collocated = self.elements.collocated(degree);
+        let (dim, element) = (self.form.dim, self.elements.fields[field]);
+        let collocated = self.elements.collocated(element);
         let axis = gather_axis(dim, collocated, self.is_flat_field(field));
         (self.plan.turned && by_lines && axis < dim - 1).then_some(axis)
     }

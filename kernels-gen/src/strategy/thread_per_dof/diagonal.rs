@@ -4,6 +4,7 @@ use super::{Dofs, barrier};
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::strategy::diagonal::{Product, coefficients, products, table};
+use crate::strategy::factors::nodes_of;
 use crate::strategy::point::Evaluate;
 use crate::strategy::setting::Setting;
 
@@ -22,10 +23,11 @@ pub(super) struct Diagonal {
 impl Diagonal {
     pub(super) fn new(s: &mut Setting<'_>, volume: usize) -> Self {
         let line = s.elements.rule.line().expect("the plan should have checked the rule");
-        let (q, n, components) = (line.count(), s.elements.fields[0] + 1, s.components(0));
+        let nodes = nodes_of(s.elements.fields[0]);
+        let (q, n, components) = (line.count(), nodes.count(), s.components(0));
         let arrays = ["r_s", "r_t"].map(|name| s.b.shared(name, components * volume));
         let tables = [0, 1, 2].map(|derived| {
-            let matrix = table(n, line, derived);
+            let matrix = table(nodes, line, derived);
             let entries = (0..n * q).map(|at| matrix.at(at % n, at / n)).collect();
             s.b.spread_table(&format!("products_{derived}_{n}"), Entries::Real(entries))
         });

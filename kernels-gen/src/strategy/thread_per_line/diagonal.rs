@@ -50,7 +50,7 @@ impl Group {
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
                 for (Outcome { held, .. }, total) in self.results.iter().zip(&totals) {
-                    let matrix = table(held.factors.n, self.line, derived[axis]);
+                    let matrix = table(held.factors.nodes, self.line, derived[axis]);
                     let onto = total.filter(|_| axis == 0 && turn > 0);
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
                     self.along_row(s, held, &rows[&(axis, held.factors.n)], &matrix, (onto, to));
@@ -116,7 +116,8 @@ impl Group {
                 let first = c.plus(before).times(waiting.products.len()).plus(number).times(q);
                 let line: Vec<ValueId> =
                     (0..q).map(|at| b.load(waiting.local, first.plus(at))).collect();
-                let matrix = table(n, self.line, waiting.products[number].derived(last));
+                let matrix =
+                    table(result.factors.nodes, self.line, waiting.products[number].derived(last));
                 sum = Some(contract(b, &matrix, &line, sum.as_deref(), even_odd));
             }
             let sum = sum.unwrap_or_else(|| vec![b.constant(0.0); n]);

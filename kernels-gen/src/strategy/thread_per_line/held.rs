@@ -67,7 +67,7 @@ pub(super) fn hold(
     let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
     for quantity in s.quantities.clone() {
         let (name, numbers) = (&quantity.name, quantity.components * length);
-        let (factors, flat) = (factors(line, quantity.degree), is_flat(s, &quantity));
+        let (factors, flat) = (factors(line, quantity.element), is_flat(s, &quantity));
         let mut array = |s: &mut Setting<'_>, name: String| {
             let array = s.b.shared(&name, numbers);
             left.arrays.push((array, numbers));
@@ -158,9 +158,9 @@ impl Left {
 pub(super) fn traffic(s: &Setting<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
     let curved = s.quantity(Source::Position).is_some();
-    for (field, &degree) in s.elements.fields.iter().enumerate() {
+    for (field, &element) in s.elements.fields.iter().enumerate() {
         let flat = !curved && s.is_flat_field(field);
-        let kind = (degree + 1, flat, s.elements.collocated(degree));
+        let kind = (element.degree() + 1, flat, s.elements.collocated(element));
         *kinds.entry(kind).or_default() += s.components(field);
     }
     let of = |((n, flat, collocated), components): ((usize, bool, bool), usize)| {

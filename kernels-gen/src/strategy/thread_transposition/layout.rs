@@ -1,6 +1,5 @@
 //! How many threads and cells a group has, and which of them is whose.
 
-use crate::element::Lagrange;
 use crate::kir::build::Builder;
 use crate::kir::{Index, VarId};
 use crate::plan::Elements;
@@ -86,9 +85,8 @@ impl Layout {
 
 /// N_b and N_q.
 fn counts(elements: &Elements) -> (usize, usize) {
-    let degree = elements.fields.iter().copied().max().unwrap_or(1);
-    let element = Lagrange::continuous(elements.cell, degree);
-    (element.map_or(1, Lagrange::count), elements.rule.count())
+    let nodes = elements.fields.iter().map(|element| element.count()).max();
+    (nodes.unwrap_or(1), elements.rule.count())
 }
 
 /// The digits of a thread's number in one phase: its first cell, and its item of the cell.

@@ -8,7 +8,7 @@ use crate::lower::stored::Tested;
 use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
-use crate::strategy::setting::{Quantity, Setting, node_count, repeat};
+use crate::strategy::setting::{Quantity, Setting, repeat};
 use fem_dsl::point::Part;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
@@ -46,7 +46,7 @@ fn tested_numbers(s: &Setting<'_>) -> usize {
 
 /// Numbers of a cell in shared memory.
 pub(super) fn numbers_of_cell(s: &mut Setting<'_>) -> usize {
-    let nodal = |quantity: &Quantity| quantity.components * node_count(s.elements, quantity.degree);
+    let nodal = |quantity: &Quantity| quantity.components * quantity.element.count();
     let inputs: usize = s.quantities.iter().map(nodal).sum();
     inputs + map_numbers(s) + tested_numbers(s) * s.points()
 }
@@ -60,7 +60,7 @@ impl Transposition {
         let cells = layout.cells;
         let mut inputs = Vec::new();
         for quantity in s.quantities.clone() {
-            let tables = Tables::new(s, &quantity.name, quantity.degree, By::Point);
+            let tables = Tables::new(s, &quantity.name, quantity.element, By::Point);
             let length = quantity.components * tables.nodes * cells;
             let shared = s.b.shared(&format!("{}_s", quantity.name), length);
             inputs.push(Held { shared, tables });
@@ -69,8 +69,8 @@ impl Transposition {
         let map = (numbers > 0).then(|| s.b.shared("map_s", numbers * cells));
         let numbers = tested_numbers(s) * s.points();
         let tests = (numbers > 0).then(|| {
-            let (name, degree) = (s.form.fields[0].name.clone(), s.elements.fields[0]);
-            let tables = Tables::new(s, &name, degree, By::Node);
+            let (name, element) = (s.form.fields[0].name.clone(), s.elements.fields[0]);
+            let tables = Tables::new(s, &name, element, By::Node);
             Tests {
                 shared: s.b.shared("tested_s", numbers * cells),
                 parts: s.tested_parts(),

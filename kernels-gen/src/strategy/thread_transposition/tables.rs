@@ -1,8 +1,8 @@
 //! Tables of basis functions, and sums over nodes and points.
 
-use crate::element::tabulate;
+use crate::element::{Lagrange, tabulate};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::strategy::setting::{Setting, element};
+use crate::strategy::setting::Setting;
 use fem_dsl::point::Part;
 
 /// The tables of an element at the points.
@@ -23,8 +23,7 @@ pub(super) enum By {
 }
 
 impl Tables {
-    pub(super) fn new(s: &mut Setting<'_>, name: &str, degree: usize, by: By) -> Self {
-        let element = element(s.elements, degree);
+    pub(super) fn new(s: &mut Setting<'_>, name: &str, element: Lagrange, by: By) -> Self {
         let points = s.elements.rule.points();
         let (tabulation, nodes) = (tabulate(element, &points), element.count());
         let all = points.len();
@@ -35,7 +34,7 @@ impl Tables {
             });
             pairs.map(|(q, b)| entry(q, b)).collect()
         };
-        let same = degree == 1 && !s.elements.cell.is_tensor();
+        let same = element.degree() <= 1 && !s.elements.cell.is_tensor();
         let axes = 0..s.form.dim;
         let constant = same.then(|| {
             let of = |a: usize| (0..nodes).map(|b| tabulation.gradient(0, b)[a]).collect();

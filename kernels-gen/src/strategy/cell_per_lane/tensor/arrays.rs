@@ -5,7 +5,7 @@ use crate::element::LinePoints;
 use crate::kir::{Entries, LocalId, TableId};
 use crate::plan::Plan;
 use crate::strategy::factors::{Factors, factors};
-use crate::strategy::setting::{Quantity, Setting, Source, node_count};
+use crate::strategy::setting::{Quantity, Setting, Source};
 use std::ops::Range;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
@@ -79,8 +79,8 @@ impl Tensor {
         let q = line.count();
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
-        let crowded = s.quantities.iter().any(|quantity| quantity.degree + 1 > q)
-            || s.results().iter().any(|&field| s.elements.fields[field] + 1 > q);
+        let crowded = s.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
+            || s.results().iter().any(|&field| s.elements.fields[field].degree() + 1 > q);
         let small = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
         let mut tensor = Self {
             dim,
@@ -95,10 +95,10 @@ impl Tensor {
             results: Vec::new(),
         };
         for quantity in s.quantities.clone() {
-            let factors = factors(line, quantity.degree);
+            let factors = factors(line, quantity.element);
             let arrays = tensor.arrays(s, &quantity, &factors);
             tensor.dense.push((factors.n > q).then(|| {
-                let tables = simplex::tables(s, &quantity.name, quantity.degree);
+                let tables = simplex::tables(s, &quantity.name, quantity.element);
                 Evaluated { nodal: arrays.nodal, tables, gradient: None }
             }));
             tensor.inputs.push((factors, arrays));
@@ -122,7 +122,7 @@ impl Tensor {
             source: Source::Direction(field),
             name: s.of_field("r", field),
             components: s.components(field),
-            degree: s.elements.fields[field],
+            element: s.elements.fields[field],
             value: true,
             gradient: rows.clone().any(|row| s.tested(row).1),
         };
@@ -130,7 +130,7 @@ impl Tensor {
             Some(index) => self.inputs[index].1.clone(),
             None => self.arrays(s, &result, &factors),
         };
-        let dense = (factors.n > self.q).then(|| simplex::tables(s, &result.name, result.degree));
+        let dense = (factors.n > self.q).then(|| simplex::tables(s, &result.name, result.element));
         if dense.is_none() && result.gradient && arrays.last.is_none() {
             self.derivative_arrays(s, &result, &mut arrays);
         }
@@ -148,7 +148,7 @@ impl Tensor {
     fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
         let (name, components) = (&quantity.name, quantity.components);
         let q_all = self.volume();
-        let nodal_length = components * node_count(s.elements, quantity.degree);
+        let nodal_length = components * quantity.element.count();
         if factors.n > self.q {
             // Dense tables need the nodes and nothing else.
             let nodal = s.b.local(&format!("{name}_nodal"), nodal_length);

@@ -5,7 +5,7 @@ use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
 use crate::strategy::factors::Factors;
 use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::{Setting, node_count};
+use crate::strategy::setting::Setting;
 
 impl Tensor {
     fn places(&self, factors: &Factors) -> Places {
@@ -15,7 +15,7 @@ impl Tensor {
     pub(super) fn gather(&self, s: &mut Setting<'_>, index: usize) {
         let quantity = s.quantities[index].clone();
         let local = self.inputs[index].1.nodal;
-        let nodes = node_count(s.elements, quantity.degree);
+        let nodes = quantity.element.count();
         let components = quantity.components;
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.plan, nodes);
@@ -67,7 +67,7 @@ impl Tensor {
         let local = arrays.nodal;
         s.comment_on("scatter", *field);
         let places = self.places(factors);
-        if s.plan.edges && nodal.adds_by_node() {
+        if s.plan.edges && nodal.adds_by_node() && s.elements.fields[*field].is_continuous() {
             return scatter_edges(s, nodal, places, local, components);
         }
         let Some((target, map)) = nodal.runs() else {

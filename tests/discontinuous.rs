@@ -1,0 +1,125 @@
+//! Fields in L2, from text to solutions: what a cell conserves, what a file shows, and what is refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use weakform::{ALL, Form, mesh};
+
+fn example(problem: &str, form: &str) -> weakform::Solution {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/discontinuous.wf");
+    let text = std::fs::read_to_string(path).expect("an example");
+    let form = Form::parse(&text, form).expect("a form");
+    form.problem(problem).expect("a problem").run().expect("a solution")
+}
+
+#[test]
+fn a_projection_is_as_near_as_its_degree_allows() {
+    let (l2, h1) = example("square", "projection").error("u").expect("known errors");
+    // (h/2)^3 |u'''| / 3! and so on, with h = 1/16 and |u'''| up to 73.
+    assert!(l2 > 1e-6 && l2 < 1e-4, "{l2}");
+    assert!(h1 > 1e-4 && h1 < 2e-2, "{h1}");
+}
+
+#[test]
+fn a_flux_that_jumps_reproduces_the_solution_of_its_space() {
+    let solution = example("soil", "darcy");
+    for field in ["u", "q"] {
+        let (l2, h1) = solution.error(field).expect("known errors");
+        assert!(l2 < 1e-10 && h1 < 1e-10, "{field}: {l2} {h1}");
+    }
+}
+
+/// Stokes with a pressure of degree 0: the flux of a quadratic velocity through the sides of each cell, by Simpson's
+/// rule from the values at their nodes, is 0.
+#[test]
+fn with_constant_pressures_what_enters_a_cell_leaves_it() {
+    const N: i64 = 6;
+    let text = format!(
+        "form stokes {{ field u: vector in H1(k); field p: scalar in L2(k - 2); \
+             f1[u] = grad(u) - p * I; f0[p] = -div(u); }} \
+         problem cavity solves stokes {{ mesh = box(dim: 2, cells: {N}); degree = 2; \
+             dirichlet u = [0, 0] on all; dirichlet u = [x[0]^2 * (1 - x[0])^2, 0] on \"y1\"; mean p = 0; }}"
+    );
+    let form = Form::parse(&text, "stokes").expect("a form");
+    let solution = form.problem("cavity").expect("a problem").run().expect("a solution");
+    assert_eq!(solution.values_of("p").expect("pressures").len() as i64, N * N);
+    let place = |x: f64| (2.0 * N as f64 * x).round() as i64;
+    let points = solution.points_of("u").expect("points");
+    let values = solution.values_of("u").expect("values");
+    let nodes: BTreeMap<[i64; 2], &[f64]> =
+        points.iter().zip(values.chunks(2)).map(|(x, u)| ([place(x[0]), place(x[1])], u)).collect();
+    let mut largest = 0.0_f64;
+    for (i, j) in (0..N * N).map(|cell| (2 * (cell % N), 2 * (cell / N))) {
+        let side = |start: [i64; 2], along: [i64; 2], component: usize| -> f64 {
+            let at = |s: i64| nodes[&[start[0] + s * along[0], start[1] + s * along[1]]][component];
+            (at(0) + 4.0 * at(1) + at(2)) / 6.0
+        };
+        let (left, right) = (side([i, j], [0, 1], 0), side([i + 2, j], [0, 1], 0));
+        let (below, above) = (side([i, j], [1, 0], 1), side([i, j + 2], [1, 0], 1));
+        assert!((right - left + above - below).abs() < 1e-12, "cell {i} {j}");
+        largest = [left, right, below, above].into_iter().fold(largest, |a, b| a.max(b.abs()));
+    }
+    assert!(largest > 1e-3, "{largest}");
+}
+
+/// Runs a problem and reads the file that it writes.
+fn written(text: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("case.wf");
+    std::fs::write(&path, text).expect("a file");
+    let output = folder.path().join("case.vtu");
+    let run = Command::new(env!("CARGO_BIN_EXE_wf"))
+        .args(["run", "--output"])
+        .args([&output, &path])
+        .output()
+        .expect("wf should start");
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    String::from_utf8_lossy(&std::fs::read(&output).expect("a VTU file")).into_owned()
+}
+
+#[test]
+fn files_show_jumps_as_they_are() {
+    let points = |text: &str| -> usize {
+        let rest = text.split("NumberOfPoints=\"").nth(1).expect("a number of points");
+        rest.split('"').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let section = |text: &str, name: &str| -> String {
+        let rest = text.split(&format!("<{name}>")).nth(1).unwrap_or_default();
+        rest.split(&format!("</{name}>")).next().unwrap_or_default().to_owned()
+    };
+    let problem = "mesh = box(dim: 2, cells: 3); degree = 1;";
+    // Constant in each cell: data of the cells, and the others share points.
+    let constant = written(&format!(
+        "form a {{ field u: scalar; field c: scalar in L2(k - 1); f0[u] = u - x[0]; f0[c] = c - u; }} \
+         problem p solves a {{ {problem} }}"
+    ));
+    assert_eq!(points(&constant), 16);
+    assert!(section(&constant, "CellData").contains("Name=\"c\""), "{constant}");
+    assert!(section(&constant, "PointData").contains("Name=\"u\""), "{constant}");
+    // Linear in each cell: each cell has points of its own.
+    let linear = written(&format!(
+        "form a {{ field u: scalar; field c: scalar in L2(k); f0[u] = u - x[0]; f0[c] = c - u; }} \
+         problem p solves a {{ {problem} }}"
+    ));
+    assert_eq!(points(&linear), 9 * 4);
+    assert!(section(&linear, "PointData").contains("Name=\"c\""), "{linear}");
+}
+
+#[test]
+fn conditions_on_what_jumps_are_refused() {
+    let text = "form a { field u: scalar in L2(k); f0[u] = u; }";
+    let setup =
+        Form::parse(text, "a").expect("a form").on(mesh("box(dim: 2, cells: 2)").expect("a mesh"));
+    let error = setup.dirichlet("u", ALL, |_| 0.0).build().err().expect("an error");
+    assert!(error.to_string().contains("`u` is discontinuous"), "{error}");
+}
+
+/// Without a term in the field itself each cell has a constant of its own, and no mean fixes them.
+#[test]
+fn gradients_alone_do_not_fix_what_jumps() {
+    let text = "form a { field u: scalar in L2(k); f1[u] = grad(u) - x; } \
+                problem p solves a { mesh = box(dim: 2, cells: 2); mean u = 0; }";
+    let form = Form::parse(text, "a").expect("a form");
+    let error = form.problem("p").expect("a problem").run().err().expect("an error").to_string();
+    assert!(error.contains("up to a constant in each cell"), "{error}");
+}

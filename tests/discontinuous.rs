@@ -110,7 +110,7 @@ fn conditions_on_what_jumps_are_refused() {
     let text = "form a { field u: scalar in L2(k); f0[u] = u; }";
     let setup =
         Form::parse(text, "a").expect("a form").on(mesh("box(dim: 2, cells: 2)").expect("a mesh"));
-    let error = setup.dirichlet("u", ALL, |_| 0.0).build().err().expect("an error");
+    let error = setup.dirichlet("u", ALL, |_| 0.0).build().expect_err("an error");
     assert!(error.to_string().contains("`u` is discontinuous"), "{error}");
 }
 
@@ -120,6 +120,6 @@ fn gradients_alone_do_not_fix_what_jumps() {
     let text = "form a { field u: scalar in L2(k); f1[u] = grad(u) - x; } \
                 problem p solves a { mesh = box(dim: 2, cells: 2); mean u = 0; }";
     let form = Form::parse(text, "a").expect("a form");
-    let error = form.problem("p").expect("a problem").run().err().expect("an error").to_string();
+    let error = form.problem("p").expect("a problem").run().expect_err("an error").to_string();
     assert!(error.contains("up to a constant in each cell"), "{error}");
 }

@@ -73,12 +73,8 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
 /// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
 fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
-    let mut rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
-    let field = rows.find_map(|row| {
-        let field = &form.fields[row.field];
-        matches!(field.space, Space::L2(_)).then_some(field)
-    });
-    field
+    let rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
+    rows.map(|row| &form.fields[row.field]).find(|field| matches!(field.space, Space::L2(_)))
 }
 
 fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Field) {

@@ -396,7 +396,8 @@ impl Facet {
                     any = true;
                 }
             }
-            face = Some(onto);
+            // What is constant in each cell may be tested against nothing.
+            face = any.then_some(onto);
         }
         let nodal = Nodal::result(s, *field);
         let first = Index::from(s.b.batch()).times(n * plane);

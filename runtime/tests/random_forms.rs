@@ -1,0 +1,81 @@
+//! Random forms in all three ways, of several fields in continuous and discontinuous spaces, with integrals over the
+//! boundary, data, parameters and conditions: operators of interpreted kernels against the reference.
+//!
+//! ```text
+//! residual, action, diagonal               within rounding of the reference's
+//! (R(u + ε w) − R(u − ε w)) / 2ε − J w     = O(ε²), where the form is smooth
+//! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²), where all of it is an energy's derivative
+//! ```
+//!
+//! 1,000 forms are drawn; with `WF_FORMS=N` in the environment N more, with `WF_SEED=S` others.
+
+#[path = "random_forms/case.rs"]
+mod case;
+
+use case::Case;
+
+/// The forms of each test: threads share them.
+const FORMS: u64 = 250;
+
+/// What was seen of some forms.
+#[derive(Default)]
+struct Seen {
+    forms: u64,
+    fields: usize,
+    several: u64,
+    jumping: u64,
+    boundary: u64,
+    threads: u64,
+    tangents: u64,
+    energies: u64,
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok())
+}
+
+/// A quarter of the forms.
+fn quarter(part: u64) {
+    let first = number("WF_SEED").unwrap_or(0) + part;
+    let more = number("WF_FORMS").unwrap_or(0).div_ceil(4);
+    let mut seen = Seen::default();
+    for seed in (0..FORMS + more).map(|i| first + 4 * i) {
+        let case = Case::new(seed);
+        seen.forms += 1;
+        seen.fields += case.form.fields.len();
+        seen.several += u64::from(case.form.fields.len() > 1);
+        seen.jumping += u64::from(!case.elements.are_continuous());
+        seen.boundary += u64::from(case.form.integrals.len() > 1);
+        seen.threads += u64::from(case.compare());
+        seen.tangents += u64::from(case.taylor());
+        seen.energies += u64::from(case.energy());
+    }
+    let Seen { forms, fields, several, jumping, boundary, threads, tangents, energies } = seen;
+    println!(
+        "{forms} forms with {fields} fields: {several} with several, {jumping} with discontinuous ones, {boundary} \
+         with integrals over the boundary, {threads} by groups of threads; {tangents} Jacobians and {energies} \
+         energies against differences"
+    );
+    let enough = [several, jumping, boundary, tangents].iter().all(|&count| 4 * count > forms);
+    assert!(enough && 10 * threads > forms && 10 * energies > forms);
+}
+
+#[test]
+fn the_first_quarter_agrees() {
+    quarter(0);
+}
+
+#[test]
+fn the_second_quarter_agrees() {
+    quarter(1);
+}
+
+#[test]
+fn the_third_quarter_agrees() {
+    quarter(2);
+}
+
+#[test]
+fn the_last_quarter_agrees() {
+    quarter(3);
+}

@@ -1,0 +1,322 @@
+//! One random form on a small mesh, with all that its operator and the reference need.
+
+use fem_dsl::point::{Location, PointForm};
+use fem_dsl::problem::Argument;
+use fem_dsl::source::Source;
+use fem_dsl::testing::{Regions, random_regions};
+use kernels_gen::generate::elements;
+use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
+use runtime::compile::{CompileError, Execution, Target, compile, facts};
+use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::mesh::Mesh;
+use runtime::mesh::generate::generate;
+use runtime::operator::CellOperator;
+use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close};
+use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
+use runtime::vector::{Precision, Vector};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The cells, with as many of them along each axis as show what neighbours share.
+const CELLS: [(&str, [f64; 3]); 4] = [
+    ("tri", [2.0, 2.0, 0.0]),
+    ("quad", [3.0, 2.0, 0.0]),
+    ("tet", [1.0, 1.0, 1.0]),
+    ("hex", [2.0, 1.0, 1.0]),
+];
+
+/// SplitMix64, as a function.
+fn mix(seed: u64, number: u64) -> u64 {
+    let z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number ^ 0xD1B5_4A32_D192_ED03);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Numbers between −1 and 1.
+fn noise(n: usize, seed: u64) -> Vec<f64> {
+    let number = |i: usize| mix(seed, i as u64) as f64 / u64::MAX as f64;
+    (0..n).map(|i| 2.0 * number(i) - 1.0).collect()
+}
+
+/// A form with its discretisation.
+pub(crate) struct Case {
+    seed: u64,
+    regions: Regions,
+    pub(crate) form: PointForm,
+    pub(crate) elements: Elements,
+    on: Arc<Discretisation>,
+    strategy: Option<Strategy>,
+    /// Parameters, and before them the time.
+    params: Vec<f64>,
+    state: Vec<f64>,
+    /// 0 where conditions hold.
+    direction: Vec<f64>,
+}
+
+impl Case {
+    pub(crate) fn new(seed: u64) -> Self {
+        let (cell, counts) = CELLS[mix(seed, 1) as usize % CELLS.len()];
+        let dim = if matches!(cell, "quad" | "tri") { 2 } else { 3 };
+        let regions = random_regions(seed, dim);
+        let (program, found) =
+            fem_dsl::program::compile(&Source::new("random.wf", regions.text.as_str()));
+        let program = program.unwrap_or_else(|| panic!("{}\n{found:?}", regions.text));
+        let form = program.point_form(&format!("random_{seed}"), dim);
+        let form = form.unwrap_or_else(|found| panic!("{}\n{found:?}", regions.text));
+        let mesh = boxed(cell, &counts[..dim]);
+        let spaces = form.fields.iter().map(|field| field.space);
+        let nodal = form.aux.iter().filter_map(|aux| match aux.location {
+            Location::Nodes(space) => Some(space),
+            Location::Cells | Location::Points => None,
+        });
+        let least = spaces.chain(nodal).map(|space| space.smallest_degree()).max().unwrap_or(1);
+        let degree =
+            least + mix(seed, 2) as usize % if dim == 2 { 3 } else { 2 } * usize::from(least < 2);
+        let elements = elements(&form, mesh.cell(), degree, 1, None).expect("supported degrees");
+        let on = discretise(&form, &elements, mesh, seed);
+        let n = on.n_dofs();
+        let amplitude = 0.8 / elements.largest().max(1) as f64;
+        let scaled = |seed: u64| noise(n, seed).into_iter().map(|v| amplitude * v).collect();
+        let (state, mut direction): (Vec<f64>, Vec<f64>) = (scaled(seed + 1), scaled(seed + 2));
+        on.conditions().for_each(|(dof, _)| direction[dof] = 0.0);
+        let own = form.params.iter().flat_map(|param| param.value.clone());
+        let params = [0.625].into_iter().chain(own).collect();
+        let strategy = match mix(seed, 3) % 6 {
+            0 => Some(Strategy::ThreadPerLine { cells: 1 }),
+            1 => Some(Strategy::ThreadPerDof),
+            2 => Some(Strategy::ThreadTransposition { blocks: 1, batches: 1 }),
+            _ => None,
+        };
+        let on = Arc::new(on);
+        Self { seed, regions, form, elements, on, strategy, params, state, direction }
+    }
+
+    fn name(&self) -> String {
+        let (mesh, k) = (&self.on.mesh, self.elements.degree);
+        let how = self.strategy.map_or(String::new(), |strategy| format!(" by {strategy}"));
+        format!("k = {k} on {} {} cells{how}\n{}", mesh.n_cells(), mesh.cell(), self.regions.text)
+    }
+
+    /// The operator, and whether kernels of it are for groups of threads.
+    fn operator(&self) -> (CellOperator, bool) {
+        let mut target = Target::native();
+        target.execution = Execution::Interpreted;
+        let stored = mix(self.seed, 4).is_multiple_of(4);
+        let how = if stored { Linearisation::Stored } else { Linearisation::Recompute };
+        target.wishes.linearisation = Some(how);
+        target.wishes.lanes = [None, Some(2), Some(4)][mix(self.seed, 5) as usize % 3];
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let made =
+            |target: &Target| compile(&self.form, &self.elements, &facts(&self.on), &tasks, target);
+        let mut threads = target.clone();
+        threads.wishes.strategy = self.strategy;
+        threads.wishes.lanes = None;
+        threads.wishes.shared_bytes = Some(200 << 10);
+        // A strategy that cannot do the form says so.
+        let compiled = match self.strategy.map(|_| made(&threads)) {
+            None | Some(Err(CompileError::Plan(_))) => made(&target),
+            Some(found) => found,
+        };
+        let compiled = compiled.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
+        let by_threads = compiled.plans.iter().any(|plan| plan.strategy != Strategy::CellPerLane);
+        let (on, params) = (self.on.clone(), &self.params);
+        let operator = CellOperator::new(on, module, kernels, Precision::F64, params, false);
+        (operator.unwrap_or_else(|error| panic!("{error}, {}", self.name())), by_threads)
+    }
+
+    /// The operator gives what the reference does; whether groups of threads did.
+    pub(crate) fn compare(&self) -> bool {
+        let (mut operator, by_threads) = self.operator();
+        let want = self.reference(&self.state, |reference, inputs, directions| {
+            [
+                reference.residual(inputs).concat(),
+                reference.action(inputs, directions).concat(),
+                reference.diagonal(inputs).concat(),
+            ]
+        });
+        let state = Vector::from_slice(&self.state, Precision::F64);
+        let direction = Vector::from_slice(&self.direction, Precision::F64);
+        let mut out = state.like();
+        out.fill(7.0);
+        operator.residual(&state, &mut out).expect("R");
+        let residual = out.to_vec();
+        operator.linearise(&state).expect("J");
+        operator.apply(&direction, &mut out).expect("J w");
+        let action = out.to_vec();
+        operator.diagonal(&mut out).expect("the diagonal");
+        let tasks = ["residual", "action", "diagonal"];
+        let rows = [0.0, 0.0, 1.0];
+        for (i, got) in [residual, action, out.to_vec()].into_iter().enumerate() {
+            let mut want = want[i].clone();
+            self.on.conditions().for_each(|(dof, _)| want[dof] = Bounded::new(rows[i]));
+            let context = format!("{}, {}", tasks[i], self.name());
+            assert_all_close(&got, &want, f64::EPSILON, &context);
+        }
+        by_threads
+    }
+
+    /// Calls with the reference, its inputs at a state, and the direction.
+    fn reference<T>(
+        &self,
+        state: &[f64],
+        what: impl FnOnce(&Reference<'_>, &Inputs<'_>, &[&[f64]]) -> T,
+    ) -> T {
+        let (on, rule) = (&self.on, self.elements.rule);
+        let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
+        let reference = reference.expect("supported elements");
+        let mesh = &on.mesh;
+        let dim = mesh.dim();
+        let nodes = mesh.nodes().iter();
+        let coordinates: Vec<f64> =
+            nodes.flat_map(|&node| mesh.points()[node as usize][..dim].to_vec()).collect();
+        let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
+        let fields = 0..on.fields.len();
+        let states: Vec<Vec<f64>> = fields.clone().map(|field| part(state, field)).collect();
+        let aux = on.aux.iter().map(|aux| match aux {
+            AuxValues::Nodes(space, values) => AuxData::Nodes(Nodal { map: space.nodes(), values }),
+            AuxValues::Cells(values) => AuxData::Cells(values),
+            AuxValues::Points(values) => AuxData::Points(values),
+        });
+        let own = on.fields.iter().zip(&states);
+        let inputs = Inputs {
+            coordinates: &coordinates,
+            state: own.map(|(on, values)| Nodal { map: on.space.nodes(), values }).collect(),
+            aux: aux.collect(),
+            params: &self.params[1..],
+            time: self.params[0],
+            facets: on.numbered_facets(),
+        };
+        let directions: Vec<Vec<f64>> = fields.map(|field| part(&self.direction, field)).collect();
+        let directions: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
+        what(&reference, &inputs, &directions)
+    }
+
+    fn moved(&self, step: f64) -> Vec<f64> {
+        self.state.iter().zip(&self.direction).map(|(u, w)| u + step * w).collect()
+    }
+
+    /// The action against differences of the residual, where the form is smooth.
+    pub(crate) fn taylor(&self) -> bool {
+        if !self.regions.smooth {
+            return false;
+        }
+        let (mut operator, _) = self.operator();
+        let residual = |operator: &CellOperator, state: &[f64]| {
+            let state = Vector::from_slice(state, Precision::F64);
+            let mut out = state.like();
+            operator.residual(&state, &mut out).expect("R");
+            out.to_vec()
+        };
+        operator.linearise(&Vector::from_slice(&self.state, Precision::F64)).expect("J");
+        let mut out = operator.vector();
+        operator
+            .apply(&Vector::from_slice(&self.direction, Precision::F64), &mut out)
+            .expect("J w");
+        let action = out.to_vec();
+        let size = norm(&action) + norm(&residual(&operator, &self.state));
+        let errors = STEPS.map(|step| {
+            let (ahead, behind) = (self.moved(step), self.moved(-step));
+            let (ahead, behind) = (residual(&operator, &ahead), residual(&operator, &behind));
+            let slope = ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * step));
+            let wrong: Vec<f64> = slope.zip(&action).map(|(slope, exact)| slope - exact).collect();
+            norm(&wrong)
+        });
+        self.second_order("R against J", errors, size);
+        true
+    }
+
+    /// The residual against differences of the energy, where there is one.
+    pub(crate) fn energy(&self) -> bool {
+        if !(self.regions.energy && self.regions.smooth) {
+            return false;
+        }
+        let energy = |state: &[f64]| {
+            let found = self.reference(state, |reference, inputs, _| reference.energy(inputs));
+            found.expect("an energy").value
+        };
+        let residual =
+            self.reference(&self.state, |reference, inputs, _| reference.residual(inputs));
+        let pairs = residual.iter().flatten().zip(&self.direction);
+        let exact: f64 = pairs.clone().map(|(r, w)| r.value * w).sum();
+        let size = energy(&self.state).abs() + pairs.map(|(r, w)| (r.value * w).abs()).sum::<f64>();
+        let errors = STEPS.map(|step| {
+            let slope = (energy(&self.moved(step)) - energy(&self.moved(-step))) / (2.0 * step);
+            (slope - exact).abs()
+        });
+        self.second_order("E against R", errors, size);
+        true
+    }
+
+    /// Halving the step twice leaves a sixteenth of the error, unless it is rounding.
+    fn second_order(&self, what: &str, errors: [f64; 3], size: f64) {
+        let small = |error: f64| error <= ROUNDING * size;
+        let falls = errors.windows(2).any(|pair| small(pair[1]) || pair[1] <= pair[0] / 8.0);
+        assert!(falls, "{what}: {errors:?} of {size}, {}", self.name());
+    }
+}
+
+/// Steps of differences.
+const STEPS: [f64; 3] = [1.0 / 64.0, 1.0 / 256.0, 1.0 / 1024.0];
+
+/// What rounding makes of a difference over the shortest of them, as a part of its terms.
+const ROUNDING: f64 = 1e-10;
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value * value).sum::<f64>().sqrt()
+}
+
+/// A box none of whose coordinates is a number that forms compare with.
+fn boxed(cell: &str, counts: &[f64]) -> Mesh {
+    let dim = counts.len();
+    let mut arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(dim as f64)),
+        ("cells".to_owned(), Argument::Numbers(counts.to_vec())),
+        ("cell".to_owned(), Argument::Word(cell.to_owned())),
+        ("from".to_owned(), Argument::Numbers(vec![0.013, -0.317, 0.071][..dim].to_vec())),
+        ("to".to_owned(), Argument::Numbers(vec![1.117, 0.841, 0.963][..dim].to_vec())),
+    ]);
+    if matches!(cell, "quad" | "hex") {
+        arguments.insert("deform".to_owned(), Argument::Number(0.1));
+    }
+    generate("box", &arguments).expect("a box")
+}
+
+/// Spaces, conditions on a part of the boundary in some of the cases, and data.
+fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> Discretisation {
+    let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
+    for (number, field) in on.fields.iter_mut().enumerate() {
+        if !mix(seed, 10 + number as u64).is_multiple_of(3) {
+            continue;
+        }
+        let points = field.space.points(&on.mesh, &on.partition).expect("points");
+        let nodes = field.space.nodes_on(&on.mesh.boundary());
+        let nodes: Vec<u32> =
+            nodes.into_iter().filter(|&node| points[node as usize][0] < 0.5).collect();
+        let value = |x: &[f64; 3], row: &mut [f64]| row.fill(x[1]);
+        field.constraints.fix(&nodes, None, &points, value).expect("finite values");
+    }
+    on.find_facets(form).expect("tags of the box");
+    let mut all = Vec::new();
+    for (number, aux) in form.aux.iter().enumerate() {
+        let components = aux.shape.components();
+        let data = |places: usize, amplitude: f64| -> Vec<f64> {
+            let values = noise(places * components, seed ^ (number as u64 + 77)).into_iter();
+            values.map(|value| 1.2 + amplitude * value).collect()
+        };
+        let cells = on.mesh.n_cells();
+        all.push(match aux.location {
+            Location::Nodes(_) => {
+                let element = elements.element_of_aux(number).expect("data at nodes");
+                let space = on.aux_space(element, components).expect("a space");
+                let values = data(space.n_nodes(), 0.5 / element.degree().max(1) as f64);
+                AuxValues::Nodes(space, values)
+            }
+            Location::Cells => AuxValues::Cells(data(cells, 0.7)),
+            Location::Points => AuxValues::Points(data(cells * elements.rule.count(), 0.7)),
+        });
+    }
+    on.aux = all;
+    on
+}

@@ -61,6 +61,15 @@ fn the_nonlinear_plate_reproduces_its_solution() {
 }
 
 #[test]
+fn three_ways_to_say_it_are_one() {
+    let solved = run("three_ways.wf", &[]);
+    let errors: Vec<f64> = solved.iter().map(|problem| number(problem, "error_l2")).collect();
+    assert_eq!(errors.len(), 3);
+    assert!(errors[0] > 1e-7 && errors[0] < 1e-5, "{errors:?}");
+    assert!(errors[1..].iter().all(|error| (error / errors[0] - 1.0).abs() < 1e-6), "{errors:?}");
+}
+
+#[test]
 fn stokes_reproduces_the_flow_of_a_channel_and_of_a_basin() {
     for arguments in [&[][..], &["--degree", "3"]] {
         let solved = run("stokes.wf", arguments);

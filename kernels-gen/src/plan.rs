@@ -52,7 +52,7 @@ impl Task {
 /// [`crate::abi::Role::Geometry`], with d the dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Geometry {
-    /// J is constant: x_0 (d numbers), then J row-major (d²).
+    /// J is constant: J row-major (d² numbers), then x_0 (d) where the form needs x; see [`affine_numbers`].
     Affine,
     /// Multilinear, on the fly: the coefficient of the monomial with bits m (1 for ξ, 2 for η, 4
     /// for ζ), component i, at `m · d + i`.
@@ -532,6 +532,14 @@ pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
 /// Whether a form reads the coordinates x on cells.
 pub fn reads_coordinates(form: &PointForm) -> bool {
     over_cells(form).any(|integral| reads(integral, |input| matches!(input, Input::Coordinate(_))))
+}
+
+/// The numbers of a cell with [`Geometry::Affine`], the same for all kernels of a form: only forms that read x, on
+/// cells or on their facets, have the image of the reference origin among them.
+pub fn affine_numbers(form: &PointForm) -> usize {
+    let coordinate = |input| matches!(input, Input::Coordinate(_));
+    let x = form.integrals.iter().any(|integral| reads(integral, coordinate));
+    form.dim * form.dim + if x { form.dim } else { 0 }
 }
 
 /// Whether no gradient is read or tested, as in a mass matrix.

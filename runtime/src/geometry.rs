@@ -26,18 +26,20 @@ pub struct GeometryError {
     pub reason: &'static str,
 }
 
-/// The geometry of the cells of `batches`. `None` for [`Geometry::Stored`], which a kernel computes.
+/// The geometry of the cells of `batches`, of each the first `numbers` of what the geometry consists of.
+/// `None` for [`Geometry::Stored`], which a kernel computes.
 pub fn table<T: Real>(
     mesh: &Mesh,
     batches: &Batches,
     geometry: Geometry,
+    numbers: usize,
 ) -> Result<Option<Buffer<T>>, GeometryError> {
     let dim = mesh.dim();
     let fail =
         |reason| Err(GeometryError { geometry: geometry.to_string(), order: mesh.order(), reason });
     Ok(Some(match geometry {
         Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
-        Geometry::Affine => batches.table(dim + dim * dim, |cell, row| affine(mesh, cell, row)),
+        Geometry::Affine => batches.table(numbers, |cell, row| affine(mesh, cell, row)),
         Geometry::Vertices | Geometry::Semi if mesh.order() != 1 => {
             return fail("its cells are curved");
         }
@@ -71,17 +73,18 @@ fn copy<T: Real>(point: &[f64; 3], row: &mut [T]) {
     }
 }
 
-/// x_0, then J_ij = ∂x_i/∂ξ_j row-major.
+/// J_ij = ∂x_i/∂ξ_j row-major, then x_0 where there is room for it.
 fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     let dim = mesh.dim();
     let vertices = mesh.vertices(cell);
     let at = |vertex: usize| mesh.points()[vertices[vertex] as usize];
     let origin = at(0);
-    copy(&origin, &mut row[..dim]);
+    let (jacobian, place) = row.split_at_mut(dim * dim);
+    copy(&origin, place);
     for j in 0..dim {
         let tip = at(if mesh.cell().is_tensor() { 1 << j } else { j + 1 });
         for i in 0..dim {
-            row[dim + i * dim + j] = T::from_f64(tip[i] - origin[i]);
+            jacobian[i * dim + j] = T::from_f64(tip[i] - origin[i]);
         }
     }
 }

@@ -19,8 +19,9 @@ use std::path::Path;
 
 /// An error below this part of the solution is rounding, and has no order.
 const ROUNDING: f64 = 1e-11;
-/// So many levels beyond those that were asked for, with at most so many times their unknowns.
-const BEYOND: (usize, usize) = (2, 15);
+/// So many levels beyond those that were asked for, with at most so many times their unknowns; with at most so many where
+/// all orders are nearly there.
+const BEYOND: (usize, [usize; 2]) = (2, [15, 100]);
 
 /// The conditions of a problem, without their values.
 fn conditions(
@@ -238,8 +239,10 @@ impl<'a> Verifier<'a> {
         for level in start..end + BEYOND.0 {
             let holds = |orders: &Orders| orders.l2.holds() && orders.h1.holds();
             let done = findings.levels.len() >= wanted && findings.orders.iter().all(holds);
+            let near = |orders: &Orders| orders.l2.is_near() && orders.h1.is_near();
+            let times = BEYOND.1[usize::from(findings.orders.iter().all(near))];
             let large =
-                level >= end && self.series.dofs(problem, level)? > BEYOND.1 * self.settings.dofs;
+                level >= end && self.series.dofs(problem, level)? > times * self.settings.dofs;
             if done || large {
                 break;
             }

@@ -29,7 +29,7 @@ pub(super) struct Affine {
     pub(super) k: Vec<Vec<ValueId>>,
     /// |det J|.
     pub(super) det: ValueId,
-    /// The image of the reference origin.
+    /// The image of the reference origin, where it is needed.
     pub(super) origin: Vec<ValueId>,
     /// The columns of J.
     pub(super) jacobian: Vec<Vec<ValueId>>,
@@ -94,10 +94,11 @@ pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
     }
     let base = Index::from(s.b.batch()).times(s.geometry_numbers());
     let argument = s.arguments[&Role::Geometry];
-    let origin = (0..dim).map(|i| s.b.load_lanes(argument, base.plus(i))).collect();
+    let x = if s.needs_x { dim } else { 0 };
+    let origin = (0..x).map(|i| s.b.load_lanes(argument, base.plus(dim * dim + i))).collect();
     let jacobian: Vec<Vec<ValueId>> = (0..dim)
         .map(|a| {
-            let entry = |i: usize| base.plus(dim + i * dim + a);
+            let entry = |i: usize| base.plus(i * dim + a);
             (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
         })
         .collect();

@@ -276,7 +276,7 @@ impl<'a> Setting<'a> {
     pub(super) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
-            Geometry::Affine => dim + dim * dim,
+            Geometry::Affine => crate::plan::affine_numbers(self.form),
             Geometry::Vertices | Geometry::Semi => dim << dim,
             Geometry::Corners => 0,
             Geometry::Nodes(order) => dim * geometry_element(self.elements, order).count(),

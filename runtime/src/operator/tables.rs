@@ -152,9 +152,14 @@ pub(super) fn make(
         }
         Key::Active => Array::U32(Buffer::from_slice(batches.active())),
         Key::Geometry(geometry) => {
+            let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
             let table = match precision {
-                Precision::F64 => geometry::table(&on.mesh, batches, geometry)?.map(Array::F64),
-                Precision::F32 => geometry::table(&on.mesh, batches, geometry)?.map(Array::F32),
+                Precision::F64 => {
+                    geometry::table(mesh, batches, geometry, numbers)?.map(Array::F64)
+                }
+                Precision::F32 => {
+                    geometry::table(mesh, batches, geometry, numbers)?.map(Array::F32)
+                }
             };
             return Ok(table);
         }

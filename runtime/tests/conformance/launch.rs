@@ -5,7 +5,7 @@ use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
 use kernels_gen::element::Cell;
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task};
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task, affine_numbers};
 use runtime::device::Layout;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
 
@@ -267,7 +267,10 @@ impl Launcher<'_> {
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {
                 Geometry::Stored => self.computed(plan, Task::Metric, runner)?,
-                Geometry::Affine => batched(&self.per_cell(|c| affine(s.cell, c, dim))),
+                Geometry::Affine => {
+                    let x = affine_numbers(&self.form) > dim * dim;
+                    batched(&self.per_cell(|c| affine(s.cell, c, dim, x)))
+                }
                 Geometry::Vertices | Geometry::Semi => {
                     batched(&self.per_cell(|c| monomials(c, dim)))
                 }
@@ -462,12 +465,13 @@ fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
 }
 
 /// x_0 and the constant J, row-major, from the vertices of a cell.
-fn affine(cell: Cell, coordinates: &[f64], dim: usize) -> Vec<f64> {
+fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
     let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
-    let mut numbers = coordinates[..dim].to_vec();
+    let mut numbers = Vec::new();
     for i in 0..dim {
         numbers.extend((0..dim).map(|axis| coordinates[tip(axis) * dim + i] - coordinates[i]));
     }
+    numbers.extend_from_slice(if x { &coordinates[..dim] } else { &[] });
     numbers
 }
 

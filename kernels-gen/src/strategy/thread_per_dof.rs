@@ -15,7 +15,8 @@
 //! with a barrier between one line and the next and between directions, which write to another array than
 //! they read. The cell is the fastest digit of the thread's number, and arrays have the cell last. Where
 //! nodes and points coincide, the interpolations vanish. A diagonal integrates coefficients instead
-//! (`diagonal`), and what is stored at the points is stored by their threads.
+//! (`diagonal`), and what is stored at the points is stored by their threads. Several fields, each with nodes of its own,
+//! share the barriers.
 
 mod diagonal;
 
@@ -32,6 +33,7 @@ use crate::lower::stored::Tested;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
 use diagonal::Diagonal;
 use fem_dsl::point::{Part, PointForm};
+use std::ops::Range;
 
 /// Cells that make a group of about 128 threads, or as many as shared memory holds.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
@@ -125,10 +127,24 @@ struct Dofs {
     end: End,
 }
 
+/// What is added to a field.
+struct Outcome {
+    field: usize,
+    /// Its components among those of all fields.
+    rows: Range<usize>,
+    held: Held,
+}
+
+/// What is tested at the points: `[number][point][cell]`.
+struct Kept {
+    shared: SharedId,
+    /// The component, among those of all fields, and the part of each number.
+    numbers: Vec<(usize, Part)>,
+}
+
 /// What comes of the points.
 enum End {
-    /// What is tested: `[component · parts + part][point][cell]`.
-    Tested(SharedId, Vec<Part>, Held),
+    Tested(Kept, Vec<Outcome>),
     Diagonal(Diagonal),
     /// Numbers are stored there.
     Stored,
@@ -297,10 +313,10 @@ impl Dofs {
             return self.integrate_diagonal(s, diagonal, &known);
         }
         let tested = at_point(s, &at, &point, &mut evaluate);
-        if let End::Tested(shared, parts, result) = &self.end {
-            self.keep(s, (*shared, parts), &tested);
+        if let End::Tested(kept, results) = &self.end {
+            self.keep(s, kept, &tested);
             barrier(s);
-            self.integrate(s, (*shared, parts), result);
+            self.integrate(s, kept, results);
         }
     }
 
@@ -339,70 +355,72 @@ impl Dofs {
         }
     }
 
-    fn keep(&self, s: &mut Setting<'_>, (shared, parts): (SharedId, &[Part]), tested: &[Tested]) {
+    fn keep(&self, s: &mut Setting<'_>, kept: &Kept, tested: &[Tested]) {
         let zero = s.b.constant(0.0);
-        for (c, tested) in tested.iter().enumerate() {
-            for (i, part) in parts.iter().enumerate() {
-                let value = match part {
-                    Part::Value => tested.value,
-                    Part::Derivative(axis) => tested.gradient.get(*axis).copied(),
-                };
-                self.store(s, shared, c * parts.len() + i, value.unwrap_or(zero));
-            }
+        for (number, &(row, part)) in kept.numbers.iter().enumerate() {
+            let value = match part {
+                Part::Value => tested[row].value,
+                Part::Derivative(axis) => tested[row].gradient.get(axis).copied(),
+            };
+            self.store(s, kept.shared, number, value.unwrap_or(zero));
         }
     }
 
     /// Dᵀ in all directions at once, then Bᵀ in one after another.
-    fn integrate(&self, s: &mut Setting<'_>, tested: (SharedId, &[Part]), result: &Held) {
+    fn integrate(&self, s: &mut Setting<'_>, kept: &Kept, results: &[Outcome]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
-        let sums = (0..result.components).map(|c| self.tested(s, tested, c));
-        let sums: Vec<ValueId> = sums.collect();
-        let Some([_, table]) = result.interpolate else {
-            self.scatter(s, result.n, &sums);
+        for Outcome { field, rows, held } in results {
+            let sums: Vec<ValueId> = rows.clone().map(|row| self.tested(s, kept, row)).collect();
+            if held.interpolate.is_none() {
+                self.scatter(s, (*field, held.n), &sums);
+                continue;
+            }
+            for (c, &sum) in sums.iter().enumerate() {
+                self.store(s, held.after(0), c, sum);
+            }
+        }
+        if results.iter().all(|result| result.held.interpolate.is_none()) {
             return;
-        };
-        for (c, &sum) in sums.iter().enumerate() {
-            self.store(s, result.after(0), c, sum);
         }
         for step in 0..self.dim {
             barrier(s);
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
-            self.when(s, &self.nodes_up_to(step, result.n), &mut |s| {
-                let mut sums = Vec::new();
-                for c in 0..result.components {
-                    let (zero, from) = (s.b.constant(0.0), (result.after(step), c));
-                    sums.push(self.contract(s, (table, result.n, self.q), from, step, zero));
-                }
-                if step + 1 == self.dim {
-                    self.scatter(s, result.n, &sums);
-                    return;
-                }
-                for (c, &sum) in sums.iter().enumerate() {
-                    self.store(s, result.after(step + 1), c, sum);
-                }
-            });
+            for Outcome { field, held, .. } in results {
+                let Some([_, table]) = held.interpolate else { continue };
+                self.when(s, &self.nodes_up_to(step, held.n), &mut |s| {
+                    let mut sums = Vec::new();
+                    for c in 0..held.components {
+                        let (zero, from) = (s.b.constant(0.0), (held.after(step), c));
+                        sums.push(self.contract(s, (table, held.n, self.q), from, step, zero));
+                    }
+                    if step + 1 == self.dim {
+                        self.scatter(s, (*field, held.n), &sums);
+                        return;
+                    }
+                    for (c, &sum) in sums.iter().enumerate() {
+                        self.store(s, held.after(step + 1), c, sum);
+                    }
+                });
+            }
         }
     }
 
-    /// f0 + Σ_axis Dᵀ f1 of a component at the thread's point.
-    fn tested(
-        &self,
-        s: &mut Setting<'_>,
-        (shared, parts): (SharedId, &[Part]),
-        c: usize,
-    ) -> ValueId {
+    /// f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
+    fn tested(&self, s: &mut Setting<'_>, kept: &Kept, row: usize) -> ValueId {
         let mut sum = s.b.constant(0.0);
-        for (i, part) in parts.iter().enumerate() {
-            let number = c * parts.len() + i;
+        for (number, &(own, part)) in kept.numbers.iter().enumerate() {
+            if own != row {
+                continue;
+            }
             sum = match part {
                 Part::Value => {
-                    let value = s.b.load_shared(shared, self.place(number, None));
+                    let value = s.b.load_shared(kept.shared, self.place(number, None));
                     s.b.add(value, sum)
                 }
                 Part::Derivative(axis) => {
                     let matrix = (self.derive[1], self.q, self.q);
-                    self.contract(s, matrix, (shared, number), *axis, sum)
+                    self.contract(s, matrix, (kept.shared, number), axis, sum)
                 }
             };
         }
@@ -414,10 +432,10 @@ impl Dofs {
         (0..self.dim).map(|other| if other > step { self.q } else { n }).collect()
     }
 
-    /// Adds to the components of the thread's node of `n` a direction.
-    fn scatter(&self, s: &mut Setting<'_>, n: usize, sums: &[ValueId]) {
+    /// Adds to the components of a field at the thread's node of `n` a direction.
+    fn scatter(&self, s: &mut Setting<'_>, (field, n): (usize, usize), sums: &[ValueId]) {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
-        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, 0));
+        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, field));
         s.b.open_when();
         for (c, &sum) in sums.iter().enumerate() {
             nodal.scatter(&mut s.b, &node, c, sum);
@@ -426,13 +444,23 @@ impl Dofs {
     }
 }
 
-/// What is tested in shared memory, and the result.
+/// What is tested in shared memory, and the results.
 fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
-    let components = s.components(0);
-    let parts = s.tested_parts();
-    let shared = s.b.shared("tested_s", (components * parts.len()).max(1) * volume);
-    let result = held(s, "r", components, s.elements.fields[0], line, volume);
-    End::Tested(shared, parts, result)
+    let mut numbers = Vec::new();
+    for row in 0..s.rows() {
+        let (value, gradient) = s.tested(row);
+        let axes = if gradient { 0..s.form.dim } else { 0..0 };
+        let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
+        numbers.extend(parts.map(|part| (row, part)));
+    }
+    let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
+    let results = s.results().into_iter().map(|field| {
+        let (name, rows) = (s.of_field("r", field), s.rows_of(field));
+        let held = held(s, &name, rows.len(), s.elements.fields[field], line, volume);
+        Outcome { field, rows, held }
+    });
+    let results = results.collect();
+    End::Tested(Kept { shared, numbers }, results)
 }
 
 /// A quantity of an element in shared memory.

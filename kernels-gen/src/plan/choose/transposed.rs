@@ -21,12 +21,10 @@ pub(super) fn transpose(
     plans: Vec<Plan>,
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
-    if form.fields.len() > 1 {
-        return Ok(plans);
-    }
     let (most, batches, forced) = match wishes.strategy {
-        Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
         Some(Strategy::ThreadPerDof) => return per_dof(form, elements, plans, wishes),
+        _ if form.fields.len() > 1 => return Ok(plans),
+        Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
         Some(_) => return Ok(plans),
         None => (0, 0, false),
     };

@@ -1,19 +1,28 @@
 //! The diagonal by a thread a node: each product's coefficients are integrated one direction after another.
 
 use super::{Dofs, barrier};
+use crate::element::LinePoints;
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::strategy::diagonal::{Product, coefficients, products, table};
 use crate::strategy::factors::nodes_of;
 use crate::strategy::point::Evaluate;
 use crate::strategy::setting::Setting;
+use std::ops::Range;
 
 /// What the integration goes through.
 pub(super) struct Diagonal {
-    components: usize,
+    products: Vec<Product>,
+    results: Vec<Outcome>,
+}
+
+/// The diagonal of a field.
+struct Outcome {
+    field: usize,
+    /// Its components among those of all fields.
+    rows: Range<usize>,
     /// Nodes a direction.
     n: usize,
-    products: Vec<Product>,
     /// `[component][z][y][x][cell]`, read and written by turns.
     arrays: [SharedId; 2],
     /// φ², φ φ' and φ'² of node i at point q, at `q · n + i`.
@@ -23,16 +32,9 @@ pub(super) struct Diagonal {
 impl Diagonal {
     pub(super) fn new(s: &mut Setting<'_>, volume: usize) -> Self {
         let line = s.elements.rule.line().expect("the plan should have checked the rule");
-        let nodes = nodes_of(s.elements.fields[0]);
-        let (q, n, components) = (line.count(), nodes.count(), s.components(0));
-        let arrays = ["r_s", "r_t"].map(|name| s.b.shared(name, components * volume));
-        let tables = [0, 1, 2].map(|derived| {
-            let matrix = table(nodes, line, derived);
-            let entries = (0..n * q).map(|at| matrix.at(at % n, at / n)).collect();
-            s.b.spread_table(&format!("products_{derived}_{n}"), Entries::Real(entries))
-        });
-        let products = products(&s.blocks, s.form.dim);
-        Self { components, n, products, arrays, tables }
+        let results = s.results().into_iter().map(|field| Outcome::new(s, line, field, volume));
+        let results = results.collect();
+        Self { products: products(&s.blocks, s.form.dim), results }
     }
 
     /// The coefficients at the thread's point, component by component.
@@ -47,57 +49,89 @@ impl Diagonal {
     }
 }
 
+impl Outcome {
+    fn new(s: &mut Setting<'_>, line: LinePoints, field: usize, volume: usize) -> Self {
+        let nodes = nodes_of(s.elements.fields[field]);
+        let (q, n, rows) = (line.count(), nodes.count(), s.rows_of(field));
+        let name = s.of_field("r", field);
+        let arrays =
+            ["s", "t"].map(|word| s.b.shared(&format!("{name}_{word}"), rows.len() * volume));
+        let tables = [0, 1, 2].map(|derived| {
+            let matrix = table(nodes, line, derived);
+            let entries = (0..n * q).map(|at| matrix.at(at % n, at / n)).collect();
+            s.b.spread_table(&format!("products_{derived}_{n}"), Entries::Real(entries))
+        });
+        Self { field, rows, n, arrays, tables }
+    }
+}
+
 impl Dofs {
-    /// Integrates what is known at the points, and adds it to the thread's node.
+    /// Integrates what is known at the points, and adds it to the thread's nodes.
     pub(super) fn integrate_diagonal(
         &self,
         s: &mut Setting<'_>,
         diagonal: &Diagonal,
         known: &[Vec<ValueId>],
     ) {
-        let sums = s.b.local("sums", diagonal.components);
         s.b.at_cell(self.cell.clone());
+        if diagonal.products.is_empty() {
+            // Zeros, for those who want a number for each unknown.
+            for Outcome { field, rows, n, .. } in &diagonal.results {
+                let zeros = vec![s.b.constant(0.0); rows.len()];
+                self.when(s, &vec![*n; self.dim], &mut |s| self.scatter(s, (*field, *n), &zeros));
+            }
+            return;
+        }
+        let results = &diagonal.results;
+        let sums: Vec<LocalId> =
+            results.iter().map(|result| s.b.local("sums", result.rows.len())).collect();
         for (number, &product) in diagonal.products.iter().enumerate() {
-            for (c, known) in known.iter().enumerate() {
-                self.store(s, diagonal.arrays[0], c, known[number]);
+            for result in results {
+                for (c, row) in result.rows.clone().enumerate() {
+                    self.store(s, result.arrays[0], c, known[row][number]);
+                }
             }
             for step in 0..self.dim {
                 barrier(s);
                 s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
-                self.step(s, diagonal, (number, product), step, sums);
+                let done = number + 1 == diagonal.products.len();
+                for (result, &sums) in results.iter().zip(&sums) {
+                    self.step(s, result, (number > 0, product, done), step, sums);
+                }
             }
             barrier(s);
         }
     }
 
-    /// Integrates a product in one direction.
+    /// Integrates a product of a field in one direction; in the last, onto the sums of products before it if there
+    /// are any, and to the nodes if it is done.
     fn step(
         &self,
         s: &mut Setting<'_>,
-        diagonal: &Diagonal,
-        (number, product): (usize, Product),
+        result: &Outcome,
+        (before, product, done): (bool, Product, bool),
         step: usize,
         sums: LocalId,
     ) {
-        let n = diagonal.n;
-        let table = (diagonal.tables[product.derived(step)], n, self.q);
-        let (last, done) = (step + 1 == self.dim, number + 1 == diagonal.products.len());
+        let n = result.n;
+        let table = (result.tables[product.derived(step)], n, self.q);
+        let last = step + 1 == self.dim;
         self.when(s, &self.nodes_up_to(step, n), &mut |s| {
             let mut results = Vec::new();
-            for c in 0..diagonal.components {
-                let onto = match last && number > 0 {
+            for c in 0..result.rows.len() {
+                let onto = match last && before {
                     true => s.b.load(sums, Index::from(c)),
                     false => s.b.constant(0.0),
                 };
-                let sum = self.contract(s, table, (diagonal.arrays[step % 2], c), step, onto);
+                let sum = self.contract(s, table, (result.arrays[step % 2], c), step, onto);
                 match (last, done) {
                     (true, true) => results.push(sum),
                     (true, false) => s.b.store(sums, Index::from(c), sum),
-                    (false, _) => self.store(s, diagonal.arrays[(step + 1) % 2], c, sum),
+                    (false, _) => self.store(s, result.arrays[(step + 1) % 2], c, sum),
                 }
             }
             if !results.is_empty() {
-                self.scatter(s, n, &results);
+                self.scatter(s, (result.field, n), &results);
             }
         });
     }

@@ -125,6 +125,10 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
         (("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double), Some(line)),
         (("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, single), Some(line)),
+        (
+            ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), STOKES, 3, double),
+            Some(Strategy::ThreadPerDof),
+        ),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
     ]

@@ -424,9 +424,6 @@ impl Plan {
     /// Whether this combination is supported for the form.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-        if form.fields.len() > 1 && matches!(self.strategy, Strategy::ThreadTransposition { .. }) {
-            return unsupported("thread transposition is for one field");
-        }
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };

@@ -121,6 +121,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
             Some(Strategy::ThreadPerDof),
         ),
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
+        (("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), STOKES, 2, double), None),
         (("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 1, double), None),
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
         (("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double), Some(line)),

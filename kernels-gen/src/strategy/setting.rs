@@ -327,15 +327,6 @@ impl<'a> Setting<'a> {
         (&batch + point).plus(number * self.points)
     }
 
-    /// What some component is tested against: the value, the derivatives in reference directions, or both.
-    pub(super) fn tested_parts(&self) -> Vec<Part> {
-        let tested: Vec<(bool, bool)> = (0..self.rows()).map(|row| self.tested(row)).collect();
-        let value = tested.iter().any(|tested| tested.0).then_some(Part::Value);
-        let gradient = tested.iter().any(|tested| tested.1);
-        let axes = if gradient { 0..self.form.dim } else { 0..0 };
-        value.into_iter().chain(axes.map(Part::Derivative)).collect()
-    }
-
     /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
     pub(super) fn tested(&self, row: usize) -> (bool, bool) {
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {

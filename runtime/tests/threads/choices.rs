@@ -36,7 +36,6 @@ const STRATEGIES: [(Strategy, usize); 7] = [
 /// The plan with as many cells a batch as its strategy does well with a form.
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
     match plan.strategy {
-        Strategy::ThreadTransposition { .. } if form.fields.len() > 1 => plan.clone(),
         Strategy::ThreadTransposition { blocks, batches } => {
             let plans = [vec![plan.clone()], companions(form, elements, plan, shape)].concat();
             let cells = thread_transposition::cells(form, elements, &plans, blocks);

@@ -22,9 +22,8 @@ pub(super) fn transpose(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let (most, batches, forced) = match wishes.strategy {
-        Some(Strategy::ThreadPerDof) => return per_dof(form, elements, plans, wishes),
-        _ if form.fields.len() > 1 => return Ok(plans),
         Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
+        Some(Strategy::ThreadPerDof) => return per_dof(form, elements, plans, wishes),
         Some(_) => return Ok(plans),
         None => (0, 0, false),
     };

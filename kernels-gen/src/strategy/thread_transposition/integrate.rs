@@ -1,7 +1,7 @@
 //! The phase after the transposition: basis functions against what the points have left.
 
 use super::layout::Digits;
-use super::phases::{Tests, Transposition};
+use super::phases::{Outcome, Tests, Transposition};
 use super::tables::Sums;
 use crate::kir::{Index, ValueId};
 use crate::lower::stored::{Tested, act};
@@ -9,28 +9,31 @@ use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
+use std::collections::BTreeMap;
 
 impl Transposition {
     /// Basis functions against what the points have left.
     pub(super) fn integrate(&self, s: &mut Setting<'_>) {
         let Some(tests) = &self.tests else { return };
-        let nodes = tests.tables.nodes;
-        s.b.comment("integrate");
-        let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
-        let node = digits.item();
-        let nodal = Nodal::result(s, 0);
-        digits.each_cell(s, &mut |s, cell| {
-            let sums = match s.plan.task {
-                Task::Diagonal => self.diagonal(s, tests, &node, cell),
-                _ => self.tested(s, tests, &node, cell),
-            };
-            let entry = &Index::from(s.b.batch()).times(nodes) + &node;
-            s.b.open_when();
-            for (c, sum) in sums.into_iter().enumerate() {
-                nodal.scatter(&mut s.b, &entry, c, sum);
-            }
-            s.b.close_when_written();
-        });
+        for result in &tests.results {
+            let nodes = result.tables.nodes;
+            s.comment_on("integrate", result.field);
+            let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
+            let node = digits.item();
+            let nodal = Nodal::result(s, result.field);
+            digits.each_cell(s, &mut |s, cell| {
+                let sums = match s.plan.task {
+                    Task::Diagonal => self.diagonal(s, result, &node, cell),
+                    _ => self.tested(s, (tests, result), &node, cell),
+                };
+                let entry = &Index::from(s.b.batch()).times(nodes) + &node;
+                s.b.open_when();
+                for (c, sum) in sums.into_iter().enumerate() {
+                    nodal.scatter(&mut s.b, &entry, c, sum);
+                }
+                s.b.close_when_written();
+            });
+        }
     }
 
     /// What component by component waits at a point.
@@ -44,25 +47,26 @@ impl Transposition {
     fn tested(
         &self,
         s: &mut Setting<'_>,
-        tests: &Tests,
+        (tests, result): (&Tests, &Outcome),
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
-        let (components, points) = (s.components(0), self.layout.points);
-        let (parts, count) = (&tests.parts, tests.parts.len());
+        let (components, points, tables) = (result.rows.len(), self.layout.points, &result.tables);
+        let parts = tests.parts_of(result);
+        let count = parts.len();
         // A derivative that is the same at all points is taken of the sum over the points.
-        let constant = tests.tables.constant.is_some();
+        let constant = tables.constant.is_some();
         let each_part = |part: Part| constant && part != Part::Value;
         let slots = if constant { count } else { 1 };
         let unroll = s.plan.unroll >= points;
         let mut sums = Sums::new(s, "r", components * slots, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
-            let at = &q.times(tests.tables.nodes) + node;
-            for (i, &part) in parts.iter().enumerate() {
-                let factor = if each_part(part) { one } else { tests.tables.load(s, part, &at) };
-                for c in 0..components {
-                    let value = self.waiting(s, c * count + i, &q, cell);
+            let at = &q.times(tables.nodes) + node;
+            for (i, (part, numbers)) in parts.iter().enumerate() {
+                let factor = if each_part(*part) { one } else { tables.load(s, *part, &at) };
+                for &(c, number) in numbers {
+                    let value = self.waiting(s, number, &q, cell);
                     let slot = if constant { c * count + i } else { c };
                     sums.add(s, slot, factor, value);
                 }
@@ -74,13 +78,12 @@ impl Transposition {
         }
         let mut results = Vec::new();
         for c in 0..components {
-            let mut result = s.b.constant(0.0);
-            for (i, &part) in parts.iter().enumerate() {
-                let sum = sums[c * count + i];
-                let factor = if each_part(part) { tests.tables.load(s, part, node) } else { one };
-                result = s.b.fma(factor, sum, result);
+            let mut sum = s.b.constant(0.0);
+            for (i, (part, _)) in parts.iter().enumerate() {
+                let factor = if each_part(*part) { tables.load(s, *part, node) } else { one };
+                sum = s.b.fma(factor, sums[c * count + i], sum);
             }
-            results.push(result);
+            results.push(sum);
         }
         results
     }
@@ -89,22 +92,24 @@ impl Transposition {
     fn diagonal(
         &self,
         s: &mut Setting<'_>,
-        tests: &Tests,
+        result: &Outcome,
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
-        let (components, points, dim) = (s.components(0), self.layout.points, s.form.dim);
+        let (components, points, dim) = (result.rows.len(), self.layout.points, s.form.dim);
+        let tables = &result.tables;
         let blocks = s.blocks.clone();
         let unroll = s.plan.unroll >= points;
         let mut sums = Sums::new(s, "r", components, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
-            let at = &q.times(tests.tables.nodes) + node;
-            let derivative = if tests.tables.constant.is_some() { node } else { &at };
-            let value = tests.tables.load(s, Part::Value, &at);
+            let at = &q.times(tables.nodes) + node;
+            let derivative = if tables.constant.is_some() { node } else { &at };
+            let value = tables.load(s, Part::Value, &at);
             let gradient: Vec<ValueId> =
-                (0..dim).map(|a| tests.tables.load(s, Part::Derivative(a), derivative)).collect();
-            for &(component, _, block) in &blocks.pairs {
+                (0..dim).map(|a| tables.load(s, Part::Derivative(a), derivative)).collect();
+            let own = blocks.pairs.iter().filter(|(row, _, _)| result.rows.contains(row));
+            for &(row, _, block) in own {
                 let (block, first) = &blocks.blocks[block];
                 let numbers: Vec<ValueId> =
                     (0..block.numbers(dim)).map(|i| self.waiting(s, first + i, &q, cell)).collect();
@@ -120,9 +125,22 @@ impl Transposition {
                 for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
                     sum = s.b.fma(g, flux, sum);
                 }
-                sums.add(s, component, one, sum);
+                sums.add(s, row - result.rows.start, one, sum);
             }
         });
         sums.take(s)
+    }
+}
+
+impl Tests {
+    /// The parts that components of a field are tested by, each with these components and their numbers.
+    fn parts_of(&self, result: &Outcome) -> Vec<(Part, Vec<(usize, usize)>)> {
+        let mut parts = BTreeMap::<Part, Vec<(usize, usize)>>::new();
+        for (number, &(row, part)) in self.numbers.iter().enumerate() {
+            if result.rows.contains(&row) {
+                parts.entry(part).or_default().push((row - result.rows.start, number));
+            }
+        }
+        parts.into_iter().collect()
     }
 }

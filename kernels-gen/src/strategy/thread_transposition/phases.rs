@@ -10,6 +10,7 @@ use crate::strategy::nodal::Nodal;
 use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
 use crate::strategy::setting::{Quantity, Setting, repeat};
 use fem_dsl::point::Part;
+use std::ops::Range;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
 struct Held {
@@ -20,8 +21,17 @@ struct Held {
 /// What is tested at the points: `[number][point][cell]` in shared memory.
 pub(super) struct Tests {
     pub(super) shared: SharedId,
-    /// Numbers a component: a value, a gradient, or both; or all coefficients of the diagonal.
-    pub(super) parts: Vec<Part>,
+    /// The component, among those of all fields, and the part of each number; nothing where they are the coefficients
+    /// of the diagonal.
+    pub(super) numbers: Vec<(usize, Part)>,
+    pub(super) results: Vec<Outcome>,
+}
+
+/// What is added to a field.
+pub(super) struct Outcome {
+    pub(super) field: usize,
+    /// Its components among those of all fields.
+    pub(super) rows: Range<usize>,
     pub(super) tables: Tables,
 }
 
@@ -35,13 +45,29 @@ pub(super) struct Transposition {
     pub(super) tests: Option<Tests>,
 }
 
+/// What is tested, number by number.
+fn tested(s: &Setting<'_>) -> Vec<(usize, Part)> {
+    let mut numbers = Vec::new();
+    if !matches!(s.plan.task, Task::Residual | Task::Action) {
+        return numbers;
+    }
+    for row in 0..s.rows() {
+        let (value, gradient) = s.tested(row);
+        let axes = if gradient { 0..s.form.dim } else { 0..0 };
+        let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
+        numbers.extend(parts.map(|part| (row, part)));
+    }
+    numbers
+}
+
 /// Numbers a point that wait for the integration.
 fn tested_numbers(s: &Setting<'_>) -> usize {
-    match s.plan.task {
-        Task::Residual | Task::Action => s.components(0) * s.tested_parts().len(),
+    let numbers = match s.plan.task {
+        Task::Residual | Task::Action => tested(s).len(),
         Task::Diagonal => s.blocks.numbers,
-        Task::Linearise | Task::Metric => 0,
-    }
+        Task::Linearise | Task::Metric => return 0,
+    };
+    numbers.max(1)
 }
 
 /// Numbers of a cell in shared memory.
@@ -67,15 +93,16 @@ impl Transposition {
         }
         let numbers = map_numbers(s);
         let map = (numbers > 0).then(|| s.b.shared("map_s", numbers * cells));
-        let numbers = tested_numbers(s) * s.points();
-        let tests = (numbers > 0).then(|| {
-            let (name, element) = (s.form.fields[0].name.clone(), s.elements.fields[0]);
-            let tables = Tables::new(s, &name, element, By::Node);
-            Tests {
-                shared: s.b.shared("tested_s", numbers * cells),
-                parts: s.tested_parts(),
-                tables,
-            }
+        let length = tested_numbers(s) * s.points() * cells;
+        let tests = s.has_result().then(|| {
+            let results = s.results().into_iter().map(|field| {
+                let (name, element) = (s.form.fields[field].name.clone(), s.elements.fields[field]);
+                let tables = Tables::new(s, &name, element, By::Node);
+                Outcome { field, rows: s.rows_of(field), tables }
+            });
+            let results = results.collect();
+            let (shared, numbers) = (s.b.shared("tested_s", length), tested(s));
+            Tests { shared, numbers, results }
         });
         Self { layout, batches, inputs, map, tests }
     }
@@ -162,15 +189,12 @@ impl Transposition {
     fn keep_tested(&self, s: &mut Setting<'_>, tested: &[Tested], point: &Index, cell: &Index) {
         let Some(tests) = &self.tests else { return };
         let zero = s.b.constant(0.0);
-        for (c, tested) in tested.iter().enumerate() {
-            for (i, part) in tests.parts.iter().enumerate() {
-                let value = match part {
-                    Part::Value => tested.value,
-                    Part::Derivative(a) => tested.gradient.get(*a).copied(),
-                };
-                let number = c * tests.parts.len() + i;
-                self.keep(s, number, point, cell, value.unwrap_or(zero));
-            }
+        for (number, &(row, part)) in tests.numbers.iter().enumerate() {
+            let value = match part {
+                Part::Value => tested[row].value,
+                Part::Derivative(a) => tested[row].gradient.get(a).copied(),
+            };
+            self.keep(s, number, point, cell, value.unwrap_or(zero));
         }
     }
 

@@ -109,7 +109,7 @@ impl Case {
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let made =
             |target: &Target| compile(&self.form, &self.elements, &facts(&self.on), &tasks, target);
-        let mut threads = target.clone();
+        let mut threads = target;
         threads.wishes.strategy = self.strategy;
         threads.wishes.lanes = None;
         threads.wishes.shared_bytes = Some(200 << 10);
@@ -140,19 +140,23 @@ impl Case {
         let direction = Vector::from_slice(&self.direction, Precision::F64);
         let mut out = state.like();
         out.fill(7.0);
-        operator.residual(&state, &mut out).expect("R");
+        operator
+            .residual(&state, &mut out)
+            .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let residual = out.to_vec();
-        operator.linearise(&state).expect("J");
-        operator.apply(&direction, &mut out).expect("J w");
+        operator.linearise(&state).unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        operator
+            .apply(&direction, &mut out)
+            .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let action = out.to_vec();
-        operator.diagonal(&mut out).expect("the diagonal");
+        operator.diagonal(&mut out).unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let tasks = ["residual", "action", "diagonal"];
         let rows = [0.0, 0.0, 1.0];
         for (i, got) in [residual, action, out.to_vec()].into_iter().enumerate() {
             let mut want = want[i].clone();
             self.on.conditions().for_each(|(dof, _)| want[dof] = Bounded::new(rows[i]));
             let context = format!("{}, {}", tasks[i], self.name());
-            assert_all_close(&got, &want, f64::EPSILON, &context);
+            assert_all_close(&got, &want, EPSILON, &context);
         }
         by_threads
     }
@@ -206,24 +210,27 @@ impl Case {
         let residual = |operator: &CellOperator, state: &[f64]| {
             let state = Vector::from_slice(state, Precision::F64);
             let mut out = state.like();
-            operator.residual(&state, &mut out).expect("R");
+            operator
+                .residual(&state, &mut out)
+                .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
             out.to_vec()
         };
-        operator.linearise(&Vector::from_slice(&self.state, Precision::F64)).expect("J");
+        operator
+            .linearise(&Vector::from_slice(&self.state, Precision::F64))
+            .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let mut out = operator.vector();
         operator
             .apply(&Vector::from_slice(&self.direction, Precision::F64), &mut out)
-            .expect("J w");
+            .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let action = out.to_vec();
         let size = norm(&action) + norm(&residual(&operator, &self.state));
-        let errors = STEPS.map(|step| {
+        self.second_order("R against J", size, |step| {
             let (ahead, behind) = (self.moved(step), self.moved(-step));
             let (ahead, behind) = (residual(&operator, &ahead), residual(&operator, &behind));
             let slope = ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * step));
             let wrong: Vec<f64> = slope.zip(&action).map(|(slope, exact)| slope - exact).collect();
             norm(&wrong)
         });
-        self.second_order("R against J", errors, size);
         true
     }
 
@@ -241,26 +248,32 @@ impl Case {
         let pairs = residual.iter().flatten().zip(&self.direction);
         let exact: f64 = pairs.clone().map(|(r, w)| r.value * w).sum();
         let size = energy(&self.state).abs() + pairs.map(|(r, w)| (r.value * w).abs()).sum::<f64>();
-        let errors = STEPS.map(|step| {
+        self.second_order("E against R", size, |step| {
             let slope = (energy(&self.moved(step)) - energy(&self.moved(-step))) / (2.0 * step);
             (slope - exact).abs()
         });
-        self.second_order("E against R", errors, size);
         true
     }
 
-    /// Halving the step twice leaves a sixteenth of the error, unless it is rounding.
-    fn second_order(&self, what: &str, errors: [f64; 3], size: f64) {
-        let small = |error: f64| error <= ROUNDING * size;
-        let falls = errors.windows(2).any(|pair| small(pair[1]) || pair[1] <= pair[0] / 8.0);
-        assert!(falls, "{what}: {errors:?} of {size}, {}", self.name());
+    /// Halving the step twice leaves a sixteenth of the error, once steps are short enough for a form that may be steep,
+    /// unless the error is rounding.
+    fn second_order(&self, what: &str, size: f64, error: impl Fn(f64) -> f64) {
+        let mut errors = Vec::new();
+        for halvings in (6..=16).step_by(2) {
+            let (before, now) = (errors.last().copied(), error(0.5_f64.powi(halvings)));
+            if now <= ROUNDING * size || before.is_some_and(|before: f64| now <= before / 8.0) {
+                return;
+            }
+            errors.push(now);
+        }
+        panic!("{what}: {errors:?} of {size}, {}", self.name());
     }
 }
 
-/// Steps of differences.
-const STEPS: [f64; 3] = [1.0 / 64.0, 1.0 / 256.0, 1.0 / 1024.0];
+/// Functions of functions round more often than the reference counts: once in some thousand forms by a few times.
+const EPSILON: f64 = 4.0 * f64::EPSILON;
 
-/// What rounding makes of a difference over the shortest of them, as a part of its terms.
+/// What rounding makes of a difference over the shortest step, as a part of its terms.
 const ROUNDING: f64 = 1e-10;
 
 fn norm(values: &[f64]) -> f64 {

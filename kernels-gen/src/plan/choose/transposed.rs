@@ -3,7 +3,7 @@
 
 use super::Wishes;
 use crate::abi::SHARED_BYTES;
-use crate::plan::{Elements, Plan, PlanError, Strategy, Task};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Strategy, Task};
 use crate::strategy::thread_per_dof;
 use crate::strategy::thread_transposition::{blocks, cells, transposed};
 use fem_dsl::point::PointForm;
@@ -66,6 +66,12 @@ fn within(plan: &Plan, room: usize) -> Plan {
     Plan { shared_bytes: plan.shared_bytes.min(room), ..plan.clone() }
 }
 
+/// Whether a plan reads what another has stored at the points.
+fn reads_stored(plan: &Plan) -> bool {
+    let stored = matches!(plan.geometry, Geometry::Stored | Geometry::Semi);
+    stored || plan.linearisation == Linearisation::Stored
+}
+
 /// The plans with a thread a node where that is possible. What is stored for them has their batches.
 fn per_dof(
     form: &PointForm,
@@ -91,6 +97,7 @@ fn per_dof(
     let one = |plan: Plan| match (with(&plan, cells), plan.task) {
         (Ok(able), _) => able,
         (Err(_), Task::Linearise | Task::Metric) => Plan { lanes: cells, ..plan },
+        (Err(_), _) if reads_stored(&plan) => Plan { lanes: cells, ..plan },
         (Err(_), _) => plan,
     };
     Ok(plans.into_iter().map(one).collect())

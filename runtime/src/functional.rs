@@ -182,6 +182,37 @@ pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, El
     Ok(sums.iter().map(|sum| sum / volume).collect())
 }
 
+/// ∫ φ_i dx of each node of a field.
+pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementError> {
+    let space = &on.fields[field].space;
+    let (cell, degree) = (on.mesh.cell(), space.element().degree());
+    let rule = if cell.is_tensor() {
+        Rule::Tensor { cell, line: LinePoints::Gauss(degree + on.mesh.order()) }
+    } else {
+        Rule::Simplex { cell, degree: degree + cell.dim() * (on.mesh.order() - 1) }
+    };
+    let (points, weights) = (rule.points(), rule.weights());
+    let geometry = tabulate(Lagrange::continuous(cell, on.mesh.order())?, &points);
+    let table = tabulate(space.element(), &points);
+    let of_cell = |cell: usize| -> Vec<f64> {
+        let weighted = weights.iter().enumerate();
+        let weighted: Vec<f64> =
+            weighted.map(|(q, weight)| weight * map(on, cell, q, &geometry).2.abs()).collect();
+        let sum = |local: usize| {
+            weighted.iter().enumerate().map(|(q, weight)| weight * table.value(q, local)).sum()
+        };
+        (0..space.cell_nodes(cell).len()).map(sum).collect()
+    };
+    let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).collect();
+    let mut all = vec![0.0; space.n_nodes()];
+    for (cell, own) in cells.iter().enumerate() {
+        for (&node, part) in space.cell_nodes(cell).iter().zip(own) {
+            all[node as usize] += part;
+        }
+    }
+    Ok(all)
+}
+
 /// Errors of a field against a known solution: in L2, and in H1.
 pub fn errors(
     on: &Discretisation,

@@ -8,6 +8,7 @@ mod mean;
 mod place;
 mod solver;
 
+pub(crate) use mean::Balance;
 pub use place::{Kernels, Place};
 pub use solver::{System, solve, suits};
 
@@ -356,6 +357,11 @@ pub fn run_on(
     check_fixed(form, &on)?;
     let (mut place, kernels) =
         Place::new(form, &elements, &on, &parameters.values, target, device)?;
+    let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
+    if let Some(balance) = &mut balance {
+        balance.check()?;
+        balance.put(&mut place);
+    }
     let mut u = place.initial()?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
@@ -373,7 +379,7 @@ pub fn run_on(
     let throughput = measure(&mut place, &u, &mut r)?;
     let mut u: Vec<f64> = u.to_vec();
     place.finish()?;
-    let notes = mean::settle(problem, &elements, &on, &parameters.values, target, &mut u)?;
+    let notes = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
     Ok(Solution {
         on,

@@ -21,7 +21,7 @@ use std::path::Path;
 const ROUNDING: f64 = 1e-11;
 /// So many levels beyond those that were asked for, with at most so many times their unknowns; with at most so many where
 /// all orders are nearly there.
-const BEYOND: (usize, [usize; 2]) = (2, [15, 100]);
+const BEYOND: (usize, [usize; 2]) = (3, [15, 200]);
 
 /// The conditions of a problem, without their values.
 fn conditions(
@@ -280,7 +280,7 @@ impl<'a> Verifier<'a> {
         let mesh: Mesh = self.series.mesh(level)?.clone();
         let trial = Trial::new(problem, mesh)?;
         let (mut place, _) = trial.place(&self.target(), None)?;
-        let found = trial.solve(&mut place, &mut |_| Continue::Yes);
+        let found = trial.solve(&mut place, &self.target(), &mut |_| Continue::Yes);
         let cells = trial.setup.on.mesh.n_cells();
         let found = found.map_err(|error| match error {
             RunError::Singular { .. } => error,

@@ -7,14 +7,22 @@
 //! p ← p + m − (1/|Ω|) ∫ p dx
 //! ```
 //!
-//! That is right where the residual does not change with the constant, and where the row that was held is fulfilled
-//! too: without sources that do not balance (a flow that enters and does not leave). Both are looked at.
+//! The rows of such a field add up to what its conditions and sources leave over, s = Σ_i R_i(u), whatever the unknowns
+//! are. Where that is not 0, there is no solution; and where conditions are interpolated, it is of the size of the
+//! error of that. If it were left to the row that is held, it would be a source in one point, which spoils the order
+//! of convergence. So it is spread evenly, as the multiplier of the condition on the mean does:
+//!
+//! ```text
+//! R_i(u) − λ ∫ φ_i dx = 0,        λ = s / |Ω|
+//! ```
+//!
+//! That a residual does not change with the constant, and that the row that was held is fulfilled too, is looked at.
 
 use super::{Place, RunError};
 use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::discretisation::Discretisation;
-use crate::functional::mean;
+use crate::functional::{mean, weights};
 use crate::vector::Vector;
 use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
@@ -33,67 +41,145 @@ pub(super) fn hold(problem: &Problem, on: &mut Discretisation) {
     }
 }
 
-/// Gives each field its mean, and notes what does not quite balance; an error where a field is not free up to a
-/// constant, or where what was held does not balance at all.
-pub(super) fn settle(
-    problem: &Problem,
-    elements: &Elements,
-    on: &Discretisation,
-    params: &[f64],
-    target: &Target,
-    u: &mut [f64],
-) -> Result<Vec<String>, RunError> {
-    let mut notes = Vec::new();
-    if problem.mean.is_empty() {
-        return Ok(notes);
+/// What keeps the equations of fields with a mean in balance.
+pub(crate) struct Balance<'a> {
+    problem: &'a Problem,
+    on: &'a Discretisation,
+    /// The equations in which no row of these fields is held.
+    free: Place,
+    /// Zero, with the values of the conditions, and R there.
+    initial: (Vec<f64>, Vec<f64>),
+    /// λ ∫ φ_i dx in the rows of these fields.
+    load: Vec<f64>,
+    /// What is left over of each of these fields, and what there was.
+    shares: Vec<(f64, f64)>,
+}
+
+impl<'a> Balance<'a> {
+    /// Nothing where no field has a mean.
+    pub(crate) fn new(
+        problem: &'a Problem,
+        elements: &Elements,
+        on: &'a Discretisation,
+        params: &[f64],
+        target: &Target,
+    ) -> Result<Option<Self>, RunError> {
+        if problem.mean.is_empty() {
+            return Ok(None);
+        }
+        let mut free = on.clone();
+        for (field, _) in &problem.mean {
+            free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
+        }
+        let free = Arc::new(free);
+        let (mut place, _) = Place::new(&problem.form, elements, &free, params, target, None)?;
+        let mut initial = vec![0.0; on.n_dofs()];
+        free.conditions().for_each(|(dof, value)| initial[dof] = value);
+        let before = residual(&mut place, &initial)?;
+        let mut load = vec![0.0; on.n_dofs()];
+        let mut shares = Vec::new();
+        for (field, _) in &problem.mean {
+            let (range, weights) = (on.dofs_of(*field), weights(on, *field)?);
+            let components = on.fields[*field].space.components();
+            let volume: f64 = weights.iter().sum();
+            let mut left = 0.0;
+            for c in 0..components {
+                let rows = before[range.clone()].iter().skip(c).step_by(components);
+                let sum: f64 = rows.sum();
+                left += sum.abs();
+                let own = load[range.clone()].iter_mut().skip(c).step_by(components);
+                own.zip(&weights).for_each(|(entry, weight)| *entry = sum / volume * weight);
+            }
+            let all = sum(&before[range]).max(SOLVED * norm(&before).max(1.0));
+            shares.push((left, all));
+        }
+        Ok(Some(Self { problem, on, free: place, initial: (initial, before), load, shares }))
     }
-    let mut free = on.clone();
-    for (field, _) in &problem.mean {
-        free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
+
+    /// Makes this place solve the equations in balance.
+    pub(crate) fn put(&self, place: &mut Place) {
+        let mut load = self.load.clone();
+        self.on.conditions().for_each(|(dof, _)| load[dof] = 0.0);
+        place.set_load(&load);
     }
-    let free = Arc::new(free);
-    let (mut place, _) = Place::new(&problem.form, elements, &free, params, target, None)?;
-    let mut residual = |u: &[f64]| -> Result<Vec<f64>, RunError> {
-        let mut state: Vector = place.vector();
-        state.set(u);
-        let mut r = state.like();
-        place.system().residual(&state, &mut r)?;
-        Ok(r.to_vec())
-    };
-    let norm = |r: &[f64]| r.iter().map(|r| r * r).sum::<f64>().sqrt();
-    let mut initial = vec![0.0; u.len()];
-    free.conditions().for_each(|(dof, value)| initial[dof] = value);
-    let before = residual(&initial)?;
-    let solved = residual(u)?;
-    for (field, wanted) in &problem.mean {
-        let (range, name) = (on.dofs_of(*field), &problem.form.fields[*field].name);
-        let components = on.fields[*field].space.components();
-        let rows = &solved[range.start..range.start + components];
-        let mut moved = u.to_vec();
-        moved[range.clone()].iter_mut().for_each(|entry| *entry += 1.0);
-        let difference: Vec<f64> =
-            residual(&moved)?.iter().zip(&solved).map(|(a, b)| a - b).collect();
-        let size = norm(u).max(norm(&before)).max(1.0);
-        if norm(&difference) > SOLVED * size {
-            return Err(RunError::NotUpToAConstant { field: name.clone() });
-        }
-        let sum = |rows: &[f64]| rows.iter().map(|row| row.abs()).sum::<f64>();
-        let (left, all) = (sum(rows), sum(&before[range.clone()]));
-        let share = left / all.max(SOLVED * size);
-        if share > INTERPOLATED {
-            return Err(RunError::Unbalanced { field: name.clone(), left, all });
-        }
-        if share > SOLVED {
-            notes.push(format!(
-                "what enters and leaves by `{name}` differs by {left:.1e}, which its first node takes"
-            ));
-        }
-        let found = mean(on, *field, u)?;
-        for node in u[range].chunks_mut(components) {
-            for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
-                *entry += wanted - found;
+
+    /// An error where a field is not free up to a constant, or where its data do not balance at all.
+    pub(super) fn check(&mut self) -> Result<(), RunError> {
+        let (initial, before) = self.initial.clone();
+        self.check_free(&initial, &before)?;
+        for ((field, _), &(left, all)) in self.problem.mean.iter().zip(&self.shares) {
+            if left > INTERPOLATED * all {
+                let field = self.problem.form.fields[*field].name.clone();
+                return Err(RunError::Unbalanced { field, left, all });
             }
         }
+        Ok(())
     }
-    Ok(notes)
+
+    /// R must not change with the constants; `r` is R(u).
+    fn check_free(&mut self, u: &[f64], r: &[f64]) -> Result<(), RunError> {
+        for (field, _) in &self.problem.mean {
+            let mut moved = u.to_vec();
+            moved[self.on.dofs_of(*field)].iter_mut().for_each(|entry| *entry += 1.0);
+            let moved = residual(&mut self.free, &moved)?;
+            let difference: Vec<f64> = moved.iter().zip(r).map(|(a, b)| a - b).collect();
+            let size = norm(u).max(norm(&self.initial.1)).max(1.0);
+            if norm(&difference) > SOLVED * size {
+                let field = self.problem.form.fields[*field].name.clone();
+                return Err(RunError::NotUpToAConstant { field });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each field of a solution its mean, and notes what does not quite balance; an error where a field is not free
+    /// up to a constant, or where what was held is not fulfilled.
+    pub(super) fn settle(mut self, u: &mut [f64]) -> Result<Vec<String>, RunError> {
+        let mut notes = Vec::new();
+        let solved = residual(&mut self.free, u)?;
+        self.check_free(u, &solved)?;
+        for ((field, wanted), &(spread, all)) in self.problem.mean.iter().zip(&self.shares) {
+            let (range, name) = (self.on.dofs_of(*field), &self.problem.form.fields[*field].name);
+            let components = self.on.fields[*field].space.components();
+            let rows = range.start..range.start + components;
+            let held = solved[rows.clone()].iter().zip(&self.load[rows]);
+            let left: f64 = held.map(|(row, load)| (row - load).abs()).sum();
+            if left > INTERPOLATED * all {
+                return Err(RunError::Unbalanced { field: name.clone(), left, all });
+            }
+            if left > SOLVED * all {
+                notes.push(format!(
+                    "the equations of `{name}` leave {left:.1e} over, which its first node takes"
+                ));
+            }
+            if spread > SOLVED * all {
+                notes.push(format!(
+                    "what enters and leaves by `{name}` differs by {spread:.1e}, which is spread evenly"
+                ));
+            }
+            let found = mean(self.on, *field, u)?;
+            for node in u[range].chunks_mut(components) {
+                for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
+                    *entry += wanted - found;
+                }
+            }
+        }
+        Ok(notes)
+    }
+}
+
+fn residual(place: &mut Place, u: &[f64]) -> Result<Vec<f64>, RunError> {
+    let mut state: Vector = place.vector();
+    state.set(u);
+    let mut r = state.like();
+    place.system().residual(&state, &mut r)?;
+    Ok(r.to_vec())
+}
+
+fn norm(r: &[f64]) -> f64 {
+    r.iter().map(|r| r * r).sum::<f64>().sqrt()
+}
+
+fn sum(rows: &[f64]) -> f64 {
+    rows.iter().map(|row| row.abs()).sum()
 }

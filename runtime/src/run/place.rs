@@ -3,11 +3,12 @@
 
 use super::RunError;
 use crate::compile::{Origin, Target, compile, compile_for_device, facts};
+use crate::coupling::Coupling;
 use crate::device::{Backend, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::operator::CellOperator;
 use crate::operator::device::DeviceOperator;
-use crate::solve::NonlinearSystem;
+use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
@@ -34,9 +35,55 @@ pub struct Kernels {
 /// What R(u) = 0 needs of an operator and of the place where it is.
 pub enum Place {
     /// The processor.
-    Host(Box<CellOperator>),
+    Host(Box<Loaded<CellOperator>>),
     /// A device with memory of its own.
-    Device(Box<DeviceOperator>),
+    Device(Box<Loaded<DeviceOperator>>),
+}
+
+/// R(u) − l = 0 for an operator's R and a load l, if there is one.
+pub struct Loaded<O> {
+    operator: O,
+    load: Option<Vector>,
+}
+
+impl<O> Loaded<O> {
+    fn new(operator: O) -> Box<Self> {
+        Box::new(Self { operator, load: None })
+    }
+}
+
+impl<O: NonlinearSystem> NonlinearSystem for Loaded<O> {
+    fn size(&self) -> usize {
+        self.operator.size()
+    }
+
+    fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.residual(u, r)?;
+        if let Some(load) = &self.load {
+            r.axpy(-1.0, load);
+        }
+        Ok(())
+    }
+
+    fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
+        self.operator.linearise(u)
+    }
+
+    fn jacobian(&self) -> &dyn LinearOperator {
+        self.operator.jacobian()
+    }
+
+    fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.diagonal(diagonal)
+    }
+
+    fn symmetric(&self) -> bool {
+        self.operator.symmetric()
+    }
+
+    fn coupling(&self) -> Option<Coupling> {
+        self.operator.coupling()
+    }
 }
 
 impl Place {
@@ -68,7 +115,7 @@ impl Place {
                 plans: compiled.plans,
                 seconds: compiled.seconds,
             };
-            return Ok((Self::Host(Box::new(operator)), kernels));
+            return Ok((Self::Host(Loaded::new(operator)), kernels));
         };
         let (backend, name) = (device.backend(), device.name());
         let wishes = &target.wishes;
@@ -84,30 +131,40 @@ impl Place {
             plans: compiled.plans.clone(),
             seconds: compiled.seconds,
         };
-        Ok((Self::Device(Box::new(operator)), kernels))
+        Ok((Self::Device(Loaded::new(operator)), kernels))
     }
 
     /// The system of equations.
     pub fn equations(&self) -> &dyn NonlinearSystem {
         match self {
-            Self::Host(operator) => &**operator,
-            Self::Device(operator) => &**operator,
+            Self::Host(loaded) => &**loaded,
+            Self::Device(loaded) => &**loaded,
         }
     }
 
     /// The system of equations, to be linearised.
     pub fn system(&mut self) -> &mut dyn NonlinearSystem {
         match self {
-            Self::Host(operator) => &mut **operator,
-            Self::Device(operator) => &mut **operator,
+            Self::Host(loaded) => &mut **loaded,
+            Self::Device(loaded) => &mut **loaded,
         }
     }
 
     /// A vector of zeros.
     pub fn vector(&self) -> Vector {
         match self {
-            Self::Host(operator) => operator.vector(),
-            Self::Device(operator) => operator.vector(),
+            Self::Host(loaded) => loaded.operator.vector(),
+            Self::Device(loaded) => loaded.operator.vector(),
+        }
+    }
+
+    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    pub fn set_load(&mut self, load: &[f64]) {
+        let mut own = self.vector();
+        own.set(load);
+        match self {
+            Self::Host(loaded) => loaded.load = Some(own),
+            Self::Device(loaded) => loaded.load = Some(own),
         }
     }
 
@@ -118,8 +175,8 @@ impl Place {
     /// A device that fails.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         match self {
-            Self::Host(operator) => operator.set_params(params),
-            Self::Device(operator) => operator.set_params(params)?,
+            Self::Host(loaded) => loaded.operator.set_params(params),
+            Self::Device(loaded) => loaded.operator.set_params(params)?,
         }
         Ok(())
     }
@@ -131,12 +188,12 @@ impl Place {
     /// A device that fails.
     pub fn initial(&self) -> Result<Vector, DeviceError> {
         match self {
-            Self::Host(operator) => {
-                let mut u = operator.vector();
-                operator.discretisation().apply_conditions(&mut u);
+            Self::Host(loaded) => {
+                let mut u = loaded.operator.vector();
+                loaded.operator.discretisation().apply_conditions(&mut u);
                 Ok(u)
             }
-            Self::Device(operator) => operator.initial(),
+            Self::Device(loaded) => loaded.operator.initial(),
         }
     }
 
@@ -148,7 +205,7 @@ impl Place {
     pub fn finish(&self) -> Result<(), DeviceError> {
         match self {
             Self::Host(_) => Ok(()),
-            Self::Device(operator) => operator.finish(),
+            Self::Device(loaded) => loaded.operator.finish(),
         }
     }
 }

@@ -4,8 +4,9 @@
 //! itself, and a moderate tolerance, relative to that, leaves an algebraic error far below it.
 
 use super::Trial;
+use crate::compile::Target;
 use crate::functional::{errors, mean};
-use crate::run::{Place, RunError, System, suits};
+use crate::run::{Balance, Place, RunError, Setup, System, suits};
 use crate::solve::{
     CgSettings, Continue, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report, newton,
     solve_affine,
@@ -40,7 +41,7 @@ pub struct Level {
 }
 
 impl Trial<'_> {
-    /// Solves the problem from its interpolated solution.
+    /// Solves the problem from its interpolated solution; `target` is that of `place`.
     ///
     /// # Errors
     ///
@@ -48,11 +49,16 @@ impl Trial<'_> {
     pub fn solve(
         &self,
         place: &mut Place,
+        target: &Target,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Level, RunError> {
         let start = Instant::now();
         let mut u = self.state(place);
-        let on = &self.setup.on;
+        let Setup { elements, on, parameters } = &self.setup;
+        if let Some(balance) = Balance::new(self.problem, elements, on, &parameters.values, target)?
+        {
+            balance.put(place);
+        }
         let system = System { form: &self.problem.form, on, parameters: &self.setup.parameters };
         let atol = self.rounding(place, &u)?;
         let linear = Linear { solver: self.solver(system), restart: 100, jacobi: true };

@@ -14,6 +14,7 @@
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
+mod canonical;
 mod count;
 mod factor;
 mod jacobian;

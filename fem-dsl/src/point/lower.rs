@@ -1,5 +1,6 @@
 //! The function `point`: [`Form`] → [`PointForm`].
 
+use super::canonical::canonical;
 use super::count::operation_count;
 use super::factor::{Factored, factor};
 use super::optimise::Level;
@@ -246,11 +247,14 @@ impl Views<'_> {
     fn view(&mut self, roots: &[NodeId]) -> Vec<NodeId> {
         let per_cell = |aux: usize| self.form.aux[aux].location == Location::Cells;
         let level = |input| optimise::level(input, per_cell);
-        let Factored { scalars, moved: factored } = cheapest(self.scalars, roots, level);
+        let (ordered, place) = canonical(self.scalars, roots);
+        let roots: Vec<NodeId> = roots.iter().map(|root| place[root]).collect();
+        let Factored { scalars, moved: factored } = cheapest(&ordered, &roots, level);
         let inner: Vec<NodeId> = roots.iter().map(|root| factored[root]).collect();
         let moved = optimise::arrange(&scalars, &inner, level, &mut self.graph);
         for (from, name) in &self.called {
-            if let Some(&to) = factored.get(from).and_then(|inner| moved.get(inner)) {
+            let inner = place.get(from).and_then(|from| factored.get(from));
+            if let Some(&to) = inner.and_then(|inner| moved.get(inner)) {
                 self.names.push((to, name.clone()));
             }
         }

@@ -7,6 +7,7 @@
 //! Several quotients by one denominator share its reciprocal. Whole powers become products. A sign
 //! goes to what varies least.
 
+use super::canonical::ranks;
 use super::products::{Factor, Facts, Product, Products};
 use super::scalars::Scalars;
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
@@ -77,9 +78,10 @@ pub(super) fn arrange(
     let facts = Facts { scalars, uses: &uses, levels: &levels, quotients: &quotients };
     let products = Products::new(&facts, &order, roots);
     let pairs = vec![None; products.pairs.len()];
+    let ranks = ranks(scalars, &order);
     let needed = products.needed.clone();
     let mut arranged =
-        Arranged { scalars, uses, levels, products, pairs, target, moved: BTreeMap::new() };
+        Arranged { scalars, uses, levels, ranks, products, pairs, target, moved: BTreeMap::new() };
     for &id in order.iter().filter(|id| needed.contains(id)) {
         let new = arranged.node(id);
         arranged.moved.insert(id, new);
@@ -96,6 +98,8 @@ struct Arranged<'a> {
     scalars: &'a Scalars,
     uses: BTreeMap<NodeId, usize>,
     levels: BTreeMap<NodeId, Level>,
+    /// The terms of a sum that vary alike come in this order.
+    ranks: BTreeMap<NodeId, usize>,
     products: Products,
     /// The pairs of `products` that have been computed.
     pairs: Vec<Option<(Level, NodeId)>>,
@@ -215,9 +219,9 @@ impl Arranged<'_> {
                 // A number takes its sign along.
                 Node::Constant(number) if negative => {
                     let opposite = Node::Constant(Number::new(-number.get()));
-                    terms.push((0, terms.len(), false, self.target.intern(opposite)));
+                    terms.push((0, self.ranks[&id], false, self.target.intern(opposite)));
                 }
-                _ => terms.push((self.levels[&id], terms.len(), negative, self.moved[&id])),
+                _ => terms.push((self.levels[&id], self.ranks[&id], negative, self.moved[&id])),
             }
         }
         terms.sort_unstable();
@@ -274,11 +278,33 @@ fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
     result.unwrap_or(a)
 }
 
+/// What `roots` rest on, in the order in which a walk from one after another leaves it: operands first, first operands
+/// before second ones.
+fn walk(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
+    let (mut order, mut done) = (Vec::new(), BTreeSet::new());
+    // Each with whether its operands have been put before it.
+    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
+    while let Some((id, ready)) = open.pop() {
+        if done.contains(&id) {
+            continue;
+        }
+        if ready {
+            done.insert(id);
+            order.push(id);
+            continue;
+        }
+        open.push((id, true));
+        let operands: Vec<NodeId> = graph.nodes()[id].operands().collect();
+        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+    }
+    order
+}
+
 /// A graph of what `roots` rest on, and where each node went.
 pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, BTreeMap<NodeId, NodeId>) {
     let mut compact = Graph::new();
     let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-    for id in reachable(graph, roots) {
+    for id in walk(graph, roots) {
         let to = |a: NodeId| moved[&a];
         let node = match graph.nodes()[id] {
             node @ (Node::Constant(_) | Node::Input(_)) => node,

@@ -72,6 +72,13 @@ impl Scalars {
                 _ => self.graph.intern(Node::Unary(Unary::Neg, a)),
             };
         }
+        // A divisor that is a constant joins the factor: 5 (x / 5) is x.
+        if let Node::Binary(Binary::Div, x, d) = self.node(a)
+            && let Some(factor) = self.value(d).map(|d| c / d)
+            && factor.is_normal()
+        {
+            return self.scale(factor, Some(x));
+        }
         let c = self.constant(c);
         self.graph.intern(Node::Binary(Binary::Mul, c, a))
     }
@@ -157,18 +164,32 @@ impl Scalars {
         if !(c * d).is_finite() || c * d == 0.0 {
             return self.graph.intern(Node::Binary(Binary::Mul, a.min(b), a.max(b)));
         }
-        let product = match (x, y) {
-            (Some(x), Some(y)) => Some(self.product(x, y)),
-            (x, None) => x,
-            (None, y) => y,
+        let (Some(x), Some(y)) = (x, y) else {
+            return self.scale(c * d, x.or(y));
         };
-        match product {
-            // A folded product may bring a constant of its own.
-            Some(product) => {
-                let (e, rest) = self.split(product);
-                self.scale(c * d * e, rest)
-            }
-            None => self.constant(c * d),
+        // Divisors that are constants stand outside, where they meet constant factors.
+        let ((x, by_x), (y, by_y)) = (self.divided(x), self.divided(y));
+        let product = self.product(x, y);
+        // A folded product may bring a constant of its own.
+        let (e, rest) = self.split(product);
+        let product = self.scale(c * d * e, rest);
+        let divisor = by_x * by_y;
+        if divisor == 1.0 {
+            return product;
+        }
+        let divisor = self.constant(divisor);
+        self.div(product, divisor)
+    }
+
+    /// A node as x / constant.
+    fn divided(&self, a: NodeId) -> (NodeId, f64) {
+        match self.node(a) {
+            Node::Binary(Binary::Div, x, d) => match self.value(d) {
+                // Its square is finite, too.
+                Some(d) if (1e-100..1e100).contains(&d.abs()) => (x, d),
+                _ => (a, 1.0),
+            },
+            _ => (a, 1.0),
         }
     }
 

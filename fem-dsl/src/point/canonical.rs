@@ -1,0 +1,98 @@
+//! The order of a graph's nodes: by what they are, not by when they were made.
+//!
+//! Rows, weak forms and energies give the same formulas, but meet their parts in another order. Each node has a rank:
+//!
+//! ```text
+//! height    0 for constants and inputs, else one more than the highest operand's
+//! then      kind and ranks of the operands, those of sums and products in ascending order
+//! ```
+//!
+//! and nodes are numbered as a walk from the roots leaves them, lower ranks first. What chooses by numbers then
+//! chooses the same for the same formula.
+
+use super::optimise::reachable;
+use super::scalars::Scalars;
+use super::{Binary, Node, NodeId};
+use crate::arena::Id;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The same graph, of what `roots` rest on, in that order, and where each node went.
+pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<NodeId, NodeId>) {
+    let order = reachable(&old.graph, roots);
+    let ranks = ranks(old, &order);
+    let (mut new, mut moved) = (Scalars::default(), BTreeMap::new());
+    // Inputs first, so that products have them in one order wherever they stand.
+    let mut inputs: Vec<NodeId> =
+        order.iter().copied().filter(|&id| matches!(old.node(id), Node::Input(_))).collect();
+    inputs.sort_unstable_by_key(|id| ranks[id]);
+    for id in inputs {
+        moved.insert(id, new.rebuild(old.node(id), |id| id));
+    }
+    // Each with whether its operands have been put before it.
+    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
+    while let Some((id, ready)) = open.pop() {
+        if moved.contains_key(&id) {
+            continue;
+        }
+        let node = old.node(id);
+        if ready {
+            let value = new.rebuild(node, |operand| moved[&operand]);
+            moved.insert(id, value);
+            continue;
+        }
+        open.push((id, true));
+        let mut operands: Vec<NodeId> = node.operands().collect();
+        operands.sort_by_key(|operand| ranks[operand]);
+        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+    }
+    (new, moved)
+}
+
+/// The place of each node among all, by height and then by what it is made of.
+pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> BTreeMap<NodeId, usize> {
+    let mut heights: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut layers: Vec<Vec<NodeId>> = Vec::new();
+    for &id in order {
+        let operands = scalars.node(id).operands();
+        let height = operands.map(|operand| heights[&operand] + 1).max().unwrap_or(0);
+        heights.insert(id, height);
+        if layers.len() == height {
+            layers.push(Vec::new());
+        }
+        layers[height].push(id);
+    }
+    let mut ranks = BTreeMap::new();
+    for layer in layers {
+        let keys: BTreeSet<(Key, NodeId)> =
+            layer.into_iter().map(|id| (key(scalars.node(id), &ranks), id)).collect();
+        let first = ranks.len();
+        ranks.extend(keys.into_iter().enumerate().map(|(at, (_, id))| (id, first + at)));
+    }
+    ranks
+}
+
+/// A node without its operands' numbers, and their ranks.
+type Key = (Node, [usize; 3]);
+
+fn key(node: Node, ranks: &BTreeMap<NodeId, usize>) -> Key {
+    let mut operands = [0; 3];
+    for (to, operand) in operands.iter_mut().zip(node.operands()) {
+        *to = ranks[&operand] + 1;
+    }
+    if let Node::Binary(Binary::Add | Binary::Mul, ..) = node {
+        operands[..2].sort_unstable();
+    }
+    let none = NodeId::from_index(0);
+    let bare = match node {
+        Node::Constant(_) | Node::Input(_) => node,
+        Node::Unary(function, _) => Node::Unary(function, none),
+        Node::Binary(function, ..) => Node::Binary(function, none, none),
+        Node::Powi(_, n) => Node::Powi(none, n),
+        Node::Compare(comparison, ..) => Node::Compare(comparison, none, none),
+        Node::And(..) => Node::And(none, none),
+        Node::Or(..) => Node::Or(none, none),
+        Node::Not(_) => Node::Not(none),
+        Node::Select(..) => Node::Select(none, none, none),
+    };
+    (bare, operands)
+}

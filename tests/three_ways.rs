@@ -1,0 +1,157 @@
+//! One physics as rows, as a weak form and as an energy: the same kernels, in the kernel IR and in every language once
+//! comments are left out.
+
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use weakform::{Cell, Emission, Isa, Language, Precision, Stage, Task, emit_program};
+
+/// What a form declares, then each way to say it.
+struct Physics {
+    name: &'static str,
+    declarations: &'static str,
+    ways: [&'static str; 3],
+}
+
+const DIFFUSION: Physics = Physics {
+    name: "diffusion",
+    declarations: "field u: scalar; param f = 2; let kappa = 1 / (0.05 + 2 * dot(x, x));",
+    ways: [
+        "f0[u] = -f; f1[u] = kappa * grad(u);",
+        "test v for u; residual = kappa * dot(grad(u), grad(v)) - f * v;",
+        "energy = kappa * dot(grad(u), grad(u)) / 2 - f * u;",
+    ],
+};
+
+const ELASTICITY: Physics = Physics {
+    name: "elasticity",
+    declarations: "field u: vector; aux lambda: scalar on cells; aux mu: scalar on cells;
+        param g: vector = [0, 1]; let eps = sym(grad(u));",
+    ways: [
+        "f0[u] = -g; f1[u] = lambda * tr(eps) * I + 2 * mu * eps;",
+        "test v for u; residual = lambda * div(u) * div(v) + 2 * mu * inner(eps, sym(grad(v))) - dot(g, v);",
+        "energy = lambda / 2 * tr(eps)^2 + mu * inner(eps, eps) - dot(g, u);",
+    ],
+};
+
+const P_LAPLACIAN: Physics = Physics {
+    name: "p_laplacian",
+    declarations: "field u: scalar; param f = 1; let p = 3.5; let s = 0.01 + dot(grad(u), grad(u));",
+    ways: [
+        "f0[u] = -f; f1[u] = s^(p / 2 - 1) * grad(u);",
+        "test v for u; residual = s^(p / 2 - 1) * dot(grad(u), grad(v)) - f * v;",
+        "energy = s^(p / 2) / p - f * u;",
+    ],
+};
+
+const NEO_HOOKEAN: Physics = Physics {
+    name: "neo_hookean",
+    declarations: "field u: vector; param mu = 1; param lambda = 10; let F = I + grad(u); let J = det(F);",
+    ways: [
+        "f1[u] = mu * F + (lambda * log(J) / J - mu / J) * cof(F);",
+        "test v for u; residual = inner(mu * F + (lambda * log(J) / J - mu / J) * cof(F), grad(v));",
+        "energy = mu / 2 * (inner(F, F) - dim - 2 * log(J)) + lambda / 2 * log(J)^2;",
+    ],
+};
+
+/// On the boundary too, with the normal, the field and its gradient there.
+const RADIATION: Physics = Physics {
+    name: "radiation",
+    declarations: "field T: scalar; param c = 0.5;",
+    ways: [
+        "f1[T] = grad(T); on boundary \"x1\" { f0[T] = c * (T^4 - x[0]) + dot(grad(T), n); f1[T] = T * n; }",
+        "test v for T; residual = dot(grad(T), grad(v));
+         on boundary \"x1\" {
+             test w for T; residual = (c * (T^4 - x[0]) + dot(grad(T), n)) * w + T * dot(n, grad(w));
+         }",
+        "energy = dot(grad(T), grad(T)) / 2;
+         on boundary \"x1\" { energy = c * (T^5 / 5 - x[0] * T) + T * dot(grad(T), n); }",
+    ],
+};
+
+/// The forms of the three ways; all have one name, so that kernels have.
+fn texts(physics: &Physics) -> [String; 3] {
+    let Physics { name, declarations, ways } = physics;
+    ways.map(|way| format!("form {name} {{ {declarations} {way} }}"))
+}
+
+fn emitted(text: &str, emission: &Emission) -> String {
+    let (program, found) = compile(&Source::new("f", text));
+    let program = program.unwrap_or_else(|| panic!("{text}\n{found:?}"));
+    emit_program(&program, emission).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+/// The text without comments, which show the form.
+fn stripped(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default().trim_end());
+    lines.filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+/// Where two texts differ first.
+fn difference(a: &str, b: &str) -> Option<String> {
+    let pair = a.lines().zip(b.lines()).enumerate().find(|(_, (a, b))| a != b);
+    match pair {
+        Some((line, (a, b))) => Some(format!("line {line}:\n  {a}\n  {b}")),
+        None if a.lines().count() != b.lines().count() => Some("one is longer".to_owned()),
+        None => None,
+    }
+}
+
+/// All kernels of a physics are the same in its three ways.
+fn same(physics: &Physics, cell: Cell, degree: usize, tasks: &[Task]) {
+    let texts = texts(physics);
+    for &task in tasks {
+        let emission = Emission::new(cell, degree).task(task);
+        let cpu = emission.clone().isa(Isa::Avx2);
+        let single = emission.clone().precision(Precision::F32);
+        for (what, emission) in [
+            ("kir", cpu.clone().stage(Stage::Lower)),
+            ("legal kir", cpu.clone().stage(Stage::Legalise)),
+            ("Rust", cpu),
+            ("CUDA", emission.language(Language::Cuda)),
+            ("OpenCL", single.language(Language::OpenCl)),
+        ] {
+            let [rows, weak, energy] =
+                texts.each_ref().map(|text| stripped(&emitted(text, &emission)));
+            assert!(rows.lines().count() > 20, "{what} of {}: {rows}", physics.name);
+            for (way, other) in [("weak form", &weak), ("energy", &energy)] {
+                let context =
+                    format!("{} on {cell}{degree}, {what}, {}", physics.name, task.word());
+                assert_eq!(difference(&rows, other), None, "{context}: rows, then the {way}");
+            }
+        }
+    }
+}
+
+const ALL: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
+
+#[test]
+fn diffusion() {
+    same(&DIFFUSION, Cell::Quadrilateral, 2, &ALL);
+    same(&DIFFUSION, Cell::Tetrahedron, 1, &ALL);
+}
+
+#[test]
+fn elasticity() {
+    same(&ELASTICITY, Cell::Quadrilateral, 1, &ALL);
+    same(&ELASTICITY, Cell::Triangle, 2, &ALL);
+}
+
+#[test]
+fn p_laplacian() {
+    same(&P_LAPLACIAN, Cell::Quadrilateral, 1, &ALL);
+    same(&P_LAPLACIAN, Cell::Hexahedron, 2, &ALL);
+}
+
+/// The derivative of the residual is taken of what was written, so that its quotients by J may be put together in another
+/// way; the residual is one.
+#[test]
+fn neo_hookean() {
+    same(&NEO_HOOKEAN, Cell::Triangle, 1, &[Task::Residual]);
+    same(&NEO_HOOKEAN, Cell::Hexahedron, 1, &[Task::Residual]);
+}
+
+#[test]
+fn radiation_through_the_boundary() {
+    same(&RADIATION, Cell::Quadrilateral, 2, &ALL);
+    same(&RADIATION, Cell::Tetrahedron, 1, &ALL);
+}

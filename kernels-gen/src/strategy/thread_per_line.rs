@@ -46,13 +46,14 @@ use layout::Layout;
 use rows::{NodalLine, Row, RowKey};
 use std::collections::BTreeMap;
 
-/// Cells of a group that do well: groups of 64 to 130 threads, or 245.
+/// Cells of a group that do well: groups of 64 to 130 threads, or 245; about as many as fill their warps.
 pub fn cells(form: &PointForm, elements: &Elements) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let collocated = collocated(elements);
     match (elements.cell.dim(), q) {
         (2, _) => (128 / q).max(1),
-        (_, 0..=3) => 8,
+        (_, 0..=3) if collocated => 8,
+        (_, 0..=3) => 14,
         (_, 4) if plan::is_flat(form) => 6,
         (_, 4) => 4,
         (_, 5) => 5,

@@ -190,9 +190,8 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
         let residency = || thread_per_line::residency(form, elements, &plan, cells);
         Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
     };
-    // Two nodes a direction fill too few lines; with three, registers hold a scalar cell.
-    let scalar = form.rows() == 1;
-    let many = degree >= 2 && q >= if form.dim == 3 && scalar { 4 } else { 3 };
+    let forced = matches!(wishes.strategy, Some(Strategy::ThreadPerLine { .. }));
+    let many = degree >= 2 && (fills(form, elements, q) || (forced && q >= 3));
     // As many cells a group as the shared memory holds that every device has; if not even one, then
     // one in as much as this device has.
     let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(form, elements));
@@ -202,6 +201,22 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
+/// Whether a cell is too much for the registers of one thread, and enough for many. Two nodes a direction fill too few
+/// lines; with three, registers hold two components of a hexahedron. Measured on an H200, in billions of unknowns a
+/// second, by lines and by threads with a cell each: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18,
+/// 12 and 12, one field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread does better for as
+/// long as its loops are written out: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56, vectors of degrees 2
+/// and 3 67 and 75 against 57 and 67.
+fn fills(form: &PointForm, elements: &Elements, q: usize) -> bool {
+    match form.dim {
+        2 => q >= 3 && elements.rule.count() * form.rows() > WRITTEN_OUT,
+        _ => q >= if form.rows() <= 2 { 4 } else { 3 },
+    }
+}
+
+/// Points times components up to which a thread's loops over a cell are written out.
+const WRITTEN_OUT: usize = 128;
+
 /// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A large
 /// cell, or a diagonal of degree 3 and more, needs so many that none of it would stay there, and written out it
 /// compiles for minutes: it is computed in loops.
@@ -209,7 +224,7 @@ fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     let largest = elements.largest();
     let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
-    if diagonal || elements.rule.count() * components > 128 { 8 } else { 1 << 16 }
+    if diagonal || elements.rule.count() * components > WRITTEN_OUT { 8 } else { 1 << 16 }
 }
 
 #[cfg(test)]
@@ -276,7 +291,7 @@ mod tests {
         assert!(seen > 500 && beyond > 50, "{seen} {beyond}");
     }
 
-    /// Stokes by Taylor and Hood, and two scalar fields, which fill a cell of degree 2 as a vector does.
+    /// Stokes by Taylor and Hood, and two scalar fields, of which one thread still holds a cell of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
         let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: true };
@@ -306,7 +321,9 @@ mod tests {
                 assert_eq!(plans.len(), 6, "{plans:?}");
                 for plan in plans {
                     let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
-                    assert_eq!(lines, degree >= 2, "{text} degree {degree}: {plan:?}");
+                    let (rows, many) = (form.rows(), elements.rule.count() * form.rows() > 128);
+                    let wanted = if dim == 2 { many } else { degree >= 6_usize.div_ceil(rows) };
+                    assert_eq!(lines, wanted, "{text} degree {degree}: {plan:?}");
                 }
             }
         }

@@ -69,6 +69,9 @@ impl Layout {
     fn search((dim, q): (usize, usize), cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
+        if dim == 3 && q <= 3 && cells > 1 {
+            return Self::search_small(q, cells, together, traffic);
+        }
         let least = with(vec![1; dim], 1).least_turns(traffic);
         let mut best: Option<(usize, Self)> = None;
         let mut consider = |layout: Self| {
@@ -95,6 +98,25 @@ impl Layout {
         }
         let padded = (0..together).map(|pad| with(layout.strides.clone(), layout.cell + pad));
         padded.min_by_key(|layout| layout.turns(traffic)).unwrap_or(layout)
+    }
+
+    /// The same for small cells, of which many share a group, so that it matters more where they begin than where their
+    /// planes do. Shared memory bounds how many of them a processor holds: of layouts that are about as good, the one that
+    /// takes the least. Measured on an H200 against the other search, with as many cells a group: elasticity of degree 2 by
+    /// 4 %, with 14 and not 8 by 10 %, Stokes by 17 %.
+    fn search_small(q: usize, cells: usize, together: usize, traffic: &[Traffic]) -> Self {
+        let planes = q * q..q * q + 8;
+        let places = planes
+            .flat_map(|plane| (q * plane..q * plane + together).map(move |cell| (plane, cell)));
+        let layout = |(plane, cell)| Self { q, cells, strides: vec![1, q, plane], cell, together };
+        let all: Vec<(usize, Self)> =
+            places.map(layout).map(|layout| (layout.turns(traffic), layout)).collect();
+        let least = all.iter().map(|(turns, _)| *turns).min().unwrap_or(0);
+        let good = all.into_iter().filter(|(turns, _)| *turns <= least + least / 20);
+        let (_, best) = good
+            .min_by_key(|(turns, layout)| (layout.cell, *turns))
+            .expect("some strides should have been considered");
+        best
     }
 
     /// Numbers for one value a point.

@@ -204,12 +204,16 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
 /// Whether a cell is too much for the registers of one thread, and enough for many. Two nodes a direction fill too few
 /// lines; with three, registers hold two components of a hexahedron. Measured on an H200, in billions of unknowns a
 /// second, by lines and by threads with a cell each: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18,
-/// 12 and 12, one field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread does better for as
-/// long as its loops are written out: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56, vectors of degrees 2
-/// and 3 67 and 75 against 57 and 67.
+/// 12 and 12, one field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread does linear
+/// forms better for as long as its loops are written out: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56,
+/// vectors of degrees 2 and 3 67 and 75 against 57 and 67; but a neo-Hookean solid of degrees 3 and 4 40 and 34 against
+/// 48 and 42.
 fn fills(form: &PointForm, elements: &Elements, q: usize) -> bool {
     match form.dim {
-        2 => q >= 3 && elements.rule.count() * form.rows() > WRITTEN_OUT,
+        2 => {
+            let linear = form.integrals.iter().all(|integral| integral.linear);
+            q >= 3 && !(linear && elements.rule.count() * form.rows() <= WRITTEN_OUT)
+        }
         _ => q >= if form.rows() <= 2 { 4 } else { 3 },
     }
 }
@@ -291,7 +295,8 @@ mod tests {
         assert!(seen > 500 && beyond > 50, "{seen} {beyond}");
     }
 
-    /// Stokes by Taylor and Hood, and two scalar fields, of which one thread still holds a cell of degree 2.
+    /// Stokes by Taylor and Hood, of which a thread holds quadrilaterals, and two scalar fields of which it holds
+    /// hexahedra of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
         let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: true };
@@ -322,7 +327,11 @@ mod tests {
                 for plan in plans {
                     let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
                     let (rows, many) = (form.rows(), elements.rule.count() * form.rows() > 128);
-                    let wanted = if dim == 2 { many } else { degree >= 6_usize.div_ceil(rows) };
+                    let wanted = match (dim, rows) {
+                        (2, 2) => degree >= 2,
+                        (2, _) => many,
+                        _ => degree >= 6_usize.div_ceil(rows),
+                    };
                     assert_eq!(lines, wanted, "{text} degree {degree}: {plan:?}");
                 }
             }

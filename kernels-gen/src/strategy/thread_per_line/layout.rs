@@ -69,7 +69,9 @@ impl Layout {
     fn search((dim, q): (usize, usize), cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
-        if dim == 3 && q <= 3 && cells > 1 {
+        // What is interpolated and derived goes through rows along all axes; the rest does as well as it is.
+        let all = traffic.iter().any(|rows| rows.axis == 1 && rows.dealt);
+        if dim == 3 && q <= 3 && cells > 1 && all {
             return Self::search_small(q, cells, together, traffic);
         }
         let least = with(vec![1; dim], 1).least_turns(traffic);

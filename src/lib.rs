@@ -70,7 +70,7 @@ pub use runtime::mesh::Mesh;
 pub use runtime::solve::Report;
 pub use runtime::vector::Vector;
 pub use solution::Solution;
-pub use system::{ALL, Boundary, Setup, System, Value, mesh};
+pub use system::{ALL, Boundary, Data, Function, Params, Setup, System, Value, at, mesh};
 
 /// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without
 /// one. For [`Setup::device`] and [`Problem::device`].
@@ -88,6 +88,57 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// The body is text of the language, as in a `.wf` file; mistakes are underlined at their tokens. The macro stands
 /// where items stand. For each form there is a module of its name with a function `form`, which gives the
 /// [`Form`]; for each problem a function of its name in the module `problem` beside it, which gives the [`Problem`].
+///
+/// # Values that are checked
+///
+/// Beside `form` there is a struct `Params` of the form's parameters, with the form's own values as its default, and a
+/// struct `Aux` of its auxiliary data. What depends on the dimension of a form that holds in two is `Params<2>`, `Params<3>`.
+///
+/// ```
+/// use weakform::{ALL, at, mesh, weak_form};
+///
+/// weak_form! {
+///     form darcy {
+///         field p: scalar;
+///         param f = 1;
+///         param wind: vector = x0 * [1, 0];
+///         param x0 = 2;
+///         aux kappa: scalar on cells;
+///         f0[p] = dot(wind, grad(p)) - f;
+///         f1[p] = kappa * grad(p);
+///     }
+/// }
+///
+/// let params = darcy::Params { f: 3.0, ..Default::default() };
+/// assert_eq!(params.wind, [2.0, 0.0]);
+/// let mut system = darcy::form()
+///     .on(mesh("box(dim: 2, cells: 4)")?)
+///     .params(params)
+///     .data(darcy::Aux { kappa: at(|x| 1.0 + x[0]) })
+///     .dirichlet("p", ALL, |_| 0.0)
+///     .build()?;
+/// let mut p = system.initial();
+/// system.solve(&mut p)?;
+/// system.set_params(&darcy::Params { wind: [0.0, 0.0], ..params })?;
+/// # Ok::<(), weakform::Error>(())
+/// ```
+///
+/// A name that the form does not have is none of the struct's, and a value of another shape has another type:
+///
+/// ```compile_fail,E0560
+/// weakform::weak_form! { form a { field u: scalar; param kappa = 1; f0[u] = kappa * u; } }
+/// let params = a::Params { kapa: 2.0 };
+/// ```
+///
+/// ```compile_fail,E0308
+/// weakform::weak_form! { form a { field u: scalar; param kappa = 1; f0[u] = kappa * u; } }
+/// let params = a::Params { kappa: [2.0, 3.0] };
+/// ```
+///
+/// ```compile_fail,E0063
+/// weakform::weak_form! { form a { field u: scalar; aux b: scalar; aux c: scalar; f0[u] = b * u + c; } }
+/// let data = a::Aux { b: weakform::at(|x| x[0]) };
+/// ```
 ///
 /// # Ahead of time
 ///

@@ -1,9 +1,11 @@
 //! A form on a mesh: [`Form`](crate::Form) + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
 
 mod setup;
+mod typed;
 
 pub(crate) use setup::index;
 pub use setup::{ALL, Boundary, Setup, Value};
+pub use typed::{Data, Function, Params, at};
 
 use crate::{Error, Mesh, Vector, threads, write_vtu};
 use fem_dsl::check::problem::Overrides;
@@ -148,6 +150,21 @@ impl System {
         runtime::run::check_parameters(&self.form, &self.parameters)?;
         self.place.set_params(&self.parameters.values).map_err(RunError::from)?;
         Ok(())
+    }
+
+    /// Replaces the values of all parameters, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    ///
+    /// # Errors
+    ///
+    /// They are those of another form or dimension, or a value is not finite.
+    pub fn set_params(&mut self, params: &impl Params) -> Result<(), Error> {
+        let mut done = Ok(());
+        params.visit(&mut |name, value| {
+            if done.is_ok() {
+                done = self.set_param(name, value.to_vec());
+            }
+        });
+        done
     }
 
     /// r = R(u).

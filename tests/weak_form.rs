@@ -1,6 +1,6 @@
 //! The facade: what `weak_form!` makes, kernels ahead of time against those compiled now, and what is refused.
 
-use weakform::{ALL, Error, Form, Isa, Origin, System, mesh, weak_form};
+use weakform::{ALL, Error, Form, Isa, Origin, System, at, mesh, weak_form};
 
 weak_form! {
     #![ahead_of_time(quad(1), quad(3, order = 1), tri(2, order = 1), tet(1, order = 1))]
@@ -28,6 +28,20 @@ weak_form! {
 weak_form! {
     /// Its solution is the place.
     form place { field u: vector; f0[u] = u - x; }
+}
+
+weak_form! {
+    /// What depends on the dimension, and a word that Rust keeps for itself.
+    form anywhere {
+        field u: vector;
+        param weights: tensor = final * I;
+        param final = dim / 2;
+        param pair: vector(2) = [3, 4];
+        aux b: vector;
+        aux c: tensor on cells;
+        f0[u] = weights * u - pair[0] * b;
+        f1[u] = c * grad(u);
+    }
 }
 
 const MESHES: [(&str, usize); 8] = [
@@ -190,4 +204,38 @@ fn what_does_not_fit_is_refused_with_a_reason() {
     for (found, expected) in cases {
         assert!(found.contains(expected), "expected {expected:?} in {found:?}");
     }
+}
+
+#[test]
+fn values_in_structs_are_those_by_name() -> Result<(), Error> {
+    let untyped = system(&reaction::form(), MESHES[1].0, 1, true)?;
+    let params = reaction::Params { sigma: 3.0 };
+    assert_eq!(reaction::Params::default(), reaction::Params { sigma: 2.0 });
+    let data = reaction::Aux { kappa: at(|x| 1.0 + x[0]), source: at(|x| x[1]) };
+    let setup = reaction::form().on(mesh(MESHES[1].0)?).data(data);
+    let setup = setup.dirichlet("u", ALL, |x| x[0] * x[1]);
+    let mut typed = setup.params(reaction::Params { sigma: 9.0 }).build()?;
+    typed.set_params(&params)?;
+    let [untyped, typed] = [untyped, typed].map(|mut system| outcomes(&mut system));
+    assert_eq!(untyped?, typed?);
+    Ok(())
+}
+
+#[test]
+fn structs_follow_the_dimension() -> Result<(), Error> {
+    let (plane, space) = (anywhere::Params::<2>::default(), anywhere::Params::<3>::default());
+    assert_eq!((plane.r#final, plane.weights), (1.0, [[1.0, 0.0], [0.0, 1.0]]));
+    assert_eq!((space.r#final, space.weights[2]), (1.5, [0.0, 0.0, 1.5]));
+    assert_eq!((plane.pair, space.pair), ([3.0, 4.0], [3.0, 4.0]));
+    let data = || anywhere::Aux::<2> { b: at(|x| [x[0], x[1]]), c: at(|_| [[0.0; 2]; 2]) };
+    let setup = || Ok::<_, Error>(anywhere::form().on(mesh("box(dim: 2, cells: 3)")?).data(data()));
+    let mut system = setup()?.params(plane).build()?;
+    let mut u = system.initial();
+    system.solve(&mut u)?;
+    assert!(system.error_l2("u", &u, |x| [3.0 * x[0], 3.0 * x[1]])? < 1e-10);
+    // Those of another dimension are refused when the mesh is known.
+    let refused = setup()?.params(space).build().map(|_| ()).expect_err("another dimension");
+    assert!(refused.to_string().contains("`weights` has 4 components"), "{refused}");
+    assert!(system.set_params(&space).is_err());
+    Ok(())
 }

@@ -7,6 +7,7 @@
 use crate::errors::{errors, mistake};
 use crate::layout::{Layout, layout};
 use crate::settings::{Mistake, Settings, Wanted, settings};
+use crate::typed::structs;
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Argument, MeshSource, Problem};
@@ -30,14 +31,16 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
         match kernels(&program, &wanted) {
             Ok(kernels) => {
                 let value = |form: &str| embedded(&source, form, &kernels);
-                return modules(&layout, program.file(), value);
+                let typed = |form: &str| structs(&program, form);
+                return modules(&layout, program.file(), value, typed);
             }
             Err(found) => all.extend(mistake(&found)),
         }
     }
     // So that what names a form is not followed by an error of its own.
     let (file, _) = fem_dsl::parse::parse(&source);
-    all.extend(modules(&layout, &file, |_| "::core::unreachable!()".to_owned()));
+    let nothing = |_: &str| "::core::unreachable!()".to_owned();
+    all.extend(modules(&layout, &file, nothing, |_| String::new()));
     all
 }
 
@@ -57,8 +60,13 @@ fn braced(text: TokenStream) -> TokenTree {
 const LINTS: &str = "#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
 
 /// `pub mod NAME { … }` for each form, with a function for the form and one for each problem that
-/// solves it; `value` gives the form's kernels, then what makes a form of it.
-fn modules(layout: &Layout, file: &ast::File, value: impl Fn(&str) -> String) -> TokenStream {
+/// solves it; `value` gives the form's kernels, then what makes a form of it, and `typed` the structs of what can be set.
+fn modules(
+    layout: &Layout,
+    file: &ast::File,
+    value: impl Fn(&str) -> String,
+    typed: impl Fn(&str) -> String,
+) -> TokenStream {
     let mut all = TokenStream::new();
     for form in file.forms.iter().filter(|form| !form.name.name.is_empty()) {
         let mut inner = tokens(&format!(
@@ -66,6 +74,7 @@ fn modules(layout: &Layout, file: &ast::File, value: impl Fn(&str) -> String) ->
              {LINTS}\npub fn form() -> ::weakform::Form {{ {} }}",
             value(&form.name.name)
         ));
+        inner.extend(tokens(&typed(&form.name.name)));
         let mut problems = tokens("use ::weakform::Problem;");
         let solved = file.problems.iter().filter(|problem| problem.form.name == form.name.name);
         let mut any = false;

@@ -8,6 +8,7 @@ mod errors;
 mod expand;
 mod layout;
 mod settings;
+mod typed;
 
 /// Compiles forms and problems; each form becomes a module.
 #[proc_macro]

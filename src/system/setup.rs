@@ -1,6 +1,6 @@
 //! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
 
-use super::System;
+use super::{Data, Params, System};
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::generate::elements;
@@ -28,6 +28,12 @@ impl Value for f64 {
 impl<const N: usize> Value for [f64; N] {
     fn components(&self) -> &[f64] {
         self
+    }
+}
+
+impl<const N: usize, const M: usize> Value for [[f64; M]; N] {
+    fn components(&self) -> &[f64] {
+        self.as_flattened()
     }
 }
 
@@ -127,6 +133,17 @@ impl Setup {
     pub fn param<V: Value>(mut self, name: &str, value: V) -> Self {
         self.params.push((name.to_owned(), value.components().to_vec()));
         self
+    }
+
+    /// The values of all parameters, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    pub fn params(mut self, params: impl Params) -> Self {
+        params.visit(&mut |name, value| self.params.push((name.to_owned(), value.to_vec())));
+        self
+    }
+
+    /// All auxiliary data, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    pub fn data(self, data: impl Data) -> Self {
+        data.add(self)
     }
 
     /// An essential condition on a whole field. Where two meet in a node the later one holds.

@@ -7,8 +7,7 @@
 //! on something broken is passed over in silence.
 //!
 //! A form is checked once for each dimension ([`check_dimensions`]) and is good for those that
-//! pass. [`value`] checks the expressions of problem blocks. [`later`] says what of a form this
-//! version checks but does not build.
+//! pass. [`value`] checks the expressions of problem blocks.
 
 mod declare;
 mod definitions;

@@ -268,7 +268,7 @@ impl Launcher<'_> {
             Role::Geometry => match plan.geometry {
                 Geometry::Stored => self.computed(plan, Task::Metric, runner)?,
                 Geometry::Affine => {
-                    let x = affine_numbers(&self.form) > dim * dim;
+                    let x = affine_numbers(self.form) > dim * dim;
                     batched(&self.per_cell(|c| affine(s.cell, c, dim, x)))
                 }
                 Geometry::Vertices | Geometry::Semi => {

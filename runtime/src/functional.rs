@@ -182,6 +182,22 @@ pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, El
     Ok(sums.iter().map(|sum| sum / volume).collect())
 }
 
+/// Adds a constant to each component of a field so that its mean is the one that is wanted.
+pub fn set_mean(
+    on: &Discretisation,
+    field: usize,
+    u: &mut [f64],
+    wanted: &[f64],
+) -> Result<(), ElementError> {
+    let found = mean(on, field, u)?;
+    for node in u[on.dofs_of(field)].chunks_mut(found.len()) {
+        for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
+            *entry += wanted - found;
+        }
+    }
+    Ok(())
+}
+
 /// ∫ φ_i dx of each node of a field.
 pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementError> {
     let space = &on.fields[field].space;

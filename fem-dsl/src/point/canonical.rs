@@ -10,7 +10,7 @@
 //! and nodes are numbered as a walk from the roots leaves them, lower ranks first. What chooses by numbers then
 //! chooses the same for the same formula.
 
-use super::optimise::reachable;
+use super::optimise::{reachable, walk};
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId};
 use crate::arena::Id;
@@ -28,22 +28,16 @@ pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<N
     for id in inputs {
         moved.insert(id, new.rebuild(old.node(id), |id| id));
     }
-    // Each with whether its operands have been put before it.
-    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
-    while let Some((id, ready)) = open.pop() {
-        if moved.contains_key(&id) {
-            continue;
-        }
-        let node = old.node(id);
-        if ready {
-            let value = new.rebuild(node, |operand| moved[&operand]);
-            moved.insert(id, value);
-            continue;
-        }
-        open.push((id, true));
-        let mut operands: Vec<NodeId> = node.operands().collect();
+    let by_rank = |id: NodeId| {
+        let mut operands: Vec<NodeId> = old.node(id).operands().collect();
         operands.sort_by_key(|operand| ranks[operand]);
-        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+        operands
+    };
+    for id in walk(roots, by_rank) {
+        if !moved.contains_key(&id) {
+            let value = new.rebuild(old.node(id), |operand| moved[&operand]);
+            moved.insert(id, value);
+        }
     }
     (new, moved)
 }

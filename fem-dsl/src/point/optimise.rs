@@ -278,9 +278,9 @@ fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
     result.unwrap_or(a)
 }
 
-/// What `roots` rest on, in the order in which a walk from one after another leaves it: operands first, first operands
-/// before second ones.
-fn walk(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
+/// What `roots` rest on, in the order in which a walk from one after another leaves it: what `operands` gives of a node
+/// before the node itself, the first of it before the second.
+pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -> Vec<NodeId> {
     let (mut order, mut done) = (Vec::new(), BTreeSet::new());
     // Each with whether its operands have been put before it.
     let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
@@ -294,8 +294,7 @@ fn walk(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
             continue;
         }
         open.push((id, true));
-        let operands: Vec<NodeId> = graph.nodes()[id].operands().collect();
-        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
+        open.extend(operands(id).into_iter().rev().map(|operand| (operand, false)));
     }
     order
 }
@@ -304,7 +303,7 @@ fn walk(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
 pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, BTreeMap<NodeId, NodeId>) {
     let mut compact = Graph::new();
     let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-    for id in walk(graph, roots) {
+    for id in walk(roots, |id| graph.nodes()[id].operands().collect()) {
         let to = |a: NodeId| moved[&a];
         let node = match graph.nodes()[id] {
             node @ (Node::Constant(_) | Node::Input(_)) => node,

@@ -10,7 +10,7 @@
 //! None costs more than before. At w = 0 the second is not finite where w^(q−1) is not; so it is only done where that
 //! makes a result infinite anyway: on its way there no condition and no function can hide it.
 
-use super::optimise::{reachable, uses};
+use super::optimise::{reachable, uses, walk};
 use super::polynomial::Expansion;
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
@@ -83,24 +83,7 @@ fn after_operands(
     if smaller.is_empty() {
         return reachable(&scalars.graph, roots);
     }
-    let (mut order, mut done) = (Vec::new(), BTreeSet::new());
-    // Each with whether its operands have been put before it.
-    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
-    while let Some((id, ready)) = open.pop() {
-        if done.contains(&id) {
-            continue;
-        }
-        if ready {
-            done.insert(id);
-            order.push(id);
-            continue;
-        }
-        open.push((id, true));
-        let mut operands: Vec<NodeId> = scalars.node(id).operands().collect();
-        operands.extend(smaller.get(&id));
-        open.extend(operands.into_iter().rev().map(|operand| (operand, false)));
-    }
-    order
+    walk(roots, |id| scalars.node(id).operands().chain(smaller.get(&id).copied()).collect())
 }
 
 /// factor · (one ± part)

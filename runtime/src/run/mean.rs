@@ -22,7 +22,7 @@ use super::{Place, RunError};
 use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::discretisation::Discretisation;
-use crate::functional::{mean, weights};
+use crate::functional::{set_mean, weights};
 use crate::vector::Vector;
 use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
@@ -157,12 +157,7 @@ impl<'a> Balance<'a> {
                     "what enters and leaves by `{name}` differs by {spread:.1e}, which is spread evenly"
                 ));
             }
-            let found = mean(self.on, *field, u)?;
-            for node in u[range].chunks_mut(components) {
-                for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
-                    *entry += wanted - found;
-                }
-            }
+            set_mean(self.on, *field, u, wanted)?;
         }
         Ok(notes)
     }

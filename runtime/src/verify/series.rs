@@ -5,7 +5,7 @@
 
 use super::Trial;
 use crate::compile::Target;
-use crate::functional::{errors, mean};
+use crate::functional::{errors, mean, set_mean};
 use crate::run::{Balance, Place, RunError, Setup, System, suits};
 use crate::solve::{
     CgSettings, Continue, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report, newton,
@@ -99,12 +99,7 @@ impl Trial<'_> {
     fn settle(&self, u: &mut [f64]) -> Result<(), RunError> {
         let on = &self.setup.on;
         for (field, _) in &self.problem.mean {
-            let (found, wanted) = (mean(on, *field, u)?, mean(on, *field, &self.known)?);
-            for node in u[on.dofs_of(*field)].chunks_mut(found.len()) {
-                for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(&wanted) {
-                    *entry += wanted - found;
-                }
-            }
+            set_mean(on, *field, u, &mean(on, *field, &self.known)?)?;
         }
         Ok(())
     }

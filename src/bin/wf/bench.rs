@@ -132,8 +132,8 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
 
 fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
     let cases = cases(&arguments.problem)?;
-    if let Some(case) =
-        cases.iter().find(|_| cases.iter().all(|case| later(case, &arguments.degree)))
+    if let [case, ..] = &cases[..]
+        && cases.iter().all(|case| later(case, &arguments.degree))
     {
         return Err(Failure::input(format!(
             "the degrees of `{}` begin at {least}\nhelp: ask for --degree {least}, or more",

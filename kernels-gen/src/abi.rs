@@ -164,12 +164,19 @@ pub struct KernelAbi {
 }
 
 impl KernelAbi {
-    /// Registers that a thread may have where a processor with 65,536 of them, as NVIDIA's are, is to hold
-    /// [`KernelAbi::residency`] groups: warps get them 8 a thread at a time, and no thread has more than 255.
+    /// Registers that a thread may have where a processor is to hold [`KernelAbi::residency`] groups.
     pub fn registers(&self) -> usize {
-        let each = 65_536 / (self.residency.max(1) * self.threads.next_multiple_of(32));
-        (each / 8 * 8).clamp(24, 255)
+        registers(self.threads, self.residency)
     }
+}
+
+/// Registers that a thread may have where a processor is to hold `groups` groups of `threads`. A processor, as NVIDIA's
+/// are, has four parts of 16,384 registers, which take whole warps and give them registers 8 a thread at a time; no
+/// thread has more than 255.
+pub fn registers(threads: usize, groups: usize) -> usize {
+    let warps = groups.max(1) * threads.max(1).div_ceil(32);
+    let each = 16_384 / (32 * warps.div_ceil(4));
+    (each / 8 * 8).clamp(24, 255)
 }
 
 /// Shared memory of a group that every GPU has, in bytes; more has to be asked for.

@@ -34,7 +34,7 @@ mod phases;
 mod rows;
 
 use super::setting::{Setting, Source};
-use crate::abi::{Indices, KernelAbi, THREADS};
+use crate::abi::{Indices, KernelAbi, THREADS, registers};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Kernel, SharedId, Statement, TableId, VarId};
@@ -70,7 +70,7 @@ fn collocated(elements: &Elements) -> bool {
 
 /// Groups that a processor is to hold. A thread needs about 64 registers where there are no gradients,
 /// 80 up to 6 points a direction, more above, and 2 for each point of its column and each further
-/// component, of the fields or of a curved map. A processor has four parts of 16384 registers, which take whole warps.
+/// component, of the fields or of a curved map.
 pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let setting = Setting::new(form, elements, plan);
@@ -87,9 +87,8 @@ pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usiz
         Task::Diagonal => 168,
         _ => (one + 2 * q * (setting.rows() - 1 + position)).min(168),
     };
-    let warps = (cells * q.pow(form.dim as u32 - 1)).div_ceil(32);
-    let registers = |groups: usize| 16384 / (32 * (groups * warps).div_ceil(4)) / 8 * 8;
-    (1..=32).rev().find(|&groups| registers(groups) >= wanted).unwrap_or(1)
+    let threads = cells * q.pow(form.dim as u32 - 1);
+    (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1)
 }
 
 /// Whether this strategy can do a plan.

@@ -299,11 +299,18 @@ pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -
     order
 }
 
-/// A graph of what `roots` rest on, and where each node went.
+/// A graph of what `roots` rest on, and where each node went. Inputs come first, component by component: what a kernel
+/// computes each of them from can then be forgotten, which took elasticity's threads on GPUs half the memory for what has
+/// no room in registers.
 pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, BTreeMap<NodeId, NodeId>) {
     let mut compact = Graph::new();
     let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-    for id in walk(roots, |id| graph.nodes()[id].operands().collect()) {
+    let mut order = walk(roots, |id| graph.nodes()[id].operands().collect());
+    order.sort_by_key(|&id| match graph.nodes()[id] {
+        Node::Input(input) => (false, Some(input)),
+        _ => (true, None),
+    });
+    for id in order {
         let to = |a: NodeId| moved[&a];
         let node = match graph.nodes()[id] {
             node @ (Node::Constant(_) | Node::Input(_)) => node,

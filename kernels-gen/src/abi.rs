@@ -146,6 +146,8 @@ pub struct KernelAbi {
     pub group: usize,
     /// Groups of threads that a processor is to hold at once, which bounds their registers.
     pub residency: usize,
+    /// Whether the assembler should keep about to the order of the text: it then needs fewer registers.
+    pub in_order: bool,
     /// Precision of every real array.
     pub precision: Precision,
     /// The arguments, in order.

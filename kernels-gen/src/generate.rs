@@ -165,12 +165,18 @@ fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) ->
             Strategy::ThreadTransposition { blocks, batches } => {
                 format!(", N_bl = {blocks}, N_cb = {batches}")
             }
+            Strategy::ThreadPerLine { .. } if plan.in_place => {
+                ", derivatives in x in the place of values".to_owned()
+            }
             _ => String::new(),
         };
         lines.push(format!(
             "{}: {threads} threads and {bytes} bytes of shared memory a group{sizes}",
             plan.strategy
         ));
+    }
+    if plan.in_order {
+        lines.push("to be assembled about in this order (ptxas -O1): it spills less so".to_owned());
     }
     lines
 }

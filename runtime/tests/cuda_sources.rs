@@ -130,7 +130,7 @@ fn lines_have_the_registers_that_they_need() {
             let plans = plans.expect("plans");
             assert!(matches!(plans[0].strategy, Strategy::ThreadPerLine { .. }), "{}", case.name);
             let source = generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
-            let taken = resources(&source.text, "sm_90").expect("resources");
+            let taken = resources(&source, "sm_90").expect("resources");
             let abi = &source.kernels[0];
             let action = taken.iter().find(|taken| taken.kernel == abi.name);
             let Some(Resources { registers, stack, .. }) = action else { panic!("{taken:?}") };

@@ -39,6 +39,7 @@ fn axpy() -> KernelAbi {
         threads: LANES,
         group: 1,
         residency: 1,
+        in_order: false,
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
         tables: Vec::new(),

@@ -64,6 +64,8 @@ pub struct Wishes {
     pub cells: Option<usize>,
     /// Groups of threads that a processor is to hold.
     pub residency: Option<usize>,
+    /// Whether a GPU's assembler keeps about to the order of the text.
+    pub in_order: Option<bool>,
     /// Bytes that the threads of a group may share.
     pub shared_bytes: Option<usize>,
 }

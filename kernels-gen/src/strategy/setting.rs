@@ -539,6 +539,7 @@ impl<'a> Setting<'a> {
             threads: kernel.threads.max(1),
             group: kernel.group * kernel.series,
             residency: self.plan.residency,
+            in_order: self.plan.in_order,
             precision: kernel.precision,
             arguments: self.abi,
             tables: Vec::new(),

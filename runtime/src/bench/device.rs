@@ -186,6 +186,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
         threads: 256,
         group: 1,
         residency: 1,
+        in_order: false,
         precision: Precision::F64,
         arguments: written
             .iter()

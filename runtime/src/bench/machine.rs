@@ -39,6 +39,7 @@ pub fn measure() -> Result<Rates, JitError> {
         threads: 1,
         group: 1,
         residency: 1,
+        in_order: false,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         tables: Vec::new(),

@@ -182,6 +182,7 @@ impl Arithmetic {
             threads: THREADS,
             group: 1,
             residency: 1,
+            in_order: false,
             precision,
             arguments: Vec::new(),
             tables: Vec::new(),

@@ -32,6 +32,7 @@ fn axpy() -> KernelAbi {
         threads: 1,
         group: 1,
         residency: 1,
+        in_order: false,
         precision: Precision::F64,
         arguments,
         tables: Vec::new(),

@@ -237,6 +237,8 @@ impl Choices {
             axes: yes(13),
             turned: !(yes(11) && yes(13)),
             edges: yes(9) && yes(16),
+            in_order: yes(11) && yes(16),
+            in_place: yes(9) != yes(12),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },

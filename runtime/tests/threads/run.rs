@@ -188,7 +188,11 @@ impl Tally {
                     }
                 }
             }
-            Err(error) => self.failures.push(format!("{}: {error}", case.name())),
+            Err(error) => {
+                let failure = format!("{}: {error}", case.name());
+                say!("{failure}");
+                self.failures.push(failure);
+            }
         }
     }
 }

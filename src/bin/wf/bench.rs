@@ -81,6 +81,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(crate) residency: Option<usize>,
 
+    /// On devices: whether the assembler keeps about to the order of the source, which takes fewer registers; chosen
+    /// without it
+    #[arg(long, value_name = "true|false")]
+    pub(crate) in_order: Option<bool>,
+
     /// On devices: cell_per_lane, thread_per_line, or thread_transposition with :BLOCKSxBATCHES
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<Strategy>,
@@ -268,6 +273,7 @@ fn wishes(arguments: &Arguments) -> Wishes {
         block: arguments.block,
         cells: arguments.cells,
         residency: arguments.residency,
+        in_order: arguments.in_order,
         strategy: arguments.strategy,
         scatter: arguments.device.scatter,
         ..Wishes::default()

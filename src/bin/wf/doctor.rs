@@ -184,6 +184,7 @@ fn try_kernel() -> Result<(), String> {
         threads: 1,
         group: 1,
         residency: 1,
+        in_order: false,
         precision: Precision::F64,
         arguments: vec![values],
         tables: Vec::new(),

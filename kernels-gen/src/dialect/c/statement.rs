@@ -134,7 +134,8 @@ pub(super) fn block(
             Statement::For { var, extent, body } => {
                 let var = var_name(kernel, *var);
                 let small = extent * size(body) <= WRITTEN_OUT;
-                let unroll = if small && in_registers(kernel) { "" } else { " 1" };
+                let arrays = small && in_registers(kernel) && reaches_own(kernel, body);
+                let unroll = if arrays { "" } else { " 1" };
                 let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
@@ -376,6 +377,19 @@ fn size(body: &[Statement]) -> usize {
         _ => 1,
     });
     each.sum()
+}
+
+/// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
+fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
+        Statement::StoreLocal(..) | Statement::GatherRun { .. } | Statement::ScatterRun { .. } => {
+            true
+        }
+        // Loops nest a fixed few levels deep, whatever the user wrote.
+        Statement::For { body, .. } | Statement::When { body, .. } => reaches_own(kernel, body),
+        _ => false,
+    })
 }
 
 /// Whether a thread's own arrays can become registers if all loops over them are written out. Beyond, a compiler takes

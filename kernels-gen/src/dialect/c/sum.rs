@@ -73,6 +73,7 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         threads: UNKNOWNS,
         group: 1,
         residency: 1,
+        in_order: false,
         precision,
         arguments,
         tables: Vec::new(),

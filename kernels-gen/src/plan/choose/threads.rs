@@ -48,6 +48,7 @@ pub fn choose_for_threads(
             edges: wishes.edges.unwrap_or_else(|| busy(form, elements)),
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
+            in_order: wishes.in_order.unwrap_or_else(|| crowded(form, elements)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
             linearisation: match task {
@@ -109,6 +110,7 @@ pub fn choose_for_threads(
         unroll: 8,
         edges: false,
         residency: 1,
+        in_order: false,
         ..base(task)
     }));
     for plan in &plans {
@@ -176,6 +178,15 @@ fn busy(form: &PointForm, elements: &Elements) -> bool {
     small && elements.largest() == 1 && components == 3 && !is_flat(form)
 }
 
+/// Whether a thread certainly holds too much of a hexahedron of degree 1, so that its assembler should keep to the order of
+/// the text: gradients of three components on 27 points, three Laplacians of which go from 4.2 to 6.1 billion unknowns a
+/// second on an H200. With fewer points it depends on the form, and what is spilt is looked at when it is compiled.
+fn crowded(form: &PointForm, elements: &Elements) -> bool {
+    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
+    let many = elements.rule.count() > 8 && components >= 3;
+    elements.cell == Cell::Hexahedron && elements.largest() == 1 && many && !is_flat(form)
+}
+
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
     let q = elements.rule.line().map(LinePoints::count)?;
@@ -188,16 +199,19 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
         let unroll = 1 << 16;
         let plan = Plan { strategy, lanes: 1, even_odd, unroll, ..plan.clone() };
         let residency = || thread_per_line::residency(form, elements, &plan, cells);
-        Plan { residency: wishes.residency.unwrap_or_else(residency), ..plan }
+        let residency = wishes.residency.unwrap_or_else(residency);
+        let in_order = || thread_per_line::in_order(form, elements, &plan);
+        Plan { residency, in_order: wishes.in_order.unwrap_or_else(in_order), ..plan }
     };
     let forced = matches!(wishes.strategy, Some(Strategy::ThreadPerLine { .. }));
     let many = degree >= 2 && (fills(form, elements, q) || (forced && q >= 3));
-    // As many cells a group as the shared memory holds that every device has; if not even one, then
-    // one in as much as this device has.
+    // As many cells a group as the shared memory holds that every device has; if not even one, then one in as much as
+    // this device has, and at last one with derivatives in the place of values.
     let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(form, elements));
     let usual = plan.shared_bytes.min(SHARED_BYTES);
     let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
-    let mut plans = (1..=most).rev().map(usual).chain([line(1)]);
+    let last = [line(1), Plan { in_place: true, ..line(1) }];
+    let mut plans = (1..=most).rev().map(usual).chain(last);
     plans.find(|plan| many && plan.check(form, elements).is_ok())
 }
 
@@ -336,6 +350,38 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_has_no_room_takes_the_place_of_values() {
+        let facts = MeshFacts { affine: false, order: 1, runs: false, constrained: false };
+        let tasks = [Task::Residual, Task::Action];
+        let text = "form f { field u: vector; f1[u] = (1 + u[0]^2) * grad(u); }";
+        let form = form(text, 3);
+        let mut seen = Vec::new();
+        for degree in 6..=9 {
+            let elements = on(&form, degree, None);
+            for bytes in [SHARED_BYTES, 227 << 10] {
+                let wishes = Wishes { shared_bytes: Some(bytes), ..Wishes::default() };
+                let plans =
+                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+                for plan in plans.expect("plans") {
+                    let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+                    seen.push((degree, plan.task == Task::Action, bytes, lines, plan.in_place));
+                }
+            }
+        }
+        let in_place = |degree: usize| {
+            let found = seen.iter().filter(|case| case.0 == degree && case.4);
+            found.map(|case| (case.1, case.2)).collect::<Vec<_>>()
+        };
+        // The action reads the state, too; in 48 KiB it has no room on 8 points and more.
+        let beyond = |case: &(usize, bool, usize, bool, bool)| case.1 && case.2 == SHARED_BYTES;
+        assert!(seen.iter().all(|case| case.3 != (beyond(case) && case.0 > 6)), "{seen:?}");
+        assert_eq!(in_place(6), [(true, SHARED_BYTES)]);
+        assert_eq!(in_place(7), []);
+        assert_eq!(in_place(8), [(false, SHARED_BYTES)]);
+        assert_eq!(in_place(9), [(false, SHARED_BYTES)]);
     }
 
     #[test]

@@ -42,7 +42,10 @@ pub(super) fn transpose(
         let cells = wishes.lanes.unwrap_or(cells);
         // What bounds the registers of a thread with a cell says nothing of these.
         let residency = wishes.residency.unwrap_or(1);
-        let one = |plan| Plan { residency, ..transposed(plan, blocks, batches, cells) };
+        let one = |plan| {
+            let plan = transposed(plan, blocks, batches, cells);
+            Plan { residency, in_order: false, ..plan }
+        };
         plans.iter().map(one).collect()
     };
     let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
@@ -85,7 +88,7 @@ fn per_dof(
 ) -> Result<Vec<Plan>, PlanError> {
     let with = |plan: &Plan, cells: usize| {
         let residency = wishes.residency.unwrap_or(1);
-        let plan = Plan { residency, ..thread_per_dof::per_dof(plan, cells) };
+        let plan = Plan { residency, in_order: false, ..thread_per_dof::per_dof(plan, cells) };
         let usual = within(&plan, SHARED_BYTES);
         let able = usual.check(form, elements).map(|()| usual);
         able.or_else(|_| plan.check(form, elements).map(|()| plan))

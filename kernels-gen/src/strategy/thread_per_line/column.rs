@@ -4,7 +4,7 @@ use super::{Group, Outcome, Row, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
-use crate::plan::Geometry;
+use crate::plan::{Geometry, Task};
 use crate::strategy::geometry::{Affine, affine_map, along_row, curved, given, position};
 use crate::strategy::point::{Evaluate, at_point};
 use crate::strategy::setting::{Setting, repeat};
@@ -27,7 +27,7 @@ enum ColumnGeometry {
 }
 
 /// What a column holds of one component of a quantity.
-struct Column {
+pub(super) struct Column {
     /// Values at the points, where they are not read from shared memory again.
     values: Option<Line>,
     /// Derivatives along the column.
@@ -93,7 +93,7 @@ type AtEach<'e> = dyn FnMut(&mut Setting<'_>, &Index, &AtPoint, &Index, &mut Eva
 
 impl Group {
     /// D along the last axis, the points, and Dᵀ.
-    pub(super) fn column(&self, s: &mut Setting<'_>) {
+    pub(super) fn column(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let zero = s.b.constant(0.0);
         let rolled = self.rolled(s);
@@ -106,7 +106,7 @@ impl Group {
         };
         let (mut values, mut fluxes) = (lines("tested"), lines("flux"));
         let own = self.own_row(self.dim - 1);
-        self.each_point(s, &mut |s, at, known, number, evaluate| {
+        self.each_point(s, columns, &mut |s, at, known, number, evaluate| {
             let tested = at_point(s, known, number, evaluate);
             for (result, outcome) in self.results.iter().enumerate() {
                 for (c, tested) in tested[outcome.rows.clone()].iter().enumerate() {
@@ -122,6 +122,7 @@ impl Group {
             }
         });
         let back = self.derive.transposed();
+        let mut waiting = Vec::new();
         for (result, outcome) in self.results.iter().enumerate() {
             for (c, row) in outcome.rows.clone().enumerate() {
                 let (has_value, has_gradient) = s.tested(row);
@@ -137,8 +138,27 @@ impl Group {
                 } else {
                     tested
                 };
-                self.store(&mut s.b, outcome.held.value(), &own, c, &sum);
+                if self.in_place {
+                    waiting.push((outcome, c, has_gradient, sum));
+                } else {
+                    self.store(&mut s.b, outcome.held.value(), &own, &c.into(), &sum);
+                }
             }
+        }
+        if !waiting.is_empty() {
+            barrier(s);
+            s.b.comment("back in x");
+            self.slopes_back(s, &self.results.iter().collect::<Vec<_>>());
+            barrier(s);
+            s.b.comment("and in z");
+        }
+        for (outcome, c, onto, mut sum) in waiting {
+            let (array, c) = (outcome.held.value(), Index::from(c));
+            if onto {
+                let across = self.load(&mut s.b, array, &own, &c, q);
+                sum = sum.iter().zip(across).map(|(&sum, across)| s.b.add(across, sum)).collect();
+            }
+            self.store(&mut s.b, array, &own, &c, &sum);
         }
         if self.results.iter().any(|outcome| !outcome.held.in_column()) {
             barrier(s);
@@ -146,9 +166,12 @@ impl Group {
     }
 
     /// Calls `body` with each point of the thread's column.
-    pub(super) fn each_point(&self, s: &mut Setting<'_>, body: &mut AtEach<'_>) {
-        s.b.comment("points");
-        let columns = self.columns(s);
+    pub(super) fn each_point(
+        &self,
+        s: &mut Setting<'_>,
+        columns: &[Vec<Column>],
+        body: &mut AtEach<'_>,
+    ) {
         let geometry = self.column_geometry(s);
         let across = self.weight_across(s);
         let rolled = self.rolled(s);
@@ -158,7 +181,7 @@ impl Group {
             let number = digits.fold(at.clone(), |number, &digit| {
                 &number.times(self.layout.q) + &Index::from(digit)
             });
-            let known = self.geometry_at(s, &geometry, &columns, &number, across, &at);
+            let known = self.geometry_at(s, &geometry, columns, &number, across, &at);
             let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
                 self.value_at(s, quantity, &columns[quantity][c], c, part, &at)
             };
@@ -170,8 +193,10 @@ impl Group {
     /// Whether the points of a column are a loop, with the thread's arrays in memory: where they are so much to write
     /// out that it takes a compiler minutes.
     fn rolled(&self, s: &Setting<'_>) -> bool {
-        let q = self.layout.q;
-        q > s.plan.unroll || q * s.integral.graph.nodes().len() > MOST
+        let (q, point) = (self.layout.q, s.integral.graph.nodes().len());
+        // Each number that is stored takes a few products with the map.
+        let stored = if s.plan.task == Task::Linearise { 8 * s.blocks.numbers } else { 0 };
+        q > s.plan.unroll || q * (point + stored) > MOST
     }
 
     /// Entry `at` of a row of a component.
@@ -179,8 +204,8 @@ impl Group {
         &row.start.plus(component * self.layout.length()) + &at.times(row.stride)
     }
 
-    /// What a column knows before its points.
-    fn columns(&self, s: &mut Setting<'_>) -> Vec<Vec<Column>> {
+    /// What a column knows before its points; in place, the values that are needed, too.
+    pub(super) fn columns(&self, s: &mut Setting<'_>) -> Vec<Vec<Column>> {
         let (q, even_odd, rolled) = (self.layout.q, s.plan.even_odd, self.rolled(s));
         let own = self.own_row(self.dim - 1);
         let mut columns = Vec::new();
@@ -192,18 +217,25 @@ impl Group {
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (true, false) => {
-                    let line = self.load(&mut s.b, held.value(), &own, c, held.factors.n);
+                    let line = self.load(&mut s.b, held.value(), &own, &c.into(), held.factors.n);
                     let matrix = &held.factors.interpolate;
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (false, _) => {
+                    let load =
+                        |s: &mut Setting<'_>| self.load(&mut s.b, held.value(), &own, &c.into(), q);
+                    let kept = self.in_place && quantity.value;
+                    let values = kept.then(|| load(s));
                     let slopes = held.slopes.is_some().then(|| {
-                        let values = self.load(&mut s.b, held.value(), &own, c, q);
+                        let values = values.clone().unwrap_or_else(|| load(s));
                         let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
                         Line::of(s, "slopes", slopes, rolled)
                     });
-                    Column { values: None, slopes }
+                    Column {
+                        values: values.map(|kept| Line::of(s, "values", kept, rolled)),
+                        slopes,
+                    }
                 }
             };
             columns.push((0..held.components).map(|c| column(s, c)).collect());
@@ -251,7 +283,7 @@ impl Group {
         }
         let integrate = held.factors.interpolate.transposed();
         let line = contract(&mut s.b, &integrate, values, None, s.plan.even_odd);
-        self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), c, &line);
+        self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }
 
     /// The product of the weights of the other axes.

@@ -4,9 +4,9 @@
 //! 1D tables along the other axes is one sum, which passes through shared memory by itself, so that no more
 //! room is needed than for the field.
 
+use super::column::Column;
 use super::{Group, Held, Outcome, Row, barrier};
-use crate::kir::build::Builder;
-use crate::kir::{Index, LocalId, Statement, ValueId};
+use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::strategy::diagonal::{Product, coefficients, products, table};
 use crate::strategy::setting::Setting;
@@ -22,8 +22,8 @@ struct Waiting {
 }
 
 impl Group {
-    pub(super) fn diagonal(&self, s: &mut Setting<'_>) {
-        let waiting = self.coefficients(s);
+    pub(super) fn diagonal(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) {
+        let waiting = self.coefficients(s, columns);
         let mut sums = BTreeMap::<Vec<usize>, Vec<usize>>::new();
         for (number, product) in waiting.products.iter().enumerate() {
             let across = (0..self.dim - 1).map(|axis| product.derived(axis));
@@ -80,12 +80,12 @@ impl Group {
     }
 
     /// The coefficients at the points of the thread's column, in an array of its own.
-    fn coefficients(&self, s: &mut Setting<'_>) -> Waiting {
+    fn coefficients(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) -> Waiting {
         let (q, products) = (self.layout.q, products(&s.blocks, self.dim));
         let rows: Vec<usize> =
             self.results.iter().flat_map(|outcome| outcome.rows.clone()).collect();
         let local = s.b.local("coefficients", rows.len() * products.len().max(1) * q);
-        self.each_point(s, &mut |s, at, known, number, evaluate| {
+        self.each_point(s, columns, &mut |s, at, known, number, evaluate| {
             let found = coefficients(s, &products, known, number, evaluate);
             for (i, &value) in rows.iter().flat_map(|&row| &found[row]).enumerate() {
                 s.b.store(local, at.plus(i * q), value);
@@ -121,7 +121,7 @@ impl Group {
                 sum = Some(contract(b, &matrix, &line, sum.as_deref(), even_odd));
             }
             let sum = sum.unwrap_or_else(|| vec![b.constant(0.0); n]);
-            self.store_component(b, result, &own, &c, &sum);
+            self.store(b, result.value(), &own, &c, &sum);
         });
     }
 
@@ -138,14 +138,12 @@ impl Group {
         let (q, n, even_odd) = (self.layout.q, result.factors.n, s.plan.even_odd);
         self.in_row(s, row, |s, row| {
             s.b.repeat("c", result.components, false, |b, c| {
-                let place = |at: usize| self.place_of(row, &c, at);
-                let line: Vec<ValueId> =
-                    (0..q).map(|at| b.load_shared(result.value(), place(at))).collect();
+                let line = self.load(b, result.value(), row, &c, q);
                 let known: Option<Vec<ValueId>> =
                     onto.map(|sums| (0..n).map(|at| b.load(sums, c.times(n).plus(at))).collect());
                 let line = contract(b, matrix, &line, known.as_deref(), even_odd);
                 match to {
-                    None => self.store_component(b, result, row, &c, &line),
+                    None => self.store(b, result.value(), row, &c, &line),
                     Some(sums) => {
                         for (at, &value) in line.iter().enumerate() {
                             b.store(sums, c.times(n).plus(at), value);
@@ -163,28 +161,10 @@ impl Group {
             let nodes = self.nodal_lines(held);
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..held.components {
-                    let line = self.load(&mut s.b, held.value(), row, c, held.factors.n);
+                    let line = self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n);
                     self.scatter_line(s, *field, nodes, (self.nodal_axis(held), c), &line);
                 }
             });
-        }
-    }
-
-    fn place_of(&self, row: &Row, component: &Index, at: usize) -> Index {
-        &row.start.plus(at * row.stride) + &component.times(self.layout.length())
-    }
-
-    fn store_component(
-        &self,
-        b: &mut Builder,
-        result: &Held,
-        row: &Row,
-        component: &Index,
-        line: &[ValueId],
-    ) {
-        for (at, &value) in line.iter().enumerate() {
-            let place = self.place_of(row, component, at);
-            b.statement(Statement::StoreShared(result.value(), place, value));
         }
     }
 }

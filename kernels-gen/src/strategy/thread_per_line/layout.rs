@@ -66,6 +66,12 @@ impl Layout {
         found.entry(key).or_insert_with(|| Self::search(shape, cells, bytes, traffic)).clone()
     }
 
+    /// The strides that take the least room.
+    pub(super) fn dense((dim, q): (usize, usize), cells: usize, bytes: usize) -> Self {
+        let strides = (0..dim).map(|axis| q.pow(axis as u32)).collect();
+        Self { q, cells, strides, cell: q.pow(dim as u32), together: 128 / bytes }
+    }
+
     fn search((dim, q): (usize, usize), cells: usize, bytes: usize, traffic: &[Traffic]) -> Self {
         let together = 128 / bytes;
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };

@@ -17,11 +17,24 @@ impl Group {
             barrier(s);
         }
         self.interpolate(s);
+        let columns = if self.in_place {
+            s.b.comment("columns");
+            let columns = self.columns(s);
+            barrier(s);
+            s.b.comment("differentiate in x");
+            self.slopes(s, &self.inputs.iter().collect::<Vec<_>>());
+            barrier(s);
+            s.b.comment("points");
+            columns
+        } else {
+            s.b.comment("points");
+            self.columns(s)
+        };
         if s.plan.task == Task::Diagonal {
-            self.diagonal(s);
+            self.diagonal(s, &columns);
             return;
         }
-        self.column(s);
+        self.column(s, &columns);
         self.integrate(s);
         self.scatter(s);
     }
@@ -89,6 +102,7 @@ impl Group {
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..quantity.components {
                     let line = self.gather_line(s, (quantity, held), nodes, c);
+                    let c = &Index::from(c);
                     if held.identity() {
                         self.store(&mut s.b, held.value(), row, c, &line);
                         if let Some(slopes) = &held.slopes {
@@ -107,18 +121,21 @@ impl Group {
 
     /// What is left to do before the columns: B along the axes but the one of the gathering, the last with D at once, and
     /// in three dimensions D in x. What is values alone leaves the last axis to the columns. Each phase does what it can
-    /// of all quantities, so that they share its barrier.
+    /// of all quantities, so that they share its barrier. In place, D in x waits until columns have read the values.
     fn interpolate(&self, s: &mut Setting<'_>) {
         let cube = self.dim == 3;
+        let later = self.in_place;
         let held = || self.inputs.iter().filter(|held| !held.in_column());
         let (still, moved): (Vec<&Held>, Vec<&Held>) = held().partition(|held| held.identity());
-        let sloped = |all: &[&Held]| all.iter().any(|held| held.slopes.is_some());
+        let sloped = |all: &[&Held]| !later && all.iter().any(|held| held.slopes.is_some());
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for held in &moved {
                 self.interpolate_in_x(s, held);
             }
-            self.slopes(s, &still);
+            if !later {
+                self.slopes(s, &still);
+            }
             barrier(s);
         }
         let moved: Vec<&Held> = moved.into_iter().filter(|held| !held.flat).collect();
@@ -140,18 +157,18 @@ impl Group {
     fn interpolate_in_x(&self, s: &mut Setting<'_>, held: &Held) {
         let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
-            for c in 0..held.components {
+            held.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, held.value(), row, c, n);
                 let values = contract(&mut s.b, matrix, &line, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &values);
-            }
+            });
         });
     }
 
     fn interpolate_in_turn(&self, s: &mut Setting<'_>, held: &Held) {
         let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
-            for c in 0..held.components {
+            held.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, held.value(), row, c, n);
                 let values = contract(&mut s.b, matrix, &line, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &values);
@@ -159,7 +176,7 @@ impl Group {
                     let slope = contract(&mut s.b, &self.derive, &values, None, even_odd);
                     self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
                 }
-            }
+            });
         });
     }
 
@@ -172,23 +189,25 @@ impl Group {
         self.in_rows(s, self.rows_at_points(0), |s, row| {
             for held in all {
                 let Some(slopes) = &held.slopes else { continue };
-                for c in 0..held.components {
+                held.each_component(s, |s, c| {
                     let line = self.load(&mut s.b, held.value(), row, c, q);
                     let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
                     self.store(&mut s.b, slopes[0], row, c, &slope);
-                }
+                });
             }
         });
     }
 
     /// The same backwards: in three dimensions Dᵀ in x, then Dᵀ and Bᵀ in y, then Bᵀ in x, of which the first and the
-    /// last are one phase for what needs only one of them.
+    /// last are one phase for what needs only one of them. In place, the columns have done the first.
     fn integrate(&self, s: &mut Setting<'_>) {
         let cube = self.dim == 3;
+        let done = self.in_place;
         let shared = self.results.iter().filter(|outcome| !outcome.held.in_column());
         let (still, moved): (Vec<&Outcome>, Vec<&Outcome>) =
             shared.partition(|outcome| outcome.held.identity());
-        let sloped = |all: &[&Outcome]| all.iter().any(|outcome| outcome.held.slopes.is_some());
+        let sloped =
+            |all: &[&Outcome]| !done && all.iter().any(|outcome| outcome.held.slopes.is_some());
         let curved: Vec<&Outcome> =
             moved.iter().copied().filter(|outcome| !outcome.held.flat).collect();
         if cube && sloped(&curved) {
@@ -208,13 +227,15 @@ impl Group {
             for outcome in &moved {
                 self.integrate_in_x(s, &outcome.held);
             }
-            self.slopes_back(s, &still);
+            if !done {
+                self.slopes_back(s, &still);
+            }
             barrier(s);
         }
     }
 
-    /// Dᵀ in x, in three dimensions.
-    fn slopes_back(&self, s: &mut Setting<'_>, all: &[&Outcome]) {
+    /// Dᵀ in x, in three dimensions: onto the values, or in their place.
+    pub(super) fn slopes_back(&self, s: &mut Setting<'_>, all: &[&Outcome]) {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
             return;
@@ -224,12 +245,15 @@ impl Group {
             for outcome in all {
                 let Some(slopes) = &outcome.held.slopes else { continue };
                 let value = outcome.held.value();
-                for c in outcome.with_gradient(s) {
-                    let values = self.load(&mut s.b, value, row, c, q);
-                    let flux = self.load(&mut s.b, slopes[0], row, c, q);
-                    let sum = contract(&mut s.b, &back, &flux, Some(&values), even_odd);
-                    self.store(&mut s.b, value, row, c, &sum);
-                }
+                outcome.each_tested(s, |s, c, derived| {
+                    if derived {
+                        let onto = !self.in_place;
+                        let onto = onto.then(|| self.load(&mut s.b, value, row, c, q));
+                        let flux = self.load(&mut s.b, slopes[0], row, c, q);
+                        let sum = contract(&mut s.b, &back, &flux, onto.as_deref(), even_odd);
+                        self.store(&mut s.b, value, row, c, &sum);
+                    }
+                });
             }
         });
     }
@@ -238,11 +262,11 @@ impl Group {
         let (held, even_odd) = (&outcome.held, s.plan.even_odd);
         let integrate = held.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
-            for c in 0..held.components {
-                let sum = self.back_in_turn(s, outcome, row, c);
+            outcome.each_tested(s, |s, c, derived| {
+                let sum = self.back_in_turn(s, held, row, (c, derived));
                 let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &line);
-            }
+            });
         });
     }
 
@@ -250,25 +274,25 @@ impl Group {
         let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let integrate = held.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
-            for c in 0..held.components {
+            held.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, held.value(), row, c, q);
                 let line = contract(&mut s.b, &integrate, &line, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &line);
-            }
+            });
         });
     }
 
-    /// The sum of a row and Dᵀ of its flux.
+    /// The sum of a row of a component and, where it is tested by gradients, Dᵀ of its flux.
     fn back_in_turn(
         &self,
         s: &mut Setting<'_>,
-        outcome: &Outcome,
+        held: &Held,
         row: &Row,
-        c: usize,
+        (c, derived): (&Index, bool),
     ) -> Vec<ValueId> {
-        let (q, even_odd, held) = (self.layout.q, s.plan.even_odd, &outcome.held);
+        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
         let values = self.load(&mut s.b, held.value(), row, c, q);
-        match held.slopes.as_ref().filter(|_| s.tested(outcome.rows.start + c).1) {
+        match held.slopes.as_ref().filter(|_| derived) {
             Some(slopes) => {
                 let flux = self.load(&mut s.b, slopes[self.turn()], row, c, q);
                 let back = self.derive.transposed();
@@ -285,12 +309,14 @@ impl Group {
             s.comment_on("scatter", outcome.field);
             let nodes = self.nodal_lines(held);
             self.in_row(s, &nodes.row, |s, row| {
-                for c in 0..held.components {
+                for (c, tested) in outcome.rows.clone().enumerate() {
+                    let at = Index::from(c);
                     let line = if held.identity() {
-                        self.back_in_turn(s, outcome, row, c)
+                        let derived = s.tested(tested).1;
+                        self.back_in_turn(s, held, row, (&at, derived))
                     } else {
                         let matrix = held.factors.interpolate.transposed();
-                        let line = self.load(&mut s.b, held.value(), row, c, self.layout.q);
+                        let line = self.load(&mut s.b, held.value(), row, &at, self.layout.q);
                         contract(&mut s.b, &matrix, &line, None, even_odd)
                     };
                     self.scatter_line(s, outcome.field, nodes, (self.gather_axis(held), c), &line);

@@ -201,8 +201,8 @@ impl Group {
     }
 
     /// Entry `at` of a row of a component.
-    pub(super) fn place(&self, row: &Row, component: usize, at: usize) -> Index {
-        row.start.plus(at * row.stride + component * self.layout.length())
+    pub(super) fn place(&self, row: &Row, component: &Index, at: usize) -> Index {
+        &row.start.plus(at * row.stride) + &component.times(self.layout.length())
     }
 
     /// The first `count` entries of a row.
@@ -211,7 +211,7 @@ impl Group {
         b: &mut Builder,
         array: SharedId,
         row: &Row,
-        component: usize,
+        component: &Index,
         count: usize,
     ) -> Vec<ValueId> {
         (0..count).map(|at| b.load_shared(array, self.place(row, component, at))).collect()
@@ -222,7 +222,7 @@ impl Group {
         b: &mut Builder,
         array: SharedId,
         row: &Row,
-        component: usize,
+        component: &Index,
         values: &[ValueId],
     ) {
         for (at, &value) in values.iter().enumerate() {

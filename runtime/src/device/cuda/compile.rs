@@ -14,6 +14,10 @@ use crate::jit::{Foreign, Jit};
 
 /// The language, and nothing that changes the arithmetic of the sources.
 const FLAGS: &str = "--std=c++17";
+/// What the assembler is told where it is to keep about to the order of a source.
+const IN_ORDER: &str = "--ptxas-options=-O1";
+/// The same, as the cache writes it down.
+const FLAGS_IN_ORDER: &str = "--std=c++17 --ptxas-options=-O1";
 
 /// Whether NVRTC can be loaded.
 pub fn find_nvrtc() -> bool {
@@ -96,7 +100,8 @@ pub fn compile_through(
     if let Some(image) = jit.recall(&foreign) {
         return Ok((image, true));
     }
-    let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &[])?)?;
+    let more: Vec<&str> = in_order(source).then_some(IN_ORDER).into_iter().collect();
+    let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &more)?)?;
     jit.keep(&foreign, &image);
     Ok((image, false))
 }
@@ -152,7 +157,13 @@ const STACK: usize = 64 << 20;
 /// What the cache knows a source by.
 fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> Foreign<'a> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
-    Foreign { name, extension: "cu", compiler, flags: FLAGS, source: &source.text }
+    let flags = if in_order(source) { FLAGS_IN_ORDER } else { FLAGS };
+    Foreign { name, extension: "cu", compiler, flags, source: &source.text }
+}
+
+/// Whether the assembler is to keep about to the order of a source.
+fn in_order(source: &SourceFile) -> bool {
+    !source.kernels.is_empty() && source.kernels.iter().all(|abi| abi.in_order)
 }
 
 /// The code of a text for an architecture, without the cache.
@@ -182,13 +193,15 @@ pub struct Resources {
     pub stack: usize,
 }
 
-/// What the threads of a text's kernels take on an architecture. Needs no GPU.
+/// What the threads of a source's kernels take on an architecture. Needs no GPU.
 ///
 /// # Errors
 ///
 /// As [`compile`].
-pub fn resources(text: &str, arch: &str) -> Result<Vec<Resources>, CudaError> {
-    let (_, log) = compile_with(text, arch, &["--ptxas-options=-v"])?;
+pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, CudaError> {
+    let mut options = vec!["--ptxas-options=-v"];
+    options.extend(in_order(source).then_some(IN_ORDER));
+    let (_, log) = compile_with(&source.text, arch, &options)?;
     Ok(told(&log))
 }
 

@@ -25,13 +25,19 @@ pub(super) fn build(
     let parts = if device.bounds_registers { source.parts() } else { vec![source.clone()] };
     let (mut programs, mut cached) = (Vec::new(), true);
     for part in parts {
-        let flags = match &part.kernels[..] {
-            [abi] if device.bounds_registers => match abi.registers() {
-                most @ 255.. => format!("{FLAGS} -DREGISTERS={most}"),
-                most => format!("{FLAGS} -DREGISTERS={most} -cl-nv-maxrregcount={most}"),
-            },
-            _ => FLAGS.to_owned(),
-        };
+        let mut flags = FLAGS.to_owned();
+        if let [abi] = &part.kernels[..]
+            && device.bounds_registers
+        {
+            let most = abi.registers();
+            flags.push_str(&format!(" -DREGISTERS={most}"));
+            if most < 255 {
+                flags.push_str(&format!(" -cl-nv-maxrregcount={most}"));
+            }
+            if abi.in_order {
+                flags.push_str(" -cl-nv-opt-level=1");
+            }
+        }
         let (program, known) = build_with(context, device, &part, &flags, jit)?;
         cached &= known;
         programs.push((program, part.kernels));

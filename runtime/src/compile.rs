@@ -5,6 +5,7 @@
 //! compiler, the same kernels are interpreted: slower, and right.
 
 mod ahead;
+mod spills;
 
 use crate::device::cpu::{Linked, Machine, Module, Simd};
 use crate::device::{self, Device, DeviceError};
@@ -20,7 +21,8 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
-use kernels_gen::plan::{Elements, Plan, PlanError, Strategy, Task};
+use kernels_gen::plan::{Elements, Plan, PlanError, Task};
+use spills::Spills;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -236,71 +238,8 @@ impl CompiledForDevice {
     }
 }
 
-/// Bytes that a thread may keep in memory for want of registers: twenty spilt doubles cost less than the groups of
-/// threads that they make room for (BP3 at degree 5 on an H200), more cost more.
-const SPILLS: usize = 192;
-
-/// Beyond so many bytes it is tried whether the order of the text takes fewer registers. Where it takes half the bytes
-/// and less, kernels by lines gain 2 to 6 % (BP3 and Poisson with Gauss points on 7 points, on an H200); where it takes
-/// about as many, they lose up to 10 %. Several groups of threads with a cell each gain with every byte: three Laplacians
-/// of degree 1 on 8 points 8 % with 160 bytes instead of 224.
-const MANY: usize = 96;
-
-/// What has been tried of a plan whose threads spill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tried {
-    /// What was planned.
-    Planned,
-    /// Besides, the order of the text; so many bytes were spilt without.
-    InOrder(usize),
-    /// All that is worth it.
-    Enough,
-}
-
-/// Plans the order of the text, or for lines fewer groups a processor, which have more registers each, where a device says
-/// that a thread spills; whether anything has changed. The last argument says whether the order and the number of groups
-/// may change.
-fn spill_less(
-    plans: &mut [Plan],
-    tried: &mut [Tried],
-    spilt: &[usize],
-    (order, groups): (bool, bool),
-) -> bool {
-    let before = plans.to_vec();
-    for ((plan, tried), &spilt) in plans.iter_mut().zip(tried).zip(spilt) {
-        let by_lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
-        let by_cells = plan.strategy == Strategy::CellPerLane && plan.residency > 1;
-        if !(by_lines || by_cells) || !matches!(plan.task, Task::Residual | Task::Action) {
-            continue;
-        }
-        let left = match *tried {
-            Tried::Planned if order && !plan.in_order && spilt > MANY => {
-                plan.in_order = true;
-                *tried = Tried::InOrder(spilt);
-                continue;
-            }
-            Tried::InOrder(free) if spilt > if by_lines { free / 2 } else { free - 1 } => {
-                plan.in_order = false;
-                free
-            }
-            _ => spilt,
-        };
-        if *tried == Tried::Enough {
-            continue;
-        }
-        *tried = Tried::Enough;
-        if by_lines && left > SPILLS && groups && plan.residency > 1 {
-            plan.residency -= 1;
-            plan.in_order &= !order;
-            *tried = Tried::Planned;
-        }
-    }
-    plans != before
-}
-
-/// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers for a
-/// thread a line, it is asked again for the order of the text, and for fewer groups of threads a processor, unless
-/// `wishes` name their number.
+/// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers, it is asked
+/// again for other plans (`compile/spills`), but for what `wishes` name.
 pub fn compile_for_device(
     form: &PointForm,
     elements: &Elements,
@@ -314,17 +253,20 @@ pub fn compile_for_device(
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };
     let mut plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
-    let mut tried = vec![Tried::Planned; plans.len()];
+    let mut spills = Spills::new(&plans, &wishes);
+    let mut cached = true;
     let (source, module) = loop {
         let source = generate_for_threads(form, elements, &plans, device.words())?;
         let module = device.load(&source)?;
-        let spilt: Vec<usize> = module.kernels.iter().map(device::Kernel::spilt).collect();
-        let ours = (wishes.in_order.is_none(), wishes.residency.is_none());
-        if !spill_less(&mut plans, &mut tried, &spilt, ours) {
+        cached &= module.cached;
+        let kernels = source.kernels.iter().zip(&module.kernels);
+        let kernels: Vec<(usize, usize)> =
+            kernels.map(|(abi, kernel)| (abi.threads, kernel.spilt())).collect();
+        if !spills.less(&mut plans, &kernels) {
             break (source, module);
         }
     };
-    let origin = if module.cached { Origin::Cache } else { Origin::Compiler };
+    let origin = if cached { Origin::Cache } else { Origin::Compiler };
     let purposes = purposes(&plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
     Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
@@ -393,62 +335,4 @@ fn make(
         }
     };
     Ok(Made { plans, source, module, origin, interpreted })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kernels_gen::plan::Geometry;
-
-    const LINES: Strategy = Strategy::ThreadPerLine { cells: 3 };
-
-    fn plan(task: Task, strategy: Strategy, residency: usize) -> Plan {
-        let plan = Plan::new(task, 1, Precision::F64, Geometry::Vertices);
-        Plan { strategy, residency, ..plan }
-    }
-
-    /// What is planned in the end where threads spill so many bytes with this residency and order.
-    fn settled(from: Plan, groups: bool, spilt: impl Fn(usize, bool) -> usize) -> (usize, bool) {
-        let (mut plans, mut tried) = (vec![from], [Tried::Planned]);
-        for _ in 0..100 {
-            let now = [spilt(plans[0].residency, plans[0].in_order)];
-            if !spill_less(&mut plans, &mut tried, &now, (true, groups)) {
-                return (plans[0].residency, plans[0].in_order);
-            }
-        }
-        panic!("it should settle");
-    }
-
-    #[test]
-    fn lines_that_spill_are_planned_with_fewer_groups() {
-        let from = |residency| plan(Task::Action, LINES, residency);
-        // Neither order helps above four groups.
-        let spilt = |residency: usize, _: bool| if residency > 4 { SPILLS + 8 } else { SPILLS };
-        assert_eq!(settled(from(6), true, spilt), (4, false));
-        assert_eq!(settled(from(6), false, spilt), (6, false));
-        assert_eq!(settled(from(1), true, |_, _| 1000), (1, false));
-        assert_eq!(settled(plan(Task::Diagonal, LINES, 6), true, spilt), (6, false));
-        let cells = |groups: usize| plan(Task::Action, Strategy::CellPerLane, groups);
-        assert_eq!(settled(cells(6), true, spilt), (6, false));
-        let fewer = |_: usize, in_order: bool| if in_order { 160 } else { 224 };
-        assert_eq!(settled(cells(3), true, fewer), (3, true));
-        assert_eq!(settled(cells(1), true, fewer), (1, false));
-    }
-
-    #[test]
-    fn lines_keep_to_the_order_of_the_text_where_that_spills_half() {
-        let from = || plan(Task::Residual, LINES, 3);
-        let order =
-            |bytes: usize| move |_: usize, in_order: bool| if in_order { bytes } else { 160 };
-        assert_eq!(settled(from(), true, order(64)), (3, true));
-        assert_eq!(settled(from(), false, order(80)), (3, true));
-        assert_eq!(settled(from(), true, order(88)), (3, false));
-        assert_eq!(
-            settled(from(), true, |_, in_order| if in_order { 0 } else { MANY }),
-            (3, false)
-        );
-        // Planned so, it stays.
-        let planned = Plan { in_order: true, ..from() };
-        assert_eq!(settled(planned, true, order(88)), (3, true));
-    }
 }

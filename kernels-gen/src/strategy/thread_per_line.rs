@@ -74,8 +74,8 @@ fn collocated(elements: &Elements) -> bool {
 
 /// Groups that a processor is to hold. A thread needs about 64 registers where there are no gradients, 80 up to 6 points
 /// a direction, more above, and 2 for each point of its column and each further component, of the fields or of a curved
-/// map. Where three components and more have gradients, a few threads with many registers do better than many with few:
-/// measured on an H200 in billions of unknowns a second, three Laplacians on 4 points 45.0 with 128 registers and 37.2
+/// map. Where three components and more have gradients, a few threads with many registers do better than many with few,
+/// and 4 are counted, for values alone beside them one, and on 8 points all that there are: measured on an H200 in billions of unknowns a second, three Laplacians on 4 points 45.0 with 128 registers and 37.2
 /// with 96, on 7 points 50.8 with 168 and 45.0 with 128, elasticity on 7 points 41.0 and 36.9, and on 8 points, where
 /// two whole warps are a cell, 45.4 with 255, 37.0 with 168 and 38.5 with 128.
 pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
@@ -229,7 +229,7 @@ impl Group {
         let points = s.b.spread_table("points", Entries::Real(line.points()));
         let weights = s.b.spread_table("weights", Entries::Real(line.weights()));
         let flat = s.is_flat();
-        let in_place = is_in_place(s) && !flat;
+        let in_place = is_in_place(s);
         let traffic = traffic(s, (dim, q), cells == 1);
         let bytes = s.plan.precision.bytes();
         let layout = match in_place {

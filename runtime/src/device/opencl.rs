@@ -117,9 +117,10 @@ impl Device for OpenCl {
             for abi in abis {
                 let kernel = program.kernel(&abi.name);
                 let kernel = kernel.map_err(driver(&format!("find `{}`", abi.name)))?;
-                // On a processor this is all that a thread has; on a GPU, what its registers do not hold.
-                let accelerator = self.facts.accelerator;
-                let spilt = kernel.private_bytes(self.facts.id).ok().filter(|_| accelerator);
+                // On a processor this is all that a thread has; on a GPU, what its registers do not hold. It is asked for
+                // where another plan could help.
+                let bounds = self.facts.bounds_registers;
+                let spilt = kernel.private_bytes(self.facts.id).ok().filter(|_| bounds);
                 // Its arguments are part of a kernel: who sets them must be alone until it is launched.
                 let kernel = Kernel::new(abi, Arc::new(Mutex::new(kernel)));
                 kernels.push(kernel.with_spilt(spilt.unwrap_or(0) as usize));

@@ -150,12 +150,12 @@ fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
 /// Groups of threads with a cell each that a processor is to hold: what a cell of degree 1 needs in
 /// registers leaves room for four with one component on few points, for three where all points of a
 /// hexahedron only take values, and for two else. Measured on an H200: with three, a mass matrix on 27
-/// points does 12.8 billion unknowns a second, with two 10.
+/// points does 12.8 billion unknowns a second, with two 10; of three components 26.9, with two 23.0.
 fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
     let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
     match (elements.largest(), components) {
         (1, 1) if elements.rule.count() <= 8 => 4,
-        (1, 1)
+        (1, 1..=3)
             if elements.cell == Cell::Hexahedron
                 && elements.rule.count() == 27
                 && is_flat(form) =>

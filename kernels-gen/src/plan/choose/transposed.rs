@@ -44,7 +44,7 @@ pub(super) fn transpose(
         let residency = wishes.residency.unwrap_or(1);
         let one = |plan| {
             let plan = transposed(plan, blocks, batches, cells);
-            Plan { residency, in_order: false, ..plan }
+            Plan { residency, in_order: wishes.in_order.unwrap_or(false), ..plan }
         };
         plans.iter().map(one).collect()
     };
@@ -88,7 +88,8 @@ fn per_dof(
 ) -> Result<Vec<Plan>, PlanError> {
     let with = |plan: &Plan, cells: usize| {
         let residency = wishes.residency.unwrap_or(1);
-        let plan = Plan { residency, in_order: false, ..thread_per_dof::per_dof(plan, cells) };
+        let in_order = wishes.in_order.unwrap_or(false);
+        let plan = Plan { residency, in_order, ..thread_per_dof::per_dof(plan, cells) };
         let usual = within(&plan, SHARED_BYTES);
         let able = usual.check(form, elements).map(|()| usual);
         able.or_else(|_| plan.check(form, elements).map(|()| plan))

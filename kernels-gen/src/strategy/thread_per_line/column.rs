@@ -1,6 +1,6 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{Group, Outcome, Row, barrier, first_mode, mode_stride};
+use super::{Group, Outcome, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
@@ -114,7 +114,7 @@ impl Group {
                     let Some((&last, first)) = tested.gradient.split_last() else { continue };
                     let Some(arrays) = &outcome.held.slopes else { continue };
                     for (&array, &flux) in arrays.iter().zip(first) {
-                        let place = self.place_at(&own, c, at);
+                        let place = self.place(&own, &c.into(), at);
                         s.b.statement(Statement::StoreShared(array, place, flux));
                     }
                     fluxes[result][c].set(s, at, last);
@@ -199,11 +199,6 @@ impl Group {
         q > s.plan.unroll || q * (point + stored) > MOST
     }
 
-    /// Entry `at` of a row of a component.
-    fn place_at(&self, row: &Row, component: usize, at: &Index) -> Index {
-        &row.start.plus(component * self.layout.length()) + &at.times(row.stride)
-    }
-
     /// What a column knows before its points; in place, the values that are needed, too.
     pub(super) fn columns(&self, s: &mut Setting<'_>) -> Vec<Vec<Column>> {
         let (q, even_odd, rolled) = (self.layout.q, s.plan.even_odd, self.rolled(s));
@@ -254,7 +249,7 @@ impl Group {
         at: &Index,
     ) -> ValueId {
         let (held, last) = (&self.inputs[quantity], self.dim - 1);
-        let place = || self.place_at(&self.own_row(last), c, at);
+        let place = || self.place(&self.own_row(last), &c.into(), at);
         match (part, &held.slopes, &column.slopes) {
             (Part::Value, _, _) => match &column.values {
                 Some(values) => values.get(s, at),

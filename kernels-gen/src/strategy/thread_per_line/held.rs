@@ -1,7 +1,7 @@
 //! What a group of threads holds in shared memory: quantities, and what is added to each field.
 //!
 //! Values lie there at nodes first and at points in the end; derivatives along all axes but the last have arrays
-//! of their own. A result lies where its field's own values were, and beyond that in whatever arrays the inputs leave
+//! of their own, but for those in x of a plan that puts them in the place of values. A result lies where its field's own values were, and beyond that in whatever arrays the inputs leave
 //! behind: a column reads its own entries of all of them before it writes there.
 
 use super::layout::Traffic;
@@ -140,9 +140,10 @@ pub(super) fn hold(
     (inputs, results)
 }
 
-/// Whether derivatives in x take the place of values: in three dimensions only, for in two D in x comes at once with B.
+/// Whether derivatives in x take the place of values: where there are any, and in three dimensions only, for in two D in x
+/// comes at once with B.
 pub(super) fn is_in_place(s: &Setting<'_>) -> bool {
-    s.plan.in_place && s.form.dim == 3
+    s.plan.in_place && s.form.dim == 3 && !s.is_flat()
 }
 
 /// Whether values alone are taken of a quantity; of a field also whether they alone are tested, so that all of it is

@@ -201,8 +201,8 @@ impl Group {
     }
 
     /// Entry `at` of a row of a component.
-    pub(super) fn place(&self, row: &Row, component: &Index, at: usize) -> Index {
-        &row.start.plus(at * row.stride) + &component.times(self.layout.length())
+    pub(super) fn place(&self, row: &Row, component: &Index, at: &Index) -> Index {
+        &(&row.start + &at.times(row.stride)) + &component.times(self.layout.length())
     }
 
     /// The first `count` entries of a row.
@@ -214,7 +214,7 @@ impl Group {
         component: &Index,
         count: usize,
     ) -> Vec<ValueId> {
-        (0..count).map(|at| b.load_shared(array, self.place(row, component, at))).collect()
+        (0..count).map(|at| b.load_shared(array, self.place(row, component, &at.into()))).collect()
     }
 
     pub(super) fn store(
@@ -226,7 +226,11 @@ impl Group {
         values: &[ValueId],
     ) {
         for (at, &value) in values.iter().enumerate() {
-            b.statement(Statement::StoreShared(array, self.place(row, component, at), value));
+            b.statement(Statement::StoreShared(
+                array,
+                self.place(row, component, &at.into()),
+                value,
+            ));
         }
     }
 }

@@ -199,10 +199,14 @@ pub struct Resources {
 ///
 /// As [`compile`].
 pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, CudaError> {
-    let mut options = vec!["--ptxas-options=-v"];
-    options.extend(in_order(source).then_some(IN_ORDER));
-    let (_, log) = compile_with(&source.text, arch, &options)?;
-    Ok(told(&log))
+    let mut all = Vec::new();
+    for part in source.parts() {
+        let mut options = vec!["--ptxas-options=-v"];
+        options.extend(in_order(&part).then_some(IN_ORDER));
+        let (_, log) = compile_with(&part.text, arch, &options)?;
+        all.extend(told(&log));
+    }
+    Ok(all)
 }
 
 /// Reads `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.

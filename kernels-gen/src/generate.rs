@@ -176,7 +176,7 @@ fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) ->
         ));
     }
     if plan.in_order {
-        lines.push("to be assembled about in this order (ptxas -O1): it spills less so".to_owned());
+        lines.push("to be assembled about in this order: it spills less so".to_owned());
     }
     lines
 }

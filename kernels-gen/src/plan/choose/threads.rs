@@ -182,8 +182,7 @@ fn busy(form: &PointForm, elements: &Elements) -> bool {
 /// the text: gradients of three components on 27 points, three Laplacians of which go from 4.2 to 6.1 billion unknowns a
 /// second on an H200. With fewer points it depends on the form, and what is spilt is looked at when it is compiled.
 fn crowded(form: &PointForm, elements: &Elements) -> bool {
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    let many = elements.rule.count() > 8 && components >= 3;
+    let many = elements.rule.count() > 8 && form.rows() >= 3;
     elements.cell == Cell::Hexahedron && elements.largest() == 1 && many && !is_flat(form)
 }
 

@@ -115,7 +115,7 @@ fn a_backend_that_this_build_lacks_says_how_to_get_it() {
     let output = wf(&[&run[..], &["--scatter", "twice"]].concat(), cache.path());
     assert_eq!(output.status.code(), Some(2));
     let error = json(&output).to_string();
-    assert!(error.contains("atomic, coloured or owner"), "{error}");
+    assert!(error.contains("atomic, coloured, owner or block"), "{error}");
 }
 
 /// The pressure is of one degree less than the velocity, and begins at 1.

@@ -14,6 +14,8 @@
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
+//! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` of [`Indices::Dofs`], entries as [`Indices`] says; `u32::MAX` where there is nothing |
+//! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
 //! | [`Role::Diameter`] | `[batch][lane]` |
@@ -59,6 +61,26 @@ pub enum Owner {
     Aux(usize),
 }
 
+/// How a batch sums what its cells add to a node before anything goes to memory: [`crate::plan::Scatter::Block`]. A node
+/// of the batch has a slot in memory that threads share, which holds its value and adds up what the cells have for it,
+/// each in a term of its own; one with more cells has several slots. A batch has as many cells as there are slots for
+/// their nodes, and no more than lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slots {
+    /// Slots of a batch.
+    pub count: usize,
+    /// Cells that one slot adds up.
+    pub terms: usize,
+}
+
+impl Slots {
+    /// How far the terms of a slot lie apart: an odd number, so that cells side by side that have terms of one slot write to
+    /// different banks of shared memory.
+    pub fn stride(self) -> usize {
+        self.count | 1
+    }
+}
+
 /// What an argument means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
@@ -88,6 +110,10 @@ pub enum Role {
     /// An index array of a tensor cell in which nodes that differ along this axis alone are farthest apart: threads that
     /// each take a line along it find their entries side by side.
     Lines(Owner, Indices, usize),
+    /// The unknowns of a field that the slots of a batch are for: [`Slots`].
+    Slots(usize, Indices),
+    /// For each node of a cell, the slot of a field that it has, and the term of it that is the cell's: [`Slots`].
+    Terms(usize),
     /// The number of lanes that write.
     Active,
     /// Numbers that give the geometry of a cell.
@@ -110,7 +136,16 @@ pub enum Role {
 impl Role {
     /// Whether the array holds indices or counts, and not reals.
     pub fn is_integer(self) -> bool {
-        matches!(self, Self::Map(..) | Self::Lines(..) | Self::Active | Self::Starts | Self::Places)
+        matches!(
+            self,
+            Self::Map(..)
+                | Self::Lines(..)
+                | Self::Slots(..)
+                | Self::Terms(_)
+                | Self::Active
+                | Self::Starts
+                | Self::Places
+        )
     }
 }
 
@@ -148,6 +183,8 @@ pub struct KernelAbi {
     pub residency: usize,
     /// Whether the assembler should keep about to the order of the text: it then needs fewer registers.
     pub in_order: bool,
+    /// The slots that a batch has for the nodes of each field; nothing where cells do not sum batch by batch.
+    pub slots: Vec<Slots>,
     /// Precision of every real array.
     pub precision: Precision,
     /// The arguments, in order.

@@ -114,9 +114,13 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             }
             Role::Axis(_) => real * unknowns(None),
             Role::AuxNodes(i) => real * unknowns(elements.aux[i]),
-            Role::Starts | Role::Places | Role::Map(..) | Role::Lines(..) | Role::Active => {
-                4.0 * share(argument.extent)
-            }
+            Role::Starts
+            | Role::Places
+            | Role::Map(..)
+            | Role::Lines(..)
+            | Role::Slots(..)
+            | Role::Terms(_)
+            | Role::Active => 4.0 * share(argument.extent),
             Role::CellResult(_)
             | Role::AuxCells(_)
             | Role::AuxPoints(_)
@@ -135,7 +139,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 let value = &kernel.values[*id];
                 match value.op {
                     Op::LoadLocal(..) => cost.private_accesses += times,
-                    Op::LoadShared(..) => {
+                    Op::LoadShared(..) | Op::LoadSlot { .. } => {
                         cost.private_accesses += times;
                         cost.shared_accesses += times;
                     }
@@ -149,7 +153,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 }
             }
             Statement::StoreLocal(..) => cost.private_accesses += times,
-            Statement::StoreShared(..) => {
+            Statement::StoreShared(..) | Statement::StoreTerm { .. } => {
                 cost.private_accesses += times;
                 cost.shared_accesses += times;
             }
@@ -180,7 +184,25 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 cost.flops += times * *length as f64;
                 cost.operations += times * SCATTER_RUN * *length as f64;
             }
+            // What is dealt out, each cell its share.
+            Statement::GatherSlots { slots, .. } => {
+                let entries = share(kernel, slots.count * slots.parts.len());
+                cost.private_accesses += times * entries;
+                cost.shared_accesses += times * entries;
+            }
+            Statement::Clear { length, .. } => {
+                let entries = share(kernel, *length);
+                cost.private_accesses += times * entries;
+                cost.shared_accesses += times * entries;
+            }
+            Statement::ScatterSlots { slots, terms, .. } => {
+                let entries = share(kernel, slots.count * slots.parts.len() * terms);
+                cost.private_accesses += times * entries;
+                cost.shared_accesses += times * entries;
+                cost.flops += times * entries;
+            }
             Statement::StoreLanes(..)
+            | Statement::LoadTerms { .. }
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
@@ -189,6 +211,11 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::Comment(_) => {}
         }
     }
+}
+
+/// What one of the threads, or lanes, has of so many entries that they deal out.
+fn share(kernel: &Kernel, entries: usize) -> f64 {
+    entries as f64 / kernel.threads.max(kernel.lanes) as f64
 }
 
 /// What it costs to move one element a lane to or from an indexed place, in multiply-adds of whole
@@ -223,6 +250,7 @@ fn weight(op: &Op) -> (f64, f64) {
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
-        | Op::Gather { .. } => (0.0, 0.0),
+        | Op::Gather { .. }
+        | Op::LoadSlot { .. } => (0.0, 0.0),
     }
 }

@@ -36,6 +36,10 @@ pub fn generate(
     plans: &[Plan],
     isa: Isa,
 ) -> Result<SourceFile, PlanError> {
+    if plans.iter().any(|plan| plan.scatter == Scatter::Block) {
+        let text = "lanes of a processor add to their nodes one after another";
+        return Err(PlanError::Unsupported(text.to_owned()));
+    }
     let legal = |(kernel, abi, header): Lowered| (legalise(kernel), abi, header);
     let kernels: Vec<Lowered> = lowered(form, elements, plans)?.into_iter().map(legal).collect();
     let items: Vec<Item<'_>> =

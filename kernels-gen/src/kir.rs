@@ -30,6 +30,11 @@
 //! turns one after another. A batch may be several cells that the threads deal out among themselves
 //! ([`build::Builder::set_cells`]); [`Kernel::lanes`] is 1 then too, and indices say which cell is meant.
 //!
+//! The threads or the lanes of a group also share *slots*, one or more for each node of a batch: [`Slots`]. They fill
+//! them together ([`Statement::GatherSlots`]), take from them cell by cell ([`Op::LoadSlot`]), put into them what cells
+//! have for their nodes, each in a term of its own ([`Statement::StoreTerm`]), and add each slot's terms up to a vector
+//! ([`Statement::ScatterSlots`]). These, too, are between barriers.
+//!
 //! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
 
 pub mod build;
@@ -56,6 +61,10 @@ id_type!(
 id_type!(
     /// An array that the threads of a group share.
     SharedId, "shared"
+);
+id_type!(
+    /// A private array of indices.
+    TermsId, "terms"
 );
 id_type!(
     /// A constant table.
@@ -290,6 +299,19 @@ pub enum Op {
         /// Whether the index `u32::MAX` reads 0.
         masked: bool,
     },
+    /// Entry `first + terms[entry] mod stride` of a shared array: what the slot of a cell's node holds.
+    LoadSlot {
+        /// The array read.
+        shared: SharedId,
+        /// Slots and terms of the cell's nodes.
+        terms: TermsId,
+        /// Which node.
+        entry: Index,
+        /// How far the terms of a slot lie apart.
+        stride: usize,
+        /// Where the slots begin.
+        first: usize,
+    },
 }
 
 impl Op {
@@ -313,7 +335,8 @@ impl Op {
             | Self::LoadTable(..)
             | Self::LoadUniform(..)
             | Self::LoadLanes(..)
-            | Self::Gather { .. } => (None, None, None),
+            | Self::Gather { .. }
+            | Self::LoadSlot { .. } => (None, None, None),
         };
         [a, b, c].into_iter().flatten()
     }
@@ -357,6 +380,26 @@ pub enum Cache {
     Second,
 }
 
+/// Slots of a batch, and the elements of a global array that they are for: slot s is for those at
+/// `map[at + s] · scale + offset`, or for none where the index is `u32::MAX`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slots {
+    /// The array that holds them.
+    pub shared: SharedId,
+    /// The index array.
+    pub map: ArgumentId,
+    /// The entry of the index array for the first slot, which counts single entries whatever the lanes.
+    pub at: Index,
+    /// How many they are.
+    pub count: usize,
+    /// How far the terms of a slot lie apart.
+    pub stride: usize,
+    /// Factor of the index.
+    pub scale: usize,
+    /// What is added to the scaled index, and where in the shared array the slots for these elements begin.
+    pub parts: Vec<(usize, usize)>,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
@@ -381,6 +424,58 @@ pub enum Statement {
         cell: Option<Index>,
         /// The body.
         body: Vec<Statement>,
+    },
+    /// Reads the elements that slots are for, and 0 for the others; threads or lanes deal the slots out among
+    /// themselves. Only outside of loops and conditions, as what follows.
+    GatherSlots {
+        /// The array read.
+        source: ArgumentId,
+        /// The slots.
+        slots: Slots,
+    },
+    /// Sets entries of a shared array to 0, dealt out in the same way.
+    Clear {
+        /// The array.
+        shared: SharedId,
+        /// How many of its entries, from the first on.
+        length: usize,
+    },
+    /// Adds the `terms` terms of each slot, `first + term · stride + slot`, up, and the sum to the element that the slot
+    /// is for; dealt out in the same way.
+    ScatterSlots {
+        /// The array written.
+        target: ArgumentId,
+        /// The slots.
+        slots: Slots,
+        /// Terms of a slot.
+        terms: usize,
+        /// How.
+        write: Write,
+    },
+    /// `terms[j] = map[at · lanes + lane + j · step]` for j below the length of the private array: which terms of which
+    /// slots the nodes of a cell have.
+    LoadTerms {
+        /// The private array.
+        terms: TermsId,
+        /// The index array.
+        map: ArgumentId,
+        /// Its entry for the first node.
+        at: Index,
+        /// How far entries lie apart.
+        step: usize,
+    },
+    /// Writes entry `first + terms[entry]` of a shared array, which is no other lane's.
+    StoreTerm {
+        /// The array.
+        shared: SharedId,
+        /// Slots and terms of the cell's nodes.
+        terms: TermsId,
+        /// Which node.
+        entry: Index,
+        /// Where the terms begin.
+        first: usize,
+        /// What is written.
+        value: ValueId,
     },
     /// Writes element `i · lanes + lane` of a global array (all lanes).
     StoreLanes(ArgumentId, Index, ValueId),
@@ -507,6 +602,8 @@ pub struct Kernel {
     pub arguments: IndexVec<ArgumentId, Argument>,
     /// Private arrays.
     pub locals: IndexVec<LocalId, Local>,
+    /// Private arrays of indices.
+    pub terms: IndexVec<TermsId, Local>,
     /// Constant tables.
     pub tables: IndexVec<TableId, Table>,
     /// Variables; the first is the batch.

@@ -103,11 +103,14 @@ pub enum Scatter {
     /// Cells store what they compute, [`crate::abi::Role::CellResult`], and whoever owns an unknown adds that up
     /// in an order of its own: results can be repeated.
     Owner,
+    /// The cells of a batch first add up what they have for their nodes in memory that their threads share,
+    /// [`Plan::slots`]; one addition a node of the batch then goes to its unknowns, atomically.
+    Block,
 }
 
 impl Scatter {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Atomic, Self::Coloured, Self::Owner];
+    pub const ALL: [Self; 4] = [Self::Atomic, Self::Coloured, Self::Owner, Self::Block];
 }
 
 impl fmt::Display for Scatter {
@@ -116,6 +119,7 @@ impl fmt::Display for Scatter {
             Self::Atomic => "atomic",
             Self::Coloured => "coloured",
             Self::Owner => "owner",
+            Self::Block => "block",
         })
     }
 }
@@ -125,7 +129,9 @@ impl FromStr for Scatter {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|scatter| scatter.to_string() == text);
-        found.ok_or_else(|| format!("unknown scatter `{text}`: it is atomic, coloured or owner"))
+        found.ok_or_else(|| {
+            format!("unknown scatter `{text}`: it is atomic, coloured, owner or block")
+        })
     }
 }
 
@@ -385,6 +391,8 @@ pub struct Plan {
     pub turned: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
+    /// Where the cells of a batch sum first, [`Scatter::Block`], the slots that it has for each field; else nothing.
+    pub slots: Vec<crate::abi::Slots>,
     /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
     /// may go on from there; on tensor cells, atomically.
     pub edges: bool,
@@ -420,6 +428,7 @@ impl Plan {
             axes: false,
             turned: false,
             scatter: Scatter::Atomic,
+            slots: Vec::new(),
             edges: false,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
@@ -482,6 +491,13 @@ impl Plan {
         if self.indices == Indices::Runs && !(tensor && elements.are_continuous()) {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
         }
+        match self.scatter {
+            Scatter::Block => self.check_slots(form, elements)?,
+            _ if !self.slots.is_empty() => {
+                return unsupported("slots are where the cells of a batch sum first");
+            }
+            _ => {}
+        }
         if self.linearisation == Linearisation::Stored && self.task != Task::Action {
             return unsupported("only the Jacobian's action reads a stored linearisation");
         }
@@ -490,6 +506,35 @@ impl Plan {
 }
 
 impl Plan {
+    /// What holds where the cells of a batch sum first.
+    fn check_slots(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
+        let unsupported = |text: String| Err(PlanError::Unsupported(text));
+        let by_cells =
+            matches!(self.strategy, Strategy::CellPerLane | Strategy::ThreadTransposition { .. });
+        if !by_cells {
+            return unsupported(format!("a batch of {} has no slots for its nodes", self.strategy));
+        }
+        if self.indices == Indices::Runs {
+            return unsupported("slots are of nodes or unknowns, not of runs".to_owned());
+        }
+        let fields = elements.fields.iter().zip(&self.slots);
+        let enough = |(element, slots): (&Lagrange, &crate::abi::Slots)| {
+            slots.terms > 0 && slots.count >= element.count()
+        };
+        if self.slots.len() != elements.fields.len() || !fields.into_iter().all(enough) {
+            return unsupported(
+                "a batch needs slots for the nodes of one cell at least".to_owned(),
+            );
+        }
+        let bytes = crate::strategy::bytes_of_slots(form, elements, self);
+        if bytes > self.shared_bytes {
+            return unsupported(format!(
+                "a batch's slots would take {bytes} bytes of shared memory"
+            ));
+        }
+        Ok(())
+    }
+
     /// What holds for integrals over facets alone.
     fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
@@ -503,6 +548,9 @@ impl Plan {
             || self.linearisation == Linearisation::Stored
         {
             return unsupported("nothing is stored at the points of facets");
+        }
+        if self.scatter == Scatter::Block {
+            return unsupported("facets add to their nodes one by one");
         }
         if self.indices == Indices::Runs {
             return unsupported("facets turn their cells, whose unknowns do not come in runs then");

@@ -1,7 +1,7 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
 //!
 //! What strategies share: `setting` (what a kernel reads, evaluates and writes), `nodal` (gather and
-//! scatter), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables), `diagonal`.
+//! scatter), `slots` (the nodes of a batch, where its cells sum first), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables), `diagonal`.
 
 pub mod cell_per_lane;
 mod diagonal;
@@ -10,6 +10,7 @@ mod geometry;
 mod nodal;
 mod point;
 mod setting;
+mod slots;
 pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;
@@ -18,6 +19,11 @@ use crate::abi::KernelAbi;
 use crate::kir::Kernel;
 use crate::plan::{Elements, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
+
+/// Bytes of shared memory that the slots of a batch take; nothing where cells do not sum first.
+pub(crate) fn bytes_of_slots(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
+    slots::numbers(&setting::Setting::new(form, elements, plan)) * plan.precision.bytes()
+}
 
 /// Writes the kernel of a plan.
 pub fn lower(

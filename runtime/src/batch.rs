@@ -4,10 +4,12 @@
 //! the chosen cells in groups of W, the last group of a chunk padded by repeating its last cell.
 //! Every table is `[batch][entry][lane]`. Cells with constrained unknowns form [`Batches`] of their
 //! own ([`Batches::split`]), because they are addressed unknown by unknown. Instead of chunks there can
-//! be colours ([`Batches::coloured`]). A lane can also be a facet of a cell ([`Batches::of_facets`]): its cell's nodes then
+//! be colours ([`Batches::coloured`]), and a batch can end early, when there is no more room for the nodes of its cells
+//! ([`Batches::in_slots`]). A lane can also be a facet of a cell ([`Batches::of_facets`]): its cell's nodes then
 //! come in the order of a cell that is turned.
 
 mod colours;
+mod slots;
 
 use crate::constraint::Constraints;
 use crate::device::cpu::{Buffer, Plain};
@@ -16,6 +18,7 @@ use crate::partition::Partition;
 use crate::space::Space;
 use kernels_gen::element::Lagrange;
 use rayon::prelude::*;
+pub use slots::{Number, SlotsError};
 use std::ops::Range;
 
 /// Marks a constrained unknown in [`Batches::dofs`].
@@ -92,34 +95,47 @@ impl Batches {
         lanes: usize,
         parts: impl Iterator<Item = impl Iterator<Item = (u32, Option<u8>)>>,
     ) -> Self {
-        assert!(lanes > 0, "a batch has at least one cell");
-        let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
-        let mut batches = Self { lanes, cells, active, locals, parts: Vec::new() };
+        let mut batches = Self::none(lanes);
         for part in parts {
-            let start = batches.active.len();
-            let before = batches.cells.len();
+            let start = batches.len();
             for (cell, local) in part {
                 batches.cells.push(cell);
                 batches.locals.extend(local);
-            }
-            let mut count = batches.cells.len() - before;
-            while count > 0 {
-                let active = count.min(lanes);
-                batches.active.push(active as u32);
-                count -= active;
-                if let (true, Some(&last)) = (active < lanes, batches.cells.last()) {
-                    batches.cells.extend(std::iter::repeat_n(last, lanes - active));
-                    let local = batches.locals.last().copied();
-                    batches.locals.extend(
-                        local
-                            .into_iter()
-                            .flat_map(|local| std::iter::repeat_n(local, lanes - active)),
-                    );
+                if batches.open() == lanes {
+                    batches.close();
                 }
             }
-            batches.parts.push(start..batches.active.len());
+            batches.close();
+            batches.parts.push(start..batches.len());
         }
         batches
+    }
+
+    /// No batches yet.
+    fn none(lanes: usize) -> Self {
+        assert!(lanes > 0, "a batch has at least one cell");
+        let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
+        Self { lanes, cells, active, locals, parts: Vec::new() }
+    }
+
+    /// Cells behind the last batch.
+    fn open(&self) -> usize {
+        self.cells.len() - self.len() * self.lanes
+    }
+
+    /// Makes a batch of the cells behind the last one, if any: at most W, of which the last is repeated.
+    fn close(&mut self) {
+        let (open, end) = (self.open(), (self.len() + 1) * self.lanes);
+        if open == 0 {
+            return;
+        }
+        self.active.push(open as u32);
+        if let Some(&last) = self.cells.last() {
+            self.cells.resize(end, last);
+        }
+        if let Some(&last) = self.locals.last() {
+            self.locals.resize(end, last);
+        }
     }
 
     /// The batches of cells without and with constrained unknowns. Each space goes with its
@@ -276,12 +292,16 @@ impl Batches {
         self.of_nodes(space.element(), components, |cell, row| {
             for (row, &node) in row.chunks_mut(components).zip(space.cell_nodes(cell)) {
                 for (component, entry) in row.iter_mut().enumerate() {
-                    let dof = node as usize * components + component;
-                    *entry = if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 };
+                    *entry = dof(constraints, node as usize * components + component);
                 }
             }
         })
     }
+}
+
+/// An unknown as index arrays have it.
+fn dof(constraints: &Constraints, dof: usize) -> u32 {
+    if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 }
 }
 
 /// For each cell whether it has a constrained unknown.

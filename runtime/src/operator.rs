@@ -19,7 +19,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::batch::Batches;
+use crate::batch::{Batches, SlotsError, constrained_cells};
 use crate::coupling::Coupling;
 use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
 use crate::device::{DeviceError, Layout};
@@ -28,7 +28,7 @@ use crate::geometry::GeometryError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::Space;
 use crate::vector::{Precision, Vector};
-use kernels_gen::abi::Role;
+use kernels_gen::abi::{Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
 use rayon::prelude::*;
 use schedule::execute;
@@ -98,6 +98,15 @@ pub enum BuildError {
     /// A kernel takes runs, but some cell sees an entity in another frame than its neighbour does.
     #[error("the kernels take runs of unknowns, but the mesh's cells do not agree on orientations")]
     NoRuns,
+    /// A kernel sums what the cells of a batch have for a node, but its ABI does not say how.
+    #[error("a kernel reads slots of field {field}, but there are none for it")]
+    NoSlots {
+        /// The field.
+        field: usize,
+    },
+    /// The batches of a kernel have too few slots.
+    #[error(transparent)]
+    Slots(#[from] SlotsError),
     /// Cells would store more numbers than 32-bit indices can number.
     #[error(
         "the cells would store {numbers} numbers for the owners of unknowns, more than the {} that 32-bit \
@@ -139,7 +148,7 @@ struct Group {
 }
 
 /// Groups are shared by kernels of one class and width.
-type GroupKey = (Class, usize);
+type GroupKey = (Class, usize, Vec<Slots>);
 
 /// What one pass reads.
 #[derive(Clone, Copy)]
@@ -263,8 +272,10 @@ impl CellOperator {
     }
 
     fn group_key(&self, kernel: &CellKernel) -> GroupKey {
-        let lanes = self.kernel(kernel).map_or(1, |kernel| kernel.abi().lanes);
-        (kernel.class, lanes)
+        match self.kernel(kernel) {
+            Ok(found) => (kernel.class, found.abi().lanes, found.abi().slots.clone()),
+            Err(_) => (kernel.class, 1, Vec::new()),
+        }
     }
 
     /// One group for each class and width.
@@ -277,27 +288,46 @@ impl CellOperator {
                     precision: crate::vector::name(self.precision),
                 });
             }
-            let (partition, lanes) = (&self.on.partition, abi.lanes);
-            self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
-                let split = || Batches::split(partition, lanes, &self.on.constrained());
-                let batches = match kernel.class {
-                    Class::Free => split().0,
-                    Class::Constrained => split().1,
-                    Class::All => Batches::new(partition, lanes, |_| true),
-                    Class::Facets(integral) => {
-                        Batches::of_facets(partition, lanes, self.on.facets_of(integral))
-                    }
-                };
-                Group { batches, tables: Tables::new(), stored: None }
-            });
+            let key = (kernel.class, abi.lanes, abi.slots.clone());
+            if self.groups.contains_key(&key) {
+                continue;
+            }
+            let batches = self.batches(kernel.class, abi.lanes, &abi.slots)?;
+            self.groups.insert(key, Group { batches, tables: Tables::new(), stored: None });
         }
         Ok(())
+    }
+
+    /// The batches of a class; of kernels for groups of threads, which are interpreted, batches may have slots.
+    fn batches(&self, class: Class, lanes: usize, slots: &[Slots]) -> Result<Batches, BuildError> {
+        let partition = &self.on.partition;
+        let split = || Batches::split(partition, lanes, &self.on.constrained());
+        Ok(match class {
+            Class::Facets(integral) => {
+                Batches::of_facets(partition, lanes, self.on.facets_of(integral))
+            }
+            _ if !slots.is_empty() => {
+                let fields = self.on.fields.iter().map(|field| &field.space);
+                let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
+                let constrained = constrained_cells(self.on.mesh.n_cells(), &self.on.constrained());
+                let keep = |cell: usize| match class {
+                    Class::Free => !constrained[cell],
+                    Class::Constrained => constrained[cell],
+                    Class::All | Class::Facets(_) => true,
+                };
+                Batches::in_slots(partition, lanes, &fields, keep)?
+            }
+            Class::Free => split().0,
+            Class::Constrained => split().1,
+            Class::All => Batches::new(partition, lanes, |_| true),
+        })
     }
 
     /// The tables that a kernel's ABI names.
     fn make_tables(&mut self, kernel: &CellKernel) -> Result<(), BuildError> {
         let key = self.group_key(kernel);
-        let arguments = self.kernel(kernel)?.abi().arguments.clone();
+        let abi = self.kernel(kernel)?.abi();
+        let (arguments, slots) = (abi.arguments.clone(), abi.slots.clone());
         let Some(group) = self.groups.get_mut(&key) else { return Ok(()) };
         for argument in arguments {
             if argument.role == Role::Stored && kernel.task == Task::Linearise {
@@ -310,7 +340,7 @@ impl CellOperator {
             }
             let extent = argument.extent;
             let (on, batches, layout) = (&self.on, &group.batches, &Layout::plain(1));
-            let made = tables::make(key, extent, on, batches, self.precision, layout)?;
+            let made = tables::make(key, extent, on, batches, self.precision, layout, &slots)?;
             if let Some(table) = made {
                 group.tables.insert(key, table);
             }

@@ -13,11 +13,11 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
-use kernels_gen::abi::{Precision, Role};
+use kernels_gen::abi::{Precision, Role, Slots};
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
-use kernels_gen::plan::{Elements, Geometry, Scatter, Strategy, Task};
+use kernels_gen::plan::{Elements, Geometry, Plan, Scatter, Strategy, Task};
 use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
@@ -236,8 +236,11 @@ impl Setting {
     /// The results of a device's kernels, twice.
     fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         let Self { on, precision, params, .. } = self;
-        let scatter = wishes.scatter.unwrap_or(Scatter::Atomic);
-        assert!(compiled.plans.iter().all(|plan| plan.scatter == scatter), "{scatter}");
+        if let Some(scatter) = wishes.scatter {
+            // Facets add one by one where cells sum first.
+            let is = |plan: &Plan| plan.scatter == scatter || plan.integral > 0;
+            assert!(compiled.plans.iter().all(is), "{scatter}");
+        }
         let wrong = vec![0.5; params.len()];
         let operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &wrong, false);
         let mut operator = operator.expect("an operator");
@@ -315,6 +318,42 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
                 // Not one bit may depend on who comes first.
                 assert!(found == again, "{}, {scatter} on {device:?}", setting.name);
             }
+        }
+    }
+}
+
+/// Cells that sum batch by batch, in batches that are full, that end early for want of slots, and that are one of several
+/// which a group of threads does.
+#[test]
+fn batches_sum_before_they_add() {
+    let (double, single) = (Precision::F64, Precision::F32);
+    let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
+    let tets = || boxed("tet", 3.0, 5.0, 0.0);
+    let (lane, few) = (Some(Strategy::CellPerLane), Some(Slots { count: 32, terms: 3 }));
+    let transposition = Some(Strategy::ThreadTransposition { blocks: 2, batches: 2 });
+    let cases: [(Case, Option<Strategy>, Option<Slots>); 8] = [
+        (("tetrahedra", tets(), SCALAR, 1, double), None, None),
+        (("tetrahedra", tets(), VECTOR, 1, double), None, few),
+        (("tetrahedra", tets(), VECTOR, 1, single), transposition, None),
+        (("triangles", boxed("tri", 2.0, 20.0, 0.0), SCALAR, 2, double), transposition, few),
+        (("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double), lane, None),
+        (("curved hexahedra", ball, SCALAR, 1, double), lane, few),
+        (
+            ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double),
+            lane,
+            None,
+        ),
+        (("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 1, double), None, None),
+    ];
+    let devices = devices();
+    for (case, strategy, slots) in cases {
+        let setting = Setting::new(case);
+        let wanted = setting.on_the_processor();
+        for device in &devices {
+            let scatter = Some(Scatter::Block);
+            let wishes = Wishes { scatter, strategy, slots, ..Wishes::default() };
+            let [found, _] = setting.on_a_device(device, &wishes);
+            setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}, {slots:?}"));
         }
     }
 }

@@ -40,6 +40,7 @@ fn axpy() -> KernelAbi {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
         tables: Vec::new(),

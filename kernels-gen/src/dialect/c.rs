@@ -143,6 +143,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
             let name = &kernel.arguments[active].name;
             let _ = writeln!(text, "    const bool writes = lane < (int){name}[batch];");
         }
+        shared(text, kernel, words);
     } else {
         threads(text, kernel, words);
     }
@@ -151,6 +152,10 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
             let _ =
                 writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
         }
+    }
+    for (id, terms) in kernel.terms.iter_enumerated() {
+        let name = statement::terms_name(kernel, id);
+        let _ = writeln!(text, "    uint32 {name}[{}];", terms.length);
     }
     if kernel.series > 1 {
         text.push_str("    #pragma unroll 1\n");

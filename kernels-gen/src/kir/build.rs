@@ -2,8 +2,8 @@
 
 use super::{
     Argument, ArgumentId, Binary, Comparison, Element, Entries, Index, Kernel, Local, LocalId, Op,
-    Precision, SharedId, Statement, Table, TableId, Thread, Unary, Value, ValueId, Var, VarId,
-    Write,
+    Precision, SharedId, Statement, Table, TableId, TermsId, Thread, Unary, Value, ValueId, Var,
+    VarId, Write,
 };
 use fem_dsl::arena::IndexVec;
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ impl Builder {
                 lanes,
                 arguments: IndexVec::new(),
                 locals: IndexVec::new(),
+                terms: IndexVec::new(),
                 tables: IndexVec::new(),
                 vars,
                 values: IndexVec::new(),
@@ -130,7 +131,8 @@ impl Builder {
             Statement::StoreLanes(_, at, _)
             | Statement::Scatter { at, .. }
             | Statement::GatherRun { at, .. }
-            | Statement::ScatterRun { at, .. } => self.of_cell(at),
+            | Statement::ScatterRun { at, .. }
+            | Statement::LoadTerms { at, .. } => self.of_cell(at),
             Statement::ScatterEdge { at, .. } => at.iter_mut().for_each(|at| self.of_cell(at)),
             _ => {}
         }
@@ -153,6 +155,7 @@ impl Builder {
             | Op::LoadShared(..)
             | Op::LoadLanes(..)
             | Op::Gather { .. }
+            | Op::LoadSlot { .. }
             | Op::Broadcast(_) => true,
             Op::Constant(_) | Op::LoadTable(..) | Op::LoadUniform(..) => false,
             _ => op.operands().any(|operand| self.kernel.values[operand].varying),
@@ -357,6 +360,25 @@ impl Builder {
         masked: bool,
     ) -> ValueId {
         self.define(Op::Gather { source, map, at, scale, offset, masked })
+    }
+
+    /// What the slot of a cell's node holds; see [`Op::LoadSlot`].
+    pub fn load_slot(
+        &mut self,
+        (shared, first): (SharedId, usize),
+        (terms, entry): (TermsId, Index),
+        stride: usize,
+    ) -> ValueId {
+        self.define(Op::LoadSlot { shared, terms, entry, stride, first })
+    }
+
+    /// Reads `length` entries of an index array from `at` on to a private array, one for each node; see
+    /// [`Statement::LoadTerms`].
+    pub fn load_terms(&mut self, name: &str, map: ArgumentId, at: Index, length: usize) -> TermsId {
+        let step = self.cells.as_ref().map_or(self.kernel.lanes, |(cells, _)| *cells);
+        let terms = self.kernel.terms.push(Local { name: name.to_owned(), length });
+        self.push(Statement::LoadTerms { terms, map, at, step });
+        terms
     }
 
     /// Writes an entry of a local array.

@@ -1,6 +1,6 @@
 //! The textual form of a kernel, as `wf emit --stage kir` prints it.
 
-use super::{Entries, Index, Kernel, Op, Statement, Thread, ValueId, Write};
+use super::{Entries, Index, Kernel, Op, Slots, Statement, Thread, ValueId, Write};
 use fem_dsl::arena::Id;
 use std::fmt;
 
@@ -160,6 +160,30 @@ fn show_block(
                     "{target}[{map}[{place}, lane] * {scale}..] {verb} {local}[{positions}[{first}..+{length}]]"
                 )?;
             }
+            Statement::GatherSlots { source, slots } => {
+                for (offset, first) in &slots.parts {
+                    let (shared, element) = (slots.shared, element_of(kernel, slots, *offset));
+                    writeln!(f, "{shared}[{first} + s] = {source}[{element}]")?;
+                }
+            }
+            Statement::ScatterSlots { target, slots, terms, write } => {
+                let (verb, shared, stride) = (verb(*write), slots.shared, slots.stride);
+                for (offset, first) in &slots.parts {
+                    let element = element_of(kernel, slots, *offset);
+                    writeln!(
+                        f,
+                        "{target}[{element}] {verb} sum of {shared}[{first} + k * {stride} + s], k < {terms}"
+                    )?;
+                }
+            }
+            Statement::Clear { shared, length } => writeln!(f, "{shared}[..{length}] = 0")?,
+            Statement::LoadTerms { terms, map, at: place, step } => {
+                let (place, length) = (at(place), kernel.terms[*terms].length);
+                writeln!(f, "{terms}[j < {length}] = {map}[{place}, lane + j * {step}]")?;
+            }
+            Statement::StoreTerm { shared, terms, entry, first, value } => {
+                writeln!(f, "{shared}[{first} + {terms}[{}]] = {value}", at(entry))?;
+            }
             Statement::Prefetch(argument, index, cache) => {
                 writeln!(f, "prefetch {argument}[{}] to {cache:?}", at(index))?;
             }
@@ -192,6 +216,12 @@ fn show_block(
     Ok(())
 }
 
+/// The element that slot s is for.
+fn element_of(kernel: &Kernel, slots: &Slots, offset: usize) -> String {
+    let Slots { map, count, scale, .. } = slots;
+    format!("{map}[{} + s < {count}] * {scale} + {offset}", Shown(kernel, &slots.at))
+}
+
 fn verb(write: Write) -> &'static str {
     match write {
         Write::LaneSerial => "+= (lane-serial)",
@@ -219,6 +249,10 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
             let mask = if *masked { " masked" } else { "" };
             let place = Shown(kernel, at);
             write!(f, "{source}[{map}[{place}, lane] * {scale} + {offset}]{mask}")?;
+        }
+        Op::LoadSlot { shared, terms, entry, stride, first } => {
+            let entry = Shown(kernel, entry);
+            write!(f, "{shared}[{first} + {terms}[{entry}] mod {stride}]")?;
         }
         Op::Unary(function, _) => write!(f, "{function:?}")?,
         Op::Binary(function, ..) => write!(f, "{function:?}")?,

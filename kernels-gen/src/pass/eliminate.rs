@@ -24,6 +24,7 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             Statement::StoreLocal(_, _, value)
             | Statement::StoreShared(_, _, value)
             | Statement::StoreLanes(_, _, value)
+            | Statement::StoreTerm { value, .. }
             | Statement::Scatter { value, .. } => used[*value] = true,
             Statement::ScatterEdge { values, .. } => {
                 values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
@@ -32,6 +33,10 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             Statement::For { body, .. } | Statement::When { body, .. } => mark(body, used),
             Statement::Let(_)
             | Statement::GatherRun { .. }
+            | Statement::GatherSlots { .. }
+            | Statement::ScatterSlots { .. }
+            | Statement::Clear { .. }
+            | Statement::LoadTerms { .. }
             | Statement::ScatterRun { .. }
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }

@@ -126,7 +126,8 @@ impl Pass {
                     | Op::LoadTable(..)
                     | Op::LoadUniform(..)
                     | Op::LoadLanes(..)
-                    | Op::Gather { .. } => {}
+                    | Op::Gather { .. }
+                    | Op::LoadSlot { .. } => {}
                 }
                 let new = self.values.push(Value { op, varying, name });
                 self.new[id] = Some(new);
@@ -168,7 +169,9 @@ fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
             Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {
                 continue;
             }
-            Statement::Scatter { write, .. } | Statement::ScatterRun { write, .. }
+            Statement::Scatter { write, .. }
+            | Statement::ScatterRun { write, .. }
+            | Statement::ScatterSlots { write, .. }
                 if *write == Write::LaneSerial =>
             {
                 *write = Write::Atomic;

@@ -1,12 +1,13 @@
 //! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
 
+mod slots;
 mod threads;
 mod transposed;
 
 pub use threads::{THREADS, choose_for_threads};
 
 use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
-use crate::abi::Indices;
+use crate::abi::{Indices, Slots};
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::kir::Precision;
@@ -38,6 +39,8 @@ pub struct Wishes {
     pub linearisation: Option<Linearisation>,
     /// How results come to their vector on a GPU.
     pub scatter: Option<Scatter>,
+    /// The slots of a batch whose cells sum first, for each field.
+    pub slots: Option<Slots>,
     /// Addressing of cells without constraints.
     pub indices: Option<Indices>,
     /// On GPUs, whether threads with a cell each add to both ends of an edge at once.
@@ -66,6 +69,8 @@ pub struct Wishes {
     pub residency: Option<usize>,
     /// Whether a GPU's assembler keeps about to the order of the text.
     pub in_order: Option<bool>,
+    /// Whether threads with a line each put derivatives in the place of values.
+    pub in_place: Option<bool>,
     /// Bytes that the threads of a group may share.
     pub shared_bytes: Option<usize>,
 }

@@ -78,7 +78,6 @@ pub(super) fn affine_map(s: &mut Setting<'_>) -> Affine {
 
 /// What is the same on all of a cell.
 pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
-    let dim = s.form.dim;
     match s.plan.geometry {
         _ if !s.needs_geometry() => return CellGeometry::Varying,
         Geometry::Corners if s.elements.cell.is_tensor() => {
@@ -92,17 +91,31 @@ pub(super) fn cell_geometry(s: &mut Setting<'_>) -> CellGeometry {
         Geometry::Affine => {}
         _ => return CellGeometry::Varying,
     }
+    let given = s.affine.take();
+    let Given { origin, jacobian } = given.unwrap_or_else(|| load_affine(s));
+    CellGeometry::Affine(Affine::new(s, origin, jacobian))
+}
+
+/// What is stored of an affine cell.
+pub(super) struct Given {
+    origin: Vec<ValueId>,
+    jacobian: Vec<Vec<ValueId>>,
+}
+
+/// Reads what is stored of an affine cell.
+pub(super) fn load_affine(s: &mut Setting<'_>) -> Given {
+    let dim = s.form.dim;
     let base = Index::from(s.b.batch()).times(s.geometry_numbers());
     let argument = s.arguments[&Role::Geometry];
     let x = if s.needs_x { dim } else { 0 };
     let origin = (0..x).map(|i| s.b.load_lanes(argument, base.plus(dim * dim + i))).collect();
-    let jacobian: Vec<Vec<ValueId>> = (0..dim)
+    let jacobian = (0..dim)
         .map(|a| {
             let entry = |i: usize| base.plus(i * dim + a);
             (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
         })
         .collect();
-    CellGeometry::Affine(Affine::new(s, origin, jacobian))
+    Given { origin, jacobian }
 }
 
 fn minus(s: &mut Setting<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
@@ -119,6 +132,17 @@ pub(super) fn gather_corners(s: &mut Setting<'_>) {
     let local = s.b.local("corners", count * dim);
     let positions = (0..count * dim).map(|i| i as u32).collect();
     let positions = s.b.table("corner_places", Entries::Position(positions));
+    if let Some(place) = s.in_slots(Role::Coordinates, 0) {
+        for corner in 0..count {
+            let at = Index::from(s.b.batch()).times(count).plus(corner);
+            for i in 0..dim {
+                let x = place.load(&mut s.b, &at, i);
+                s.b.store(local, Index::from(corner * dim + i), x);
+            }
+        }
+        s.corners = Some(local);
+        return;
+    }
     let arrays = |role: Role| s.arguments.get(&role).copied();
     let axes: Vec<ArgumentId> = (0..dim).filter_map(|i| arrays(Role::Axis(i))).collect();
     let source = arrays(Role::Coordinates);

@@ -4,6 +4,7 @@
 //! (`cell_per_lane/tensor/transfer.rs`).
 
 use super::setting::{Quantity, Setting, Source};
+use super::slots::Place;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, Statement, ValueId, Write};
@@ -19,14 +20,19 @@ pub(super) struct Nodal {
     components: usize,
     /// How the result is written.
     write: Write,
+    /// Where the batch has it, if it does.
+    slots: Option<Place>,
 }
 
 impl Nodal {
     /// Of a quantity that is gathered.
     pub(super) fn of(s: &Setting<'_>, quantity: &Quantity) -> Self {
-        let array = s.arguments[&quantity.source.role()];
-        let map = (quantity.source != Source::Position).then(|| map_of(s, quantity.source));
-        Self { array, map, components: quantity.components, write: Write::Exclusive }
+        let role = quantity.source.role();
+        let slots = s.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
+        let by_map = quantity.source != Source::Position && slots.is_none();
+        let map = by_map.then(|| map_of(s, quantity.source));
+        let (array, components) = (s.arguments[&role], quantity.components);
+        Self { array, map, components, write: Write::Exclusive, slots }
     }
 
     /// Of the result of a field.
@@ -36,13 +42,22 @@ impl Nodal {
             Scatter::Atomic => (Role::Result(field), Some(map_of(s, own)), Write::LaneSerial),
             Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
             Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
+            Scatter::Block => {
+                // They have terms of their own.
+                let map = (!s.sums_first()).then(|| map_of(s, own));
+                (Role::Result(field), map, Write::LaneSerial)
+            }
         };
-        Self { array: s.arguments[&role], map, components, write }
+        let slots = s.in_slots(role, field);
+        Self { array: s.arguments[&role], map, components, write, slots }
     }
 
     /// Component `c` of a node, whose number goes through the nodes of all batches.
     pub(super) fn gather(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let unknown = || node.times(self.components).plus(c);
+        if let Some(slots) = self.slots {
+            return slots.load(b, node, c);
+        }
         match self.map {
             None => b.load_lanes(self.array, unknown()),
             Some((map, Indices::Dofs)) => b.gather(self.array, map, unknown(), (1, 0), true),
@@ -66,6 +81,9 @@ impl Nodal {
     pub(super) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let unknown = node.times(self.components).plus(c);
         let (target, write) = (self.array, self.write);
+        if let Some(slots) = self.slots {
+            return slots.store(b, node, c, value);
+        }
         b.statement(match self.map {
             None => Statement::StoreLanes(target, unknown, value),
             Some((map, Indices::Dofs)) => {

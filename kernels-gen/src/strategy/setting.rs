@@ -2,10 +2,14 @@
 
 mod declare;
 
+use super::geometry::Given;
+use super::slots::Terms;
 use crate::abi::{Argument, Indices, KernelAbi, Owner, Role};
 use crate::element::Lagrange;
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, TableId, ValueId};
+use crate::kir::{
+    ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, SharedId, TableId, ValueId,
+};
 use crate::lower::point::{Lowered, needed};
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
@@ -81,6 +85,12 @@ pub(super) struct Setting<'a> {
     inputs: BTreeSet<Input>,
     /// What the task computes at a point.
     needed: Vec<NodeId>,
+    /// The shared arrays with the slots of vectors, results and coordinates, where cells sum first.
+    pub(super) slots: BTreeMap<Role, SharedId>,
+    /// The terms of these slots that are at hand, field by field.
+    pub(super) terms: BTreeMap<usize, Terms>,
+    /// What is stored of an affine cell, where it has been read ahead of its use.
+    pub(super) affine: Option<Given>,
     /// The private array of gathered corners.
     pub(super) corners: Option<LocalId>,
     points: usize,
@@ -144,6 +154,9 @@ impl<'a> Setting<'a> {
             abi: Vec::new(),
             inputs,
             needed: Vec::new(),
+            slots: BTreeMap::new(),
+            terms: BTreeMap::new(),
+            affine: None,
             corners: None,
             points: match integral.region {
                 Region::Cells => elements.rule.count(),
@@ -540,6 +553,7 @@ impl<'a> Setting<'a> {
             group: kernel.group * kernel.series,
             residency: self.plan.residency,
             in_order: self.plan.in_order,
+            slots: self.plan.slots.clone(),
             precision: kernel.precision,
             arguments: self.abi,
             tables: Vec::new(),

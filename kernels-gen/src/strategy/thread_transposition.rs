@@ -26,6 +26,7 @@ mod layout;
 mod phases;
 mod tables;
 
+use super::bytes_of_slots;
 use super::setting::Setting;
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::kir::Kernel;
@@ -45,7 +46,10 @@ pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
 /// fewer where shared memory has no room for these. The kernels of `plans` read what others of them
 /// have stored, so that their batches are the same.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
-    let room = |plan: &Plan| plan.shared_bytes / bytes_of_cell(form, elements, plan).max(1);
+    let room = |plan: &Plan| {
+        let left = plan.shared_bytes.saturating_sub(bytes_of_slots(form, elements, plan));
+        left / bytes_of_cell(form, elements, plan).max(1)
+    };
     let most = plans.iter().map(room).min().unwrap_or(1);
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
 }
@@ -86,7 +90,8 @@ pub(crate) fn check(
             "{blocks} blocks of thread transposition would take {threads} threads"
         ));
     }
-    let bytes = plan.lanes * bytes_of_cell(form, elements, plan);
+    let own = plan.lanes * bytes_of_cell(form, elements, plan);
+    let bytes = own + bytes_of_slots(form, elements, plan);
     if bytes > plan.shared_bytes {
         let cells = plan.lanes;
         return refuse(format!("{cells} cells a batch would take {bytes} bytes of shared memory"));

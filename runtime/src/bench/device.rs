@@ -187,6 +187,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision: Precision::F64,
         arguments: written
             .iter()

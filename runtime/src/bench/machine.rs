@@ -40,6 +40,7 @@ pub fn measure() -> Result<Rates, JitError> {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         tables: Vec::new(),

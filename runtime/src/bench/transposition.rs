@@ -23,7 +23,7 @@ use kernels_gen::cost::transposition::Model;
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::choose::Wishes;
-use kernels_gen::plan::{Elements, Geometry, Strategy, Task};
+use kernels_gen::plan::{Elements, Strategy, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct Prepared {
     form: PointForm,
     elements: Elements,
     precision: Precision,
-    geometry: Option<Geometry>,
+    wishes: Wishes,
     on: Arc<Discretisation>,
     /// What one thread a cell gives.
     wanted: Vec<f64>,
@@ -93,14 +93,15 @@ fn peak(rates: &Rates, precision: Precision) -> f64 {
     }
 }
 
-/// Sets a problem up with at least `dofs` unknowns; `geometry` is that of all kernels, if any is wanted.
+/// Sets a problem up with at least `dofs` unknowns; `wishes` hold for all kernels, but for cells a batch, which are those
+/// of thread transposition.
 pub fn prepare(
     device: &Arc<dyn Device>,
     (name, text): (&'static str, &'static str),
     cell: Cell,
     precision: Precision,
     dofs: usize,
-    geometry: Option<Geometry>,
+    wishes: Wishes,
 ) -> Result<Prepared, BenchError> {
     let dim = cell.dim();
     let form = form_of(name, text, dim)?;
@@ -122,7 +123,7 @@ pub fn prepare(
         form,
         elements,
         precision,
-        geometry,
+        wishes,
         on,
         wanted: Vec::new(),
         cell_per_lane: Run {
@@ -184,8 +185,8 @@ impl Prepared {
 
     /// Measures a residual with a strategy, and returns it.
     fn run(&self, strategy: Strategy) -> Result<(Run, Vec<f64>), BenchError> {
-        let geometry = self.geometry;
-        let wishes = Wishes { strategy: Some(strategy), geometry, ..Wishes::default() };
+        let lanes = self.wishes.lanes.filter(|_| strategy != Strategy::CellPerLane);
+        let wishes = Wishes { strategy: Some(strategy), lanes, ..self.wishes };
         let (facts, device) = (facts(&self.on), Arc::clone(&self.device));
         let (form, elements, precision) = (&self.form, &self.elements, self.precision);
         let tasks = [Task::Residual];

@@ -183,6 +183,7 @@ impl Arithmetic {
             group: 1,
             residency: 1,
             in_order: false,
+            slots: Vec::new(),
             precision,
             arguments: Vec::new(),
             tables: Vec::new(),

@@ -33,6 +33,7 @@ fn axpy() -> KernelAbi {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision: Precision::F64,
         arguments,
         tables: Vec::new(),

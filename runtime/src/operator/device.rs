@@ -24,7 +24,7 @@ use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
-use kernels_gen::abi::Role;
+use kernels_gen::abi::{Role, Slots};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::collections::BTreeMap;
@@ -42,8 +42,14 @@ struct Group {
     stored: Option<Array>,
 }
 
-/// Groups are shared by kernels of one class and width.
-type GroupKey = (Class, usize);
+/// Groups are shared by kernels of one class and width, whose batches have the same slots.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
+    class: Class,
+    lanes: usize,
+    /// The slots of a batch for each field, where it has any.
+    slots: Vec<Slots>,
+}
 
 /// What one pass reads.
 #[derive(Clone, Copy, Default)]
@@ -107,7 +113,7 @@ impl DeviceOperator {
             symmetric,
             aux,
         };
-        operator.make_groups();
+        operator.make_groups()?;
         operator.owners = operator.make_owners()?;
         for (kernel, loaded) in operator.compiled.clone().kernels() {
             operator.make_tables(kernel, loaded)?;
@@ -182,7 +188,7 @@ impl DeviceOperator {
             let key = group_key(kernel, loaded);
             let Some(group) = self.groups.get(&key) else { continue };
             if let Some(owners) = &self.owners {
-                bytes += owners.bytes(key, loaded.abi(), &group.batches);
+                bytes += owners.bytes(&key, loaded.abi(), &group.batches);
             }
             for argument in &loaded.abi().arguments {
                 let table = match argument.role {
@@ -205,44 +211,54 @@ impl DeviceOperator {
         self.compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured)
     }
 
-    /// One group for each class and width.
-    fn make_groups(&mut self) {
+    /// One group for each class, width and slots.
+    fn make_groups(&mut self) -> Result<(), BuildError> {
         let (coloured, mesh) = (self.coloured(), &self.on.mesh);
         let partition = Partition::with_chunk_cells(mesh, CHUNK);
         let constrained = constrained_cells(mesh.n_cells(), &self.on.constrained());
         for (kernel, loaded) in self.compiled.kernels() {
-            let lanes = loaded.abi().lanes;
+            let key = group_key(kernel, loaded);
+            if self.groups.contains_key(&key) {
+                continue;
+            }
+            let (lanes, slots) = (key.lanes, &key.slots);
             let keep = |cell: usize| match kernel.class {
                 Class::Free => !constrained[cell],
                 Class::Constrained => constrained[cell],
                 Class::All => true,
                 Class::Facets(_) => false,
             };
-            self.groups.entry((kernel.class, lanes)).or_insert_with(|| {
-                let batches = match (kernel.class, coloured) {
-                    (Class::Facets(integral), true) => {
-                        Batches::facets_coloured(mesh, lanes, self.on.facets_of(integral))
-                    }
-                    (Class::Facets(integral), false) => {
-                        Batches::of_facets(&partition, lanes, self.on.facets_of(integral))
-                    }
-                    (_, true) => Batches::coloured(mesh, lanes, keep),
-                    (_, false) => Batches::new(&partition, lanes, keep),
-                };
-                let cells = match kernel.class {
-                    Class::Facets(_) => 0,
-                    _ => batches.active().iter().map(|&active| active as usize).sum(),
-                };
-                Group { batches, cells, tables: BTreeMap::new(), stored: None }
-            });
+            let batches = match (kernel.class, coloured) {
+                (Class::Facets(integral), true) => {
+                    Batches::facets_coloured(mesh, lanes, self.on.facets_of(integral))
+                }
+                (Class::Facets(integral), false) => {
+                    Batches::of_facets(&partition, lanes, self.on.facets_of(integral))
+                }
+                _ if !slots.is_empty() => {
+                    let fields = self.on.fields.iter().map(|field| &field.space);
+                    let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
+                    Batches::in_slots(&partition, lanes, &fields, keep)?
+                }
+                (_, true) => Batches::coloured(mesh, lanes, keep),
+                (_, false) => Batches::new(&partition, lanes, keep),
+            };
+            let cells = match kernel.class {
+                Class::Facets(_) => 0,
+                _ => batches.active().iter().map(|&active| active as usize).sum(),
+            };
+            let group = Group { batches, cells, tables: BTreeMap::new(), stored: None };
+            self.groups.insert(key, group);
         }
+        Ok(())
     }
 
     /// What the owners of unknowns need, where there are any.
     fn make_owners(&self) -> Result<Option<Owners<GroupKey>>, BuildError> {
         let kernels = self.compiled.kernels().map(|(kernel, loaded)| {
             let key = group_key(kernel, loaded);
-            (loaded.abi(), key, &self.groups[&key].batches)
+            let batches = &self.groups[&key].batches;
+            (loaded.abi(), key, batches)
         });
         let (layout, fields) = (self.arithmetic.layout(), &self.on.fields);
         Owners::new(self.device(), self.compiled.precision, layout, fields, kernels)
@@ -250,8 +266,10 @@ impl DeviceOperator {
 
     /// The tables that a kernel's ABI names.
     fn make_tables(&mut self, kernel: &CellKernel, loaded: &Kernel) -> Result<(), BuildError> {
+        let group_key = group_key(kernel, loaded);
         let precision = self.compiled.precision;
-        let Some(group) = self.groups.get_mut(&group_key(kernel, loaded)) else { return Ok(()) };
+        let GroupKey { slots, .. } = &group_key;
+        let Some(group) = self.groups.get_mut(&group_key) else { return Ok(()) };
         let device = self.arithmetic.device();
         for argument in &loaded.abi().arguments {
             if argument.role == Role::Stored && kernel.task == Task::Linearise {
@@ -263,7 +281,8 @@ impl DeviceOperator {
                 continue;
             }
             let (extent, layout) = (argument.extent, self.arithmetic.layout());
-            let made = tables::make(key, extent, &self.on, &group.batches, precision, layout)?;
+            let (on, batches) = (&self.on, &group.batches);
+            let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
             if let Some(table) = made {
                 group.tables.insert(key, upload(&**device, &table)?);
             }
@@ -347,7 +366,7 @@ impl DeviceOperator {
         let Some(owners) = owners else {
             return self.launch(kernel, loaded, inputs, &|_| Some(y));
         };
-        owners.add(self.device(), group_key(kernel, loaded), y, |numbers| {
+        owners.add(self.device(), &group_key(kernel, loaded), y, |numbers| {
             self.launch(kernel, loaded, inputs, &|role| match role {
                 Role::CellResult(field) => numbers.get(field),
                 _ => None,
@@ -425,7 +444,12 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan]) -> Layout {
 }
 
 fn group_key(kernel: &CellKernel, loaded: &Kernel) -> GroupKey {
-    (kernel.class, loaded.abi().lanes)
+    // Facets of a batch do not sum before anything goes to memory.
+    let slots = match kernel.class {
+        Class::Facets(_) => Vec::new(),
+        _ => loaded.abi().slots.clone(),
+    };
+    GroupKey { class: kernel.class, lanes: loaded.abi().lanes, slots }
 }
 
 /// Whether this is what a kernel writes.

@@ -10,7 +10,7 @@ use crate::geometry;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::{Precision, Real};
-use kernels_gen::abi::{self, Indices, Owner, Role};
+use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -78,6 +78,8 @@ impl Array {
 pub(super) enum Key {
     Map(Owner, Indices),
     Lines(Owner, Indices, usize),
+    Slots(usize, Indices),
+    Terms(usize),
     Active,
     Geometry(Geometry),
     Metric,
@@ -94,6 +96,8 @@ impl Key {
         match role {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
             Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
+            Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
+            Role::Terms(field) => Some(Self::Terms(field)),
             Role::Active => Some(Self::Active),
             // They read the same numbers of a cell.
             Role::Geometry if geometry == Geometry::Semi => {
@@ -133,7 +137,7 @@ pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Optio
     arguments.iter().any(|argument| argument.role == key.0).then_some(key.1)
 }
 
-/// Makes a table; what a kernel computes is left to it.
+/// Makes a table; what a kernel computes is left to it. `slots` are those of a batch for each field, if it has any.
 pub(super) fn make(
     key: Key,
     extent: usize,
@@ -141,6 +145,7 @@ pub(super) fn make(
     batches: &Batches,
     precision: Precision,
     layout: &Layout,
+    slots: &[Slots],
 ) -> Result<Option<Array>, BuildError> {
     Ok(Some(match key {
         Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches, layout)?),
@@ -149,6 +154,15 @@ pub(super) fn make(
             let (space, _) = space_of(owner, on)?;
             let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
             Array::U32(by_lines(&map, n, each, (on.mesh.dim(), axis)))
+        }
+        Key::Slots(field, indices) => {
+            let slots = slots_of(field, slots)?;
+            Array::U32(self::slots(field, indices, on, batches, layout, slots)?)
+        }
+        Key::Terms(field) => {
+            let (space, _) = space_of(Owner::Field(field), on)?;
+            let number = number(field, layout);
+            Array::U32(batches.terms(space, slots_of(field, slots)?, &number))
         }
         Key::Active => Array::U32(Buffer::from_slice(batches.active())),
         Key::Geometry(geometry) => {
@@ -226,29 +240,65 @@ fn map(
     layout: &Layout,
 ) -> Result<Buffer<u32>, BuildError> {
     let (space, constraints) = space_of(owner, on)?;
-    match (indices, constraints) {
-        (Indices::Nodes | Indices::Tiles, _) => {
-            let mut map = batches.nodes(space);
-            // The device numbers nodes of the unknown anew, those of auxiliary data not.
-            if let (Owner::Field(field), false) = (owner, layout.is_plain()) {
-                let own = layout.field(field);
-                let nodes = map.par_iter_mut().with_min_len(4096);
-                nodes.for_each(|node| *node = own.index(*node as usize) as u32);
-            }
-            Ok(map)
-        }
-        (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns),
-        (Indices::Dofs, Some(constraints)) => {
-            let mut map = batches.dofs(space, constraints);
-            if let (Owner::Field(field), false) = (owner, layout.is_plain()) {
-                let own = layout.field(field);
-                let free = map.iter_mut().filter(|dof| **dof != CONSTRAINED);
-                free.for_each(|dof| *dof = own.place(*dof as usize) as u32);
-            }
-            Ok(map)
-        }
-        (Indices::Dofs, None) => Err(BuildError::NoRuns),
+    let mut map = match (indices, constraints) {
+        (Indices::Nodes | Indices::Tiles, _) => batches.nodes(space),
+        (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns)?,
+        (Indices::Dofs, Some(constraints)) => batches.dofs(space, constraints),
+        (Indices::Dofs, None) => return Err(BuildError::NoRuns),
+    };
+    // The device numbers nodes of the unknown anew, those of auxiliary data not.
+    if let Owner::Field(field) = owner {
+        renumber(&mut map, field, indices, layout);
     }
+    Ok(map)
+}
+
+/// From the nodes or unknowns of a field, everywhere else, to where they lie on the device.
+fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
+    if layout.is_plain() {
+        return;
+    }
+    let own = layout.field(field);
+    let numbers = map.par_iter_mut().with_min_len(4096).filter(|number| **number != CONSTRAINED);
+    match indices {
+        Indices::Nodes | Indices::Tiles => {
+            numbers.for_each(|node| *node = own.index(*node as usize) as u32);
+        }
+        Indices::Dofs => numbers.for_each(|dof| *dof = own.place(*dof as usize) as u32),
+        // They are for unknowns in their own order.
+        Indices::Runs => {}
+    }
+}
+
+/// The number that the device has for a node of a field.
+fn number(field: usize, layout: &Layout) -> impl Fn(u32) -> usize + Sync {
+    let own = (!layout.is_plain()).then(|| layout.field(field));
+    move |node| own.map_or(node as usize, |own| own.index(node as usize))
+}
+
+/// The slots that a batch has for a field.
+fn slots_of(field: usize, slots: &[Slots]) -> Result<Slots, BuildError> {
+    slots.get(field).copied().ok_or(BuildError::NoSlots { field })
+}
+
+/// What [`map`] has for the nodes of the slots of a field: [`Role::Slots`].
+fn slots(
+    field: usize,
+    indices: Indices,
+    on: &Discretisation,
+    batches: &Batches,
+    layout: &Layout,
+    slots: Slots,
+) -> Result<Buffer<u32>, BuildError> {
+    let (space, constraints) = space_of(Owner::Field(field), on)?;
+    let number = number(field, layout);
+    let mut table = match (indices, constraints) {
+        (Indices::Nodes | Indices::Tiles, _) => batches.slot_nodes(space, slots, &number),
+        (Indices::Dofs, Some(constraints)) => batches.slot_dofs(space, constraints, slots, &number),
+        (Indices::Runs, _) | (Indices::Dofs, None) => return Err(BuildError::NoRuns),
+    };
+    renumber(&mut table, field, indices, layout);
+    Ok(table)
 }
 
 /// An index array with the nodes of each tensor cell in the order of its lines along an axis: those that differ along

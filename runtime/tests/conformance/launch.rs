@@ -8,6 +8,7 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task, affine_numbers};
 use runtime::device::Layout;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
+use std::collections::BTreeMap;
 
 /// The shape of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,13 @@ pub(crate) trait Runner {
         batches: usize,
         data: &mut [Data],
     ) -> Result<(), String>;
+}
+
+/// Where a cell adds what it has for a node.
+#[derive(Clone, Copy)]
+struct Pair {
+    term: usize,
+    slot: usize,
 }
 
 /// How well a kernel agrees with the reference.
@@ -300,11 +308,71 @@ impl Launcher<'_> {
                 let map = self.map(lanes, owner, indices, &layout_of(owner));
                 return Ok(Data::U32(self.by_lines(&map, lanes, owner, axis)));
             }
+            Role::Slots(field, indices) => {
+                let layout = self.layout(plan, field);
+                let map = self.map(lanes, Owner::Field(field), indices, &layout);
+                return Ok(Data::U32(self.slots(plan, field, &map)));
+            }
+            Role::Terms(field) => {
+                return Ok(Data::U32(self.terms(plan, field)));
+            }
             Role::Map(owner, indices) => {
                 return Ok(Data::U32(self.map(lanes, owner, indices, &layout_of(owner))));
             }
         };
         Ok(Data::reals(numbers, plan.precision))
+    }
+
+    /// Where each node of each cell adds what the cell has for it, `[cell][node]`: pair k of a node in a batch has term
+    /// k mod V of the node's slot ⌊k / V⌋.
+    fn pairs(&self, plan: &Plan, field: usize) -> Vec<Pair> {
+        let (s, slots) = (self.setting, plan.slots[field]);
+        let nodes = &s.fields[field].numbering.nodes;
+        let batch = nodes.len() / s.cells * plan.lanes;
+        let mut all = Vec::new();
+        for nodes in nodes.chunks(batch) {
+            // Of each node the number of its pairs and its last slot.
+            let mut seen = BTreeMap::<u32, (usize, usize)>::new();
+            let mut used = 0;
+            for &node in nodes {
+                let (count, slot) = seen.entry(node).or_insert((0, 0));
+                let term = *count % slots.terms;
+                if term == 0 {
+                    (*slot, used) = (used, used + 1);
+                }
+                *count += 1;
+                all.push(Pair { term, slot: *slot });
+            }
+            assert!(used <= slots.count, "{used} slots for the nodes of field {field}");
+        }
+        all
+    }
+
+    /// The same, `[batch][node][lane]`, as one number: term · stride + slot.
+    fn terms(&self, plan: &Plan, field: usize) -> Vec<u32> {
+        let stride = plan.slots[field].stride();
+        let pairs = self.pairs(plan, field).into_iter();
+        let terms: Vec<u32> = pairs.map(|pair| (pair.term * stride + pair.slot) as u32).collect();
+        batched(self.setting.cells, plan.lanes, &terms)
+    }
+
+    /// The entries of an index array of a field, `[batch][node · each + component][lane]`, slot by slot:
+    /// `[batch][component][slot]`.
+    fn slots(&self, plan: &Plan, field: usize, map: &[u32]) -> Vec<u32> {
+        let (cells, lanes, count) = (self.setting.cells, plan.lanes, plan.slots[field].count);
+        let (pairs, batches) = (self.pairs(plan, field), cells.div_ceil(lanes));
+        let nodes = pairs.len() / cells;
+        let each = map.len() / (batches * lanes * nodes);
+        let mut slots = vec![u32::MAX; batches * each * count];
+        for (number, pair) in pairs.iter().enumerate() {
+            let (cell, node) = (number / nodes, number % nodes);
+            let (batch, lane) = (cell / lanes, cell % lanes);
+            for c in 0..each {
+                let entry = map[((batch * nodes + node) * each + c) * lanes + lane];
+                slots[(batch * each + c) * count + pair.slot] = entry;
+            }
+        }
+        slots
     }
 
     /// An index array of the field with the digit of an axis, among those of a node's number, moved to the front.

@@ -6,7 +6,7 @@ use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS
 use super::levels::{against, cells, components, form, options, plain, rule};
 use fem_dsl::point::PointForm;
 use fem_dsl::testing::{Options, random_form};
-use kernels_gen::abi::Indices;
+use kernels_gen::abi::{Indices, Slots};
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::lower::contract::EvenOdd;
 use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
@@ -35,7 +35,8 @@ const STRATEGIES: [(Strategy, usize); 7] = [
 
 /// The plan with as many cells a batch as its strategy does well with a form.
 fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) -> Plan {
-    match plan.strategy {
+    let plan = &with_slots(elements, plan.clone());
+    let plan = match plan.strategy {
         Strategy::ThreadTransposition { blocks, batches } => {
             let plans = [vec![plan.clone()], companions(form, elements, plan, shape)].concat();
             let cells = thread_transposition::cells(form, elements, &plans, blocks);
@@ -46,12 +47,26 @@ fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) 
             thread_per_dof::per_dof(plan, cells)
         }
         _ => plan.clone(),
+    };
+    with_slots(elements, plan)
+}
+
+/// The plan with slots for as many nodes as a batch can have, where its cells sum first.
+fn with_slots(elements: &Elements, plan: Plan) -> Plan {
+    if plan.scatter != Scatter::Block {
+        return plan;
     }
+    let slots = elements.fields.iter().zip([3, 2, 1]).map(|(element, terms)| {
+        let count = element.count() * plan.lanes;
+        Slots { count, terms }
+    });
+    let slots = slots.collect();
+    Plan { slots, ..plan }
 }
 
 /// How results come to their vector; cells of the same launch share unknowns here, so that what is coloured
 /// is tested by itself.
-const SCATTERS: [Scatter; 2] = [Scatter::Atomic, Scatter::Owner];
+const SCATTERS: [Scatter; 3] = [Scatter::Atomic, Scatter::Owner, Scatter::Block];
 
 /// Loops of at most so many entries are written out.
 const UNROLLS: [usize; 3] = [1 << 16, 0, 8];

@@ -94,8 +94,8 @@ pub(crate) struct DeviceArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
 
-    /// On devices, how results come to their vector: atomic, coloured or owner. The last two give the same bits at
-    /// every run; atomic without it.
+    /// On devices, how results come to their vector: atomic, coloured, owner, or block, where the cells of a batch sum
+    /// first. Coloured and owner give the same bits at every run; chosen without it.
     #[arg(long, value_name = "NAME")]
     pub(crate) scatter: Option<Scatter>,
 }

@@ -8,8 +8,9 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use kernels_gen::abi::Slots;
 use kernels_gen::plan::choose::Wishes;
-use kernels_gen::plan::{Geometry, Linearisation, Strategy};
+use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
 use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
@@ -77,6 +78,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     pub(crate) cells: Option<usize>,
 
+    /// On devices, with `--scatter block`: the slots of a batch for the nodes of each field, and the cells that one adds
+    /// up, as 256x4; by the cells of a batch without it
+    #[arg(long, value_name = "SLOTSxCELLS", value_parser = slots)]
+    pub(crate) slots: Option<Slots>,
+
+    /// On devices: whether threads with a line each put derivatives in the place of values; where nothing else fits
+    /// without it
+    #[arg(long, value_name = "true|false")]
+    pub(crate) in_place: Option<bool>,
+
     /// On devices: groups of threads that a processor is to hold, which bounds their registers
     #[arg(long, value_name = "N")]
     pub(crate) residency: Option<usize>,
@@ -113,9 +124,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
                 "thread transposition is for devices\nhelp: add `--backend cuda` or `--backend opencl`",
             ));
         };
-        if arguments.device.scatter.is_some() {
+        if matches!(arguments.device.scatter, Some(Scatter::Coloured | Scatter::Owner)) {
             return Err(Failure::input(
-                "the suite `transposition` adds atomically\nhelp: leave --scatter out",
+                "the suite `transposition` adds atomically, cell by cell or batch by batch\nhelp: leave --scatter out, or ask for atomic or block",
             ));
         }
         let (text, json) = with_threads(None, || transposition::suite(arguments, &device))??;
@@ -252,6 +263,15 @@ pub(crate) enum Given {
     Coefficients,
 }
 
+/// Slots and the cells of each, as they are written.
+fn slots(text: &str) -> Result<Slots, String> {
+    let numbers = text.split_once('x').and_then(|(count, terms)| {
+        let (count, terms): (usize, usize) = (count.parse().ok()?, terms.parse().ok()?);
+        (count > 0 && terms > 0).then_some(Slots { count, terms })
+    });
+    numbers.ok_or_else(|| format!("`{text}` is no SLOTSxCELLS, as 256x4 is"))
+}
+
 /// What the arguments ask of the kernels.
 fn wishes(arguments: &Arguments) -> Wishes {
     let geometry = match arguments.geometry {
@@ -274,6 +294,8 @@ fn wishes(arguments: &Arguments) -> Wishes {
         cells: arguments.cells,
         residency: arguments.residency,
         in_order: arguments.in_order,
+        in_place: arguments.in_place,
+        slots: arguments.slots,
         strategy: arguments.strategy,
         scatter: arguments.device.scatter,
         ..Wishes::default()

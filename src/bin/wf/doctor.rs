@@ -185,6 +185,7 @@ fn try_kernel() -> Result<(), String> {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision: Precision::F64,
         arguments: vec![values],
         tables: Vec::new(),

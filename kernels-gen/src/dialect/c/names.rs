@@ -5,7 +5,7 @@
 //! the language, the preamble or another part of the kernel already has that name. So does a value whose
 //! name from the form, with its number, is that of an array or a variable: a parameter may be called `cell`.
 
-use super::statement::{local_name, shared_name, unique, var_name};
+use super::statement::{local_name, shared_name, terms_name, unique, var_name};
 use crate::kir::Kernel;
 use fem_dsl::arena::Id as _;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ const TAKEN: &str = "
     sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma atomic_add atomicAdd
     atomic_add_real gather_masked add_edge edge_of Edge edge again pair fence reciprocal atom_cmpxchg atomic_cmpxchg
 
-    T U uint32 INLINE listed number_at group_of REGISTERS first end lane thread own writes batch to from INFINITY NAN MAXFLOAT NULL HUGE_VAL
+    T U uint32 INLINE listed number_at group_of REGISTERS first end lane thread own writes batch to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
     HUGE_VALF WEAKFORM_PREAMBLE";
 
 /// Types that have variants of several components in OpenCL, and in CUDA.
@@ -74,7 +74,8 @@ fn numbered(kernel: &Kernel) -> BTreeSet<String> {
     });
     let locals = kernel.locals.ids().map(|id| local_name(kernel, id));
     let shared = kernel.shared.ids().map(|id| shared_name(kernel, id));
-    vars.chain(locals).chain(shared).collect()
+    let terms = kernel.terms.ids().map(|id| terms_name(kernel, id));
+    vars.chain(locals).chain(shared).chain(terms).collect()
 }
 
 /// Whether an underscore must follow.

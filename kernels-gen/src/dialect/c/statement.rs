@@ -2,8 +2,8 @@
 
 use super::{Words, number};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Statement, TableId,
-    Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
+    TableId, TermsId, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id as _;
 use std::fmt::Write;
@@ -18,6 +18,10 @@ pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
 
 pub(super) fn shared_name(kernel: &Kernel, id: SharedId) -> String {
     unique(&kernel.shared[id].name, id.index())
+}
+
+pub(super) fn terms_name(kernel: &Kernel, id: TermsId) -> String {
+    unique(&kernel.terms[id].name, id.index())
 }
 
 pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
@@ -235,6 +239,60 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
+            Statement::GatherSlots { source, slots } => {
+                let source = argument(kernel, *source);
+                let shared = shared_name(kernel, slots.shared);
+                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
+                let body = |conditions: &[&str]| {
+                    let parts = slots.parts.iter().map(|(offset, first)| {
+                        let from =
+                            format!("gather_masked({source}, of, {}, {offset})", slots.scale);
+                        when(conditions, &format!("{shared}[slot + {first}] = {from};"))
+                    });
+                    [of.clone()].into_iter().chain(parts).collect()
+                };
+                deal_out(text, kernel, &indent, slots.count, &body);
+            }
+            Statement::ScatterSlots { target, slots, terms, write: mode } => {
+                let target = argument(kernel, *target);
+                let shared = shared_name(kernel, slots.shared);
+                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
+                let body = |conditions: &[&str]| {
+                    let conditions = [conditions, &["of != 0xffffffffu"]].concat();
+                    let parts = slots.parts.iter().map(|(offset, first)| {
+                        let term = |term: usize| {
+                            format!("{shared}[slot + {}]", first + term * slots.stride)
+                        };
+                        let sum: Vec<String> = (0..*terms).map(term).collect();
+                        let place = format!("(size_t)of * {} + {offset}", slots.scale);
+                        when(&conditions, &write_to(*mode, target, &place, &sum.join(" + ")))
+                    });
+                    [of.clone()].into_iter().chain(parts).collect()
+                };
+                deal_out(text, kernel, &indent, slots.count, &body);
+            }
+            Statement::Clear { shared, length } => {
+                let shared = shared_name(kernel, *shared);
+                let body =
+                    |conditions: &[&str]| vec![when(conditions, &format!("{shared}[slot] = 0;"))];
+                deal_out(text, kernel, &indent, *length, &body);
+            }
+            Statement::LoadTerms { terms, map, at, step } => {
+                let length = kernel.terms[*terms].length;
+                let (terms, map) = (terms_name(kernel, *terms), argument(kernel, *map));
+                let at = of_lane(kernel, at);
+                for j in 0..length {
+                    let _ = writeln!(text, "{indent}{terms}[{j}] = {map}[{at} + {}];", j * step);
+                }
+            }
+            Statement::StoreTerm { shared, terms, entry, first, value: stored } => {
+                let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
+                let (entry, stored) = (index(kernel, entry), value(kernel, *stored));
+                let _ = writeln!(
+                    text,
+                    "{indent}if (writes) {shared}[{terms}[{entry}] + {first}] = {stored};"
+                );
+            }
             Statement::StoreShared(shared, at, stored) => {
                 let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
                 let _ = writeln!(text, "{indent}{name}[{at}] = {};", value(kernel, *stored));
@@ -265,6 +323,57 @@ pub(super) fn block(
             Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {}
         }
     }
+}
+
+/// Prints what is done for each of `count` slots that the threads of a group, or the lanes, deal out among themselves:
+/// full rounds, then those that are left, of which each `mine` at most. `body` reads what any slot has, and writes under
+/// its condition: where the reading stood under it too, PoCL read beyond the end of arrays.
+fn deal_out(
+    text: &mut String,
+    kernel: &Kernel,
+    indent: &str,
+    count: usize,
+    body: &dyn Fn(&[&str]) -> Vec<String>,
+) {
+    let (who, all) = match kernel.threads {
+        0 => ("lane", kernel.lanes),
+        threads => ("thread", threads),
+    };
+    let (full, rest) = (count / all * all, count % all);
+    let mut block = |head: &[String], lines: Vec<String>| {
+        for line in head {
+            let _ = writeln!(text, "{indent}{line}");
+        }
+        for line in lines {
+            let _ = writeln!(text, "{indent}    {line}");
+        }
+        let _ = writeln!(text, "{indent}}}");
+    };
+    if full > 0 {
+        let head = format!("for (int slot = {who}; slot < {who} + {full}; slot += {all}) {{");
+        block(&["#pragma unroll".to_owned(), head], body(&[]));
+    }
+    if rest > 0 {
+        let mut lines = vec![
+            format!("const bool mine = {who} < {rest};"),
+            format!("const int slot = mine ? {who} + {full} : {full};"),
+        ];
+        lines.extend(body(&["mine"]));
+        block(&["{".to_owned()], lines);
+    }
+}
+
+/// A statement under conditions.
+fn when(conditions: &[&str], statement: &str) -> String {
+    match conditions {
+        [] => statement.to_owned(),
+        _ => format!("if ({}) {statement}", conditions.join(" && ")),
+    }
+}
+
+/// The index of what a slot is for.
+fn of_slot(kernel: &Kernel, slots: &Slots) -> String {
+    format!("{}[{} + slot]", argument(kernel, slots.map), index(kernel, &slots.at))
 }
 
 fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
@@ -307,6 +416,10 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         }
         Op::LoadLanes(from, at) => {
             format!("{}[{}]", argument(kernel, *from), of_lane(kernel, at))
+        }
+        Op::LoadSlot { shared, terms, entry, stride, first } => {
+            let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
+            format!("{shared}[{terms}[{}] % {stride}u + {first}]", index(kernel, entry))
         }
         Op::Gather { source, map, at, scale, offset, masked } => {
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
@@ -382,10 +495,13 @@ fn size(body: &[Statement]) -> usize {
 /// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
 fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
-        Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
-        Statement::StoreLocal(..) | Statement::GatherRun { .. } | Statement::ScatterRun { .. } => {
-            true
+        Statement::Let(id) => {
+            matches!(kernel.values[*id].op, Op::LoadLocal(..) | Op::LoadSlot { .. })
         }
+        Statement::StoreLocal(..)
+        | Statement::StoreTerm { .. }
+        | Statement::GatherRun { .. }
+        | Statement::ScatterRun { .. } => true,
         // Loops nest a fixed few levels deep, whatever the user wrote.
         Statement::For { body, .. } | Statement::When { body, .. } => reaches_own(kernel, body),
         _ => false,

@@ -74,6 +74,7 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         group: 1,
         residency: 1,
         in_order: false,
+        slots: Vec::new(),
         precision,
         arguments,
         tables: Vec::new(),

@@ -204,8 +204,13 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            // Kernels for groups of threads are not printed as Rust.
+            // Kernels for groups of threads are not printed as Rust, nor are lanes that share slots.
             Statement::Stage
+            | Statement::GatherSlots { .. }
+            | Statement::ScatterSlots { .. }
+            | Statement::Clear { .. }
+            | Statement::LoadTerms { .. }
+            | Statement::StoreTerm { .. }
             | Statement::Barrier
             | Statement::Fence
             | Statement::When { .. }
@@ -246,7 +251,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Not(a) => format!("!{}", v(*a)),
         Op::Select(c, a, b) if wide => format!("{}.select({}, {})", v(*c), v(*a), v(*b)),
         Op::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", v(*c), v(*a), v(*b)),
-        Op::LoadShared(..) => return None,
+        Op::LoadShared(..) | Op::LoadSlot { .. } => return None,
         Op::LoadLocal(local, at) => {
             format!("*{}.add({})", local_name(kernel, *local), index(kernel, at, 1))
         }

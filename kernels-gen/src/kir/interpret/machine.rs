@@ -1,6 +1,7 @@
 //! The state of one run and the meaning of every operation and statement.
 
 mod lanes;
+mod slots;
 
 use super::threads::Shared;
 use super::{Array, Fault};
@@ -28,13 +29,17 @@ pub(super) struct Machine<'k, 'm, 'a> {
     /// Values, lane fastest; uniform ones are equal in all lanes.
     values: Vec<f64>,
     locals: Vec<Private>,
+    /// Private arrays of indices: entries, lane fastest; none where nothing was read yet.
+    terms: Vec<Vec<Option<u32>>>,
     vars: Vec<i64>,
     /// Whether the batch of a variable is one of the range; all are but those of [`Thread::Batch`].
     exists: Vec<bool>,
     /// Where the lanes of a scatter write, to find two in one place.
     places: Vec<i64>,
-    /// The thread, and what it shares with its group.
-    member: Option<(usize, Rc<RefCell<Shared>>)>,
+    /// The thread of a group; nothing where lanes run one beside another.
+    thread: Option<usize>,
+    /// What the thread shares with its group, or the lanes with each other.
+    shared: Rc<RefCell<Shared>>,
 }
 
 /// Where the lanes of an indexed access lie: `map[at · lanes + lane] · scale + offset`.
@@ -67,10 +72,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             active: lanes,
             values: vec![f64::NAN; kernel.values.len() * lanes],
             locals: Vec::new(),
+            terms: kernel.terms.iter().map(|terms| vec![None; terms.length * lanes]).collect(),
             vars: vec![0; kernel.vars.len()],
             exists: vec![true; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
-            member: None,
+            thread: None,
+            shared: Rc::new(RefCell::new(Shared::new(kernel))),
         };
         for (id, value) in kernel.values.iter_enumerated() {
             if let Op::Constant(number) = value.op {
@@ -92,7 +99,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         shared: Rc<RefCell<Shared>>,
     ) -> Self {
         let mut machine = Self::new(kernel, arguments);
-        machine.member = Some((thread, shared));
+        (machine.thread, machine.shared) = (Some(thread), shared);
         for (id, var) in kernel.vars.iter_enumerated() {
             if let Some(rule) = var.thread {
                 machine.vars[id.index()] = kernel.of_thread(rule, thread);
@@ -106,7 +113,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     pub(super) fn take_up(&mut self, own: usize, first: usize, end: usize) {
         self.vars[self.kernel.batch().index()] = own.min(end - 1) as i64;
         self.active = usize::from(own < end);
-        let thread = self.member.as_ref().map_or(0, |(thread, _)| *thread);
+        let thread = self.thread.unwrap_or(0);
         for (id, var) in self.kernel.vars.iter_enumerated() {
             if let Some(rule @ Thread::Batch { .. }) = var.thread {
                 let own = first + self.kernel.of_thread(rule, thread) as usize;
@@ -130,6 +137,9 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         for local in &mut self.locals {
             local.written.fill(false);
         }
+        if !kernel.shared.is_empty() {
+            *self.shared.borrow_mut() = Shared::new(kernel);
+        }
         self.block(&kernel.body)
     }
 
@@ -146,7 +156,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 }
                 Statement::StoreShared(shared, index, value) => {
                     let number = self.value(*value, 0);
-                    self.shared(*shared, index, Some(number))?;
+                    self.shared(*shared, self.at(index), 0, Some(number))?;
                 }
                 Statement::For { var, extent, body } => {
                     for number in 0..*extent {
@@ -223,6 +233,21 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let run = Run { map, at, scale, local, positions, first, length };
                 self.scatter_run(*target, &run, *write)
             }
+            Statement::GatherSlots { source, slots } => self.gather_slots(*source, slots),
+            Statement::ScatterSlots { target, slots, terms, write } => {
+                self.scatter_slots(*target, slots, *terms, *write)
+            }
+            Statement::Clear { shared, length } => self.clear(*shared, *length),
+            Statement::LoadTerms { terms, map, at, step } => {
+                self.load_terms(*terms, *map, at, *step)
+            }
+            Statement::StoreTerm { shared, terms, entry, first, value } => {
+                self.store_term(*shared, (*terms, entry), *first, *value)
+            }
+            Statement::Barrier if self.thread.is_none() => {
+                self.shared.borrow_mut().meet();
+                Ok(())
+            }
             // Loops are run by `block`, threads by `threads`; the others have no effect.
             Statement::For { .. }
             | Statement::When { .. }
@@ -242,9 +267,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         match &kernel.values[id].op {
             Op::LoadLocal(local, index) => self.load_local(id, *local, index),
             Op::LoadShared(shared, index) => {
-                let number = self.shared(*shared, index, None)?;
+                let number = self.shared(*shared, self.at(index), 0, None)?;
                 self.fill(id, number);
                 Ok(())
+            }
+            Op::LoadSlot { shared, terms, entry, stride, first } => {
+                self.load_slot(id, *shared, (*terms, entry), (*stride, *first))
             }
             Op::LoadTable(table, index) => {
                 let number = self.load_table(*table, self.at(index))?;
@@ -269,14 +297,17 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    /// Reads an entry of a shared array, or writes it.
-    fn shared(&self, id: SharedId, index: &Index, stored: Option<f64>) -> Result<f64, Fault> {
-        let entry = self.at(index);
+    /// Reads an entry of a shared array, or writes it: the thread, or where lanes share it one of these.
+    fn shared(
+        &self,
+        id: SharedId,
+        entry: i64,
+        lane: usize,
+        stored: Option<f64>,
+    ) -> Result<f64, Fault> {
         let array = || self.kernel.shared[id].name.clone();
-        let Some((thread, shared)) = &self.member else {
-            return Err(Fault::Unwritten { array: array(), index: entry });
-        };
-        let mut shared = shared.borrow_mut();
+        let member = self.thread.unwrap_or(lane);
+        let mut shared = self.shared.borrow_mut();
         let slots = &mut shared.slots[id.index()];
         let length = slots.len();
         let slot = usize::try_from(entry).ok().and_then(|entry| slots.get_mut(entry));
@@ -285,11 +316,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         };
         let fine = match stored {
             Some(number) => {
-                let fine = slot.write(*thread);
+                let fine = slot.write(member);
                 slot.value = Some(number);
                 fine
             }
-            None => slot.read(*thread),
+            None => slot.read(member),
         };
         match slot.value {
             _ if !fine => Err(Fault::Race { array: array(), index: entry }),

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    Binary, Cache, Comparison, Element, Entries, Index, LocalId, Op, Precision, Statement, Unary,
-    Value, ValueId, Write,
+    Binary, Cache, Comparison, Element, Entries, Index, LocalId, Op, Precision, Slots, Statement,
+    Unary, Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -415,4 +415,69 @@ fn a_group_does_batches_one_after_another() {
 fn a_batch_that_overtakes_the_one_before_is_a_race() {
     let fault = series(1).expect_err("a race");
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
+}
+
+/// Lanes that double what the slots of their places hold and sum by slots, with or without the barriers.
+fn slots(barriers: [bool; 2]) -> Builder {
+    let mut b = builder(Precision::F64);
+    let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, true));
+    let (map, terms) =
+        (b.argument("nodes", Element::U32, false), b.argument("terms", Element::U32, false));
+    let active = b.argument("active", Element::U32, false);
+    b.set_active(active);
+    let (values, sums) = (b.shared("values", 3), b.shared("sums", 6));
+    let batch = Index::from(b.batch());
+    let slots = |shared| Slots {
+        shared,
+        map,
+        at: batch.times(3),
+        count: 3,
+        stride: 3,
+        scale: 1,
+        parts: vec![(0, 0)],
+    };
+    let held = b.load_terms("terms", terms, batch.clone(), 1);
+    b.statement(Statement::GatherSlots { source: x, slots: slots(values) });
+    b.statement(Statement::Clear { shared: sums, length: 6 });
+    if barriers[0] {
+        b.statement(Statement::Barrier);
+    }
+    let value = b.load_slot((values, 0), (held, Index::default()), 3);
+    let value = b.add(value, value);
+    let (entry, first) = (Index::default(), 0);
+    b.statement(Statement::StoreTerm { shared: sums, terms: held, entry, first, value });
+    if barriers[1] {
+        b.statement(Statement::Barrier);
+    }
+    let write = Write::LaneSerial;
+    b.statement(Statement::ScatterSlots { target: y, slots: slots(sums), terms: 2, write });
+    b
+}
+
+#[test]
+fn lanes_sum_by_slots() {
+    let x = [10.0, 20.0, 30.0, 40.0];
+    let go = |barriers, terms: [u32; LANES], active: u32| {
+        let mut y = [1.0; 4];
+        // The last slot is for nothing.
+        let arrays = &[
+            Array::F64(&x),
+            Array::from(&mut y[..]),
+            Array::U32(&[3, 1, u32::MAX]),
+            Array::U32(&terms),
+            Array::U32(&[active]),
+        ];
+        run(slots(barriers), 0..1, arrays).map(|()| y)
+    };
+    let both = [true, true];
+    // Two terms of slot 0, one of slot 1; what is for nothing reads 0. Lanes that are no cells write nothing.
+    assert_eq!(go(both, [0, 3, 1, 2], 4), Ok([1.0, 41.0, 1.0, 161.0]));
+    assert_eq!(go(both, [0, 3, 1, 1], 3), Ok([1.0, 41.0, 1.0, 161.0]));
+    // Two in one place, and who does not wait.
+    let race = |array: &str, index| Err(Fault::Race { array: array.to_owned(), index });
+    assert_eq!(go(both, [0, 1, 2, 1], 4), race("sums", 1));
+    assert_eq!(go([false, true], [3, 0, 1, 2], 4), race("values", 0));
+    assert_eq!(go([true, false], [3, 0, 1, 2], 4), race("sums", 0));
+    let beyond = Fault::OutOfBounds { array: "sums".to_owned(), index: 6, length: 6 };
+    assert_eq!(go(both, [0, 6, 1, 2], 4), Err(beyond));
 }

@@ -6,7 +6,7 @@
 
 use super::machine::Machine;
 use super::{Array, Fault};
-use crate::kir::{Kernel, Statement};
+use crate::kir::{Kernel, Local, Statement};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
@@ -69,14 +69,28 @@ pub(super) struct Shared {
     pub(super) slots: Vec<Vec<Slot>>,
 }
 
+impl Shared {
+    /// The arrays as nobody has written them.
+    pub(super) fn new(kernel: &Kernel) -> Self {
+        let empty = |array: &Local| vec![Slot::default(); array.length];
+        Self { slots: kernel.shared.iter().map(empty).collect() }
+    }
+
+    /// All have met at a barrier.
+    pub(super) fn meet(&mut self) {
+        for slot in self.slots.iter_mut().flatten() {
+            (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
+        }
+    }
+}
+
 /// Runs the groups of a range of batches.
 pub(super) fn run(
     kernel: &Kernel,
     batches: Range<usize>,
     arguments: &[Array<'_>],
 ) -> Result<(), Fault> {
-    let empty = || kernel.shared.iter().map(|array| vec![Slot::default(); array.length]).collect();
-    let shared = Rc::new(RefCell::new(Shared { slots: empty() }));
+    let shared = Rc::new(RefCell::new(Shared::new(kernel)));
     let mut threads: Vec<Machine<'_, '_, '_>> = (0..kernel.threads)
         .map(|thread| Machine::of_group(kernel, arguments, thread, Rc::clone(&shared)))
         .collect();
@@ -84,7 +98,7 @@ pub(super) fn run(
     for (turn, first) in batches.clone().step_by(kernel.group).enumerate() {
         // What a turn leaves behind the next one of the same group finds, and races with it.
         if turn.is_multiple_of(kernel.series) {
-            shared.borrow_mut().slots = empty();
+            *shared.borrow_mut() = Shared::new(kernel);
         }
         for (thread, machine) in threads.iter_mut().enumerate() {
             let own = first + thread / share;
@@ -93,9 +107,7 @@ pub(super) fn run(
         let phases = kernel.body.split(|statement| matches!(statement, Statement::Barrier));
         for (number, phase) in phases.enumerate() {
             if number > 0 {
-                for slot in shared.borrow_mut().slots.iter_mut().flatten() {
-                    (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
-                }
+                shared.borrow_mut().meet();
             }
             for machine in &mut threads {
                 machine.block(phase)?;

@@ -2,7 +2,8 @@
 
 use super::{Checked, Verifier, require};
 use crate::kir::{
-    Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Statement, TableId,
+    Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Slots, Statement,
+    TableId, TermsId,
 };
 
 /// Which way an argument is used.
@@ -36,8 +37,24 @@ impl<'k> Verifier<'k> {
                 self.real(*source, Use::Gather)?;
                 self.map(*map, at)
             }
+            Op::LoadSlot { shared, terms, entry, stride, first } => {
+                require(*stride > 0, || "no slot can be loaded from none".to_owned())?;
+                self.shared(*shared, &Index::from(*first))?;
+                self.terms(*terms, entry)
+            }
             _ => Ok(()),
         }
+    }
+
+    /// What all threads or lanes of a group do together, outside of loops and conditions.
+    fn slots(&self, slots: &Slots, terms: usize) -> Checked {
+        require(self.depth == 0, || "a group deals out slots inside".to_owned())?;
+        require(slots.count > 0, || "a group deals out no slots".to_owned())?;
+        self.map(slots.map, &slots.at)?;
+        slots.parts.iter().try_for_each(|&(_, first)| {
+            let last = first + (terms - 1) * slots.stride + slots.count - 1;
+            self.shared(slots.shared, &Index::from(last))
+        })
     }
 
     /// The invariants of a statement that is neither a `Let` nor a loop.
@@ -77,6 +94,29 @@ impl<'k> Verifier<'k> {
                 self.map(*map, at)?;
                 self.run(*local, *positions, *first, *length)
             }
+            Statement::GatherSlots { source, slots } => {
+                self.real(*source, Use::Gather)?;
+                self.slots(slots, 1)
+            }
+            Statement::ScatterSlots { target, slots, terms, .. } => {
+                self.real(*target, Use::Write)?;
+                require(*terms > 0, || "a slot has no terms".to_owned())?;
+                self.slots(slots, *terms)
+            }
+            Statement::Clear { shared, length } => {
+                require(self.depth == 0, || "a group clears an array inside".to_owned())?;
+                require(*length > 0, || "nothing is cleared".to_owned())?;
+                self.shared(*shared, &Index::from(length - 1))
+            }
+            Statement::LoadTerms { terms, map, at, .. } => {
+                self.terms(*terms, &Index::default())?;
+                self.map(*map, at)
+            }
+            Statement::StoreTerm { shared, terms, entry, first, value } => {
+                self.stored(*value)?;
+                self.shared(*shared, &Index::from(*first))?;
+                self.terms(*terms, entry)
+            }
             // Prefetching beyond the end is harmless, and usual in the last batch.
             Statement::Prefetch(argument, ..) => self.argument(*argument).map(|_| ()),
             Statement::PrefetchIndexed { array, map, entries, entry, .. } => {
@@ -93,6 +133,11 @@ impl<'k> Verifier<'k> {
             | Statement::Stage
             | Statement::Comment(_) => Ok(()),
         }
+    }
+
+    fn terms(&self, id: TermsId, entry: &Index) -> Checked {
+        let array = self.kernel.terms.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        self.within(entry, array.length, &array.name)
     }
 
     fn shared(&self, id: SharedId, index: &Index) -> Checked {

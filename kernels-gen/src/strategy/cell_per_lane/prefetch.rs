@@ -42,6 +42,8 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
         | Role::Axis(_)
         | Role::Starts
         | Role::Places
+        | Role::Slots(..)
+        | Role::Terms(_)
         | Role::Active => None,
     }
 }

@@ -135,6 +135,9 @@ impl Setting<'_> {
     fn declare_map(&mut self, source: Source) {
         let owner = source.owner();
         let indices = self.indices_of(source);
+        if let Some(field) = self.slotted(source) {
+            return self.declare_slots(field, indices);
+        }
         let (base, element, components) = match owner {
             Owner::Field(f) => {
                 (&self.form.fields[f].name, self.elements.fields[f], self.components(f))
@@ -155,6 +158,21 @@ impl Setting<'_> {
         let name = format!("{base}_{word}");
         let entries = entries * self.plan.lanes;
         self.argument(self.map_of(source), &name, Element::U32, entries, false);
+    }
+
+    /// What the slots of a field are for, and what they have of the cells' nodes.
+    fn declare_slots(&mut self, field: usize, indices: Indices) {
+        let name = self.form.fields[field].name.clone();
+        let (nodes, components) = (self.elements.fields[field].count(), self.components(field));
+        let (word, entries) = match indices {
+            Indices::Dofs => ("dofs", components),
+            _ => ("nodes", 1),
+        };
+        let slots = entries * self.plan.slots[field].count;
+        let (role, word) = (Role::Slots(field, indices), format!("{name}_{word}_of_slots"));
+        self.argument(role, &word, Element::U32, slots, false);
+        let terms = format!("{name}_terms");
+        self.argument(Role::Terms(field), &terms, Element::U32, nodes * self.plan.lanes, false);
     }
 
     /// The index array of a source.

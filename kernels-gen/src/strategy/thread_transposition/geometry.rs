@@ -11,6 +11,7 @@ use crate::strategy::geometry::{
 };
 use crate::strategy::point::Interpolated;
 use crate::strategy::setting::Setting;
+use crate::strategy::slots;
 
 /// Numbers of the map of a cell that are computed once, by one thread; 0 where each point's does it.
 pub(super) fn map_numbers(s: &Setting<'_>) -> usize {
@@ -30,6 +31,7 @@ impl Transposition {
         s.b.comment("the map of each cell");
         let digits = Digits::new(&mut s.b, "of", &self.layout, 1);
         digits.each_cell(s, &mut |s, cell| {
+            slots::hold_terms(s);
             gather_corners(s);
             let map = affine_map(s);
             let mut numbers = vec![map.det];

@@ -8,6 +8,7 @@ use crate::lower::stored::{Tested, act};
 use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::setting::{Setting, repeat};
+use crate::strategy::slots;
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
 
@@ -20,13 +21,14 @@ impl Transposition {
             s.comment_on("integrate", result.field);
             let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
             let node = digits.item();
-            let nodal = Nodal::result(s, result.field);
             digits.each_cell(s, &mut |s, cell| {
                 let sums = match s.plan.task {
                     Task::Diagonal => self.diagonal(s, result, &node, cell),
                     _ => self.tested(s, (tests, result), &node, cell),
                 };
                 let entry = &Index::from(s.b.batch()).times(nodes) + &node;
+                slots::hold_term(s, result.field, &entry);
+                let nodal = Nodal::result(s, result.field);
                 s.b.open_when();
                 for (c, sum) in sums.into_iter().enumerate() {
                     nodal.scatter(&mut s.b, &entry, c, sum);

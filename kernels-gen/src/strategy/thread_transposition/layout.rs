@@ -121,6 +121,11 @@ impl Digits {
         Index::from(self.item)
     }
 
+    /// The cell of the thread, where it has one only.
+    pub(super) fn one_cell(&self) -> Option<Index> {
+        (self.cells == self.slots).then(|| Index::from(self.slot))
+    }
+
     /// Runs `body` for each cell of the thread; what is then accessed is that cell's.
     pub(super) fn each_cell(
         &self,

@@ -9,12 +9,14 @@ use crate::plan::Task;
 use crate::strategy::nodal::Nodal;
 use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
 use crate::strategy::setting::{Quantity, Setting, repeat};
+use crate::strategy::slots;
 use fem_dsl::point::Part;
 use std::ops::Range;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
 struct Held {
-    shared: SharedId,
+    /// None where a slot of the batch has the values.
+    shared: Option<SharedId>,
     tables: Tables,
 }
 
@@ -73,7 +75,8 @@ fn tested_numbers(s: &Setting<'_>) -> usize {
 /// Numbers of a cell in shared memory.
 pub(super) fn numbers_of_cell(s: &mut Setting<'_>) -> usize {
     let nodal = |quantity: &Quantity| quantity.components * quantity.element.count();
-    let inputs: usize = s.quantities.iter().map(nodal).sum();
+    let own = s.quantities.iter().filter(|quantity| s.slotted(quantity.source).is_none());
+    let inputs: usize = own.map(nodal).sum();
     inputs + map_numbers(s) + tested_numbers(s) * s.points()
 }
 
@@ -88,7 +91,8 @@ impl Transposition {
         for quantity in s.quantities.clone() {
             let tables = Tables::new(s, &quantity.name, quantity.element, By::Point);
             let length = quantity.components * tables.nodes * cells;
-            let shared = s.b.shared(&format!("{}_s", quantity.name), length);
+            let own = s.slotted(quantity.source).is_none();
+            let shared = own.then(|| s.b.shared(&format!("{}_s", quantity.name), length));
             inputs.push(Held { shared, tables });
         }
         let numbers = map_numbers(s);
@@ -108,22 +112,35 @@ impl Transposition {
     }
 
     pub(super) fn write(&self, s: &mut Setting<'_>) {
+        let ahead = self.ahead(s);
+        slots::fill(s);
         self.load(s);
         self.maps(s);
-        if !self.inputs.is_empty() || self.map.is_some() {
+        if self.inputs.iter().any(|held| held.shared.is_some()) || self.map.is_some() {
             barrier(s);
         }
-        self.evaluate(s);
+        self.evaluate(s, ahead);
         if self.tests.is_some() {
             s.b.comment("the transposition");
             barrier(s);
             self.integrate(s);
         }
+        slots::empty(s);
         let shares = self.map.is_some() || self.tests.is_some() || !self.inputs.is_empty();
         if shares && self.batches > 1 {
             s.b.comment("the next batch must not overtake this one");
             barrier(s);
         }
+    }
+
+    /// Reads what is known of a thread's cell before its nodes are, where it evaluates a point of one only; whether so.
+    fn ahead(&self, s: &mut Setting<'_>) -> bool {
+        let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
+        let one = digits.one_cell().filter(|_| s.sums_first() && self.map.is_none());
+        let Some(cell) = one else { return false };
+        s.b.at_cell(cell);
+        slots::ahead(s);
+        true
     }
 
     /// Entry `at` of a cell.
@@ -134,6 +151,7 @@ impl Transposition {
     /// Nodal values to shared memory.
     fn load(&self, s: &mut Setting<'_>) {
         for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+            let Some(shared) = held.shared else { continue };
             s.b.comment(&format!("load {}", quantity.name));
             let digits = Digits::new(&mut s.b, "node", &self.layout, held.tables.nodes);
             let nodal = Nodal::of(s, quantity);
@@ -143,7 +161,7 @@ impl Transposition {
                     for c in 0..quantity.components {
                         let value = nodal.gather(&mut s.b, &entry, c);
                         let at = self.place(&node.plus(c * held.tables.nodes), cell);
-                        s.b.statement(Statement::StoreShared(held.shared, at, value));
+                        s.b.statement(Statement::StoreShared(shared, at, value));
                     }
                 });
             });
@@ -151,7 +169,7 @@ impl Transposition {
     }
 
     /// The point function, and what comes of it.
-    fn evaluate(&self, s: &mut Setting<'_>) {
+    fn evaluate(&self, s: &mut Setting<'_>, ahead: bool) {
         s.b.comment("evaluate");
         let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
         let point = digits.item();
@@ -159,6 +177,9 @@ impl Transposition {
         digits.each_cell(s, &mut |s, cell| {
             s.hoisted = still.clone();
             s.hoist();
+            if !ahead {
+                slots::hold_terms(s);
+            }
             let values = self.interpolate(s, &point, cell);
             let at = self.geometry(s, &values, &point, cell);
             let mut evaluate = |_: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
@@ -226,7 +247,8 @@ impl Transposition {
             Interpolated { parts: parts.clone(), values: Vec::new(), slopes: Vec::new() };
         if let Some(constant) = constant {
             for c in 0..quantity.components {
-                found.slopes.push(self.constant_gradient(s, held, constant, c, cell));
+                let gradient = self.constant_gradient(s, (quantity, held), constant, c, cell);
+                found.slopes.push(gradient);
             }
         }
         if parts.is_empty() {
@@ -239,8 +261,7 @@ impl Transposition {
             let factors: Vec<ValueId> =
                 parts.iter().map(|&part| held.tables.load(s, part, &at)).collect();
             for c in 0..quantity.components {
-                let at = self.place(&node.plus(c * nodes), cell);
-                let value = s.b.load_shared(held.shared, at);
+                let value = self.nodal_value(s, (quantity, held), &node, c, cell);
                 for (i, &factor) in factors.iter().enumerate() {
                     sums.add(s, c * parts.len() + i, factor, value);
                 }
@@ -251,20 +272,36 @@ impl Transposition {
         found
     }
 
+    /// Component c of a quantity at a node of a cell.
+    fn nodal_value(
+        &self,
+        s: &mut Setting<'_>,
+        (quantity, held): (&Quantity, &Held),
+        node: &Index,
+        c: usize,
+        cell: &Index,
+    ) -> ValueId {
+        let nodes = held.tables.nodes;
+        if let Some(shared) = held.shared {
+            let at = self.place(&node.plus(c * nodes), cell);
+            return s.b.load_shared(shared, at);
+        }
+        let nodal = Nodal::of(s, quantity);
+        let entry = &Index::from(s.b.batch()).times(nodes) + node;
+        nodal.gather(&mut s.b, &entry, c)
+    }
+
     fn constant_gradient(
         &self,
         s: &mut Setting<'_>,
-        held: &Held,
+        (quantity, held): (&Quantity, &Held),
         constant: &[Vec<f64>],
         c: usize,
         cell: &Index,
     ) -> Vec<ValueId> {
         let nodes = held.tables.nodes;
         let values: Vec<ValueId> = (0..nodes)
-            .map(|node| {
-                let at = self.place(&Index::from(c * nodes + node), cell);
-                s.b.load_shared(held.shared, at)
-            })
+            .map(|node| self.nodal_value(s, (quantity, held), &Index::from(node), c, cell))
             .collect();
         let zero = s.b.constant(0.0);
         let gradient = constant.iter().map(|factors| {

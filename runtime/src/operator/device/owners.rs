@@ -28,7 +28,8 @@ struct Lists {
 /// The lists of all groups of batches, which a key `K` names, and the room for what their cells store.
 pub(super) struct Owners<K> {
     module: Module,
-    lists: BTreeMap<(K, usize), Lists>,
+    /// Those of each group, by field.
+    lists: BTreeMap<K, BTreeMap<usize, Lists>>,
     /// For each field as large as the largest group needs. Locked from a kernel's launch to that of its sums.
     numbers: Mutex<Vec<Array>>,
     /// The groups of threads that own the unknowns of each field.
@@ -42,7 +43,12 @@ fn stored(abi: &KernelAbi, field: usize, batches: &Batches) -> Option<usize> {
     Some(argument.extent * batches.len())
 }
 
-impl<K: Ord + Copy> Owners<K> {
+/// Whether a kernel stores what cells contribute.
+fn writes_cells(abi: &KernelAbi) -> bool {
+    abi.arguments.iter().any(|argument| matches!(argument.role, Role::CellResult(_)))
+}
+
+impl<K: Ord> Owners<K> {
     /// The lists for the kernels that store what cells contribute; nothing if there are none. Each comes with its
     /// group.
     pub(super) fn new<'a>(
@@ -52,17 +58,22 @@ impl<K: Ord + Copy> Owners<K> {
         fields: &[Field],
         kernels: impl Iterator<Item = (&'a KernelAbi, K, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
-        let (mut lists, mut most) = (BTreeMap::new(), vec![None; fields.len()]);
+        let mut lists = BTreeMap::<K, BTreeMap<usize, Lists>>::new();
+        let mut most = vec![None; fields.len()];
         for (abi, key, batches) in kernels {
+            if !writes_cells(abi) {
+                continue;
+            }
+            let lists = lists.entry(key).or_default();
             for (number, field) in fields.iter().enumerate() {
                 let Some(len) = stored(abi, number, batches) else { continue };
                 most[number] = most[number].max(Some(len));
-                if lists.contains_key(&(key, number)) {
+                if lists.contains_key(&number) {
                     continue;
                 }
                 let (starts, places) = make(field, layout.field(number), batches)?;
                 let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
-                lists.insert((key, number), Lists { starts, places });
+                lists.insert(number, Lists { starts, places });
             }
         }
         if lists.is_empty() {
@@ -83,7 +94,7 @@ impl<K: Ord + Copy> Owners<K> {
     pub(super) fn add<E: From<DeviceError>>(
         &self,
         device: &dyn Device,
-        key: K,
+        key: &K,
         y: &Array,
         launch: impl FnOnce(&[Array]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -91,16 +102,21 @@ impl<K: Ord + Copy> Owners<K> {
         launch(&numbers)?;
         let kernel = self.module.kernel(NAME).map_err(DeviceError::from)?;
         for (field, (numbers, groups)) in numbers.iter().zip(&self.groups).enumerate() {
-            let Some(Lists { starts, places }) = self.lists.get(&(key, field)) else { continue };
+            let Some(Lists { starts, places }) = self.lists_of(key, field) else { continue };
             device.launch(kernel, groups.clone(), &[starts, places, numbers, y])?;
         }
         Ok(())
     }
 
+    /// The lists of a group for a field.
+    fn lists_of(&self, key: &K, field: usize) -> Option<&Lists> {
+        self.lists.get(key).and_then(|lists| lists.get(&field))
+    }
+
     /// Bytes that a group streams: its lists, and its numbers to memory and back.
-    pub(super) fn bytes(&self, key: K, abi: &KernelAbi, batches: &Batches) -> usize {
+    pub(super) fn bytes(&self, key: &K, abi: &KernelAbi, batches: &Batches) -> usize {
         let own = (0..self.groups.len()).map(|field| {
-            let lists = self.lists.get(&(key, field));
+            let lists = self.lists_of(key, field);
             let lists = lists.map_or(0, |lists| lists.starts.bytes() + lists.places.bytes());
             lists + 2 * abi.precision.bytes() * stored(abi, field, batches).unwrap_or(0)
         });

@@ -30,8 +30,8 @@ pub(super) fn suite(
         for cell in CELLS {
             for precision in [Precision::F32, Precision::F64] {
                 let dofs = arguments.dofs.last as usize;
-                let geometry = super::wishes(arguments).geometry;
-                let prepared = prepare(device, problem, cell, precision, dofs, geometry)?;
+                let wishes = super::wishes(arguments);
+                let prepared = prepare(device, problem, cell, precision, dofs, wishes)?;
                 let word = if precision == Precision::F32 { "f32" } else { "f64" };
                 let name = format!("{}, {cell}, {word}", problem.0);
                 let shown = table(&name, &prepared, precision, &measured, &mut |mut value| {

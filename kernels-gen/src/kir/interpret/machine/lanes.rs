@@ -50,7 +50,8 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
-        | Op::Gather { .. } => {}
+        | Op::Gather { .. }
+        | Op::LoadSlot { .. } => {}
     }
     if precision == Precision::F32 {
         out.iter_mut().for_each(|number| *number = rounded(precision, *number));

@@ -1,0 +1,243 @@
+//! The nodes of a batch in memory that its threads share: what cells read of them, and where they sum first
+//! ([`Scatter::Block`]).
+//!
+//! ```text
+//! fill     slot ← values of its node, for each quantity that is an unknown, and the corners' coordinates;  sums ← 0
+//! ── barrier; cells take u from the slots of their nodes, and put what they have for them in terms of their own
+//! ── barrier
+//! empty    r[node of the slot] += Σ_k sums[k][slot]: one addition to memory for up to so many cells
+//! ```
+//!
+//! A cell names a node of its own by `term · slots + slot` ([`Role::Terms`]), which is both where it reads and where it
+//! writes; which unknown it is for the slot alone knows ([`Role::Slots`]). So each unknown of a batch is read from memory
+//! once, and no two cells ever wait for each other.
+
+use super::geometry::load_affine;
+use super::setting::{Setting, Source};
+use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
+use crate::kir::build::Builder;
+use crate::kir::{Index, SharedId, Slots, Statement, TermsId, ValueId, Write};
+use crate::plan::{Geometry, Scatter};
+
+/// Where the nodes of one field lie in an array of slots.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    shared: SharedId,
+    terms: Terms,
+    slots: abi::Slots,
+}
+
+/// The terms that a thread or lane has at hand: of all nodes of its cell, or of one.
+#[derive(Clone, Copy)]
+pub(super) enum Terms {
+    Cell(TermsId),
+    Node(TermsId),
+}
+
+impl Terms {
+    /// Where those of a node are; `node` goes through the nodes of all batches.
+    fn entry(self, b: &Builder, node: &Index) -> (TermsId, Index) {
+        match self {
+            Self::Node(terms) => (terms, Index::default()),
+            Self::Cell(terms) => {
+                let mut own = node.clone();
+                own.terms.retain(|&(var, _)| var != b.batch());
+                (terms, own)
+            }
+        }
+    }
+}
+
+impl Place {
+    /// What the slot of a node holds of component `c`; `node` goes through the nodes of all batches.
+    pub(super) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
+        let entry = self.terms.entry(b, node);
+        b.load_slot((self.shared, c * self.slots.count), entry, self.slots.stride())
+    }
+
+    /// Puts what a cell has for component `c` of a node in its term of the slot.
+    pub(super) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
+        let first = c * sums_of(self.slots);
+        let (shared, (terms, entry)) = (self.shared, self.terms.entry(b, node));
+        b.statement(Statement::StoreTerm { shared, terms, entry, first, value });
+    }
+}
+
+impl Setting<'_> {
+    /// Whether the cells of a batch sum first.
+    pub(super) fn sums_first(&self) -> bool {
+        let planned = self.plan.scatter == Scatter::Block && !self.plan.slots.is_empty();
+        planned && self.has_result() && !self.on_facets()
+    }
+
+    /// The field whose slots hold a source, where its values come from slots.
+    pub(super) fn slotted(&self, source: Source) -> Option<usize> {
+        match source {
+            Source::State(field) | Source::Direction(field) if self.sums_first() => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Where the values of a role of a field are, or what is summed for it.
+    pub(super) fn in_slots(&self, role: Role, field: usize) -> Option<Place> {
+        let shared = *self.slots.get(&role)?;
+        let terms = *self.terms.get(&field)?;
+        Some(Place { shared, terms, slots: self.plan.slots[field] })
+    }
+
+    /// Whether the coordinates of corners come from slots, those of the first field.
+    fn has_corners(&self) -> bool {
+        self.plan.geometry == Geometry::Corners && self.needs_geometry()
+    }
+}
+
+/// Numbers that a batch has in slots.
+pub(super) fn numbers(s: &Setting<'_>) -> usize {
+    if !s.sums_first() {
+        return 0;
+    }
+    let read = s.quantities.iter().filter_map(|quantity| {
+        let field = s.slotted(quantity.source)?;
+        Some(quantity.components * s.plan.slots[field].count)
+    });
+    let summed =
+        s.results().into_iter().map(|field| s.components(field) * sums_of(s.plan.slots[field]));
+    let corners = if s.has_corners() { s.form.dim * s.plan.slots[0].count } else { 0 };
+    read.sum::<usize>() + summed.sum::<usize>() + corners
+}
+
+/// Entries that sum one component.
+fn sums_of(slots: abi::Slots) -> usize {
+    slots.stride() * slots.terms
+}
+
+/// Reads which terms of which slots the nodes of the cell that is meant have.
+pub(super) fn hold_terms(s: &mut Setting<'_>) {
+    for field in 0..s.form.fields.len() {
+        let Some(&map) = s.arguments.get(&Role::Terms(field)) else { continue };
+        let nodes = s.elements.fields[field].count();
+        let at = Index::from(s.b.batch()).times(nodes);
+        let name = s.of_field("terms", field);
+        let terms = s.b.load_terms(&name, map, at, nodes);
+        s.terms.insert(field, Terms::Cell(terms));
+    }
+}
+
+/// The same of one node, whose number goes through the nodes of all batches.
+pub(super) fn hold_term(s: &mut Setting<'_>, field: usize, node: &Index) {
+    let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
+    let name = s.of_field("term", field);
+    let terms = s.b.load_terms(&name, map, node.clone(), 1);
+    s.terms.insert(field, Terms::Node(terms));
+}
+
+/// Reads what is known of the cell that is meant before its nodes are, so that nobody waits for it behind a barrier.
+pub(super) fn ahead(s: &mut Setting<'_>) {
+    if !s.sums_first() {
+        return;
+    }
+    hold_terms(s);
+    if s.plan.geometry == Geometry::Affine && s.needs_geometry() {
+        s.affine = Some(load_affine(s));
+    }
+}
+
+/// Reads what the batch's nodes have, and clears where their cells are to sum.
+pub(super) fn fill(s: &mut Setting<'_>) {
+    if !s.sums_first() {
+        return;
+    }
+    s.b.comment("the nodes of the batch");
+    for quantity in s.quantities.clone() {
+        let Some(field) = s.slotted(quantity.source) else { continue };
+        let (role, components) = (quantity.source.role(), quantity.components);
+        let length = components * s.plan.slots[field].count;
+        let shared = s.b.shared(&format!("{}_slots", quantity.name), length);
+        let source = s.arguments[&role];
+        let (indices, apart) = (s.indices_of(quantity.source), s.plan.slots[field].count);
+        for slots in slots_of(s, (field, indices), shared, components, apart) {
+            s.b.statement(Statement::GatherSlots { source, slots });
+        }
+        s.slots.insert(role, shared);
+    }
+    if s.has_corners() {
+        corners(s);
+    }
+    for field in s.results() {
+        let length = s.components(field) * sums_of(s.plan.slots[field]);
+        let name = s.of_field("sums", field);
+        let shared = s.b.shared(&name, length);
+        s.b.statement(Statement::Clear { shared, length });
+        s.slots.insert(Role::Result(field), shared);
+    }
+    s.b.statement(Statement::Barrier);
+}
+
+/// The coordinates of the corners.
+fn corners(s: &mut Setting<'_>) {
+    let (dim, by_node, own) = (s.form.dim, s.by_node(), s.plan.slots[0]);
+    let (count, stride) = (own.count, own.stride());
+    let shared = s.b.shared("corner_slots", dim * count);
+    let map = s.arguments[&Role::Slots(0, by_node)];
+    let at = Index::from(s.b.batch()).times(count);
+    let slots = |scale: usize, parts: Vec<(usize, usize)>| {
+        let at = at.clone();
+        Slots { shared, map, at, count, stride, scale, parts }
+    };
+    if let Some(&source) = s.arguments.get(&Role::Coordinates) {
+        let (scale, step) = if s.plan.tiles { (1, TILE) } else { (coordinate_stride(dim), 1) };
+        let parts = (0..dim).map(|i| (i * step, i * count)).collect();
+        s.b.statement(Statement::GatherSlots { source, slots: slots(scale, parts) });
+    } else {
+        for i in 0..dim {
+            let source = s.arguments[&Role::Axis(i)];
+            let slots = slots(1, vec![(0, i * count)]);
+            s.b.statement(Statement::GatherSlots { source, slots });
+        }
+    }
+    s.slots.insert(Role::Coordinates, shared);
+}
+
+/// Adds up what the cells of the batch have left, and adds the sums to the results.
+pub(super) fn empty(s: &mut Setting<'_>) {
+    if !s.sums_first() {
+        return;
+    }
+    s.b.comment("the sums of the batch");
+    s.b.statement(Statement::Barrier);
+    for field in s.results() {
+        let (target, shared) = (s.arguments[&Role::Result(field)], s.slots[&Role::Result(field)]);
+        let (components, terms) = (s.components(field), s.plan.slots[field].terms);
+        let indices = s.indices_of(Source::Direction(field));
+        let apart = sums_of(s.plan.slots[field]);
+        for slots in slots_of(s, (field, indices), shared, components, apart) {
+            let write = Write::LaneSerial;
+            s.b.statement(Statement::ScatterSlots { target, slots, terms, write });
+        }
+    }
+}
+
+/// The slots of a field's components, which lie `apart` from each other in a shared array: all in one where a slot is one
+/// node's, one for each where it is one unknown's.
+fn slots_of(
+    s: &Setting<'_>,
+    (field, indices): (usize, Indices),
+    shared: SharedId,
+    components: usize,
+    apart: usize,
+) -> Vec<Slots> {
+    let (count, stride) = (s.plan.slots[field].count, s.plan.slots[field].stride());
+    let map = s.arguments[&Role::Slots(field, indices)];
+    let batch = Index::from(s.b.batch());
+    let first = |c: usize| c * apart;
+    if indices == Indices::Dofs {
+        let one = |c: usize| {
+            let at = batch.times(components * count).plus(c * count);
+            Slots { shared, map, at, count, stride, scale: 1, parts: vec![(0, first(c))] }
+        };
+        return (0..components).map(one).collect();
+    }
+    let (scale, step) = if indices == Indices::Tiles { (1, TILE) } else { (components, 1) };
+    let parts = (0..components).map(|c| (c * step, first(c))).collect();
+    vec![Slots { shared, map, at: batch.times(count), count, stride, scale, parts }]
+}

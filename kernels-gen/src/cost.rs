@@ -187,6 +187,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             // What is dealt out, each cell its share.
             Statement::GatherSlots { slots, .. } => {
                 let entries = share(kernel, slots.count * slots.parts.len());
+                cost.operations += times * entries * GATHER;
                 cost.private_accesses += times * entries;
                 cost.shared_accesses += times * entries;
             }
@@ -196,7 +197,9 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 cost.shared_accesses += times * entries;
             }
             Statement::ScatterSlots { slots, terms, .. } => {
-                let entries = share(kernel, slots.count * slots.parts.len() * terms);
+                let elements = share(kernel, slots.count * slots.parts.len());
+                let entries = elements * *terms as f64;
+                cost.operations += times * (elements * SCATTER + entries);
                 cost.private_accesses += times * entries;
                 cost.shared_accesses += times * entries;
                 cost.flops += times * entries;

@@ -104,7 +104,7 @@ pub enum Scatter {
     /// in an order of its own: results can be repeated.
     Owner,
     /// The cells of a batch first add up what they have for their nodes in memory that their threads share,
-    /// [`Plan::slots`]; one addition a node of the batch then goes to its unknowns, atomically.
+    /// [`Plan::slots`]; one addition a slot then goes to its unknowns, atomically.
     Block,
 }
 
@@ -471,6 +471,13 @@ impl Plan {
             }
             _ => {}
         }
+        match self.scatter {
+            Scatter::Block => self.check_slots(form, elements)?,
+            _ if !self.slots.is_empty() => {
+                return unsupported("slots are where the cells of a batch sum first");
+            }
+            _ => {}
+        }
         if let Strategy::ThreadPerLine { cells } = self.strategy {
             crate::strategy::thread_per_line::check(form, elements, self, cells)?;
         }
@@ -490,13 +497,6 @@ impl Plan {
         }
         if self.indices == Indices::Runs && !(tensor && elements.are_continuous()) {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
-        }
-        match self.scatter {
-            Scatter::Block => self.check_slots(form, elements)?,
-            _ if !self.slots.is_empty() => {
-                return unsupported("slots are where the cells of a batch sum first");
-            }
-            _ => {}
         }
         if self.linearisation == Linearisation::Stored && self.task != Task::Action {
             return unsupported("only the Jacobian's action reads a stored linearisation");

@@ -17,7 +17,7 @@ use super::setting::Setting;
 use super::slots;
 use crate::abi::KernelAbi;
 use crate::kir::Kernel;
-use crate::plan::{Elements, Plan};
+use crate::plan::{Elements, Linearisation, Plan, Task};
 use fem_dsl::point::PointForm;
 
 /// Numbers a point that are stored, or read where they were, from which on points are not written out one by one: a field
@@ -28,7 +28,8 @@ const MANY: usize = 256;
 pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kernel, KernelAbi) {
     let setting = Setting::new(form, elements, plan);
     let rolled = Plan { unroll: 0, ..plan.clone() };
-    let many = setting.blocks.numbers > MANY;
+    let stored = plan.task == Task::Linearise || plan.linearisation == Linearisation::Stored;
+    let many = stored && setting.blocks.numbers > MANY;
     let mut setting = if many { Setting::new(form, elements, &rolled) } else { setting };
     slots::ahead(&mut setting);
     slots::fill(&mut setting);

@@ -537,12 +537,12 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// The kernel and its interface.
     /// Bytes of the shared arrays that have been declared.
     pub(super) fn shared_bytes(&self) -> usize {
         shared_bytes(self.b.shared_arrays(), self.plan.precision)
     }
 
+    /// The kernel and its interface.
     pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let kernel = crate::pass::eliminate::eliminate(self.b.finish());
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();

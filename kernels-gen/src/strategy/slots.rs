@@ -8,7 +8,7 @@
 //! empty    r[node of the slot] += Σ_k sums[k][slot]: one addition to memory for up to so many cells
 //! ```
 //!
-//! A cell names a node of its own by `term · slots + slot` ([`Role::Terms`]), which is both where it reads and where it
+//! A cell names a node of its own by `term · stride + slot` ([`Role::Terms`]), which is both where it reads and where it
 //! writes; which unknown it is for the slot alone knows ([`Role::Slots`]). So each unknown of a batch is read from memory
 //! once, and no two cells ever wait for each other.
 
@@ -100,10 +100,11 @@ pub(super) fn numbers(s: &Setting<'_>) -> usize {
         let field = s.slotted(quantity.source)?;
         Some(quantity.components * s.plan.slots[field].count)
     });
-    let summed =
-        s.results().into_iter().map(|field| s.components(field) * sums_of(s.plan.slots[field]));
-    let corners = if s.has_corners() { s.form.dim * s.plan.slots[0].count } else { 0 };
-    read.sum::<usize>() + summed.sum::<usize>() + corners
+    let results = s.results().into_iter();
+    let summed = results.map(|field| s.components(field) * sums_of(s.plan.slots[field]));
+    let corners = s.has_corners().then(|| s.form.dim * s.plan.slots[0].count);
+    // Each array begins at an even place.
+    read.chain(summed).chain(corners).map(|length| length.next_multiple_of(2)).sum()
 }
 
 /// Entries that sum one component.

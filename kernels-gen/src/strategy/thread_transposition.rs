@@ -18,7 +18,9 @@
 //! the threads of a warp; they lie where the cache serves several addresses at once. The components of a
 //! point or a node are one thread's, so that none evaluates a field twice; the cells of a batch are as
 //! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
-//! batch are computed and not written: no cell is left to the processor.
+//! batch are computed and not written: no cell is left to the processor. Where the cells of a batch sum first, its nodes
+//! have their values in slots (`slots`), from which points and corners take them without the first phase, and terms of
+//! slots take what is integrated; such batches have more cells, or fewer where slots leave no room.
 
 mod geometry;
 mod integrate;
@@ -43,13 +45,10 @@ pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
 }
 
 /// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
-/// fewer where shared memory has no room for these. The kernels of `plans` read what others of them
+/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans` read what others of them
 /// have stored, so that their batches are the same.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
-    let room = |plan: &Plan| {
-        let left = plan.shared_bytes.saturating_sub(bytes_of_slots(form, elements, plan));
-        left / bytes_of_cell(form, elements, plan).max(1)
-    };
+    let room = |plan: &Plan| plan.shared_bytes / bytes_of_cell(form, elements, plan).max(1);
     let most = plans.iter().map(room).min().unwrap_or(1);
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
 }

@@ -11,6 +11,7 @@ mod error;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kernels_gen::abi::SHARED_BYTES;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::opencl::OPENCL;
@@ -98,6 +99,11 @@ impl Device for OpenCl {
     /// The names of the platform and of the device.
     fn name(&self) -> String {
         self.facts.to_string()
+    }
+
+    /// What every kernel's own arrays may take: a source of OpenCL cannot ask for more when it is launched.
+    fn shared_bytes(&self) -> usize {
+        usize::try_from(self.facts.shared).unwrap_or(SHARED_BYTES).min(SHARED_BYTES)
     }
 
     fn words(&self) -> &'static Words {

@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
 
     /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it. On devices: threads a group where
     /// each does a cell.
-    #[arg(long, value_name = "W")]
+    #[arg(long, value_name = "W", value_parser = above_zero)]
     pub(crate) lanes: Option<usize>,
 
     /// How the kernels come to the map of a cell; the one with the least predicted time without it
@@ -83,8 +83,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SLOTSxCELLS", value_parser = slots)]
     pub(crate) slots: Option<Slots>,
 
-    /// On devices: whether threads with a line each put derivatives in the place of values; where nothing else fits
-    /// without it
+    /// On devices: whether threads with a line each put derivatives in the place of values; where that is faster, and where
+    /// nothing else fits, without it
     #[arg(long, value_name = "true|false")]
     pub(crate) in_place: Option<bool>,
 
@@ -263,11 +263,23 @@ pub(crate) enum Given {
     Coefficients,
 }
 
+/// A number that is not 0.
+fn above_zero(text: &str) -> Result<usize, String> {
+    text.parse::<usize>()
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| format!("`{text}` is no number from 1 on"))
+}
+
+/// Slots that a batch may be asked to have, and cells that one may add up: far more than fit a group's memory.
+const MOST_SLOTS: usize = 1 << 16;
+
 /// Slots and the cells of each, as they are written.
 fn slots(text: &str) -> Result<Slots, String> {
     let numbers = text.split_once('x').and_then(|(count, terms)| {
         let (count, terms): (usize, usize) = (count.parse().ok()?, terms.parse().ok()?);
-        (count > 0 && terms > 0).then_some(Slots { count, terms })
+        let some = 1..=MOST_SLOTS;
+        (some.contains(&count) && some.contains(&terms)).then_some(Slots { count, terms })
     });
     numbers.ok_or_else(|| format!("`{text}` is no SLOTSxCELLS, as 256x4 is"))
 }

@@ -1,7 +1,7 @@
 //! How many slots a batch gets for its nodes, where its cells sum first: cells of a batch → [`Slots`] of each field.
 
-use super::Wishes;
-use crate::abi::Slots;
+use super::{THREADS, Wishes};
+use crate::abi::{SHARED_BYTES, Slots};
 use crate::element::Lagrange;
 use crate::plan::{Elements, Plan, Scatter, Strategy};
 use crate::strategy::bytes_of_slots;
@@ -44,21 +44,28 @@ pub(super) fn summing(form: &PointForm, elements: &Elements, plan: Plan, wishes:
         (2, _) | (_, 1) => 128,
         _ => 64,
     };
-    let most = wishes.lanes.unwrap_or(most);
-    let lanes = std::iter::successors(Some(most), |lanes| Some(lanes / 2));
-    let lanes = lanes.take_while(|&lanes| lanes >= FEWEST.min(most));
-    let mut plans = lanes.map(|lanes| {
-        let plan = Plan { scatter: Scatter::Block, edges: false, lanes, ..plan.clone() };
+    let with = |lanes: usize| {
+        // The registers of a thread are those that it has in a group of the usual size.
+        let residency = (plan.residency * THREADS / lanes.max(THREADS)).max(1);
+        let residency = wishes.residency.unwrap_or(residency);
+        let scatter = Scatter::Block;
+        let plan = Plan { scatter, edges: false, lanes, residency, ..plan.clone() };
         with_slots(plan, elements, wishes)
-    });
-    let fits = |summing: &Plan| bytes_of_slots(form, elements, summing) <= plan.shared_bytes;
-    let first = plans.next();
-    let all = first.iter().cloned().chain(plans).take(if wishes.lanes.is_some() { 1 } else { 8 });
-    let found = all.into_iter().find(fits);
-    match wishes.scatter {
+    };
+    let lanes = wishes.lanes.map_or_else(|| vec![most, most / 2, most / 4], |lanes| vec![lanes]);
+    let plans: Vec<Plan> = lanes.into_iter().filter(|&n| n >= FEWEST).map(with).collect();
+    // What every device has leaves room for several groups; beyond it is for what was asked for.
+    let fits = |bytes: usize| {
+        plans
+            .iter()
+            .find(|plan| bytes_of_slots(form, elements, plan) <= plan.shared_bytes.min(bytes))
+    };
+    let beyond = || wishes.scatter.and_then(|_| fits(usize::MAX));
+    match (fits(SHARED_BYTES).or_else(beyond), plans.last()) {
+        (Some(fitting), _) => fitting.clone(),
         // What was asked for and does not fit is said to be so.
-        Some(_) => found.or(first).unwrap_or(plan),
-        None => found.unwrap_or(plan),
+        (None, Some(last)) if wishes.scatter.is_some() => last.clone(),
+        _ => plan,
     }
 }
 
@@ -85,7 +92,7 @@ fn slots(element: Lagrange, cells: usize) -> Slots {
     if !element.is_continuous() {
         return Slots { count: pairs.next_multiple_of(32), terms: 1 };
     }
-    let along = boxes.min(BRICK[0]);
+    let along = boxes.clamp(1, BRICK[0]);
     let rows = boxes.div_ceil(along);
     let across = if cell.dim() == 2 { rows } else { rows.min(BRICK[1]) };
     let layers = if cell.dim() == 2 { 0 } else { rows.div_ceil(across) };

@@ -64,7 +64,8 @@ pub fn choose_for_threads(
         }
     };
     let by_lines = |plan: &Plan| {
-        let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane);
+        let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane)
+            && wishes.scatter != Some(Scatter::Block);
         if wanted { lines(form, elements, plan, wishes) } else { None }
     };
     let place = |plan: Plan| {
@@ -122,6 +123,15 @@ pub fn choose_for_threads(
         in_order: false,
         ..base(task)
     }));
+    let adds =
+        |plan: &Plan| plan.integral == 0 && !matches!(plan.task, Task::Linearise | Task::Metric);
+    let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
+    if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
+        return Err(PlanError::Unsupported(
+            "cells sum batch by batch with 32 threads and more that have a cell each, or by thread transposition"
+                .to_owned(),
+        ));
+    }
     for plan in &plans {
         plan.check(form, elements)?;
     }

@@ -42,35 +42,36 @@ pub(super) fn transpose(
     if !forced && (elements.cell != Cell::Tetrahedron || degree < 4) {
         return Ok(plans);
     }
-    let first = sums_first(elements, wishes);
-    let with = |blocks: usize, room: usize, least: usize| -> Vec<Plan> {
+    // The plans of one way, with each number of cells a batch that is worth a try.
+    let with = |blocks: usize, room: usize, first: bool| -> Vec<Vec<Plan>> {
         let plans: Vec<Plan> = plans.iter().map(|plan| own(within(plan, room), first)).collect();
-        let best = || {
-            let cells = cells(form, elements, &plans, blocks);
-            cells * least.div_ceil(cells)
-        };
-        let cells = wishes.lanes.unwrap_or_else(best);
+        let best = || cells(form, elements, &plans, blocks);
+        let numbers = wishes.lanes.map_or_else(|| numbers_of_cells(best(), first), |n| vec![n]);
         // What bounds the registers of a thread with a cell says nothing of these.
         let residency = wishes.residency.unwrap_or(1);
-        let one = |plan| {
+        let one = |plan: &Plan, cells: usize| {
             let plan = with_slots(transposed(plan, blocks, batches, cells), elements, wishes);
             Plan { residency, in_order: wishes.in_order.unwrap_or(false), ..plan }
         };
-        plans.iter().map(one).collect()
+        let all = |cells: usize| plans.iter().map(|plan| one(plan, cells)).collect();
+        numbers.into_iter().map(all).collect()
     };
     let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
-    // As many blocks as were asked for, or the most that there is room for, with as many cells as sum well if so.
+    // As many blocks as were asked for, or the most that there is room for.
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
-    let least = if first { vec![SUMMING, SUMMING / 2, SUMMING / 4, 1] } else { vec![1] };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
-    let candidates = usual.chain([(*numbers.start(), usize::MAX)]);
+    let candidates: Vec<(usize, usize)> = usual.chain([(*numbers.start(), usize::MAX)]).collect();
+    let first = sums_first(elements, wishes);
     let mut refused = None;
-    for (blocks, room) in candidates {
-        for &least in &least {
-            let candidate = with(blocks, room, least);
-            match check(&candidate) {
-                Ok(()) => return Ok(candidate),
-                Err(error) => refused = Some(error),
+    // Where cells sum first, as many of them as do well so, or else as there is room for; and if there is none, and
+    // nobody asked for it, they do not sum first.
+    for first in if first && wishes.scatter.is_none() { vec![true, false] } else { vec![first] } {
+        for &(blocks, room) in &candidates {
+            for candidate in with(blocks, room, first) {
+                match check(&candidate) {
+                    Ok(()) => return Ok(candidate),
+                    Err(error) => refused = Some(error),
+                }
             }
         }
     }
@@ -95,6 +96,17 @@ fn own(plan: Plan, sums_first: bool) -> Plan {
         other => other,
     };
     Plan { scatter, slots: Vec::new(), ..plan }
+}
+
+/// Numbers of cells a batch, the best first: as many as keep threads busy, or where they sum first as many of these as do that
+/// well, and then fewer, for slots take room.
+fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
+    if !first {
+        return vec![best];
+    }
+    let more = [SUMMING, SUMMING / 2, SUMMING / 4].map(|least| best * least.div_ceil(best));
+    let fewer = [1, 2, 4, 8].map(|part| best.div_ceil(part));
+    more.into_iter().chain(fewer).collect()
 }
 
 /// Whether a plan reads what another has stored at the points.

@@ -313,3 +313,14 @@ pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> V
     };
     (0..n_cells).into_par_iter().with_min_len(1024).map(touched).collect()
 }
+
+/// A box of so many cells along each direction, for tests.
+#[cfg(test)]
+fn boxed(cell: &str, dim: f64, cells: f64) -> Mesh {
+    use fem_dsl::problem::Argument;
+    let numbers = [("dim", dim), ("cells", cells)];
+    let mut arguments: std::collections::BTreeMap<_, _> =
+        numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value))).into();
+    arguments.insert("cell".to_owned(), Argument::Word(cell.to_owned()));
+    crate::mesh::generate::generate("box", &arguments).expect("a box")
+}

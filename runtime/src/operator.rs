@@ -25,6 +25,7 @@ use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
 use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
+use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::Space;
 use crate::vector::{Precision, Vector};
@@ -47,6 +48,37 @@ pub enum Class {
     All,
     /// The facets of one of the form's integrals, of whatever cells.
     Facets(usize),
+}
+
+impl Class {
+    /// Whether a cell is of the class; `constrained` says which have constrained unknowns.
+    fn has(self, cell: usize, constrained: &[bool]) -> bool {
+        match self {
+            Self::Free => !constrained[cell],
+            Self::Constrained => constrained[cell],
+            Self::All => true,
+            Self::Facets(_) => false,
+        }
+    }
+}
+
+/// The batches of a class in the chunks of a partition, with slots for the nodes of each field where there are any.
+fn batches(
+    on: &Discretisation,
+    partition: &Partition,
+    (class, lanes, slots): (Class, usize, &[Slots]),
+    constrained: &[bool],
+) -> Result<Batches, BuildError> {
+    let keep = |cell: usize| class.has(cell, constrained);
+    Ok(match class {
+        Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+        _ if slots.is_empty() => Batches::new(partition, lanes, keep),
+        _ => {
+            let fields = on.fields.iter().map(|field| &field.space);
+            let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
+            Batches::in_slots(partition, lanes, &fields, keep)?
+        }
+    })
 }
 
 /// A kernel of the module and what it is for.
@@ -147,7 +179,8 @@ struct Group {
     stored: Option<Array>,
 }
 
-/// Groups are shared by kernels of one class and width.
+/// Groups are shared by kernels of one class and width, whose batches have the same slots: of kernels for groups of threads,
+/// which are interpreted, they may have some.
 type GroupKey = (Class, usize, Vec<Slots>);
 
 /// What one pass reads.
@@ -278,8 +311,9 @@ impl CellOperator {
         }
     }
 
-    /// One group for each class and width.
+    /// One group for each class, width and slots.
     fn make_groups(&mut self) -> Result<(), BuildError> {
+        let constrained = constrained_cells(self.on.mesh.n_cells(), &self.on.constrained());
         for kernel in self.kernels.values() {
             let abi = self.module.kernel(&kernel.name)?.abi();
             if abi.precision != self.precision {
@@ -292,35 +326,11 @@ impl CellOperator {
             if self.groups.contains_key(&key) {
                 continue;
             }
-            let batches = self.batches(kernel.class, abi.lanes, &abi.slots)?;
+            let wanted = (kernel.class, abi.lanes, &abi.slots[..]);
+            let batches = batches(&self.on, &self.on.partition, wanted, &constrained)?;
             self.groups.insert(key, Group { batches, tables: Tables::new(), stored: None });
         }
         Ok(())
-    }
-
-    /// The batches of a class; of kernels for groups of threads, which are interpreted, batches may have slots.
-    fn batches(&self, class: Class, lanes: usize, slots: &[Slots]) -> Result<Batches, BuildError> {
-        let partition = &self.on.partition;
-        let split = || Batches::split(partition, lanes, &self.on.constrained());
-        Ok(match class {
-            Class::Facets(integral) => {
-                Batches::of_facets(partition, lanes, self.on.facets_of(integral))
-            }
-            _ if !slots.is_empty() => {
-                let fields = self.on.fields.iter().map(|field| &field.space);
-                let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
-                let constrained = constrained_cells(self.on.mesh.n_cells(), &self.on.constrained());
-                let keep = |cell: usize| match class {
-                    Class::Free => !constrained[cell],
-                    Class::Constrained => constrained[cell],
-                    Class::All | Class::Facets(_) => true,
-                };
-                Batches::in_slots(partition, lanes, &fields, keep)?
-            }
-            Class::Free => split().0,
-            Class::Constrained => split().1,
-            Class::All => Batches::new(partition, lanes, |_| true),
-        })
     }
 
     /// The tables that a kernel's ABI names.

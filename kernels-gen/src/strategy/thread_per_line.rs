@@ -130,7 +130,7 @@ pub fn in_order(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
 /// third less of shared memory has more groups of threads on a processor. Measured on an H200, in billions of unknowns a
 /// second with and without: three Laplacians of degrees 3 and 4 23.6 and 24.8 against 20.6 and 23.5, BP6 of degrees 5 and 8
 /// 53.0 and 56.2 against 50.9 and 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7,
-/// 39.9 and 38.8. On 4 and 8 points it loses 12 to 35 %, with one component it gains nothing.
+/// 39.9 and 38.8. On 4 and 8 points it loses 12 to 43 %, with one component it gains nothing.
 pub fn in_place(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
     let q = elements.rule.line().map_or(1, LinePoints::count);
     let (sloped, _) = components(&Setting::new(form, elements, plan));

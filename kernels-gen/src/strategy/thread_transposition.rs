@@ -45,8 +45,8 @@ pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
 }
 
 /// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
-/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans` read what others of them
-/// have stored, so that their batches are the same.
+/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans`
+/// read what others of them have stored, so that their batches are the same.
 pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
     let room = |plan: &Plan| plan.shared_bytes / bytes_of_cell(form, elements, plan).max(1);
     let most = plans.iter().map(room).min().unwrap_or(1);

@@ -32,17 +32,8 @@ pub(super) fn colours(mesh: &Mesh, cells: impl Iterator<Item = usize>) -> Vec<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mesh::generate::generate;
-    use fem_dsl::problem::Argument;
-    use std::collections::{BTreeMap, BTreeSet};
-
-    fn boxed(cell: &str, dim: f64, cells: f64) -> Mesh {
-        let numbers = [("dim", dim), ("cells", cells)];
-        let mut arguments: BTreeMap<_, _> =
-            numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value))).into();
-        arguments.insert("cell".to_owned(), Argument::Word(cell.to_owned()));
-        generate("box", &arguments).expect("a box")
-    }
+    use crate::batch::boxed;
+    use std::collections::BTreeSet;
 
     #[test]
     fn cells_of_a_colour_share_no_vertex() {

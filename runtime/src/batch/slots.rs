@@ -309,21 +309,12 @@ fn lengths(cells: &[u32], lanes: usize, fields: &[(&Space, Slots)]) -> Vec<usize
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::boxed;
     use crate::mesh::Mesh;
-    use crate::mesh::generate::generate;
-    use fem_dsl::problem::Argument;
     use kernels_gen::element::Lagrange;
     use std::collections::{BTreeMap, BTreeSet};
 
     const LANES: usize = 16;
-
-    fn boxed(cell: &str, dim: f64, cells: f64) -> Mesh {
-        let numbers = [("dim", dim), ("cells", cells)];
-        let mut arguments: BTreeMap<_, _> =
-            numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value))).into();
-        arguments.insert("cell".to_owned(), Argument::Word(cell.to_owned()));
-        generate("box", &arguments).expect("a box")
-    }
 
     fn space(mesh: &Mesh, partition: &Partition, degree: usize, components: usize) -> Space {
         let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");

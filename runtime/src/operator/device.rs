@@ -221,27 +221,16 @@ impl DeviceOperator {
             if self.groups.contains_key(&key) {
                 continue;
             }
-            let (lanes, slots) = (key.lanes, &key.slots);
-            let keep = |cell: usize| match kernel.class {
-                Class::Free => !constrained[cell],
-                Class::Constrained => constrained[cell],
-                Class::All => true,
-                Class::Facets(_) => false,
-            };
+            let keep = |cell: usize| kernel.class.has(cell, &constrained);
             let batches = match (kernel.class, coloured) {
                 (Class::Facets(integral), true) => {
-                    Batches::facets_coloured(mesh, lanes, self.on.facets_of(integral))
+                    Batches::facets_coloured(mesh, key.lanes, self.on.facets_of(integral))
                 }
-                (Class::Facets(integral), false) => {
-                    Batches::of_facets(&partition, lanes, self.on.facets_of(integral))
+                (_, true) => Batches::coloured(mesh, key.lanes, keep),
+                (class, false) => {
+                    let wanted = (class, key.lanes, &key.slots[..]);
+                    super::batches(&self.on, &partition, wanted, &constrained)?
                 }
-                _ if !slots.is_empty() => {
-                    let fields = self.on.fields.iter().map(|field| &field.space);
-                    let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
-                    Batches::in_slots(&partition, lanes, &fields, keep)?
-                }
-                (_, true) => Batches::coloured(mesh, lanes, keep),
-                (_, false) => Batches::new(&partition, lanes, keep),
             };
             let cells = match kernel.class {
                 Class::Facets(_) => 0,

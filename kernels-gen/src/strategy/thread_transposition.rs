@@ -20,7 +20,9 @@
 //! many as keep all threads busy in both phases, or as shared memory holds. Cells that fill up the last
 //! batch are computed and not written: no cell is left to the processor. Where the cells of a batch sum first, its nodes
 //! have their values in slots (`slots`), from which points and corners take them without the first phase, and terms of
-//! slots take what is integrated; such batches have more cells, or fewer where slots leave no room.
+//! slots take what is integrated; such batches have more cells, or fewer where slots leave no room. A cell with one point
+//! has nothing to sum: the point's thread tests it with each basis function, and threads that own basis functions of the
+//! batch sum over cells.
 
 mod geometry;
 mod integrate;

@@ -3,6 +3,7 @@
 use super::layout::Digits;
 use super::phases::{Outcome, Tests, Transposition};
 use super::tables::Sums;
+use crate::element::tabulate;
 use crate::kir::{Index, ValueId};
 use crate::lower::stored::{Tested, act};
 use crate::plan::Task;
@@ -38,9 +39,38 @@ impl Transposition {
         }
     }
 
+    /// The same by the thread that has a cell's one point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.
+    pub(super) fn leave(&self, s: &mut Setting<'_>, tested: &[Tested]) {
+        let Some(tests) = &self.tests else { return };
+        s.b.open_when();
+        for result in &tests.results {
+            let element = s.elements.fields[result.field];
+            let tabulation = tabulate(element, &s.elements.rule.points());
+            let nodal = Nodal::result(s, result.field);
+            for node in 0..result.tables.nodes {
+                let entry = Index::from(s.b.batch()).times(result.tables.nodes).plus(node);
+                for (c, tested) in tested[result.rows.clone()].iter().enumerate() {
+                    let mut sum = s.b.constant(0.0);
+                    if let Some(value) = tested.value {
+                        let factor = s.b.constant(tabulation.value(0, node));
+                        sum = s.b.fma(factor, value, sum);
+                    }
+                    for (&slope, &flux) in tabulation.gradient(0, node).iter().zip(&tested.gradient)
+                    {
+                        let slope = s.b.constant(slope);
+                        sum = s.b.fma(slope, flux, sum);
+                    }
+                    nodal.scatter(&mut s.b, &entry, c, sum);
+                }
+            }
+        }
+        s.b.close_when_written();
+    }
+
     /// What component by component waits at a point.
     fn waiting(&self, s: &mut Setting<'_>, number: usize, q: &Index, cell: &Index) -> ValueId {
-        let shared = self.tests.as_ref().expect("something should be tested").shared;
+        let shared = self.tests.as_ref().and_then(|tests| tests.shared);
+        let shared = shared.expect("something should wait");
         let at = self.place(&q.plus(number * self.layout.points), cell);
         s.b.load_shared(shared, at)
     }

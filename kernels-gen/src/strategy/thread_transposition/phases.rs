@@ -20,9 +20,10 @@ struct Held {
     tables: Tables,
 }
 
-/// What is tested at the points: `[number][point][cell]` in shared memory.
+/// What is tested at the points.
 pub(super) struct Tests {
-    pub(super) shared: SharedId,
+    /// `[number][point][cell]` in shared memory; none where a thread leaves it in the slots of the batch's nodes at once.
+    pub(super) shared: Option<SharedId>,
     /// The component, among those of all fields, and the part of each number; nothing where they are the coefficients
     /// of the diagonal.
     pub(super) numbers: Vec<(usize, Part)>,
@@ -62,8 +63,17 @@ fn tested(s: &Setting<'_>) -> Vec<(usize, Part)> {
     numbers
 }
 
+/// Whether a cell has nothing to sum: it has one point, and its nodes have slots, whose threads sum over cells.
+fn one_point(s: &Setting<'_>) -> bool {
+    let tests = matches!(s.plan.task, Task::Residual | Task::Action);
+    tests && s.points() == 1 && s.sums_first()
+}
+
 /// Numbers a point that wait for the integration.
 fn tested_numbers(s: &Setting<'_>) -> usize {
+    if one_point(s) {
+        return 0;
+    }
     let numbers = match s.plan.task {
         Task::Residual | Task::Action => tested(s).len(),
         Task::Diagonal => s.blocks.numbers,
@@ -105,7 +115,8 @@ impl Transposition {
                 Outcome { field, rows: s.rows_of(field), tables }
             });
             let results = results.collect();
-            let (shared, numbers) = (s.b.shared("tested_s", length), tested(s));
+            let shared = (length > 0).then(|| s.b.shared("tested_s", length));
+            let numbers = tested(s);
             Tests { shared, numbers, results }
         });
         Self { layout, batches, inputs, map, tests }
@@ -120,7 +131,7 @@ impl Transposition {
             barrier(s);
         }
         self.evaluate(s, ahead);
-        if self.tests.is_some() {
+        if self.tests.as_ref().is_some_and(|tests| tests.shared.is_some()) {
             s.b.comment("the transposition");
             barrier(s);
             self.integrate(s);
@@ -196,15 +207,19 @@ impl Transposition {
                 return;
             }
             let tested = at_point(s, &at, &point, &mut evaluate);
-            self.keep_tested(s, &tested, &point, cell);
+            if one_point(s) {
+                self.leave(s, &tested);
+            } else {
+                self.keep_tested(s, &tested, &point, cell);
+            }
         });
         s.hoisted = still;
     }
 
     fn keep(&self, s: &mut Setting<'_>, number: usize, q: &Index, cell: &Index, value: ValueId) {
-        let Some(tests) = &self.tests else { return };
+        let Some(shared) = self.tests.as_ref().and_then(|tests| tests.shared) else { return };
         let at = self.place(&q.plus(number * self.layout.points), cell);
-        s.b.statement(Statement::StoreShared(tests.shared, at, value));
+        s.b.statement(Statement::StoreShared(shared, at, value));
     }
 
     fn keep_tested(&self, s: &mut Setting<'_>, tested: &[Tested], point: &Index, cell: &Index) {

@@ -138,8 +138,26 @@ fn asked_for(abi: &KernelAbi) -> u32 {
     if abi.shared_bytes > SHARED_BYTES { abi.shared_bytes as u32 } else { 0 }
 }
 
-/// A kernel of a module, ready to be launched.
-fn kernel_of(module: &Arc<CudaModule>, abi: KernelAbi) -> Result<Kernel, CudaError> {
+/// A kernel's code. Its module is unloaded when its last kernel goes, for which the driver does not wait until what
+/// was launched is done; so this does.
+struct Code {
+    function: CudaFunction,
+    stream: Arc<CudaStream>,
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // What fails here has failed before, and is reported to whoever reads the results.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// A kernel of a module, ready to be launched on a stream.
+fn kernel_of(
+    module: &Arc<CudaModule>,
+    abi: KernelAbi,
+    stream: &Arc<CudaStream>,
+) -> Result<Kernel, CudaError> {
     let function = module.load_function(&abi.name).map_err(driver(&abi.name))?;
     if asked_for(&abi) > 0 {
         let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -147,7 +165,8 @@ fn kernel_of(module: &Arc<CudaModule>, abi: KernelAbi) -> Result<Kernel, CudaErr
         set.map_err(driver("ask for shared memory"))?;
     }
     let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
-    Ok(Kernel::new(abi, Arc::new(function)).with_spilt(spilt as usize))
+    let code = Code { function, stream: Arc::clone(stream) };
+    Ok(Kernel::new(abi, Arc::new(code)).with_spilt(spilt as usize))
 }
 
 impl Device for Cuda {
@@ -175,7 +194,7 @@ impl Device for Cuda {
             let module = self.context.load_module(Ptx::from_binary(image));
             let module = module.map_err(driver("load the kernels"))?;
             for abi in part.kernels {
-                kernels.push(kernel_of(&module, abi)?);
+                kernels.push(kernel_of(&module, abi, &self.stream)?);
             }
         }
         Module::new(self, kernels, cached)
@@ -293,7 +312,7 @@ impl Device for Cuda {
         });
         let needs = arrays.chain(std::iter::once(kernel.own()));
         let stream = self.recorder.stream(needs).unwrap_or(&self.stream);
-        let mut builder = stream.launch_builder(kernel.handle::<CudaFunction>()?);
+        let mut builder = stream.launch_builder(&kernel.handle::<Code>()?.function);
         for argument in arguments {
             match argument {
                 Given::Array(array) => builder.arg(array.memory::<CudaSlice<u8>>()?),

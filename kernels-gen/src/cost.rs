@@ -211,6 +211,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::Stage
             | Statement::Barrier
             | Statement::Fence
+            | Statement::Tell(_)
             | Statement::Comment(_) => {}
         }
     }

@@ -181,6 +181,13 @@ pub enum Thread {
         /// The divisor.
         divisor: usize,
     },
+    /// 1 where one of these digits is 0 or the last, on the border of a cell's nodes, and 0 inside.
+    Border {
+        /// The digits.
+        digits: [VarId; 2],
+        /// The last number of a digit.
+        last: usize,
+    },
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -369,6 +376,9 @@ pub enum Write {
     Atomic,
     /// Adds, and nobody else adds to these elements in the same launch.
     Alone,
+    /// Stores where the variable is 0: that lies inside the cell, and nobody else writes it. Adds where it is not, in
+    /// whatever order threads come to it.
+    Inside(VarId),
 }
 
 /// The cache that a prefetch aims at.
@@ -415,6 +425,8 @@ pub enum Statement {
     /// Accesses to memory stay on their side of this place: a compiler that moved all loads to the
     /// front would need a register for each. No effect on results.
     Fence,
+    /// Works out a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
+    Tell(VarId),
     /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
     /// batch is named, below the number of cells that write, [`Kernel::active`].
     When {
@@ -633,6 +645,11 @@ impl Kernel {
         match rule {
             Thread::Batch { divisor } => (thread / divisor) as i64,
             Thread::Digit { divisor, modulus } => (thread / divisor % modulus) as i64,
+            Thread::Border { digits, last } => {
+                let rules = digits.iter().filter_map(|&digit| self.vars.get(digit)?.thread);
+                let on = |digit: i64| digit == 0 || digit == last as i64;
+                i64::from(rules.map(|rule| self.of_thread(rule, thread)).any(on))
+            }
             Thread::Listed(table) => match &self.tables[table].entries {
                 Entries::Position(entries) => entries.get(thread).map_or(0, |&at| i64::from(at)),
                 Entries::Real(_) => 0,
@@ -644,6 +661,7 @@ impl Kernel {
     pub fn thread_bound(&self, rule: Thread) -> usize {
         match rule {
             Thread::Digit { modulus, .. } => modulus,
+            Thread::Border { .. } => 2,
             Thread::Batch { .. } => self.group,
             Thread::Listed(table) => match self.tables.get(table).map(|table| &table.entries) {
                 Some(Entries::Position(entries)) => {

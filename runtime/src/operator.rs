@@ -51,6 +51,11 @@ pub enum Class {
 }
 
 impl Class {
+    /// Whether it is of facets.
+    pub fn is_of_facets(self) -> bool {
+        matches!(self, Self::Facets(_))
+    }
+
     /// Whether a cell is of the class; `constrained` says which have constrained unknowns.
     fn has(self, cell: usize, constrained: &[bool]) -> bool {
         match self {

@@ -83,6 +83,7 @@ fn cases() -> Vec<Case> {
         ("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double),
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), SCALAR, 1, double),
         ("hexahedra, a thread a line", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 3, double),
+        ("hexahedra, a thread a line", boxed("hex", 3.0, 3.0, 0.1), SCALAR, 4, double),
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
         ("curved hexahedra", ball.clone(), SCALAR, 1, single),
         ("curved hexahedra, a thread a line", ball.clone(), SCALAR, 3, double),
@@ -96,6 +97,9 @@ fn cases() -> Vec<Case> {
         ("quadrilaterals, boundary", boxed("quad", 2.0, 9.0, 0.1), BOUNDARY, 2, double),
         ("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 2, single),
         ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
+        // What is inside of cells is stored, and facets add to it.
+        ("hexahedra, boundary by lines", boxed("hex", 3.0, 2.0, 0.1), BOUNDARY, 4, double),
+        ("hexahedra, long lines", boxed("hex", 3.0, 2.0, 0.1), VECTOR, 6, single),
         ("quadrilaterals, constant in cells", boxed("quad", 2.0, 9.0, 0.1), JUMPS, 1, double),
         ("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double),
         ("tetrahedra, discontinuous", boxed("tet", 3.0, 3.0, 0.0), JUMPS, 2, single),

@@ -41,6 +41,7 @@ fn axpy() -> KernelAbi {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
         tables: Vec::new(),

@@ -210,6 +210,14 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                 let table = statement::table_name(kernel, table);
                 let _ = writeln!(text, "    const int {name} = {table}[thread];");
             }
+            Some(Thread::Border { .. }) if statement::tells(&kernel.body, id) => {
+                let _ = writeln!(text, "    bool {name};");
+            }
+            Some(Thread::Border { digits, last }) => {
+                let digit = |digit| statement::var_name(kernel, digit);
+                let on = statement::on_border(digits.map(digit), last);
+                let _ = writeln!(text, "    const bool {name} = {on};");
+            }
             Some(Thread::Batch { .. }) | None => {}
         }
     }

@@ -456,6 +456,16 @@ impl Builder {
         self.kernel.vars.push(Var { name: name.to_owned(), thread })
     }
 
+    /// A variable that says where one of these digits, which go up to `last`, is the first or the last.
+    pub fn border_var(&mut self, name: &str, digits: [VarId; 2], last: usize) -> VarId {
+        let thread = Some(Thread::Border { digits, last });
+        let same = |var: &Var| var.thread == thread;
+        if let Some((known, _)) = self.kernel.vars.iter_enumerated().find(|(_, var)| same(var)) {
+            return known;
+        }
+        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+    }
+
     /// A variable that is listed for each thread.
     pub fn listed_var(&mut self, name: &str, positions: Vec<u32>) -> VarId {
         let table = self.spread_table(name, Entries::Position(positions));

@@ -57,6 +57,9 @@ impl fmt::Display for Kernel {
                     writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
                 }
                 Some(Thread::Listed(table)) => writeln!(f, "  {name} = {table}[thread]")?,
+                Some(Thread::Border { digits: [a, b], last }) => {
+                    writeln!(f, "  {name} = {a} or {b} is 0 or {last}")?;
+                }
                 Some(Thread::Batch { divisor }) => {
                     writeln!(f, "  {name} = the batch of cell thread / {divisor}")?;
                 }
@@ -193,6 +196,7 @@ fn show_block(
             }
             Statement::Barrier => writeln!(f, "barrier")?,
             Statement::Fence => writeln!(f, "fence")?,
+            Statement::Tell(var) => writeln!(f, "tell {var}")?,
             Statement::StoreShared(shared, index, value) => {
                 writeln!(f, "{shared}[{}] = {value}", at(index))?;
             }
@@ -222,12 +226,13 @@ fn element_of(kernel: &Kernel, slots: &Slots, offset: usize) -> String {
     format!("{map}[{} + s < {count}] * {scale} + {offset}", Shown(kernel, &slots.at))
 }
 
-fn verb(write: Write) -> &'static str {
+fn verb(write: Write) -> String {
     match write {
-        Write::LaneSerial => "+= (lane-serial)",
-        Write::Exclusive => "= (exclusive)",
-        Write::Atomic => "+= (atomic)",
-        Write::Alone => "+= (alone)",
+        Write::LaneSerial => "+= (lane-serial)".to_owned(),
+        Write::Exclusive => "= (exclusive)".to_owned(),
+        Write::Atomic => "+= (atomic)".to_owned(),
+        Write::Alone => "+= (alone)".to_owned(),
+        Write::Inside(border) => format!("= (exclusive) where {border} is 0, else += (atomic)"),
     }
 }
 

@@ -121,6 +121,15 @@ impl<'k> Verifier<'k> {
                 let enough = length == self.kernel.threads;
                 require(enough, || format!("{table} should have one position a thread"))?;
             }
+            if let Some(Thread::Border { digits, .. }) = var.thread {
+                let digit = |&digit: &VarId| {
+                    let rule = self.kernel.vars.get(digit).and_then(|var| var.thread);
+                    matches!(rule, Some(Thread::Digit { .. }))
+                };
+                require(digits.iter().all(digit), || {
+                    format!("{} should be told from digits of the thread's number", var.name)
+                })?;
+            }
         }
         self.block(&self.kernel.body)
     }

@@ -7,7 +7,7 @@ use super::setting::{Quantity, Setting, Source};
 use super::slots::Place;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Index, Statement, ValueId, Write};
+use crate::kir::{ArgumentId, Index, Statement, ValueId, VarId, Write};
 use crate::plan::Scatter;
 
 /// Where the nodal values of a quantity, or of the result, lie.
@@ -75,6 +75,11 @@ impl Nodal {
     /// How the result is written where others may write to the same node.
     pub(super) fn write(self) -> Write {
         self.write
+    }
+
+    /// The same for nodes that are inside the cell where a variable of the threads is 0.
+    pub(super) fn inside(self, border: VarId) -> Self {
+        Self { write: Write::Inside(border), ..self }
     }
 
     /// Adds to component `c` of a node, or stores what the cell has for it.

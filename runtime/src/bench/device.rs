@@ -188,6 +188,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision: Precision::F64,
         arguments: written
             .iter()

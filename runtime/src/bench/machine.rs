@@ -41,6 +41,7 @@ pub fn measure() -> Result<Rates, JitError> {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
         tables: Vec::new(),

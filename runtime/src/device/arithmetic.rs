@@ -184,6 +184,7 @@ impl Arithmetic {
             residency: 1,
             in_order: false,
             slots: Vec::new(),
+            stores_inside: false,
             precision,
             arguments: Vec::new(),
             tables: Vec::new(),
@@ -353,6 +354,21 @@ impl Arithmetic {
         others: &[Given<'_>],
     ) -> Result<(), DeviceError> {
         self.same(name, arrays, n)?;
+        self.run_first(name, n, arrays, others)
+    }
+
+    /// The same for the first `n` entries of arrays that may have more.
+    fn run_first(
+        &self,
+        name: &'static str,
+        n: usize,
+        arrays: &[&Array],
+        others: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        let kind: Kind = self.precision.into();
+        if arrays.iter().any(|array| array.kind() != kind || array.len() < n) {
+            return Err(DeviceError::Mismatch { operation: name });
+        }
         if n == 0 {
             return Ok(());
         }
@@ -360,8 +376,8 @@ impl Arithmetic {
         let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
         given.extend(arrays.iter().map(|array| Given::Array(array)));
         given.extend(others);
-        // SAFETY: the kernels are those of `TEXT`, whose arguments are n, the stride, arrays of n entries of this
-        // precision, which has just been compared, and what the caller in this folder adds.
+        // SAFETY: the kernels are those of `TEXT`, whose arguments are n, the stride, arrays of n entries or more of
+        // this precision, which has just been compared, and what the caller in this folder adds.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
@@ -404,6 +420,11 @@ impl Arithmetic {
     /// For this and all that follows: arrays that do not go together, a driver that fails.
     pub fn fill(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
         self.run("fill", y.len(), &[y], &[Given::Real(a)])
+    }
+
+    /// y_i = 0 for i < n.
+    pub fn clear(&self, y: &mut Array, n: usize) -> Result<(), DeviceError> {
+        self.run_first("fill", n.min(y.len()), &[y], &[Given::Real(0.0)])
     }
 
     /// y = a·y.

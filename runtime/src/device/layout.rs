@@ -26,6 +26,8 @@ pub struct Part {
     tiled: bool,
     /// The number of each node, where it is not its own.
     numbers: Option<Arc<[u32]>>,
+    /// Nodes that have numbers before all those inside of cells; none where these are anywhere.
+    on_borders: Option<usize>,
     /// How many there are; none where they are all that a vector has.
     unknowns: Option<usize>,
     /// The entry of an array where they begin.
@@ -90,8 +92,8 @@ impl Layout {
     /// Unknowns of one field in their own order, with so many components a node.
     pub fn plain(components: usize) -> Self {
         let components = components.max(1);
-        let (unknowns, first) = (None, 0);
-        Self { parts: vec![Part { components, tiled: false, numbers: None, unknowns, first }] }
+        let (tiled, numbers, on_borders, unknowns, first) = (false, None, None, None, 0);
+        Self { parts: vec![Part { components, tiled, numbers, on_borders, unknowns, first }] }
     }
 
     /// The same in tiles.
@@ -123,17 +125,44 @@ impl Layout {
     /// The same with the nodes numbered anew: of 32 cells at a time first `together` nodes of each cell, cell by cell,
     /// then the next, each node when it is seen first. With one node, threads with neighbouring cells find their
     /// nodes side by side; with those of a line along the first direction, threads with neighbouring lines do.
-    pub fn in_strips(mut self, space: &Space, together: usize) -> Self {
+    pub fn in_strips(self, space: &Space, together: usize) -> Self {
+        self.numbered(space, together, &[&|_| true])
+    }
+
+    /// The same with the nodes inside of cells after all others, which alone are added to where kernels store those.
+    pub fn in_strips_apart(self, space: &Space, together: usize) -> Self {
+        let element = space.element();
+        let dim = element.cell().dim();
+        let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
+        let mut layout =
+            self.numbered(space, together, &[&|local| !inside[local], &|local| inside[local]]);
+        let own = inside.iter().filter(|&&inside| inside).count();
+        let cells = space.nodes().len() / space.nodes_per_cell();
+        let on_borders = space.n_nodes() - cells * own;
+        layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
+        layout
+    }
+
+    /// Numbers the nodes that each of `turns` chooses by their places in their cells, one turn after another.
+    fn numbered(
+        mut self,
+        space: &Space,
+        together: usize,
+        turns: &[&dyn Fn(usize) -> bool],
+    ) -> Self {
         let nodes = space.nodes_per_cell();
         let (mut numbers, mut next) = (vec![u32::MAX; space.n_nodes()], 0);
-        for strip in space.nodes().chunks(STRIP * nodes) {
-            for first in (0..nodes).step_by(together.max(1)) {
-                for cell in strip.chunks(nodes) {
-                    for &node in &cell[first..(first + together.max(1)).min(nodes)] {
-                        let number = &mut numbers[node as usize];
-                        if *number == u32::MAX {
-                            *number = next;
-                            next += 1;
+        for chosen in turns {
+            for strip in space.nodes().chunks(STRIP * nodes) {
+                for first in (0..nodes).step_by(together.max(1)) {
+                    let line = first..(first + together.max(1)).min(nodes);
+                    for cell in strip.chunks(nodes) {
+                        for local in line.clone().filter(|&local| chosen(local)) {
+                            let number = &mut numbers[cell[local] as usize];
+                            if *number == u32::MAX {
+                                *number = next;
+                                next += 1;
+                            }
                         }
                     }
                 }
@@ -142,6 +171,12 @@ impl Layout {
         let numbers: Arc<[u32]> = numbers.into();
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self
+    }
+
+    /// Entries from the first on after which there are nodes inside of cells only; none where these are anywhere.
+    pub fn on_borders(&self) -> Option<usize> {
+        let [part] = &self.parts[..] else { return None };
+        part.on_borders.map(|nodes| part.len(nodes * part.components))
     }
 
     /// Where the unknowns of a field lie.
@@ -234,7 +269,8 @@ mod tests {
             let tiles = Layout::tiles(components);
             let anew = Layout::plain(components).in_strips(space, 1);
             let lines = tiles.clone().in_strips(space, degree + 1);
-            for layout in [Layout::plain(components), tiles, anew, lines] {
+            let apart = tiles.clone().in_strips_apart(space, degree + 1);
+            for layout in [Layout::plain(components), tiles, anew, lines, apart] {
                 let mut seen = vec![false; layout.len(unknowns)];
                 for unknown in 0..unknowns {
                     assert!(!std::mem::replace(&mut seen[layout.place(unknown)], true));
@@ -248,6 +284,37 @@ mod tests {
                     !layout.permutes(unknowns - components) || layout.parts[0].numbers.is_none()
                 );
                 assert!(entries.len() < unknowns + components * TILE);
+            }
+        }
+    }
+
+    #[test]
+    fn nodes_inside_come_last() {
+        for components in [1, 3] {
+            let on = on(3, components);
+            let space = &on.fields[0].space;
+            let plain = Layout::plain(components).in_strips(space, 4);
+            let tiles = Layout::tiles(components).in_strips_apart(space, 4);
+            let apart = Layout::plain(components).in_strips_apart(space, 4);
+            assert_eq!((plain.on_borders(), apart.permutes(on.n_dofs())), (None, true));
+            // 16 cells a direction have 49 nodes, 16 · 2 of which are inside.
+            let nodes = 49usize.pow(3) - 32usize.pow(3);
+            assert_eq!(apart.on_borders(), Some(nodes * components));
+            let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
+            for layout in [apart, tiles] {
+                let end = layout.on_borders().expect("they come last");
+                assert!(end < (nodes + TILE) * components);
+                for cell in space.nodes().chunks(dims.len()) {
+                    for (&node, &dim) in cell.iter().zip(&dims) {
+                        let place = layout.place(node as usize * components);
+                        let (first, last) = (nodes * components, end);
+                        assert!(if dim == 3 {
+                            place >= first - TILE * components
+                        } else {
+                            place < last
+                        });
+                    }
+                }
             }
         }
     }

@@ -34,6 +34,7 @@ fn axpy() -> KernelAbi {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision: Precision::F64,
         arguments,
         tables: Vec::new(),

@@ -370,15 +370,22 @@ impl DeviceOperator {
             self.fits(vector)?;
         }
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        let added = self.added(task).unwrap_or(y.len());
         match inputs.direction.and_then(array) {
-            Some(x) => self.constrained.begin(&self.arithmetic, x, y)?,
+            Some(x) => self.constrained.begin(&self.arithmetic, x, y, added)?,
             // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
-            None => self.arithmetic.fill(y, 0.0)?,
+            None => self.arithmetic.clear(y, added)?,
         }
         let mut cells = 0;
-        for (kernel, loaded) in self.kernels_of(task) {
-            self.add(kernel, loaded, inputs, y)?;
-            cells += self.groups[&group_key(kernel, loaded)].cells;
+        // Facets add to what cells may have stored.
+        for facets in [false, true] {
+            let kernels = self.kernels_of(task);
+            for (kernel, loaded) in
+                kernels.filter(|(kernel, _)| kernel.class.is_of_facets() == facets)
+            {
+                self.add(kernel, loaded, inputs, y)?;
+                cells += self.groups[&group_key(kernel, loaded)].cells;
+            }
         }
         if cells != self.on.mesh.n_cells() {
             let word = task.word();
@@ -386,6 +393,15 @@ impl DeviceOperator {
             return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
         }
         Ok(())
+    }
+
+    /// The entries from the first on to which the kernels of a task add, where they store all others.
+    fn added(&self, task: Task) -> Option<usize> {
+        let mut kernels = self.kernels_of(task).filter(|(kernel, _)| !kernel.class.is_of_facets());
+        // The diagonal may come to a vector that had numbers in places of no unknown.
+        let stored =
+            task != Task::Diagonal && kernels.all(|(_, loaded)| loaded.abi().stores_inside);
+        self.arithmetic.layout().on_borders().filter(|_| stored)
     }
 
     /// Whether a vector belongs to this operator.
@@ -425,6 +441,9 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan]) -> Layout {
     let line = space.element().degree() + 1;
     match action.map(|plan| plan.strategy) {
         Some(Strategy::CellPerLane) => layout.in_strips(space, 1),
+        Some(Strategy::ThreadPerLine { .. }) if on.fields.len() == 1 => {
+            layout.in_strips_apart(space, line)
+        }
         Some(Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof) => {
             layout.in_strips(space, line)
         }

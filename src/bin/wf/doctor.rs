@@ -186,6 +186,7 @@ fn try_kernel() -> Result<(), String> {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision: Precision::F64,
         arguments: vec![values],
         tables: Vec::new(),

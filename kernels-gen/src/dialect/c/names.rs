@@ -28,9 +28,9 @@ const TAKEN: &str = "
     cl_khr_int64_base_atomics threadIdx blockIdx blockDim gridDim warpSize
 
     sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma atomic_add atomicAdd
-    atomic_add_real gather_masked add_edge edge_of Edge edge again pair fence reciprocal atom_cmpxchg atomic_cmpxchg
+    atomic_add_real gather_masked add_edge edge_of Edge edge again thread_again pair fence reciprocal atom_cmpxchg atomic_cmpxchg
 
-    T U uint32 INLINE listed number_at group_of REGISTERS first end lane thread own writes batch to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
+    T U uint32 INLINE listed number_at group_of REGISTERS first end lane thread own writes batch number to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
     HUGE_VALF WEAKFORM_PREAMBLE";
 
 /// Types that have variants of several components in OpenCL, and in CUDA.

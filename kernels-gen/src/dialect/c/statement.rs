@@ -3,7 +3,7 @@
 use super::{Words, number};
 use crate::kir::{
     ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId, Unary, ValueId, VarId, Write as Mode,
+    TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id as _;
 use std::fmt::Write;
@@ -99,12 +99,34 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
     &kernel.arguments[id].name
 }
 
+/// Whether statements tell a variable where it is needed.
+pub(super) fn tells(body: &[Statement], id: VarId) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Tell(var) => *var == id,
+        // Loops nest a fixed few levels deep, whatever the user wrote.
+        Statement::For { body, .. } | Statement::When { body, .. } => tells(body, id),
+        _ => false,
+    })
+}
+
+/// Whether a digit is 0 or the last.
+pub(super) fn on_border(digits: [String; 2], last: usize) -> String {
+    let [a, b] = digits.map(|digit| format!("{digit} % {last} == 0"));
+    if a == b { a } else { format!("{a} || {b}") }
+}
+
 /// Adds to or sets an element.
-fn write_to(mode: Mode, target: &str, place: &str, stored: &str) -> String {
+fn write_to(kernel: &Kernel, mode: Mode, target: &str, place: &str, stored: &str) -> String {
     match mode {
         Mode::Exclusive => format!("{target}[{place}] = {stored};"),
         Mode::Atomic => format!("atomic_add(&{target}[{place}], {stored});"),
         Mode::LaneSerial | Mode::Alone => format!("{target}[{place}] += {stored};"),
+        Mode::Inside(border) => {
+            let border = var_name(kernel, border);
+            let [adds, stores] = [Mode::Atomic, Mode::Exclusive]
+                .map(|mode| write_to(kernel, mode, target, place, stored));
+            format!("{{ if ({border}) {adds} else {stores} }}")
+        }
     }
 }
 
@@ -157,7 +179,7 @@ pub(super) fn block(
             } => {
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let place = format!("(size_t)to * {scale} + {offset}");
-                let write = write_to(*mode, target, &place, &value(kernel, *stored));
+                let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored));
                 let mask = if *masked { " && to != 0xffffffffu" } else { "" };
                 let (at, batch) = (of_lane(kernel, at), kernel.batch_of(at));
                 // Groups of threads are short of registers: rather than keep an index, read it again.
@@ -234,7 +256,7 @@ pub(super) fn block(
                     writeln!(text, "{indent}    const size_t to = (size_t){map}[{at}] * {scale};");
                 for j in 0..*length {
                     let stored = format!("{local}[{}]", position(places, first + j));
-                    let write = write_to(*mode, target, &format!("to + {j}"), &stored);
+                    let write = write_to(kernel, *mode, target, &format!("to + {j}"), &stored);
                     let _ = writeln!(text, "{indent}    {write}");
                 }
                 let _ = writeln!(text, "{indent}}}");
@@ -265,7 +287,10 @@ pub(super) fn block(
                         };
                         let sum: Vec<String> = (0..*terms).map(term).collect();
                         let place = format!("(size_t)of * {} + {offset}", slots.scale);
-                        when(&conditions, &write_to(*mode, target, &place, &sum.join(" + ")))
+                        when(
+                            &conditions,
+                            &write_to(kernel, *mode, target, &place, &sum.join(" + ")),
+                        )
                     });
                     [of.clone()].into_iter().chain(parts).collect()
                 };
@@ -302,6 +327,20 @@ pub(super) fn block(
             }
             Statement::Fence => {
                 let _ = writeln!(text, "{indent}{};", words.fence);
+            }
+            Statement::Tell(var) => {
+                let Some(Thread::Border { digits, last }) = kernel.vars[*var].thread else {
+                    continue;
+                };
+                let on = digits.map(|digit| match kernel.vars[digit].thread {
+                    Some(Thread::Digit { divisor, modulus }) => {
+                        format!("number / {divisor} % {modulus}")
+                    }
+                    _ => var_name(kernel, digit),
+                });
+                let (var, on) = (var_name(kernel, *var), on_border(on, last));
+                let number = "const int number = thread_again();";
+                let _ = writeln!(text, "{indent}{{ {number} {var} = {on}; }}");
             }
             Statement::When { below, cell, body } => {
                 let mut conditions: Vec<String> = below

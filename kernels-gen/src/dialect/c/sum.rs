@@ -75,6 +75,7 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         residency: 1,
         in_order: false,
         slots: Vec::new(),
+        stores_inside: false,
         precision,
         arguments,
         tables: Vec::new(),

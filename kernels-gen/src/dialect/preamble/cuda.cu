@@ -45,6 +45,14 @@ INLINE uint32 again(const uint32* at)
     return index;
 }
 
+/// The number of the thread once more: so that what follows from it need not be kept.
+INLINE int thread_again()
+{
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
+}
+
 /// Two neighbours, the first of them at an even place.
 INLINE $T2 pair(const T* at) { return __ldg(reinterpret_cast<const $T2*>(at)); }
 

@@ -98,4 +98,7 @@ INLINE uint32 again(__global const uint32* at)
 #else
 INLINE uint32 again(__global const uint32* at) { return *at; }
 #endif
+
+/// The number of the thread once more: so that what follows from it need not be kept.
+INLINE int thread_again(void) { return (int)get_local_id(0); }
 #endif

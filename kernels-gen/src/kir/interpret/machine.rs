@@ -254,6 +254,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             | Statement::StoreShared(..)
             | Statement::Barrier
             | Statement::Fence
+            | Statement::Tell(_)
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
@@ -371,6 +372,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         write: Write,
     ) -> Result<(), Fault> {
         self.places.clear();
+        let write = match write {
+            Write::Inside(border) if self.vars[border.index()] == 0 => Write::Exclusive,
+            Write::Inside(_) => Write::Atomic,
+            write => write,
+        };
         let first = self.at(indexed.at) * self.lanes as i64;
         let active = match self.kernel.batch_of(indexed.at) {
             Some(var) => usize::from(self.exists[var.index()]),
@@ -440,7 +446,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Adds or stores one element.
     fn put(&self, target: ArgumentId, place: i64, number: f64, write: Write) -> Result<(), Fault> {
         let number = match write {
-            Write::LaneSerial | Write::Atomic | Write::Alone => {
+            Write::LaneSerial | Write::Atomic | Write::Alone | Write::Inside(_) => {
                 rounded(self.kernel.precision, self.read(target, place)? + number)
             }
             Write::Exclusive => number,

@@ -3,7 +3,7 @@
 use super::{Checked, Verifier, require};
 use crate::kir::{
     Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId,
+    TableId, TermsId, Thread, Write,
 };
 
 /// Which way an argument is used.
@@ -73,7 +73,12 @@ impl<'k> Verifier<'k> {
                 let array = self.real(*argument, Use::Write)?;
                 self.positive(index, &array.name)
             }
-            Statement::Scatter { target, map, at, value, .. } => {
+            Statement::Scatter { target, map, at, value, write, .. } => {
+                if let Write::Inside(border) = write {
+                    let rule = self.kernel.vars.get(*border).and_then(|var| var.thread);
+                    let known = matches!(rule, Some(Thread::Border { .. }));
+                    require(known, || format!("{border} does not say what lies inside a cell"))?;
+                }
                 self.stored(*value)?;
                 self.real(*target, Use::Write)?;
                 self.map(*map, at)
@@ -130,6 +135,7 @@ impl<'k> Verifier<'k> {
             | Statement::When { .. }
             | Statement::Barrier
             | Statement::Fence
+            | Statement::Tell(_)
             | Statement::Stage
             | Statement::Comment(_) => Ok(()),
         }

@@ -338,9 +338,21 @@ impl Group {
         // What a cell stores for the owners of unknowns is in the order of its nodes.
         let adds = s.plan.scatter != Scatter::Owner;
         let turned = s.turned(Source::Direction(field)).filter(|_| adds);
+        let last = line.len() - 1;
+        let inside = s.stores_inside(field).then(|| {
+            let mut digits = nodes.digits.iter().copied();
+            let first = digits.next().expect("a line should have coordinates");
+            let digits = [first, digits.next().unwrap_or(first)];
+            let border = s.b.border_var("border", digits, last);
+            if s.tells_border(line.len()) {
+                s.b.statement(Statement::Tell(border));
+            }
+            nodal.inside(border)
+        });
         let nodes = self.nodes(nodes, line.len(), axis, turned);
-        for (node, &value) in nodes.iter().zip(line) {
-            nodal.scatter(&mut s.b, node, component, value);
+        for (i, (node, &value)) in nodes.iter().zip(line).enumerate() {
+            let inside = inside.filter(|_| 0 < i && i < last);
+            inside.unwrap_or(nodal).scatter(&mut s.b, node, component, value);
         }
     }
 }

@@ -12,6 +12,8 @@ pub struct Places {
     mask: Array,
     /// The length of vectors.
     len: usize,
+    /// What all entries are below.
+    end: usize,
 }
 
 impl Places {
@@ -28,6 +30,7 @@ impl Places {
     ) -> Result<Self, DeviceError> {
         let (dofs, values): (Vec<u32>, Vec<f64>) =
             entries.map(|(dof, value)| (dof as u32, value)).unzip();
+        let end = dofs.iter().max().map_or(0, |&last| last as usize + 1);
         let mut mask = vec![0_u32; len.div_ceil(32)];
         for &dof in &dofs {
             let word = mask.get_mut(dof as usize / 32).filter(|_| (dof as usize) < len);
@@ -36,7 +39,7 @@ impl Places {
         }
         let device = &arithmetic.device;
         let (mask, values) = (device.upload(&mask)?, arithmetic.upload(&values)?);
-        Ok(Self { dofs: device.upload(&dofs)?, values, mask, len })
+        Ok(Self { dofs: device.upload(&dofs)?, values, mask, len, end })
     }
 
     /// Whether there are none.
@@ -81,19 +84,20 @@ impl Places {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])
     }
 
-    /// y_i = x_i in these entries, and 0 in all others.
+    /// y_i = x_i in these entries, and 0 in all others of the first `n`, among which they are.
     pub fn begin(
         &self,
         arithmetic: &Arithmetic,
         x: &Array,
         y: &mut Array,
+        n: usize,
     ) -> Result<(), DeviceError> {
-        if self.is_empty() {
-            arithmetic.same("begin", &[x, y], self.len)?;
-            return arithmetic.fill(y, 0.0);
-        }
-        // The mask has a bit for each of the `len` entries that x and y are compared with here.
         arithmetic.same("begin", &[x, y], self.len)?;
-        arithmetic.run("begin", self.len, &[x, y], &[Given::Array(&self.mask)])
+        let n = n.clamp(self.end.min(self.len), self.len);
+        if self.is_empty() {
+            return arithmetic.clear(y, n);
+        }
+        // The mask has a bit for each of the `len` entries that x and y were compared with above.
+        arithmetic.run_first("begin", n, &[x, y], &[Given::Array(&self.mask)])
     }
 }

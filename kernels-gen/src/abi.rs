@@ -185,7 +185,8 @@ pub struct KernelAbi {
     pub in_order: bool,
     /// The slots that a batch has for the nodes of each field; nothing where cells do not sum batch by batch.
     pub slots: Vec<Slots>,
-    /// Whether results at nodes inside of cells are stored, and only the others added to.
+    /// Whether results at nodes inside of cells are stored, and only the others added to. Who launches such a kernel
+    /// clears those others, and lets what else adds to the result, as facets do, come after all cells.
     pub stores_inside: bool,
     /// Precision of every real array.
     pub precision: Precision,

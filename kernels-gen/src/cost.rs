@@ -104,9 +104,12 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             Role::State(f) | Role::Direction(f) => {
                 real * unknowns(Some(elements.fields[f])) * elements.components[f] as f64
             }
-            // Read and written.
+            // Read and written, and inside of cells only written where that is stored.
             Role::Result(f) => {
-                2.0 * real * unknowns(Some(elements.fields[f])) * elements.components[f] as f64
+                let element = elements.fields[f];
+                let inside = (element.degree() as f64 - 1.0).powi(dim);
+                let stored = if abi.stores_inside { inside } else { 0.0 };
+                real * (2.0 * unknowns(Some(element)) - stored) * elements.components[f] as f64
             }
             // Only where the field's degree is 1: a node for each unknown.
             Role::Coordinates => {
@@ -211,7 +214,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::Stage
             | Statement::Barrier
             | Statement::Fence
-            | Statement::Tell(_)
+            | Statement::Recompute(_)
             | Statement::Comment(_) => {}
         }
     }

@@ -174,6 +174,10 @@ fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) ->
             }
             _ => String::new(),
         };
+        if abi.stores_inside {
+            lines
+                .push("stores results at nodes inside of cells, and adds to all others".to_owned());
+        }
         lines.push(format!(
             "{}: {threads} threads and {bytes} bytes of shared memory a group{sizes}",
             plan.strategy

@@ -376,8 +376,8 @@ pub enum Write {
     Atomic,
     /// Adds, and nobody else adds to these elements in the same launch.
     Alone,
-    /// Stores where the variable is 0: that lies inside the cell, and nobody else writes it. Adds where it is not, in
-    /// whatever order threads come to it.
+    /// Stores where the variable, of [`Thread::Border`], is 0: that lies inside the cell, and nobody else writes it in the
+    /// same launch. Adds where it is not, in whatever order threads come to it.
     Inside(VarId),
 }
 
@@ -425,8 +425,8 @@ pub enum Statement {
     /// Accesses to memory stay on their side of this place: a compiler that moved all loads to the
     /// front would need a register for each. No effect on results.
     Fence,
-    /// Works out a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
-    Tell(VarId),
+    /// Computes a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
+    Recompute(VarId),
     /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
     /// batch is named, below the number of cells that write, [`Kernel::active`].
     When {

@@ -173,14 +173,18 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
 /// R(u), J(u) w and the diagonal of J(u).
 fn results(system: &mut dyn NonlinearSystem, state: &Vector, direction: &Vector) -> [Vec<f64>; 3] {
     let [mut residual, mut action, mut diagonal] = [state.like(), state.like(), state.like()];
-    // What is there before does not matter.
-    residual.fill(9.0);
-    action.fill(9.0);
+    // What is there before does not matter: 1, even in places that are no unknown's.
+    [&mut residual, &mut action, &mut diagonal].into_iter().for_each(Vector::make_positive);
     system.residual(state, &mut residual).expect("R");
     system.linearise(state).expect("J");
     system.jacobian().apply(direction, &mut action).expect("J w");
     system.diagonal(&mut diagonal).expect("the diagonal");
-    [residual, action, diagonal].map(|vector| vector.to_vec())
+    [residual, action, diagonal].map(|vector| {
+        let (norm, numbers) = (vector.norm(), vector.to_vec());
+        let own = numbers.iter().map(|number| number * number).sum::<f64>().sqrt();
+        assert!((norm - own).abs() <= 1e-5 * own, "{norm} is not {own}");
+        numbers
+    })
 }
 
 fn values(n: usize, seed: usize) -> Vec<f64> {
@@ -415,6 +419,28 @@ fn large_tables_may_lie_elsewhere() {
             assert_eq!(handed, !others, "{strategy:?} on {device:?}");
             let [found, _] = setting.with(compiled, &wishes);
             setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}"));
+        }
+    }
+}
+
+#[test]
+fn nodes_inside_of_cells_may_have_conditions() {
+    let mesh = boxed("hex", 3.0, 2.0, 0.1);
+    let mut setting = Setting::new(("hexahedra", mesh, VECTOR, 4, Precision::F64));
+    let on = Arc::get_mut(&mut setting.on).expect("nobody else has it");
+    let field = &mut on.fields[0];
+    let points = field.space.points(&on.mesh, &on.partition).expect("points");
+    let inside = field.space.element().nodes().iter().rposition(|node| node.dim == 3);
+    let cell = field.space.nodes().chunks(125).next_back().expect("a cell");
+    let inside = cell[inside.expect("a node inside")];
+    field
+        .constraints
+        .fix(&[inside], Some(2), &points, |_, values| values.fill(0.5))
+        .expect("a node");
+    let wanted = setting.on_the_processor();
+    for device in &devices() {
+        for found in setting.on_a_device(device, &Wishes::default()) {
+            setting.compare(&found, &wanted, &format!("{device:?}"));
         }
     }
 }

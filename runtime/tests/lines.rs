@@ -127,6 +127,15 @@ fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
             }
         }
     }
+    // Columns of nodes that are points, dealt out by lists, and long lines.
+    for form in [FORMS[0], FORMS[2]] {
+        let [_, mesh, _] = meshes();
+        let [(_, wanted), (_, got)] = [false, true]
+            .map(|threads| results(form, &mesh, 7, LinePoints::GaussLobatto(8), threads));
+        for (got, wanted) in got.iter().flatten().zip(wanted.iter().flatten()) {
+            assert!((got - wanted).abs() <= 1e-13, "{form}: {got:e} is not {wanted:e}");
+        }
+    }
     assert!(all > 3 * 3 * 4 * 6 * 3, "on curved cells something should be stored: {all}");
     assert_eq!(seen, all, "kernels by lines, as was wished");
 }

@@ -210,7 +210,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                 let table = statement::table_name(kernel, table);
                 let _ = writeln!(text, "    const int {name} = {table}[thread];");
             }
-            Some(Thread::Border { .. }) if statement::tells(&kernel.body, id) => {
+            Some(Thread::Border { .. }) if statement::recomputes(&kernel.body, id) => {
                 let _ = writeln!(text, "    bool {name};");
             }
             Some(Thread::Border { digits, last }) => {

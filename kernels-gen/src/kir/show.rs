@@ -196,7 +196,7 @@ fn show_block(
             }
             Statement::Barrier => writeln!(f, "barrier")?,
             Statement::Fence => writeln!(f, "fence")?,
-            Statement::Tell(var) => writeln!(f, "tell {var}")?,
+            Statement::Recompute(var) => writeln!(f, "recompute {var}")?,
             Statement::StoreShared(shared, index, value) => {
                 writeln!(f, "{shared}[{}] = {value}", at(index))?;
             }

@@ -121,14 +121,15 @@ impl<'k> Verifier<'k> {
                 let enough = length == self.kernel.threads;
                 require(enough, || format!("{table} should have one position a thread"))?;
             }
-            if let Some(Thread::Border { digits, .. }) = var.thread {
-                let digit = |&digit: &VarId| {
-                    let rule = self.kernel.vars.get(digit).and_then(|var| var.thread);
-                    matches!(rule, Some(Thread::Digit { .. }))
+            if let Some(Thread::Border { digits, last }) = var.thread {
+                let fits = |&digit: &VarId| match self.kernel.vars.get(digit)?.thread? {
+                    rule @ (Thread::Digit { .. } | Thread::Listed(_)) => {
+                        Some(self.kernel.thread_bound(rule) <= last + 1)
+                    }
+                    Thread::Border { .. } | Thread::Batch { .. } => None,
                 };
-                require(digits.iter().all(digit), || {
-                    format!("{} should be told from digits of the thread's number", var.name)
-                })?;
+                let fit = last > 0 && digits.iter().all(|digit| fits(digit) == Some(true));
+                require(fit, || format!("{} needs digits that go up to {last}", var.name))?;
             }
         }
         self.block(&self.kernel.body)

@@ -43,7 +43,7 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             | Statement::Stage
             | Statement::Barrier
             | Statement::Fence
-            | Statement::Tell(_)
+            | Statement::Recompute(_)
             | Statement::Comment(_) => {}
         }
     }

@@ -542,7 +542,6 @@ impl<'a> Setting<'a> {
         shared_bytes(self.b.shared_arrays(), self.plan.precision)
     }
 
-    /// The kernel and its interface.
     /// Whether a thread with a line of nodes stores what lies inside its cell: nothing else adds to it, where all cells
     /// are one kernel's or another's and a vector has one field. Vectors need not be cleared there. Measured on an H200
     /// with 10 million unknowns, in billions a second with and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and
@@ -556,14 +555,15 @@ impl<'a> Setting<'a> {
         alone && !self.on_facets() && element.is_continuous() && element.degree() > 1 && pays
     }
 
-    /// Whether a thread works out anew what lies inside its cell when its line of so many nodes is done, rather than keep
+    /// Whether a thread computes what lies inside its cell when its line of so many nodes is done, rather than keep
     /// it in a register: where lines are long. Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three
     /// components of degrees 3, 6 and 8, do so with 47.7, 55.7, 46.8, 55.2 and 65.3 billion unknowns a second, and
     /// otherwise with 49.4, 54.3, 46.9, 52.8 and 62.0.
-    pub(super) fn tells_border(&self, nodes: usize) -> bool {
+    pub(super) fn recomputes_border(&self, nodes: usize) -> bool {
         nodes > if self.form.rows() > 1 { 6 } else { 7 }
     }
 
+    /// The kernel and its interface.
     pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let stores_inside = lines && self.has_result() && self.stores_inside(0);

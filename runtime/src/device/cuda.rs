@@ -147,8 +147,11 @@ struct Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // What fails here has failed before, and is reported to whoever reads the results.
-        let _ = self.stream.synchronize();
+        // The first call may report what failed before rather than wait.
+        if let Err(before) = self.stream.synchronize() {
+            let _ = self.stream.synchronize();
+            self.stream.context().record_err::<()>(Err(before));
+        }
     }
 }
 

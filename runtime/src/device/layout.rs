@@ -4,8 +4,9 @@
 //! one thread's node should lie beside its neighbour's: threads that read, or add to, 32 numbers in a row touch 8
 //! sectors of memory, and 32 where those are far apart. So nodes are numbered anew there ([`Layout::in_strips`]), and
 //! several components lie in tiles ([`in_tiles`]). A [`Layout`] stands between the two orders wherever numbers or
-//! lists of unknowns go to a device or come back. The last tile is of full length; the places in it that are no
-//! unknown's hold 0, which no sum and no solver sees.
+//! lists of unknowns go to a device or come back. The last tile is of full length; the places that are no
+//! unknown's, in it or before the nodes inside of cells ([`Layout::in_strips_apart`]), hold 0, which no sum and no solver
+//! sees.
 
 use crate::space::Space;
 use kernels_gen::abi::{TILE, in_tiles};
@@ -126,7 +127,7 @@ impl Layout {
     /// then the next, each node when it is seen first. With one node, threads with neighbouring cells find their
     /// nodes side by side; with those of a line along the first direction, threads with neighbouring lines do.
     pub fn in_strips(self, space: &Space, together: usize) -> Self {
-        self.numbered(space, together, &[&|_| true])
+        self.numbered(space, together, &[(0, &|_| true)])
     }
 
     /// The same with the nodes inside of cells after all others, which alone are added to where kernels store those.
@@ -134,25 +135,31 @@ impl Layout {
         let element = space.element();
         let dim = element.cell().dim();
         let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
-        let mut layout =
-            self.numbered(space, together, &[&|local| !inside[local], &|local| inside[local]]);
         let own = inside.iter().filter(|&&inside| inside).count();
         let cells = space.nodes().len() / space.nodes_per_cell();
-        let on_borders = space.n_nodes() - cells * own;
+        // What the last tile has too many comes before them, so that it is cleared with the others.
+        let tiled = self.parts.iter().any(|part| part.tiled);
+        let spare =
+            if tiled { space.n_nodes().next_multiple_of(TILE) - space.n_nodes() } else { 0 };
+        let on_borders = space.n_nodes() - cells * own + spare;
+        let turns: [(usize, &dyn Fn(usize) -> bool); 2] =
+            [(0, &|local| !inside[local]), (on_borders, &|local| inside[local])];
+        let mut layout = self.numbered(space, together, &turns);
         layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
         layout
     }
 
-    /// Numbers the nodes that each of `turns` chooses by their places in their cells, one turn after another.
+    /// Numbers the nodes that each of `turns` chooses by their places in their cells, from the number that it names on.
     fn numbered(
         mut self,
         space: &Space,
         together: usize,
-        turns: &[&dyn Fn(usize) -> bool],
+        turns: &[(usize, &dyn Fn(usize) -> bool)],
     ) -> Self {
         let nodes = space.nodes_per_cell();
-        let (mut numbers, mut next) = (vec![u32::MAX; space.n_nodes()], 0);
-        for chosen in turns {
+        let mut numbers = vec![u32::MAX; space.n_nodes()];
+        for &(first, chosen) in turns {
+            let mut next = first as u32;
             for strip in space.nodes().chunks(STRIP * nodes) {
                 for first in (0..nodes).step_by(together.max(1)) {
                     let line = first..(first + together.max(1)).min(nodes);
@@ -173,8 +180,8 @@ impl Layout {
         self
     }
 
-    /// Entries from the first on after which there are nodes inside of cells only; none where these are anywhere.
-    pub fn on_borders(&self) -> Option<usize> {
+    /// Entries from the first on after which there is nothing but nodes inside of cells; none where these are anywhere.
+    pub fn entries_on_borders(&self) -> Option<usize> {
         let [part] = &self.parts[..] else { return None };
         part.on_borders.map(|nodes| part.len(nodes * part.components))
     }
@@ -296,13 +303,13 @@ mod tests {
             let plain = Layout::plain(components).in_strips(space, 4);
             let tiles = Layout::tiles(components).in_strips_apart(space, 4);
             let apart = Layout::plain(components).in_strips_apart(space, 4);
-            assert_eq!((plain.on_borders(), apart.permutes(on.n_dofs())), (None, true));
+            assert_eq!((plain.entries_on_borders(), apart.permutes(on.n_dofs())), (None, true));
             // 16 cells a direction have 49 nodes, 16 · 2 of which are inside.
             let nodes = 49usize.pow(3) - 32usize.pow(3);
-            assert_eq!(apart.on_borders(), Some(nodes * components));
+            assert_eq!(apart.entries_on_borders(), Some(nodes * components));
             let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
             for layout in [apart, tiles] {
-                let end = layout.on_borders().expect("they come last");
+                let end = layout.entries_on_borders().expect("they come last");
                 assert!(end < (nodes + TILE) * components);
                 for cell in space.nodes().chunks(dims.len()) {
                     for (&node, &dim) in cell.iter().zip(&dims) {

@@ -4,8 +4,8 @@
 //! is on the CPU. One pass over the mesh is
 //!
 //! ```text
-//! y = 0, or x in the rows of constrained unknowns (action);
-//! batches without, then with constrained unknowns, which add to all other rows
+//! y = 0, or x in the rows of constrained unknowns (action); not inside of cells, where kernels store
+//! batches without, then with constrained unknowns, which add to all other rows; then facets
 //! ```
 //!
 //! in three launches, or two without conditions; nothing crosses the bus. So it is where cells add atomically. Coloured,
@@ -90,7 +90,8 @@ impl DeviceOperator {
         symmetric: bool,
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
-        let layout = layout(&on, &compiled.plans);
+        let stores_inside = |(_, loaded): (_, &Kernel)| loaded.abi().stores_inside;
+        let layout = layout(&on, &compiled.plans, compiled.kernels().any(stores_inside));
         let arithmetic = Arithmetic::with_layout(device, precision, layout.clone())?;
         let mut aux = BTreeMap::new();
         for (index, values) in on.aux.iter().enumerate() {
@@ -370,7 +371,7 @@ impl DeviceOperator {
             self.fits(vector)?;
         }
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
-        let added = self.added(task).unwrap_or(y.len());
+        let added = self.added(task).map_or(y.len(), |added| added.max(self.constrained.end()));
         match inputs.direction.and_then(array) {
             Some(x) => self.constrained.begin(&self.arithmetic, x, y, added)?,
             // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
@@ -398,10 +399,8 @@ impl DeviceOperator {
     /// The entries from the first on to which the kernels of a task add, where they store all others.
     fn added(&self, task: Task) -> Option<usize> {
         let mut kernels = self.kernels_of(task).filter(|(kernel, _)| !kernel.class.is_of_facets());
-        // The diagonal may come to a vector that had numbers in places of no unknown.
-        let stored =
-            task != Task::Diagonal && kernels.all(|(_, loaded)| loaded.abi().stores_inside);
-        self.arithmetic.layout().on_borders().filter(|_| stored)
+        let stored = kernels.all(|(_, loaded)| loaded.abi().stores_inside);
+        self.arithmetic.layout().entries_on_borders().filter(|_| stored)
     }
 
     /// Whether a vector belongs to this operator.
@@ -424,13 +423,14 @@ impl DeviceOperator {
     }
 }
 
-/// Where the unknowns of an operator lie: beside each other where threads do that take them, in kernels of these plans.
-fn layout(on: &Discretisation, plans: &[Plan]) -> Layout {
+/// Where the unknowns of an operator lie: beside each other where threads do that take them, in kernels of these plans,
+/// and `apart` what kernels store inside of cells.
+fn layout(on: &Discretisation, plans: &[Plan], apart: bool) -> Layout {
     let fields = on.fields.iter();
-    Layout::joined(fields.map(|field| (layout_of(field, on, plans), field.space.n_dofs())))
+    Layout::joined(fields.map(|field| (layout_of(field, on, plans, apart), field.space.n_dofs())))
 }
 
-fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan]) -> Layout {
+fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) -> Layout {
     let (space, components) = (&field.space, field.space.components());
     let tiled = plans.iter().any(|plan| plan.tiles);
     let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
@@ -441,9 +441,7 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan]) -> Layout {
     let line = space.element().degree() + 1;
     match action.map(|plan| plan.strategy) {
         Some(Strategy::CellPerLane) => layout.in_strips(space, 1),
-        Some(Strategy::ThreadPerLine { .. }) if on.fields.len() == 1 => {
-            layout.in_strips_apart(space, line)
-        }
+        Some(Strategy::ThreadPerLine { .. }) if apart => layout.in_strips_apart(space, line),
         Some(Strategy::ThreadPerLine { .. } | Strategy::ThreadPerDof) => {
             layout.in_strips(space, line)
         }

@@ -99,12 +99,12 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
     &kernel.arguments[id].name
 }
 
-/// Whether statements tell a variable where it is needed.
-pub(super) fn tells(body: &[Statement], id: VarId) -> bool {
+/// Whether a variable is computed where it is needed.
+pub(super) fn recomputes(body: &[Statement], id: VarId) -> bool {
     body.iter().any(|statement| match statement {
-        Statement::Tell(var) => *var == id,
+        Statement::Recompute(var) => *var == id,
         // Loops nest a fixed few levels deep, whatever the user wrote.
-        Statement::For { body, .. } | Statement::When { body, .. } => tells(body, id),
+        Statement::For { body, .. } | Statement::When { body, .. } => recomputes(body, id),
         _ => false,
     })
 }
@@ -328,7 +328,7 @@ pub(super) fn block(
             Statement::Fence => {
                 let _ = writeln!(text, "{indent}{};", words.fence);
             }
-            Statement::Tell(var) => {
+            Statement::Recompute(var) => {
                 let Some(Thread::Border { digits, last }) = kernel.vars[*var].thread else {
                     continue;
                 };

@@ -213,7 +213,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
             | Statement::StoreTerm { .. }
             | Statement::Barrier
             | Statement::Fence
-            | Statement::Tell(_)
+            | Statement::Recompute(_)
             | Statement::When { .. }
             | Statement::StoreShared(..) => {}
             Statement::Comment(comment) => {

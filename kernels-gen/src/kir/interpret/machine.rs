@@ -254,7 +254,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             | Statement::StoreShared(..)
             | Statement::Barrier
             | Statement::Fence
-            | Statement::Tell(_)
+            | Statement::Recompute(_)
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage

@@ -3,7 +3,7 @@
 use super::{Checked, Verifier, require};
 use crate::kir::{
     Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId, Thread, Write,
+    TableId, TermsId, Thread, VarId, Write,
 };
 
 /// Which way an argument is used.
@@ -46,6 +46,13 @@ impl<'k> Verifier<'k> {
         }
     }
 
+    /// A variable that says what lies on the border of a cell.
+    fn border(&self, var: VarId) -> Checked {
+        let rule = self.kernel.vars.get(var).and_then(|var| var.thread);
+        let known = matches!(rule, Some(Thread::Border { .. }));
+        require(known, || format!("{var} does not say what lies on a border"))
+    }
+
     /// What all threads or lanes of a group do together, outside of loops and conditions.
     fn slots(&self, slots: &Slots, terms: usize) -> Checked {
         require(self.depth == 0, || "a group deals out slots inside".to_owned())?;
@@ -75,9 +82,7 @@ impl<'k> Verifier<'k> {
             }
             Statement::Scatter { target, map, at, value, write, .. } => {
                 if let Write::Inside(border) = write {
-                    let rule = self.kernel.vars.get(*border).and_then(|var| var.thread);
-                    let known = matches!(rule, Some(Thread::Border { .. }));
-                    require(known, || format!("{border} does not say what lies inside a cell"))?;
+                    self.border(*border)?;
                 }
                 self.stored(*value)?;
                 self.real(*target, Use::Write)?;
@@ -130,12 +135,12 @@ impl<'k> Verifier<'k> {
                 require(entry < entries, || format!("entry {entry} of {entries}"))?;
                 self.map(*map, &at)
             }
+            Statement::Recompute(border) => self.border(*border),
             Statement::Let(_)
             | Statement::For { .. }
             | Statement::When { .. }
             | Statement::Barrier
             | Statement::Fence
-            | Statement::Tell(_)
             | Statement::Stage
             | Statement::Comment(_) => Ok(()),
         }

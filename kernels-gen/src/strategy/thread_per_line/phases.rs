@@ -344,8 +344,8 @@ impl Group {
             let first = digits.next().expect("a line should have coordinates");
             let digits = [first, digits.next().unwrap_or(first)];
             let border = s.b.border_var("border", digits, last);
-            if s.tells_border(line.len()) {
-                s.b.statement(Statement::Tell(border));
+            if s.recomputes_border(line.len()) {
+                s.b.statement(Statement::Recompute(border));
             }
             nodal.inside(border)
         });

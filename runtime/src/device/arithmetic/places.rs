@@ -84,7 +84,12 @@ impl Places {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])
     }
 
-    /// y_i = x_i in these entries, and 0 in all others of the first `n`, among which they are.
+    /// What all of them are below.
+    pub fn end(&self) -> usize {
+        self.end
+    }
+
+    /// y_i = x_i in these entries, and 0 in all others, among the first `n`.
     pub fn begin(
         &self,
         arithmetic: &Arithmetic,
@@ -93,11 +98,10 @@ impl Places {
         n: usize,
     ) -> Result<(), DeviceError> {
         arithmetic.same("begin", &[x, y], self.len)?;
-        let n = n.clamp(self.end.min(self.len), self.len);
         if self.is_empty() {
             return arithmetic.clear(y, n);
         }
         // The mask has a bit for each of the `len` entries that x and y were compared with above.
-        arithmetic.run_first("begin", n, &[x, y], &[Given::Array(&self.mask)])
+        arithmetic.run_first("begin", n.min(self.len), &[x, y], &[Given::Array(&self.mask)])
     }
 }

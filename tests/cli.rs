@@ -160,4 +160,21 @@ fn throughput_is_drawn_over_degree_and_size() {
     let output = wf(&[&arguments[..], &["/no/such/folder/a.svg"]].concat(), folder.path());
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written"));
+    // What was measured is not lost.
+    assert!(String::from_utf8_lossy(&output.stdout).contains("BP1             1      1000"));
+}
+
+#[test]
+fn what_was_measured_before_a_failure_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["bench", "--problem", "BP5", "--degree", "1..2", "--dofs", "1e3"];
+    let rest = ["--threads", "1", "--geometry", "corners", "--json"];
+    let output = wf(&[&arguments[..], &rest].concat(), &folder.path().join("cache"));
+    assert_eq!(output.status.code(), Some(1));
+    let rows = String::from_utf8(output.stdout).expect("UTF-8");
+    let rows: Vec<Value> = rows.lines().filter_map(|row| serde_json::from_str(row).ok()).collect();
+    let [row, failure] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&row["problem"], &row["degree"]), (&"BP5".into(), &1.into()));
+    let said = failure["error"].as_str().expect("a message");
+    assert!(said.contains("corners are gathered by the nodes of a field of degree 1"), "{said}");
 }

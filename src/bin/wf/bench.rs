@@ -129,8 +129,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
                 "the suite `transposition` adds atomically, cell by cell or batch by batch\nhelp: leave --scatter out, or ask for atomic or block",
             ));
         }
-        let (text, json) = with_threads(None, || transposition::suite(arguments, &device))??;
-        return Ok(Report { text, json });
+        let mut report = Report::default();
+        let done = with_threads(None, || transposition::suite(arguments, &device, &mut report));
+        return kept(report, done);
     }
     if cfg!(debug_assertions) {
         eprintln!(
@@ -140,7 +141,9 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     }
     let mut report = bake_off(arguments)?;
     if let Some(path) = &arguments.plot {
-        plot::draw(path, &report.json)?;
+        if let Err(failure) = plot::draw(path, &report.json) {
+            return Err(failure.after(report));
+        }
         report.text.push_str(&format!("drawn in {}\n", path.display()));
     }
     Ok(report)
@@ -158,20 +161,31 @@ fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
         )));
     }
     if let Some(device) = arguments.device.open()? {
-        let (text, json) = with_threads(None, || device::suite(arguments, &device, &cases))??;
-        return Ok(Report { text, json });
+        let mut report = Report::default();
+        let done = with_threads(None, || device::suite(arguments, &device, &cases, &mut report));
+        return kept(report, done);
     }
     let threads: Vec<u16> = match arguments.threads {
         Some(threads) => vec![threads],
         None => vec![1, std::thread::available_parallelism().map_or(1, |n| n.get() as u16)],
     };
-    let mut report = Report { text: String::new(), json: Vec::new() };
+    let mut report = Report::default();
     for threads in threads {
-        let rows = with_threads(Some(threads), || suite(arguments, &cases))??;
-        report.text.push_str(&rows.0);
-        report.json.extend(rows.1);
+        let done = with_threads(Some(threads), || suite(arguments, &cases, &mut report));
+        report = kept(report, done)?;
     }
     Ok(report)
+}
+
+/// What has been measured, also where something failed after it.
+fn kept<E: Into<Failure>>(
+    report: Report,
+    done: Result<Result<(), Failure>, E>,
+) -> Result<Report, Failure> {
+    match done.map_err(Into::into).flatten() {
+        Ok(()) => Ok(report),
+        Err(failure) => Err(failure.after(report)),
+    }
 }
 
 /// Whether all degrees that are asked for are below those of a problem.
@@ -205,9 +219,9 @@ fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), Failure> {
+fn suite(arguments: &Arguments, cases: &[Case], report: &mut Report) -> Result<(), Failure> {
     let rates = measure_rates()?;
-    let mut text = format!(
+    report.text.push_str(&format!(
         "{} threads: copy {:.1} GB/s, multiply-adds {:.1} GFLOP/s\n{:<14} {:>2} {:>9} {:>5}  {:<13} {:>8} {:>8} {:>7} {:>7} {:>6} {:>8} {:>6}\n",
         rayon::current_num_threads(),
         rates.copy / 1e9,
@@ -224,26 +238,25 @@ fn suite(arguments: &Arguments, cases: &[Case]) -> Result<(String, Vec<Value>), 
         "floor",
         "CSR",
         "ratio",
-    );
-    let mut values = Vec::new();
+    ));
     for case in cases {
         let (degrees, note) = degrees(case, &arguments.degree);
-        text.extend(note);
+        report.text.extend(note);
         for degree in degrees {
             for dofs in arguments.dofs.each() {
                 if std::io::stderr().is_terminal() {
                     eprint!("\r{} degree {degree}, {dofs} unknowns …   ", case.name);
                 }
                 let row = row(arguments, case, degree, dofs, &rates)?;
-                text.push_str(&line(&row));
-                values.push(value(&row));
+                report.text.push_str(&line(&row));
+                report.json.push(value(&row));
             }
         }
     }
     if std::io::stderr().is_terminal() {
         eprint!("\r{:50}\r", "");
     }
-    Ok((text, values))
+    Ok(())
 }
 
 /// Where a kernel's geometry comes from.

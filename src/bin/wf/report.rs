@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use weakform::render::{Style, render};
 
 /// The result of a subcommand, in both of its forms.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Report {
     /// What a person reads.
     pub(crate) text: String,

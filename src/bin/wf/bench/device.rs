@@ -11,10 +11,10 @@ use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::solve::LinearOperator;
 use runtime::vector::{Precision, Vector};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Arguments, line, value};
-use crate::report::Failure;
+use crate::report::{Failure, Report};
 
 /// Unknowns of the problem on which results are compared with the interpreter's.
 const CHECK: usize = 3000;
@@ -23,20 +23,20 @@ pub(super) fn suite(
     arguments: &Arguments,
     device: &Arc<dyn Device>,
     cases: &[Case],
-) -> Result<(String, Vec<Value>), Failure> {
+    report: &mut Report,
+) -> Result<(), Failure> {
     let measured = rates(&**device)?;
-    let mut text = format!(
+    report.text.push_str(&format!(
         "{device:?}: copy {:.0} GB/s, multiply-adds {:.1} GFLOP/s\n",
         measured.copy / 1e9,
         measured.flops / 1e9
-    );
-    let mut values = Vec::new();
+    ));
     let wishes = super::wishes(arguments);
     for case in cases {
         let (degrees, note) = super::degrees(case, &arguments.degree);
         if let Some(note) = note {
             eprint!("{note}");
-            text.push_str(&note);
+            report.text.push_str(&note);
         }
         for degree in degrees {
             let (error, compiled) = check(device, case, degree, &wishes)?;
@@ -56,7 +56,7 @@ pub(super) fn suite(
                     shown.trim_end(),
                     1e3 * loaded
                 );
-                text.push_str(&format!("{shown}\n"));
+                report.text.push_str(&format!("{shown}\n"));
                 eprintln!("{shown}");
                 let mut value = value(&row);
                 value["backend"] = json!(device.backend().word());
@@ -68,11 +68,11 @@ pub(super) fn suite(
                 value["compiled_before"] = json!(compiled.cached);
                 value["load_seconds"] = json!(loaded);
                 value["kernels"] = json!(compiled.kernels);
-                values.push(value);
+                report.json.push(value);
             }
         }
     }
-    Ok((text, values))
+    Ok(())
 }
 
 /// How long kernels took that were asked for the first time.

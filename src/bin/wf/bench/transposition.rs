@@ -12,20 +12,20 @@ use runtime::vector::Precision;
 use serde_json::{Value, json};
 
 use super::Arguments;
-use crate::report::Failure;
+use crate::report::{Failure, Report};
 
 pub(super) fn suite(
     arguments: &Arguments,
     device: &Arc<dyn Device>,
-) -> Result<(String, Vec<Value>), Failure> {
+    report: &mut Report,
+) -> Result<(), Failure> {
     let measured = rates(&**device)?;
-    let mut text = format!(
+    report.text.push_str(&format!(
         "{device:?}: copy {:.0} GB/s, multiply-adds {:.2} TFLOP/s\n\
          GFLOP/s of a residual by equation 7, and its part of the floor of our own counts\n",
         measured.copy / 1e9,
         measured.flops / 1e12
-    );
-    let mut values = Vec::new();
+    ));
     for problem in problems(&arguments.problem)? {
         for cell in CELLS {
             for precision in [Precision::F32, Precision::F64] {
@@ -40,14 +40,14 @@ pub(super) fn suite(
                     value["precision"] = json!(word);
                     value["backend"] = json!(device.backend().word());
                     value["device"] = json!(device.name());
-                    values.push(value);
+                    report.json.push(value);
                 })?;
                 eprint!("{shown}");
-                text.push_str(&shown);
+                report.text.push_str(&shown);
             }
         }
     }
-    Ok((text, values))
+    Ok(())
 }
 
 fn problems(names: &[String]) -> Result<Vec<(&'static str, &'static str)>, Failure> {

@@ -24,7 +24,7 @@ pub use kernels_gen::abi::Precision;
 pub use kernels_gen::dialect::Language;
 pub use kernels_gen::dialect::rust::Isa;
 pub use kernels_gen::element::Cell;
-pub use kernels_gen::plan::{Strategy, Task};
+pub use kernels_gen::plan::{Scatter, Strategy, Task};
 
 /// A stage of the compiler, named after its verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,6 +112,7 @@ pub struct Emission {
     isa: Option<Isa>,
     precision: Precision,
     strategy: Option<Strategy>,
+    scatter: Option<Scatter>,
 }
 
 impl Default for Emission {
@@ -127,6 +128,7 @@ impl Default for Emission {
             isa: None,
             precision: Precision::F64,
             strategy: None,
+            scatter: None,
         }
     }
 }
@@ -188,6 +190,12 @@ impl Emission {
     /// Who does what in a kernel for a GPU; the one that does best without it.
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = Some(strategy);
+        self
+    }
+
+    /// How a kernel for a GPU writes its results; the way that does best without it.
+    pub fn scatter(mut self, scatter: Scatter) -> Self {
+        self.scatter = Some(scatter);
         self
     }
 
@@ -330,7 +338,8 @@ fn plans(
     let tensor = elements.cell.is_tensor();
     let facts = MeshFacts { affine: !tensor, order: 1, runs: tensor, constrained: false };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
-    let wishes = Wishes { strategy: emission.strategy, ..Wishes::default() };
+    let Emission { strategy, scatter, .. } = *emission;
+    let wishes = Wishes { strategy, scatter, ..Wishes::default() };
     let precision = emission.precision;
     Ok(match emission.language {
         Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,

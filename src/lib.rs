@@ -59,7 +59,7 @@ mod threads;
 pub mod verify;
 
 pub use emit::{
-    Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit, emit_program,
+    Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit, emit_program,
 };
 pub use error::Error;
 pub use form::{Form, Problem};

@@ -150,6 +150,21 @@ fn the_same_text_each_time() {
 }
 
 #[test]
+fn results_are_written_as_asked() {
+    for (scatter, expected) in [
+        ("atomic", "atomic_add(&result["),
+        ("coloured", "+= v"),
+        ("owner", "cells[("),
+        ("block", "sums_"),
+    ] {
+        let arguments =
+            ["--target", "cuda", "--cell", "tet", "--degree", "1", "--scatter", scatter];
+        let text = text("poisson.wf", &[&arguments[..], &["--task", "jacobian"]].concat());
+        assert!(text.contains(expected), "{scatter}: {text}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_named() {
     for (name, arguments, code, expected) in [
         ("poisson.wf", ["--stage", "kernel"], 2, "the stages are parse, check, differentiate"),
@@ -157,6 +172,7 @@ fn what_is_not_there_is_named() {
         ("three_ways.wf", ["--stage", "point"], 1, "there are several forms: a, b, c"),
         ("poisson.wf", ["--degree", "13"], 1, "degrees 1 to 12"),
         ("stokes.wf", ["--degree", "1"], 1, "`p` would have degree 0"),
+        ("poisson.wf", ["--scatter", "block"], 1, "--scatter is for kernels of GPUs"),
         ("poisson.wf", ["--isa", "sse"], 2, "expected avx512, avx2 or portable"),
     ] {
         let output = emit(name, &arguments);

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use fem_dsl::check::problem::Overrides;
 use runtime::output::{writable, write_text};
 use serde_json::json;
-use weakform::{Emission, Isa, Language, Precision, Stage, Strategy, Task, emit_program};
+use weakform::{Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit_program};
 
 use crate::arguments::CellArgument;
 use crate::problem::{compile, spare};
@@ -59,6 +59,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<Strategy>,
 
+    /// How kernels for GPUs write their results: atomic, coloured, owner, or block, where the cells of a batch sum first.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scatter: Option<Scatter>,
+
     /// The precision of vectors and arithmetic.
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
     pub(crate) precision: PrecisionArgument,
@@ -103,6 +107,11 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     if let Some(path) = &arguments.output {
         spare(path, &arguments.file)?;
         writable(path)?;
+    }
+    if arguments.scatter.is_some() && arguments.target == Target::Rust {
+        return Err(Failure::input(
+            "--scatter is for kernels of GPUs\nhelp: add `--target cuda` or `--target opencl`, or leave it out",
+        ));
     }
     let program = compile(&arguments.file, "", None, &Overrides::default())?;
     let text =
@@ -149,6 +158,9 @@ fn emission(arguments: &Arguments) -> Emission {
     }
     if let Some(strategy) = arguments.strategy {
         emission = emission.strategy(strategy);
+    }
+    if let Some(scatter) = arguments.scatter {
+        emission = emission.scatter(scatter);
     }
     match arguments.isa {
         Some(isa) => emission.isa(isa),

@@ -40,11 +40,13 @@
 pub mod build;
 pub mod interpret;
 mod show;
+mod threads;
 pub mod verify;
 
 use fem_dsl::arena::IndexVec;
 use fem_dsl::id_type;
 pub use fem_dsl::point::{Binary, Comparison, Unary};
+pub use threads::Thread;
 
 id_type!(
     /// A value; prints as `%7`.
@@ -161,33 +163,6 @@ pub struct Var {
     pub name: String,
     /// What it is of the thread's number; none for loop variables and the batch.
     pub thread: Option<Thread>,
-}
-
-/// A number that belongs to a thread, t being the thread's number in its group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thread {
-    /// `t / divisor mod modulus`.
-    Digit {
-        /// The divisor.
-        divisor: usize,
-        /// The modulus.
-        modulus: usize,
-    },
-    /// Entry t of a table of positions.
-    Listed(TableId),
-    /// The batch of cell `t / divisor` of the group; the last batch where there is none, whose
-    /// unknowns a scatter by this variable leaves alone.
-    Batch {
-        /// The divisor.
-        divisor: usize,
-    },
-    /// 1 where one of these digits is 0 or the last, on the border of a cell's nodes, and 0 inside.
-    Border {
-        /// The digits.
-        digits: [VarId; 2],
-        /// The last number of a digit.
-        last: usize,
-    },
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -640,46 +615,6 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What a rule makes of a thread's number; of a batch, its place in the group.
-    pub fn of_thread(&self, rule: Thread, thread: usize) -> i64 {
-        match rule {
-            Thread::Batch { divisor } => (thread / divisor) as i64,
-            Thread::Digit { divisor, modulus } => (thread / divisor % modulus) as i64,
-            Thread::Border { digits, last } => {
-                let rules = digits.iter().filter_map(|&digit| self.vars.get(digit)?.thread);
-                let on = |digit: i64| digit == 0 || digit == last as i64;
-                i64::from(rules.map(|rule| self.of_thread(rule, thread)).any(on))
-            }
-            Thread::Listed(table) => match &self.tables[table].entries {
-                Entries::Position(entries) => entries.get(thread).map_or(0, |&at| i64::from(at)),
-                Entries::Real(_) => 0,
-            },
-        }
-    }
-
-    /// What all numbers that a rule makes are below.
-    pub fn thread_bound(&self, rule: Thread) -> usize {
-        match rule {
-            Thread::Digit { modulus, .. } => modulus,
-            Thread::Border { .. } => 2,
-            Thread::Batch { .. } => self.group,
-            Thread::Listed(table) => match self.tables.get(table).map(|table| &table.entries) {
-                Some(Entries::Position(entries)) => {
-                    entries.iter().max().map_or(1, |&most| most as usize + 1)
-                }
-                _ => 1,
-            },
-        }
-    }
-
-    /// The variable by which an index goes through batches, where that is not [`Kernel::batch`].
-    pub fn batch_of(&self, index: &Index) -> Option<VarId> {
-        let is_batch = |&(var, _): &(VarId, i64)| {
-            matches!(self.vars.get(var).map(|var| var.thread), Some(Some(Thread::Batch { .. })))
-        };
-        index.terms.iter().find(|term| is_batch(term)).map(|&(var, _)| var)
-    }
-
     /// Whether a table lists a variable of the threads.
     pub fn lists_threads(&self, table: TableId) -> bool {
         self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))

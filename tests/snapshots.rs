@@ -129,6 +129,7 @@ fn sources_for_threads() {
         ("elasticity_constant", Tetrahedron, Task::Action, "thread_transposition", Precision::F32),
         ("stokes", Quadrilateral, Task::Action, "cell_per_lane", Precision::F64),
         ("stokes", Quadrilateral, Task::Action, "thread_per_line", Precision::F64),
+        ("mass", Hexahedron, Task::Action, "thread_per_line", Precision::F64),
         ("elasticity", Hexahedron, Task::Residual, "cell_per_lane", Precision::F32),
     ];
     let mut texts = BTreeMap::<String, Vec<(String, String)>>::new();

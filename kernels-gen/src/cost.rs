@@ -85,6 +85,12 @@ pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
     cost
 }
 
+/// Unknowns of a field inside of a cell whose results are stored and so not read; none where a kernel adds to all.
+pub fn stored_inside(abi: &KernelAbi, elements: &Elements, field: usize) -> usize {
+    let inside = elements.fields[field].entity_count(elements.cell.dim());
+    if abi.stores_inside { inside * elements.components[field] } else { 0 }
+}
+
 fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
     let dim = elements.cell.dim() as i32;
     let real = abi.precision.bytes() as f64;
@@ -106,10 +112,8 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             }
             // Read and written, and inside of cells only written where that is stored.
             Role::Result(f) => {
-                let element = elements.fields[f];
-                let inside = (element.degree() as f64 - 1.0).powi(dim);
-                let stored = if abi.stores_inside { inside } else { 0.0 };
-                real * (2.0 * unknowns(Some(element)) - stored) * elements.components[f] as f64
+                let all = unknowns(Some(elements.fields[f])) * elements.components[f] as f64;
+                real * (2.0 * all - stored_inside(abi, elements, f) as f64)
             }
             // Only where the field's degree is 1: a node for each unknown.
             Role::Coordinates => {

@@ -26,7 +26,7 @@ use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::SpaceError;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
-use kernels_gen::cost::count;
+use kernels_gen::cost::{count, stored_inside};
 use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
 use kernels_gen::strategy::lower;
@@ -294,11 +294,9 @@ fn describe(
     let cost = count(&kernel, &abi, elements);
     let (cells, dofs) = (on.mesh.n_cells() as f64, on.n_dofs());
     let per_dof = |all: f64| all / dofs as f64;
-    // What is stored inside of cells is not read.
-    let inside = (elements.degree as f64 - 1.0).powi(elements.cell.dim() as i32);
-    let components: usize = elements.components.iter().sum();
-    let stored = if abi.stores_inside { cells * inside * components as f64 } else { 0.0 };
-    let numbers = 3.0 * dofs as f64 - stored;
+    let stored: usize =
+        (0..elements.fields.len()).map(|field| stored_inside(&abi, elements, field)).sum();
+    let numbers = 3.0 * dofs as f64 - cells * stored as f64;
     let geometry = match plan.linearisation {
         Linearisation::Stored => "coefficients".to_owned(),
         Linearisation::Recompute => plan.geometry.to_string(),

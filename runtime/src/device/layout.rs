@@ -135,7 +135,7 @@ impl Layout {
         let element = space.element();
         let dim = element.cell().dim();
         let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
-        let own = inside.iter().filter(|&&inside| inside).count();
+        let own = element.entity_count(dim);
         let cells = space.nodes().len() / space.nodes_per_cell();
         // What the last tile has too many comes before them, so that it is cleared with the others.
         let tiled = self.parts.iter().any(|part| part.tiled);

@@ -99,7 +99,18 @@ impl<'k> Verifier<'k> {
                 self.map(*map, at)?;
                 self.run(*local, *positions, *first, *length)
             }
-            Statement::ScatterRun { target, map, at, local, positions, first, length, .. } => {
+            Statement::ScatterRun {
+                target,
+                map,
+                at,
+                local,
+                positions,
+                first,
+                length,
+                write,
+                ..
+            } => {
+                node_by_node(*write)?;
                 self.real(*target, Use::Write)?;
                 self.map(*map, at)?;
                 self.run(*local, *positions, *first, *length)
@@ -108,7 +119,8 @@ impl<'k> Verifier<'k> {
                 self.real(*source, Use::Gather)?;
                 self.slots(slots, 1)
             }
-            Statement::ScatterSlots { target, slots, terms, .. } => {
+            Statement::ScatterSlots { target, slots, terms, write } => {
+                node_by_node(*write)?;
                 self.real(*target, Use::Write)?;
                 require(*terms > 0, || "a slot has no terms".to_owned())?;
                 self.slots(slots, *terms)
@@ -207,4 +219,10 @@ impl<'k> Verifier<'k> {
         let inside = positions.last().is_some_and(|&last| (last as usize) < array.length);
         require(inside, || format!("a run leaves {}", array.name))
     }
+}
+
+/// What is inside a cell is told node by node, not of runs or slots.
+fn node_by_node(write: Write) -> Checked {
+    let inside = matches!(write, Write::Inside(_));
+    require(!inside, || "runs and slots do not say what lies inside a cell".to_owned())
 }

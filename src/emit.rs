@@ -278,6 +278,7 @@ fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedFor
 fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, Error> {
     let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
+    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let plans = plans(form, &elements, isa, emission)?;
     let words = match emission.language {
         Language::Rust => None,
@@ -308,6 +309,7 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
                 None => generate(form, &elements, &plans, isa)?,
                 Some(words) => generate_for_threads(form, &elements, &plans, words)?,
             };
+            let source = source.into_file();
             text = source.text;
             source.kernels.iter().for_each(|abi| text.push_str(&tables(abi)));
         }

@@ -2,6 +2,7 @@
 
 use crate::{Emission, Error, Mesh, Setup, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
+use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
@@ -9,7 +10,7 @@ use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::device::cpu::Linked;
 use runtime::mesh::load;
-use runtime::run::run_on;
+use runtime::run::{Cause, RunError, run_on};
 use runtime::solve::{Continue, Progress, silent};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -44,6 +45,9 @@ impl Form {
             return Err(Error::language(&source, errors));
         };
         let names = program.forms().iter().map(|form| form.name.as_str());
+        for warning in program.warnings() {
+            tracing::warn!("{}: {} [{}]", source.name(), warning.message, warning.code);
+        }
         match program.form(name) {
             Some(_) => Ok(Self { program: Arc::new(program), name: name.to_owned(), linked: &[] }),
             None => Err(Error::unknown("form", name, names)),
@@ -58,6 +62,19 @@ impl Form {
     /// The text that it was compiled from.
     pub fn text(&self) -> &str {
         self.program.source().text()
+    }
+
+    /// What is right in its text but hardly meant: names that nothing uses, conditions that later ones replace, settings
+    /// without effect. [`render`](crate::render::render) shows them with their places in [`Form::text`].
+    ///
+    /// ```
+    /// let text = "form mass { field u: scalar; param c = 2; f0[u] = u; }";
+    /// let form = weakform::Form::parse(text, "mass")?;
+    /// assert_eq!(form.warnings()[0].message, "the parameter `c` is never used");
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn warnings(&self) -> &[Diagnostic] {
+        self.program.warnings()
     }
 
     /// The form in `dim` dimensions, as kernels are generated from it.
@@ -108,6 +125,23 @@ impl Form {
             folder: PathBuf::new(),
             execution: Execution::default(),
             device: None,
+        }
+    }
+
+    /// What went wrong in a solve of the form, at its place in the text where it has one.
+    pub(crate) fn told(&self, dim: usize, error: RunError) -> Error {
+        let found = match &error {
+            RunError::NotFinite { cause: Cause::Form(spot), .. } => self.program.not_finite(
+                (&self.name, dim),
+                (&spot.region, &spot.given),
+                &spot.to_string(),
+                Cause::Form(spot.clone()).remedy(),
+            ),
+            _ => None,
+        };
+        match found {
+            Some(found) => Error::language(self.program.source(), vec![found]),
+            None => error.into(),
         }
     }
 
@@ -221,7 +255,8 @@ impl Problem {
         let problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
         let target = self.form.target(self.execution);
         let solved =
-            threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe))?;
+            threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe));
+        let solved = solved.map_err(|error| self.form.told(problem.form.dim, error))?;
         Ok(Solution::new(problem, solved))
     }
 }

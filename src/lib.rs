@@ -63,7 +63,7 @@ pub use emit::{
 };
 pub use error::Error;
 pub use form::{Form, Problem};
-pub use output::write_vtu;
+pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;

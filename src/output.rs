@@ -8,6 +8,7 @@ use runtime::discretisation::{AuxValues, Discretisation, Field};
 use runtime::output::{CellField, Output, OutputError, PointField};
 use runtime::space::Space;
 use std::borrow::Cow;
+use std::io::Write;
 use std::path::Path;
 
 /// Writes the fields, `u` being the unknowns of one after another, and the auxiliary data of a form for ParaView.
@@ -15,13 +16,37 @@ use std::path::Path;
 /// # Errors
 ///
 /// The file cannot be written; there is no partial file then.
-pub fn write_vtu<'a>(
+pub fn write_vtu(
     path: &Path,
-    form: &'a PointForm,
-    on: &'a Discretisation,
-    u: &'a [f64],
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
 ) -> Result<(), OutputError> {
-    let mut nodal: Vec<Nodal<'a>> = Vec::new();
+    with_output(form, on, u, |output| runtime::output::write_vtu(path, output))
+}
+
+/// Writes the same to whatever takes bytes.
+///
+/// # Errors
+///
+/// It takes none.
+pub fn write_vtu_to(
+    out: &mut dyn Write,
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+) -> Result<(), OutputError> {
+    with_output(form, on, u, |output| runtime::output::write_vtu_to(out, output))
+}
+
+/// Does something with all that goes into the file.
+fn with_output<T>(
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+    work: impl FnOnce(&Output<'_>) -> T,
+) -> T {
+    let mut nodal: Vec<Nodal<'_>> = Vec::new();
     for (number, Field { space, .. }) in on.fields.iter().enumerate() {
         let Named { name, shape, .. } = &form.fields[number];
         nodal.push((name, *shape, space, &u[on.dofs_of(number)]));
@@ -48,8 +73,7 @@ pub fn write_vtu<'a>(
     let cells = by_cell.iter();
     let cell_fields =
         cells.map(|(name, shape, values)| CellField { name, shape: *shape, values }).collect();
-    let output = Output { mesh: &on.mesh, point_fields, cell_fields, time: None };
-    runtime::output::write_vtu(path, &output)
+    work(&Output { mesh: &on.mesh, point_fields, cell_fields, time: None })
 }
 
 /// What has values at nodes: a name, a shape, a space and the values of its nodes.

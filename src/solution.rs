@@ -89,6 +89,11 @@ impl Solution {
         self.solved.energy
     }
 
+    /// What should be known of it, its mesh and how it was come by: one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.solved.notes
+    }
+
     /// Seconds of each phase.
     pub fn seconds(&self) -> Seconds {
         self.solved.seconds

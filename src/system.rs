@@ -1,5 +1,6 @@
-//! A form on a mesh: [`Form`](crate::Form) + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
+//! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
 
+mod conditions;
 mod setup;
 mod typed;
 
@@ -7,18 +8,21 @@ pub(crate) use setup::index;
 pub use setup::{ALL, Boundary, Setup, Value};
 pub use typed::{Data, Function, Params, at};
 
-use crate::{Error, Mesh, Vector, threads, write_vtu};
+use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
+use conditions::Conditions;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Solver;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
+use kernels_gen::element::Rule;
 use runtime::compile::Origin;
+use runtime::constraint::Constraints;
 use runtime::discretisation::Discretisation;
 use runtime::expression::Parameters;
 use runtime::functional;
 use runtime::mesh::load;
-use runtime::run::{Kernels, Place, RunError, check_fixed, solve};
+use runtime::run::{Kernels, Place, RunError, check_fixed, check_unique, solve, values};
 use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,14 +56,24 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
 /// Unknowns with an essential condition stay in the vectors: their rows of the residual are 0, and the Jacobian is
 /// the identity there.
 ///
+/// A vector of one system fits another whose unknowns are the same: the same spaces on the same mesh, whatever form,
+/// conditions, parameters and data there are. Any other, and on a device that of any other system, is refused.
+///
 /// On a device ([`Setup::device`]) its vectors live there: what is asked of them stays there, but for sums, and
 /// [`Vector::to_vec`] and [`Vector::set`] cross the bus.
 pub struct System {
+    /// The form as it is written.
+    source: Form,
     form: PointForm,
     on: Arc<Discretisation>,
+    rule: Rule,
     kernels: Kernels,
     place: Place,
     parameters: Parameters,
+    notes: Vec<String>,
+    conditions: Conditions,
+    /// Their values, as they were last asked for.
+    constraints: Vec<Constraints>,
 }
 
 impl System {
@@ -71,6 +85,11 @@ impl System {
     /// The mesh, with its cells in the order of this program.
     pub fn mesh(&self) -> &Mesh {
         &self.on.mesh
+    }
+
+    /// What should be known of a quadrature that was asked for; it goes to the log (`tracing`, level `warn`), too.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Where the kernels came from.
@@ -97,7 +116,10 @@ impl System {
     /// Zero with the values of the essential conditions: where a solve may begin.
     pub fn initial(&self) -> Vector {
         let mut entries = vec![0.0; self.dofs()];
-        self.on.conditions().for_each(|(unknown, value)| entries[unknown] = value);
+        for (field, constraints) in self.constraints.iter().enumerate() {
+            let own = &mut entries[self.on.dofs_of(field)];
+            constraints.iter().for_each(|(unknown, value)| own[unknown] = value);
+        }
         let mut u = self.vector();
         u.set(&entries);
         u
@@ -107,9 +129,10 @@ impl System {
     ///
     /// # Errors
     ///
-    /// There is no such field.
+    /// There is no such field, or the vector does not fit.
     pub fn values(&self, field: &str, u: &Vector) -> Result<Vec<f64>, Error> {
         let range = self.on.dofs_of(self.field(field)?);
+        self.fits(u)?;
         Ok(u.to_vec()[range].to_vec())
     }
 
@@ -134,21 +157,33 @@ impl System {
         Ok(u)
     }
 
-    /// Replaces the value of a parameter; nothing is compiled.
+    /// Replaces the value of a parameter, and with it those of conditions that depend on it; nothing is compiled.
     ///
     /// # Errors
     ///
-    /// There is no such parameter, it has another number of components, or the value is not finite.
+    /// There is no such parameter, it has another number of components, or it or a condition is not finite; then
+    /// nothing is replaced.
     pub fn set_param<V: Value>(&mut self, name: &str, value: V) -> Result<(), Error> {
         let params = &self.form.params;
         let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
         let components = params[index].shape.components();
         setup::components(name, components, value.components())?;
-        let before: usize = params[..index].iter().map(|param| param.shape.components()).sum();
-        let entries = &mut self.parameters.values[1 + before..][..components];
-        entries.copy_from_slice(value.components());
-        runtime::run::check_parameters(&self.form, &self.parameters)?;
-        self.place.set_params(&self.parameters.values).map_err(RunError::from)?;
+        let mut parameters = self.parameters.clone();
+        let range = parameters.range(index);
+        parameters.values[range].copy_from_slice(value.components());
+        runtime::run::check_parameters(&self.form, &parameters)?;
+        if self.conditions.depend_on(index) {
+            let constraints = self.conditions.evaluate(&self.on, &parameters)?;
+            self.set_conditions(constraints)?;
+        }
+        self.place.set_params(&parameters.values).map_err(RunError::from)?;
+        self.parameters = parameters;
+        Ok(())
+    }
+
+    fn set_conditions(&mut self, constraints: Vec<Constraints>) -> Result<(), Error> {
+        self.place.set_conditions(&values(&constraints)).map_err(RunError::from)?;
+        self.constraints = constraints;
         Ok(())
     }
 
@@ -211,7 +246,8 @@ impl System {
         Ok(())
     }
 
-    /// Solves R(u) = 0 from the state `u`: a linear form by CG or GMRES, another one by Newton's method.
+    /// Solves R(u) = 0 from the state `u`: a linear form by CG or GMRES, another one by Newton's method. What `u` has in
+    /// unknowns with conditions does not matter: they take the values of these.
     ///
     /// # Errors
     ///
@@ -226,24 +262,33 @@ impl System {
     ///
     /// As for [`System::solve`].
     pub fn solve_with(&mut self, u: &mut Vector, solver: Option<&Solver>) -> Result<Report, Error> {
-        check_fixed(&self.form, &self.on)?;
+        check_fixed(&self.form, &self.on, &self.parameters, &[])?;
+        // What a condition's function reads may have changed.
+        self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
         let place = &mut self.place;
-        let system =
-            runtime::run::System { form: &self.form, on: &self.on, parameters: &self.parameters };
+        let system = runtime::run::System {
+            form: &self.form,
+            on: &self.on,
+            parameters: &self.parameters,
+            prescribed: &self.conditions,
+            rule: self.rule,
+        };
         let solved = threads::roomy(|| {
+            check_unique(place, system, &[])?;
             let solved = solve(place, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
             place.finish()?;
             solved
         });
-        Ok(solved?.0.converged().map_err(RunError::from)?)
+        let (report, _) = solved.map_err(|error| self.source.told(self.form.dim, error))?;
+        Ok(report.converged().map_err(RunError::from)?)
     }
 
     /// ‖u − exact‖ in L2.
     ///
     /// # Errors
     ///
-    /// There is no such field, or it has another number of components.
+    /// There is no such field, or it has another number of components, or the vector does not fit.
     pub fn error_l2<V: Value>(
         &self,
         field: &str,
@@ -253,6 +298,7 @@ impl System {
         let index = self.field(field)?;
         let components = self.on.fields[index].space.components();
         setup::fits(field, components, &exact, &self.on.mesh.points()[..1])?;
+        self.fits(u)?;
         let write = |x: &[f64; 3], row: &mut [f64]| row.copy_from_slice(exact(x).components());
         let error = functional::error_l2(&self.on, index, &u.to_vec(), write);
         error.map_err(|error| Error::Run(error.into()))
@@ -262,8 +308,9 @@ impl System {
     ///
     /// # Errors
     ///
-    /// The file cannot be written.
+    /// The vector does not fit, or the file cannot be written.
     pub fn write_vtu(&self, path: impl AsRef<Path>, u: &Vector) -> Result<(), Error> {
+        self.fits(u)?;
         Ok(write_vtu(path.as_ref(), &self.form, &self.on, &u.to_vec())?)
     }
 
@@ -275,6 +322,11 @@ impl System {
     /// The kernels: where they run, and the plans that led to them.
     pub fn kernels(&self) -> &Kernels {
         &self.kernels
+    }
+
+    /// Whether a vector is one of this system's unknowns.
+    fn fits(&self, u: &Vector) -> Result<(), Error> {
+        Ok(self.place.fits(u).map_err(RunError::from)?)
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {

@@ -159,9 +159,9 @@ fn throughput_is_drawn_over_degree_and_size() {
     let arguments = ["bench", "--problem", "BP1", "--degree", "1", "--dofs", "1e3", "--plot"];
     let output = wf(&[&arguments[..], &["/no/such/folder/a.svg"]].concat(), folder.path());
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot be written"));
-    // What was measured is not lost.
-    assert!(String::from_utf8_lossy(&output.stdout).contains("BP1             1      1000"));
+    // Before anything is measured.
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write /no/such/folder/a.svg"));
+    assert!(output.stdout.is_empty());
 }
 
 #[test]
@@ -177,4 +177,107 @@ fn what_was_measured_before_a_failure_is_kept() {
     assert_eq!((&row["problem"], &row["degree"]), (&"BP5".into(), &1.into()));
     let said = failure["error"].as_str().expect("a message");
     assert!(said.contains("corners are gathered by the nodes of a field of degree 1"), "{said}");
+}
+
+const UNUSED: &str = "form a { field u: scalar; param c = 2; f0[u] = u - 1; f1[u] = grad(u); }\n\
+                      problem q solves a { mesh = box(dim: 2, cells: 1); dirichlet u = 0; }\n";
+
+/// Warnings are no errors, unless that is asked for, and can be told from them.
+#[test]
+fn warnings_are_shown_and_denied_where_that_is_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.wf");
+    std::fs::write(&path, UNUSED).expect("written");
+    let file = path.to_str().expect("UTF-8");
+    let run = ["run", file, "--interpret", "--no-output"];
+    let emit = ["emit", file, "--cell", "quad"];
+    for arguments in [&["check", file][..], &run, &emit] {
+        let output = wf(arguments, folder.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{arguments:?}: {said}");
+        assert_eq!(
+            said.matches("warning[W0201]: the parameter `c` is never used").count(),
+            1,
+            "{said}"
+        );
+    }
+    let checked = json(&wf(&["check", file, "--json"], folder.path()));
+    let [warning] = checked["warnings"].as_array().expect("warnings").as_slice() else {
+        panic!("{checked}")
+    };
+    assert_eq!((&warning["code"], &warning["severity"]), (&"W0201".into(), &"warning".into()));
+    let denied = wf(&["check", file, "--deny", "warnings"], folder.path());
+    assert_eq!(denied.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&denied.stderr);
+    assert!(said.contains("error[W0201]: the parameter `c` is never used"), "{said}");
+    let denied = json(&wf(&["check", file, "--deny", "warnings", "--json"], folder.path()));
+    assert_eq!(denied["diagnostics"][0]["severity"], "error", "{denied}");
+    let unknown = wf(&["check", file, "--deny", "errors"], folder.path());
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+/// A beam under its end's load, solved with the interpreter.
+fn beam(folder: &Path, solver: &str) -> std::path::PathBuf {
+    let path = folder.join("beam.wf");
+    let text = format!(
+        "form elasticity {{
+            field u: vector;
+            let eps = sym(grad(u));
+            f1[u] = 577 * tr(eps) * I + 769 * eps;
+            on boundary \"x1\" {{ f0[u] = [0, 1]; }}
+        }}
+        problem beam solves elasticity {{
+            mesh = box(dim: 2, cells: [20, 2], to: [10, 1]);
+            degree = 2;
+            dirichlet u = [0, 0] on \"x0\";
+            {solver}
+        }}"
+    );
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+#[test]
+fn a_solve_that_stops_short_writes_what_it_has() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = beam(folder.path(), "solver = cg(max_iterations: 3);");
+    let (file, output) = (file.display().to_string(), folder.path().join("end.vtu"));
+    let output = output.display().to_string();
+    let stopped = wf(&["run", &file, "--interpret", "--output", &output], folder.path());
+    assert_eq!(stopped.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&stopped.stderr);
+    assert!(
+        said.contains("did not converge in 3") && said.contains("end.unconverged.vtu"),
+        "{said}"
+    );
+    assert!(folder.path().join("end.unconverged.vtu").exists());
+    assert!(!folder.path().join("end.vtu").exists());
+    let silent = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(["run", &file, "--interpret", "--no-output"]).current_dir(silent.path());
+    let stopped = command.output().expect("wf should start");
+    assert_eq!(stopped.status.code(), Some(1));
+    assert!(!String::from_utf8_lossy(&stopped.stderr).contains("unconverged"));
+    assert_eq!(std::fs::read_dir(silent.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn notes_say_that_rounding_was_met_and_by_whom() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |solver: &str| {
+        let file = beam(folder.path(), solver).display().to_string();
+        let output = wf(&["run", &file, "--interpret", "--no-output", "--json"], folder.path());
+        assert!(output.status.success(), "{solver}: {output:?}");
+        json(&output)
+    };
+    let plain = run("");
+    assert_eq!(plain["solver"], "direct", "small problems are solved by factors");
+    for solver in ["cg", "minres", "direct", "newton"] {
+        let solved = run(&format!("solver = {solver}(rtol: 0, atol: 0);"));
+        assert_eq!(solved["solver"], solver);
+        let notes = solved["notes"].to_string();
+        assert!(notes.contains("rounding: it leaves a residual of"), "{solver}: {notes}");
+    }
+    let newton = run("solver = newton();");
+    assert!(newton["iterations"].as_u64().is_some_and(|steps| steps <= 2), "{newton}");
 }

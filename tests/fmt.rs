@@ -91,8 +91,9 @@ fn json_says_what_has_changed() {
     let lines: Vec<Value> =
         out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!((&lines[0]["file"], &lines[0]["changed"]), (&"good.wf".into(), &false.into()));
-    assert_eq!((&lines[1]["file"], &lines[1]["changed"]), (&"bad.wf".into(), &true.into()));
-    assert_eq!(lines[2]["diagnostics"][0]["code"], "E0101");
+    assert_eq!((&lines[2]["file"], &lines[2]["changed"]), (&"bad.wf".into(), &true.into()));
+    assert_eq!(lines[1]["diagnostics"][0]["code"], "E0101");
+    assert_eq!(lines[1]["file"], "wrong.wf");
     let (code, out, _) = with_input(&["fmt", "--json", "--check", "-"], BAD.as_bytes());
     assert_eq!(code, Some(1));
     let value: Value = serde_json::from_str(out.lines().next().expect("a line")).expect("JSON");
@@ -105,7 +106,7 @@ fn standard_input_goes_to_standard_output() {
     assert_eq!(with_input(&["fmt", "-"], b"").0, Some(0));
     let (code, out, errors) = with_input(&["fmt", "-"], b"form \xFF");
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(errors.contains("E0111") && errors.contains("standard input:1:6"), "{errors}");
+    assert!(errors.contains("E0111") && errors.contains("<stdin>:1:6"), "{errors}");
     let long = vec![b' '; (1 << 20) + 1];
     assert!(with_input(&["fmt", "-"], &long).2.contains("E0110"));
 }
@@ -168,4 +169,14 @@ fn bash_completes_commands_and_values() {
         let output = Command::new("bash").args(["-c", &asked]).output().expect("bash should start");
         assert_eq!(outcome(&output).1.trim(), expected, "{}", outcome(&output).2);
     }
+}
+
+/// The printer ends lines where the reader does, and ends them as everywhere.
+#[test]
+fn a_carriage_return_alone_is_a_line_end_for_the_printer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.wf"), GOOD.replace('\n', "\r")).expect("written");
+    assert_eq!(run(&["fmt", "--check", "a.wf"], folder.path()).0, Some(1));
+    assert_eq!(run(&["fmt", "a.wf"], folder.path()).0, Some(0));
+    assert_eq!(text(folder.path(), "a.wf"), GOOD);
 }

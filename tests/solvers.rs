@@ -1,6 +1,6 @@
 //! Problems by every solver of the language: the same solution, and what is said where there is none.
 
-use weakform::{Form, Solution};
+use weakform::{Execution, Form, Solution};
 
 /// Solves a problem of a form, `name`, with a statement for the solver.
 fn solve(text: &str, form: &str, problem: &str, solver: &str) -> Result<Solution, String> {
@@ -70,12 +70,12 @@ fn cg_says_what_to_use_where_the_operator_is_indefinite() {
 
 #[test]
 fn factors_say_which_field_nothing_fixes() {
-    // To the right of the middle there is no equation at all.
+    // Two fields with the same equation, of which only the sum is known.
     let text = "
-        form b { field u: scalar; let q = if x[0] < 0.5 { 1 } else { 0 }; f0[u] = -q; f1[u] = q * grad(u); }
-        problem r solves b { mesh = box(dim: 2, cells: 4); dirichlet u = 0 on \"x0\"; SOLVER }";
-    let said = solve(text, "b", "r", "solver = direct();").expect_err("empty rows");
-    assert!(said.contains("singular") && said.contains("`u`") && said.contains("mean u"), "{said}");
+        form b { field u: scalar; field v: scalar; f0[u] = u + v - 1; f0[v] = u + v - 1; }
+        problem r solves b { mesh = box(dim: 2, cells: 4); SOLVER }";
+    let said = solve(text, "b", "r", "solver = direct();").expect_err("the same rows");
+    assert!(said.contains("singular") && said.contains("nothing fixes `"), "{said}");
 }
 
 /// A block that is pressed together by a fifth of its height and then some.
@@ -85,13 +85,14 @@ const BLOCK: &str = "
         param mu = 1;
         param lambda = 10;
         param weight: vector = [0, -2];
+        param pressed = 0.4;
         let F = I + grad(u);
         let J = det(F);
         energy = mu / 2 * (inner(F, F) - dim - 2 * log(J)) + lambda / 2 * log(J)^2 - dot(weight, u);
     }
     problem press solves block {
         mesh = box(dim: 2, cells: 6); degree = 2;
-        dirichlet u = [0, 0] on \"y0\"; dirichlet u = [0, -0.4] on \"y1\"; SOLVER
+        dirichlet u = [0, 0] on \"y0\"; dirichlet u = [0, -pressed] on \"y1\"; SOLVER
     }";
 
 #[test]
@@ -102,7 +103,7 @@ fn load_steps_go_where_newton_alone_does_not() {
     );
     let mut found = Vec::new();
     for solver in
-        ["newton(steps: 6, load: weight)", "newton(steps: 8, linear: direct, rtol: 1e-11)"]
+        ["newton(steps: 6, load: pressed)", "newton(steps: 8, linear: direct, rtol: 1e-11)"]
     {
         let solved = solve(BLOCK, "block", "press", &format!("solver = {solver};"));
         let solved = solved.unwrap_or_else(|error| panic!("{solver}: {error}"));
@@ -111,8 +112,85 @@ fn load_steps_go_where_newton_alone_does_not() {
     }
     // By another way to the same place.
     assert!((found[0] - found[1]).abs() < 1e-7 * found[0].abs(), "{found:?}");
-    let said =
-        solve(&BLOCK.replace("-0.4", "-1.2"), "block", "press", "solver = newton(steps: 5);");
+    let flat = BLOCK.replace("pressed = 0.4", "pressed = 1.2");
+    let said = solve(&flat, "block", "press", "solver = newton(steps: 5);");
     let said = said.expect_err("a block of negative height");
     assert!(said.contains("load step") && said.contains("newton(steps: 10)"), "{said}");
+}
+
+/// A cantilever of 10 × 1 in plane strain, E = 1000 and ν = 0.3, under the traction (0, −1) at its end: how far the
+/// middle of the end moves.
+fn tip(degree: usize, cells: &str, solver: &str) -> (f64, Solution) {
+    let text = format!(
+        "form elasticity {{
+            field u: vector;
+            param E = 1000;
+            param nu = 0.3;
+            let eps = sym(grad(u));
+            f1[u] = E / (1 + nu) * (nu / (1 - 2 * nu) * tr(eps) * I + eps);
+            on boundary \"x1\" {{ f0[u] = [0, 1]; }}
+        }}
+        problem beam solves elasticity {{
+            mesh = box(dim: 2, cells: {cells}, to: [10, 1]);
+            degree = {degree};
+            dirichlet u = [0, 0] on \"x0\";
+            SOLVER
+        }}"
+    );
+    let form = Form::parse(&text.replace("SOLVER", solver), "elasticity").expect("a form");
+    let solved = form.problem("beam").expect("a problem").execution(Execution::Interpreted).run();
+    let solved = solved.unwrap_or_else(|error| panic!("degree {degree}, {solver}: {error}"));
+    let points = solved.points_of("u").expect("points");
+    let at = points.iter().position(|x| (x[0] - 10.0).abs() + (x[1] - 0.5).abs() < 1e-9);
+    let values = solved.values_of("u").expect("values");
+    (values[2 * at.expect("a node") + 1], solved)
+}
+
+#[test]
+fn the_cantilever_of_the_textbooks_bends() {
+    let (found, solved) = tip(2, "[80, 8]", "");
+    assert!((found + 3.657_885_13).abs() < 1e-7, "{found}");
+    assert_eq!(solved.inner().report.solver, "direct");
+    let (found, _) = tip(2, "[80, 8]", "solver = cg(rtol: 0);");
+    assert!((found + 3.657_885_13).abs() < 1e-7, "{found}");
+    for (degree, cells) in [(3, "[20, 2]"), (4, "[10, 1]"), (8, "[10, 1]")] {
+        let (found, _) = tip(degree, cells, "");
+        assert!((found + 3.658).abs() < 0.02, "degree {degree}: {found}");
+    }
+}
+
+#[test]
+fn loads_of_any_size_are_solved_for() {
+    let text = "
+        form poisson {
+            field u: scalar;
+            param size = 1;
+            f0[u] = 2 * pi^2 * size * sin(pi * x[0]) * sin(pi * x[1]) * -1;
+            f1[u] = grad(u);
+        }
+        problem poisson solves poisson {
+            mesh = box(dim: 2, cells: 6); degree = 3; dirichlet u = 0;
+            param size = SIZE; exact u = SIZE * sin(pi * x[0]) * sin(pi * x[1]); SOLVER
+        }";
+    for (written, size) in
+        [("1e-300", 1e-300), ("1e-160", 1e-160), ("1e160", 1e160), ("1e300", 1e300)]
+    {
+        for solver in ["", "cg()", "minres()", "gmres()", "direct()", "newton()"] {
+            let statement =
+                if solver.is_empty() { String::new() } else { format!("solver = {solver};") };
+            let text = text.replace("SIZE", written);
+            let solved = solve(&text, "poisson", "poisson", &statement);
+            let solved = solved.unwrap_or_else(|error| panic!("{written}, {solver}: {error}"));
+            let (l2, h1) = solved.error("u").expect("known");
+            assert!(l2 < 2e-4 * size && l2 > 1e-6 * size, "{written}, {solver}: {l2}");
+            assert!(h1 < 2e-2 * size && h1 > l2, "{written}, {solver}: {h1}");
+            let residual = solved.residual();
+            assert!(residual < 1e-8 * size && residual > 0.0, "{written}, {solver}: {residual}");
+            assert!(solved.iterations() > 0, "{written}, {solver}");
+            // The square of such a number is none.
+            assert_eq!(solved.energy(), None, "{written}");
+            let notes = &solved.inner().notes;
+            assert!(notes.iter().any(|note| note.contains("flows and is left out")), "{notes:?}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::program::{Program, compile};
+use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::Source;
 use runtime::compile::Execution;
 use serde_json::Value;
@@ -13,7 +13,8 @@ use weakform::Cell;
 use weakform::verify::{Settings, Verdict, Verification, problems, verify};
 
 fn program(text: &str) -> Program {
-    let (program, found) = compile(&Source::new("forms", text));
+    let overrides = Overrides { tagged: true, ..Overrides::default() };
+    let (program, found) = compile_with(&Source::new("forms", text), None, &overrides);
     assert!(found.iter().all(|found| !found.is_error()), "{found:?}");
     program.expect("a program")
 }

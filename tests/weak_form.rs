@@ -1,4 +1,6 @@
 //! The facade: what `weak_form!` makes, kernels ahead of time against those compiled now, and what is refused.
+// What the macro makes of kernels ahead of time stands in programs that forbid `unsafe`, too.
+#![forbid(unsafe_code)]
 
 use weakform::{ALL, Error, Form, Isa, Origin, System, at, mesh, weak_form};
 
@@ -196,6 +198,15 @@ fn what_does_not_fit_is_refused_with_a_reason() {
         (refused(reaction::form().on(square()).build()), "`aux kappa` has no value"),
         (refused(setup().dirichlet("v", ALL, |_| 0.0).build()), "there is no field `v`"),
         (refused(setup().dirichlet("u", "x2", |_| 0.0).build()), "x2"),
+        (
+            refused(
+                setup()
+                    .dirichlet("u", "x2", |_| 0.0)
+                    .dirichlet("u", ["x0", "xx1"], |_| 0.0)
+                    .build(),
+            ),
+            "no boundary tags \"x2\" (did you mean \"x0\"?), \"xx1\" (did you mean \"x1\"?); it has \"x0\"",
+        ),
         (refused(setup().dirichlet("u", ["x0"], |_| [0.0; 2]).build()), "its value has 2"),
         (refused(setup().dirichlet_component("u", 1, "x0", |_| 0.0).build()), "component `1`"),
         (refused(setup().dirichlet("u", ALL, |_| f64::NAN).build()), "no finite value"),

@@ -135,3 +135,78 @@ impl<I: Id, T: fmt::Debug> fmt::Debug for IndexVec<I, T> {
         f.debug_list().entries(&self.items).finish()
     }
 }
+
+/// What is known of some of an arena's items. A map in the order of the ids, and as quick as a vector.
+#[derive(Clone, PartialEq)]
+pub struct IdMap<I, T> {
+    items: Vec<Option<T>>,
+    id: PhantomData<fn(I) -> I>,
+}
+
+impl<I: Id, T> IdMap<I, T> {
+    /// An empty map.
+    pub const fn new() -> Self {
+        Self { items: Vec::new(), id: PhantomData }
+    }
+
+    /// What is known of an item.
+    pub fn get(&self, id: &I) -> Option<&T> {
+        self.items.get(id.index())?.as_ref()
+    }
+
+    /// Whether something is known of an item.
+    pub fn contains_key(&self, id: &I) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// What is known of an item; `value`, where nothing was.
+    pub fn get_or_insert(&mut self, id: I, value: T) -> &mut T {
+        if self.items.len() <= id.index() {
+            self.items.resize_with(id.index() + 1, || None);
+        }
+        self.items[id.index()].get_or_insert(value)
+    }
+
+    /// Replaces what is known of an item, and gives it back.
+    pub fn insert(&mut self, id: I, value: T) -> Option<T> {
+        if self.items.len() <= id.index() {
+            self.items.resize_with(id.index() + 1, || None);
+        }
+        self.items[id.index()].replace(value)
+    }
+
+    /// All of it, in the order of the ids.
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        let items = self.items.iter().enumerate();
+        items.filter_map(|(at, item)| Some((I::from_index(at), item.as_ref()?)))
+    }
+}
+
+impl<I: Id, T> Default for IdMap<I, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I: Id, T> FromIterator<(I, T)> for IdMap<I, T> {
+    fn from_iter<It: IntoIterator<Item = (I, T)>>(iter: It) -> Self {
+        let mut map = Self::new();
+        for (id, value) in iter {
+            map.insert(id, value);
+        }
+        map
+    }
+}
+
+impl<I: Id, T> Index<&I> for IdMap<I, T> {
+    type Output = T;
+    fn index(&self, id: &I) -> &T {
+        self.get(id).expect("something should be known of this item")
+    }
+}
+
+impl<I: Id, T: fmt::Debug> fmt::Debug for IdMap<I, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

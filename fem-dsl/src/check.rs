@@ -18,6 +18,8 @@ mod names;
 pub mod problem;
 mod regions;
 mod shapes;
+pub(crate) mod uncoupled;
+pub(crate) mod unused;
 pub mod value;
 
 use crate::ast;

@@ -1,7 +1,8 @@
 //! The codes of all diagnostics, each with its page.
 //!
 //! E01xx syntax, E02xx names and shapes, E03xx rules of forms, E04xx problems and their settings,
-//! E09xx parts of the language that this version reads but does not build yet. A page is a file
+//! E09xx parts of the language that this version reads but does not build yet; warnings have the same ranges, from
+//! W0201 on. A page is a file
 //! of `codes/`: a wrong example, why it is wrong, and the example put right; `wf explain E0203`
 //! prints it.
 
@@ -146,11 +147,24 @@ codes! {
     MeanOfFixed = "E0415",
     /// A condition on a field that has no values on the boundary.
     ConditionInL2 = "E0416",
+    /// Spaces of two fields that are not inf-sup stable.
+    UnstablePair = "E0417",
+    /// A form that has no finite value at the state of a solve.
+    NoFiniteValue = "E0418",
 
     /// `adapt` comes later.
     LaterAdapt = "E0907",
     /// This word is kept for later.
     LaterWord = "E0910",
+
+    /// A parameter, expression, function or data that nothing uses.
+    UnusedName = "W0201",
+    /// A discontinuous field whose cells ought to exchange something.
+    UncoupledCells = "W0301",
+    /// Two conditions with different values on one part of the boundary.
+    ReplacedCondition = "W0401",
+    /// A setting that nothing reads.
+    SettingWithoutEffect = "W0402",
 }
 
 impl Code {

@@ -120,6 +120,20 @@ impl Diagnostic {
         self.help_if(nearest)
     }
 
+    /// Adds what is `known` of `found`; without that, "did you mean …?" with the nearest of `candidates`.
+    #[must_use]
+    pub(crate) fn suggest_or<'a>(
+        self,
+        found: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+        known: Option<&str>,
+    ) -> Self {
+        match known {
+            Some(known) => self.help(known),
+            None => self.suggest(found, candidates),
+        }
+    }
+
     /// Says that the labels refer to `source`, not to the file being compiled.
     #[must_use]
     pub fn of_source(mut self, source: Arc<Source>) -> Self {

@@ -9,8 +9,8 @@
 //! gradient of an expression ([`gradient`]); the reverse sweep (`adjoint`) turns an energy
 //! density or a weak form into f0 and f1.
 //!
-//! At kinks: abs and sign have derivative 0 at 0, norm 0 at 0, min and max that of the first
-//! argument on a tie.
+//! At kinks: abs and sign have derivative 0 at 0, norm 0 at 0 and so any power of a square, min and max that of the first
+//! argument on a tie. A power a⁰ has derivative 0, also at a = 0.
 
 mod adjoint;
 mod tangent;

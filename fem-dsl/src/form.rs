@@ -18,7 +18,7 @@ mod fold;
 mod print;
 mod shape;
 
-pub use build::{BuildError, Exprs};
+pub use build::{BuildError, Exprs, Origin};
 pub use expr::{Expr, MatrixFunction, Terminal};
 pub use shape::{Shape, Type};
 

@@ -396,7 +396,8 @@ impl Node {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     nodes: IndexVec<NodeId, Node>,
-    ids: BTreeMap<Node, NodeId>,
+    inputs: BTreeMap<Input, NodeId>,
+    others: BTreeMap<u128, NodeId>,
 }
 
 impl Graph {
@@ -407,7 +408,11 @@ impl Graph {
 
     /// The id of `node`, which is appended where it is new. Does not fold.
     pub fn intern(&mut self, node: Node) -> NodeId {
-        if let Some(&id) = self.ids.get(&node) {
+        let known = match node {
+            Node::Input(input) => self.inputs.get(&input),
+            _ => self.others.get(&key(node)),
+        };
+        if let Some(&id) = known {
             return id;
         }
         debug_assert!(
@@ -415,13 +420,37 @@ impl Graph {
             "operands should precede their node"
         );
         let id = self.nodes.push(node);
-        self.ids.insert(node, id);
+        match node {
+            Node::Input(input) => self.inputs.insert(input, id),
+            _ => self.others.insert(key(node), id),
+        };
         id
     }
 
     /// The nodes, operands first.
     pub fn nodes(&self) -> &IndexVec<NodeId, Node> {
         &self.nodes
+    }
+}
+
+/// A node as one number, which is quicker to compare: kind and function, the first operand, and two others or a number.
+/// Inputs, which are few, have none.
+fn key(node: Node) -> u128 {
+    let pack = |kind: u128, function: u128, [a, b, c]: [Option<NodeId>; 3]| {
+        let of = |id: Option<NodeId>| id.map_or(0, |id| id.index() as u128);
+        kind << 112 | function << 96 | of(a) << 64 | of(b) << 32 | of(c)
+    };
+    match node {
+        Node::Constant(number) => u128::from(number.0),
+        Node::Input(_) => u128::MAX,
+        Node::Unary(function, a) => pack(1, function as u128, [Some(a), None, None]),
+        Node::Binary(function, a, b) => pack(2, function as u128, [Some(a), Some(b), None]),
+        Node::Powi(a, n) => pack(3, 0, [Some(a), None, None]) | u128::from(n.cast_unsigned()),
+        Node::Compare(comparison, a, b) => pack(4, comparison as u128, [Some(a), Some(b), None]),
+        Node::And(a, b) => pack(5, 0, [Some(a), Some(b), None]),
+        Node::Or(a, b) => pack(6, 0, [Some(a), Some(b), None]),
+        Node::Not(a) => pack(7, 0, [Some(a), None, None]),
+        Node::Select(a, b, c) => pack(8, 0, [Some(a), Some(b), Some(c)]),
     }
 }
 

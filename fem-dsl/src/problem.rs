@@ -3,9 +3,14 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
-use crate::point::{Graph, NodeId, Part, PointForm, Shape, Space};
+use crate::point::{Degree, Graph, NodeId, Part, PointForm, Region, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// The largest quadrature degree D that can be asked for: the exact integral of a product of four functions of degree 12,
+/// the largest of any element, over a hexahedron whose sides have degree 5, as curved as meshes come. Most cells can use
+/// far less, and say so when kernels are made.
+pub const LARGEST_QUADRATURE: u32 = 62;
 
 /// A pointwise expression without fields: its components and, where it is differentiable, their
 /// gradients.
@@ -109,72 +114,201 @@ pub struct Solver {
     pub arguments: BTreeMap<String, Argument>,
 }
 
-/// A field, or one component of it, that neither a condition nor a term of the form fixes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A field, or one component of it, that the equations of a problem leave open.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Unfixed {
     /// The field.
     pub field: String,
-    /// The component, where the field has several.
+    /// The component, where it is one of several.
     pub component: Option<usize>,
-    /// Whether the field is discontinuous, so that each cell has a constant of its own.
-    pub discontinuous: bool,
+    /// What can be chosen freely.
+    pub freedom: Freedom,
+}
+
+/// What the equations of a problem leave open.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Freedom {
+    /// A constant.
+    Constant,
+    /// A constant in each cell, where no other cell reads the unknowns of one.
+    EachCell,
+    /// A constant on each of some parts of the mesh that nothing joins with the others.
+    Part {
+        /// How many parts the mesh has.
+        parts: usize,
+        /// How many of them are free.
+        free: usize,
+        /// A point of the first of these.
+        at: [f64; 3],
+        /// Whether the field is given a mean, which fixes the constant of one part.
+        mean: bool,
+    },
+    /// All, where no term of the form that is not 0 reads it, or is tested with it.
+    Everything {
+        /// A point where it is so.
+        at: [f64; 3],
+    },
+    /// A rotation of a part of the mesh, perhaps with a translation.
+    Rotation {
+        /// A point of the part.
+        at: [f64; 3],
+    },
 }
 
 impl fmt::Display for Unfixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing fixes ")?;
-        match self.component {
-            Some(component) => write!(f, "component {component} of `{}`", self.field)?,
-            None => write!(f, "`{}`", self.field)?,
+        let name = match self.component {
+            Some(component) => format!("component {component} of `{}`", self.field),
+            None => format!("`{}`", self.field),
+        };
+        let known = "its solution is known up to a constant";
+        match self.freedom {
+            Freedom::Constant => write!(f, "nothing fixes {name}: {known}"),
+            Freedom::EachCell => write!(f, "nothing fixes {name}: {known} in each cell"),
+            Freedom::Part { parts, free, at, mean } => {
+                let what = if mean { "`mean` fixes one constant, and nothing" } else { "nothing" };
+                let which = match (parts, free) {
+                    (_, 1) => format!("one of the {parts} parts of the mesh, at {}", Point(at)),
+                    _ => {
+                        format!(
+                            "{free} of the {parts} parts of the mesh, the first at {}",
+                            Point(at)
+                        )
+                    }
+                };
+                write!(f, "{what} fixes {name} on {which}: {known} there")
+            }
+            Freedom::Everything { at } => {
+                write!(f, "no term of the form determines {name} at {}", Point(at))
+            }
+            Freedom::Rotation { at } => {
+                let part = Point(at);
+                write!(f, "the conditions on `{}` let the part at {part} turn", self.field)
+            }
         }
-        let whole = if self.discontinuous { " in each cell" } else { "" };
-        write!(f, ": its solution is known up to a constant{whole}")
+    }
+}
+
+/// A point as messages show it.
+struct Point([f64; 3]);
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.0;
+        write!(f, "({x}, {y}, {z})")
     }
 }
 
 impl Unfixed {
+    /// What is said of the problem.
+    pub fn remark(&self) -> &'static str {
+        match self.freedom {
+            Freedom::Constant | Freedom::EachCell => "this problem has no condition on it",
+            Freedom::Part { .. } => "its conditions do not reach all parts of the mesh",
+            Freedom::Everything { .. } => {
+                "its equations read 0 = 0 there, whatever the solution is"
+            }
+            Freedom::Rotation { .. } => "its conditions hold too little",
+        }
+    }
+
     /// What to do.
     pub fn remedy(&self) -> String {
-        if self.discontinuous {
-            return format!(
-                "let the form have a term in `{0}` itself, or `{0}` live in `H1(k)`",
-                self.field
-            );
+        let field = &self.field;
+        match self.freedom {
+            Freedom::Constant => format!("add `dirichlet {field} = …;` or `mean {field} = 0;`"),
+            Freedom::EachCell => {
+                format!(
+                    "let the form have a term in `{field}` itself, or `{field}` live in `H1(k)`"
+                )
+            }
+            Freedom::Part { .. } => format!(
+                "let a condition `dirichlet {field} = …;` reach each part, or mesh the parts as one: \
+                 nodes that lie in one place and are not merged join nothing"
+            ),
+            Freedom::Everything { .. } => {
+                format!("give the form a term in `{field}` whose coefficient is not 0 there")
+            }
+            Freedom::Rotation { .. } => format!(
+                "hold another component of `{field}`, or hold it in another place, so that no rigid motion is left"
+            ),
         }
-        format!("add `dirichlet {0} = …;` or `mean {0} = 0;`", self.field)
     }
 }
 
-/// Why a linear system with this form cannot have one solution; `held` says which component of
-/// which field a condition holds.
-pub fn unfixed(form: &PointForm, held: impl Fn(usize, usize) -> bool) -> Option<Unfixed> {
-    for (index, field) in form.fields.iter().enumerate() {
-        let components = field.shape.components();
-        for component in 0..components {
-            let determined =
-                form.integrals.iter().flat_map(|integral| &integral.jacobian).any(|entry| {
-                    let trial = entry.trial;
-                    (trial.field, trial.component, trial.part) == (index, component, Part::Value)
-                });
-            let discontinuous = matches!(field.space, Space::L2(_));
-            if !determined && (discontinuous || !held(index, component)) {
-                let component = (components > 1).then_some(component);
-                return Some(Unfixed { field: field.name.clone(), component, discontinuous });
+/// Two fields whose spaces are not inf-sup stable: of a saddle point, with as many unknowns in the one that has no term with
+/// itself (a pressure) as the other (a velocity) can hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnstablePair {
+    /// The field without a term with itself.
+    pub field: String,
+    /// The field that should hold it.
+    pub held_by: String,
+    /// The degrees of both.
+    pub degrees: [i64; 2],
+    /// A space in which the first would be held.
+    suited: String,
+}
+
+impl fmt::Display for UnstablePair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self { field, held_by, .. }, [degree, other]) = (self, self.degrees);
+        write!(
+            f,
+            "`{field}` and `{held_by}` are not inf-sup stable (the Ladyzhenskaya–Babuška–Brezzi condition): `{field}` has \
+             no term with itself, and its degree {degree} is not below the degree {other} of `{held_by}`"
+        )
+    }
+}
+
+impl UnstablePair {
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        let Self { field, held_by, suited, .. } = self;
+        format!(
+            "let `{field}` live {suited} (Taylor and Hood's elements), or give the form a term in `{field}` and its test \
+             function that makes up for it beside `{held_by}`"
+        )
+    }
+}
+
+/// A pair of fields of a form at degree `k` that is known not to be inf-sup stable: one without any term with itself, a
+/// continuous vector field that it meets only through one first derivative, as ∫ p div v does, and no lower degree.
+pub fn unstable(form: &PointForm, k: usize) -> Option<UnstablePair> {
+    let entries = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
+    let derivatives = |part: Part| usize::from(part != Part::Value);
+    for (p, field) in form.fields.iter().enumerate() {
+        if entries().any(|entry| (entry.test.field, entry.trial.field) == (p, p)) {
+            continue;
+        }
+        for (v, other) in form.fields.iter().enumerate() {
+            let Space::H1(of) = other.space else { continue };
+            let degrees = [field.space.degree_at(k), other.space.degree_at(k)];
+            let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+            let mut shared = cells.flat_map(|integral| &integral.jacobian).filter(|entry| {
+                let fields = (entry.test.field, entry.trial.field);
+                fields == (p, v) || fields == (v, p)
+            });
+            let mut once = shared.clone().peekable();
+            let meets = once.peek().is_some()
+                && shared
+                    .all(|entry| derivatives(entry.test.part) + derivatives(entry.trial.part) == 1);
+            if v == p || !meets || other.shape.components() < form.dim || degrees[0] < degrees[1] {
+                continue;
             }
+            let suited = match of {
+                Degree::Relative(offset) => {
+                    let space = Space::H1(Degree::Relative(offset - 1));
+                    format!("in `{space}`, from degree {} on", space.smallest_degree())
+                }
+                Degree::Fixed(0 | 1) => {
+                    format!("in `H1(1)`, beside `{}` in `H1(2)`", other.name)
+                }
+                Degree::Fixed(degree) => format!("in `H1({})`", degree - 1),
+            };
+            let (field, held_by) = (field.name.clone(), other.name.clone());
+            return Some(UnstablePair { field, held_by, degrees, suited });
         }
     }
     None
-}
-
-impl Problem {
-    /// Why a linear system with this problem cannot have one solution.
-    pub fn unfixed(&self) -> Option<Unfixed> {
-        unfixed(&self.form, |field, component| {
-            let conditions = self.dirichlet.iter().any(|condition| {
-                let whole = condition.component.is_none();
-                condition.field == field && (whole || condition.component == Some(component))
-            });
-            conditions || self.mean.iter().any(|(of, _)| *of == field)
-        })
-    }
 }

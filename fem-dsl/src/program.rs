@@ -14,6 +14,8 @@ use crate::ast;
 use crate::check::problem::{
     self as check_problem, Content, Overrides, Piece, Solutions, Statement, content, field_piece,
 };
+use crate::check::uncoupled::uncoupled;
+use crate::check::unused::{expressions, names, unused};
 use crate::check::{self, Dimensions};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -32,6 +34,7 @@ pub struct Program {
     source: Source,
     piece: Piece,
     forms: Vec<CheckedForm>,
+    warnings: Vec<Diagnostic>,
 }
 
 /// A form of a [`Program`].
@@ -82,11 +85,28 @@ pub fn compile_with(
         let (name, doc) = (form.name.name.clone(), form.doc.clone());
         forms.push(CheckedForm { name, doc, dimensions });
     }
-    let program = Program { source: source.clone(), piece: Piece::of_file(file), forms };
+    let piece = Piece::of_file(file);
+    let mut program = Program { source: source.clone(), piece, forms, warnings: Vec::new() };
+    let mut warnings = Vec::new();
     for problem in &program.piece.file.problems {
         let meant = changed.is_none_or(|name| problem.name.name == name);
         let pieces = if meant { pieces.as_slice() } else { &[] };
-        diagnostics.extend(program.check_problem(problem, pieces));
+        let (found, more) = program.check_problem(problem, pieces, overrides.tagged);
+        diagnostics.extend(found);
+        warnings.extend(more);
+    }
+    // What is wrong comes first: much of it looks unused until it is put right.
+    if !diagnostics.iter().any(Diagnostic::is_error) {
+        warnings.extend(program.unused(&pieces));
+        let checked = program.piece.file.forms.iter().zip(&program.forms);
+        warnings.extend(checked.flat_map(|(written, form)| {
+            let form = form.dimensions.forms().next();
+            form.map_or_else(Vec::new, |form| uncoupled(written, form))
+        }));
+        parse::sort(&mut warnings);
+        warnings.dedup();
+        diagnostics.extend(warnings.iter().cloned());
+        program.warnings = warnings;
     }
     parse::sort(&mut diagnostics);
     diagnostics.dedup();
@@ -119,6 +139,26 @@ impl Program {
     /// The text that it was compiled from.
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// What is right, but hardly meant.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The names of its forms that neither the form nor its problems use, as the command line changes them.
+    fn unused(&self, pieces: &[Piece]) -> Vec<Diagnostic> {
+        let file = &self.piece.file;
+        let names = |file, problem| expressions(problem).flat_map(move |root| names(file, root));
+        let of = |form: &ast::Form| {
+            let own = file.problems.iter().filter(|problem| problem.form.name == form.name.name);
+            let own = own.flat_map(|problem| names(file, problem));
+            let given = pieces.iter().map(|piece| &piece.file);
+            let given = given.flat_map(|file| file.problems.iter().map(move |it| (file, it)));
+            let given = given.flat_map(|(file, problem)| names(file, problem));
+            unused(file, form, &own.chain(given).map(str::to_owned).collect())
+        };
+        file.forms.iter().flat_map(of).collect()
     }
 
     /// Its syntax tree.
@@ -275,9 +315,14 @@ impl Program {
         diagnostic.suggest(name, names)
     }
 
-    /// What is wrong with a problem as the command line changes it: in its mesh's dimension where
-    /// that is known, else in that dimension in which less is wrong.
-    fn check_problem(&self, problem: &ast::Problem, pieces: &[Piece]) -> Vec<Diagnostic> {
+    /// What is wrong with a problem as the command line changes it, and what is said without effect: in its mesh's
+    /// dimension where that is known, else in that dimension in which less is wrong.
+    fn check_problem(
+        &self,
+        problem: &ast::Problem,
+        pieces: &[Piece],
+        tagged: bool,
+    ) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
         let statements = Statement::all(&self.piece, problem, pieces);
         let (mesh, mut diagnostics) = check_problem::mesh(&statements);
         let mesh = mesh.map(|(mesh, _)| mesh);
@@ -285,16 +330,23 @@ impl Program {
             if !problem.form.name.is_empty() {
                 diagnostics.push(self.no_form(&problem.form.name, Some(problem.form.span)));
             }
-            return diagnostics;
+            return (diagnostics, Vec::new());
         };
+        if let Some(tags) = mesh.as_ref().and_then(|mesh| mesh.tags).filter(|_| !tagged) {
+            diagnostics.extend(self.unknown_form_tags(problem, tags));
+        }
         let known = mesh.as_ref().and_then(|mesh| mesh.dim);
         let checked: Vec<&Form> = match known {
             Some(dim) => form.dimensions.form(dim).into_iter().collect(),
             None => form.dimensions.forms().collect(),
         };
-        let outcomes = checked.iter().map(|form| content(&statements, form, mesh.as_ref()).1);
-        match outcomes.min_by_key(Vec::len) {
-            Some(found) => diagnostics.extend(found),
+        let outcomes = checked.iter().map(|form| content(&statements, form, mesh.as_ref()));
+        let mut warnings = Vec::new();
+        match outcomes.min_by_key(|(_, found)| found.len()) {
+            Some((content, found)) => {
+                diagnostics.extend(found);
+                warnings = content.warnings;
+            }
             None => {
                 // Where the form holds in no dimension, its own errors say so.
                 if let (Some(dim), Some(mesh)) = (known, &mesh)
@@ -304,7 +356,7 @@ impl Program {
                 }
             }
         }
-        diagnostics
+        (diagnostics, warnings)
     }
 }
 

@@ -9,6 +9,18 @@ use crate::diagnostic::Diagnostic;
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
+/// Whether a character is none of a text that can be read: a control character other than a tab and what ends a line,
+/// a line or paragraph separator, or one that turns the direction of writing.
+pub fn is_unseen(character: char) -> bool {
+    let control = character.is_control() && !matches!(character, '\t' | '\n' | '\r');
+    let separator = matches!(character, '\u{2028}' | '\u{2029}');
+    let turning = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    control || separator || turning
+}
+
 /// A half-open range of bytes of a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
@@ -47,11 +59,13 @@ impl Span {
     }
 }
 
-/// A text with the name it is called by in messages.
+/// A text with the name it is called by in messages. A carriage return that stands alone ends a line as a line feed
+/// does; a line feed takes its place, so that all that reads the text counts the same lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     name: String,
     text: String,
+    bare_returns: bool,
     defect: Option<Box<Diagnostic>>,
 }
 
@@ -65,6 +79,10 @@ impl Source {
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let name = name.into();
+        // Before anything else: what is too long need not have been read to its end.
+        if bytes.len() > MAX_BYTES {
+            return Self::too_long(name);
+        }
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::build(name, text.to_owned(), None),
             Err(error) => {
@@ -84,21 +102,18 @@ impl Source {
     }
 
     fn build(name: String, text: String, defect: Option<Box<Diagnostic>>) -> Self {
-        let too_long = text.len() > MAX_BYTES;
-        let defect = defect.or_else(|| {
-            too_long.then(|| {
-                let message = format!(
-                    "this file has {} bytes, more than the limit of {MAX_BYTES}",
-                    text.len()
-                );
-                Box::new(
-                    Diagnostic::new(Code::FileTooLarge, message)
-                        .help("put data into a mesh or into `aux`, not into the form"),
-                )
-            })
-        });
-        let text = if too_long { String::new() } else { text };
-        Self { name, text, defect }
+        if text.len() > MAX_BYTES {
+            return Self::too_long(name);
+        }
+        let (text, bare_returns) = with_line_feeds(text);
+        Self { name, text, bare_returns, defect }
+    }
+
+    fn too_long(name: String) -> Self {
+        let message = format!("this file is longer than {MAX_BYTES} bytes");
+        let diagnostic = Diagnostic::new(Code::FileTooLarge, message)
+            .help("put data into a mesh or into `aux`, not into the form");
+        Self { name, text: String::new(), bare_returns: false, defect: Some(Box::new(diagnostic)) }
     }
 
     /// The name, a path as a rule.
@@ -109,6 +124,11 @@ impl Source {
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether line feeds took the place of carriage returns that stood alone.
+    pub fn had_bare_returns(&self) -> bool {
+        self.bare_returns
     }
 
     /// What is wrong with the bytes as such, if anything.
@@ -134,9 +154,34 @@ impl Source {
     }
 }
 
+/// The text with a line feed for each carriage return that stands before none, and whether there was one.
+fn with_line_feeds(text: String) -> (String, bool) {
+    if !text.contains('\r') {
+        return (text, false);
+    }
+    let mut bare = false;
+    let mut rest = text.chars().peekable();
+    let mut changed = String::with_capacity(text.len());
+    while let Some(character) = rest.next() {
+        let alone = character == '\r' && rest.peek() != Some(&'\n');
+        bare |= alone;
+        changed.push(if alone { '\n' } else { character });
+    }
+    (changed, bare)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_return_alone_ends_a_line() {
+        let source = Source::new("a.wf", "a\rb\r\nc\r\rd\r");
+        assert_eq!(source.text(), "a\nb\r\nc\n\nd\n");
+        assert!(source.had_bare_returns() && !Source::new("a.wf", "a\r\nb").had_bare_returns());
+        assert_eq!(source.line_column(2), (2, 1));
+        assert_eq!(source.line_column(8), (5, 1));
+    }
 
     #[test]
     fn places_count_characters() {
@@ -163,5 +208,10 @@ mod tests {
         assert!(Source::new("a.wf", " ".repeat(MAX_BYTES)).defect().is_none());
         let source = Source::new("a.wf", " ".repeat(MAX_BYTES + 1));
         assert_eq!(source.defect().map(|defect| defect.code), Some(Code::FileTooLarge));
+        // What is cut off in the middle of a character is too long, not wrong.
+        let cut = [&b"\xEF\xBB\xBF"[..], &vec![b' '; MAX_BYTES], b"\xC3"].concat();
+        let source = Source::from_bytes("a.wf", &cut);
+        assert_eq!(source.defect().map(|defect| defect.code), Some(Code::FileTooLarge));
+        assert!(Source::from_bytes("a.wf", &cut[..cut.len() - 1]).defect().is_none());
     }
 }

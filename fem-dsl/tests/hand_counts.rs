@@ -2,7 +2,7 @@
 //! written by hand, with the derivation. No view of a form may cost more than by hand.
 //!
 //! By hand, as here, what does not depend on the point (2 μ of a parameter) is counted too, a change of sign is an
-//! addition, and each number is computed once for all that needs it.
+//! addition, and so is a choice between two numbers, and each number is computed once for all that needs it.
 
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::point::{Integral, NodeId, OperationCount, operation_count, point};
@@ -100,7 +100,8 @@ const GALLERY: &[Entry] = &[
     // w = ε + ∇u·∇u: 3+ 3×; q = (p − 2)/2: 1+ 1×; w^q; times ∇u: 3×.
     // Action: w^(q−1): 1+ and the power, w^q = w^(q−1) w: 1×; d = ∇u·∇δu: 2+ 3×; c = (p − 2) w^(q−1) d: 2×;
     // w^q ∇δu + c ∇u: 3+ 6×. Coefficients: c = (p − 2) w^(q−1): 1×; c (∂₀u)², whose square w has: 1×; c ∂₁u and
-    // c ∂₂u: 2×, times what they meet: 5×; plus w^q: 3+.
+    // c ∂₂u: 2×, times what they meet: 5×; plus w^q: 3+. Where q is 0 the slope of w^q is 0, also at w = 0, where
+    // w^(q−1) is infinite: a choice and its condition, and no w · w^(q−1) in the place of w^q: 1 function, 1×.
     Entry {
         text: "form p_laplace {
             field u: scalar;
@@ -109,8 +110,8 @@ const GALLERY: &[Entry] = &[
             f1[u] = (eps + dot(grad(u), grad(u)))^((p - 2) / 2) * grad(u);
         }",
         residual: [4, 7, 0, 0, 1],
-        action: [10, 16, 0, 0, 1],
-        jacobian: Some([8, 14, 0, 0, 1]),
+        action: [12, 17, 0, 0, 2],
+        jacobian: Some([10, 15, 0, 0, 2]),
     },
     // (c − c₀) · 1/τ, whose second part lies outside of all loops: 1+ 1× 1÷; M∇w: 3×; w − c (c² − 1): 2+ 2×; −ε²: 1+ 1×, times ∇c: 3×.
     // Action: δc · 1/τ: 1× 1÷; M∇δw: 3×; δw − (3c² − 1) δc: 2+ 3×; −ε²∇δc: 1+ 4×. Coefficients: 1/τ: 1÷; 1 − 3c²: 1+ 2×;
@@ -183,8 +184,7 @@ const GALLERY: &[Entry] = &[
 
 fn five(count: OperationCount) -> Hand {
     let OperationCount { additions, multiplications, divisions, roots, functions, choices } = count;
-    assert_eq!(choices, 0, "no form of the gallery has choices");
-    [additions, multiplications, divisions, roots, functions]
+    [additions + choices, multiplications, divisions, roots, functions]
 }
 
 /// Residual, action and coefficients.

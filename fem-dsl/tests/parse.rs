@@ -338,3 +338,39 @@ fn mutated_forms_are_harmless() {
         }
     }
 }
+
+/// Where any other character may stand, one that cannot be seen is an error; one in white space is one as ever.
+#[test]
+fn what_cannot_be_seen_is_an_error_in_comments_and_strings_too() {
+    for unseen in
+        ['\0', '\u{b}', '\u{c}', '\u{1b}', '\u{7f}', '\u{85}', '\u{2028}', '\u{202e}', '\u{2066}']
+    {
+        for text in [
+            format!("// a{unseen}b\nform a {{ }}"),
+            format!("/// a{unseen}\nform a {{ }}"),
+            format!("/* {unseen} */ form a {{ }}"),
+            format!("form a {{ }} {unseen}"),
+            format!("form a {{ on boundary \"l{unseen}\" {{ f0[u] = 1; }} }}"),
+        ] {
+            let (_, diagnostics) = read(&text);
+            let [found] = &diagnostics[..] else { panic!("{text:?}: {diagnostics:#?}") };
+            assert_eq!(found.code, Code::UnknownCharacter, "{text:?}");
+            let name = format!("U+{:04X}", unseen as u32);
+            assert!(found.message.contains(&name) && found.help == ["remove it"], "{found:#?}");
+        }
+    }
+    clean("// one\ttwo é ∇ 👩‍🔬\r\n/* three\r\n */ form a { }\r\n");
+}
+
+/// A carriage return alone ends a line: a comment before it ends there, and lines are counted so.
+#[test]
+fn a_carriage_return_alone_ends_a_line() {
+    let source = Source::new("a.wf", "// note\rform a {\r    let b = ;\r\n}\r");
+    let (file, diagnostics) = parse(&source);
+    assert_eq!(file.forms[0].name.name, "a");
+    let [found] = &diagnostics[..] else { panic!("{diagnostics:#?}") };
+    let place = found.primary().expect("a place").span.start;
+    assert_eq!(source.line_column(place), (3, 13));
+    let (_, diagnostics) = read("/// note\r#define get_group_id(d) 0\nform a { }");
+    assert_eq!(diagnostics[0].code, Code::UnknownCharacter, "{diagnostics:#?}");
+}

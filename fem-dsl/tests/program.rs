@@ -5,13 +5,13 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
-use fem_dsl::problem::{Argument, Expression, MeshSource};
-use fem_dsl::program::{Program, compile};
+use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Unfixed};
+use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
 
 fn program(text: &str) -> Program {
     let (program, diagnostics) = compile(&Source::new("test.wf", text));
-    assert!(diagnostics.is_empty(), "{diagnostics:#?}");
+    assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:#?}");
     program.expect("without errors there should be a program")
 }
 
@@ -85,8 +85,7 @@ fn a_problem_is_all_that_was_written() {
     assert_eq!(conditions[2].tags, Some(vec!["y1".to_owned(), "y0".to_owned()]));
     let solver = problem.solver.expect("a solver was named");
     assert_eq!(solver.arguments["rtol"], Argument::Number(1e-9));
-    let problem = program.problem("warm", 2, &Overrides::default()).expect("a right problem");
-    assert_eq!(problem.unfixed(), None);
+    program.problem("warm", 2, &Overrides::default()).expect("a right problem");
 }
 
 fn pair(name: &str, value: &str) -> (String, String) {
@@ -189,22 +188,34 @@ fn later_parts_are_refused_but_can_be_looked_at() {
 }
 
 #[test]
-fn unfixed_components_are_named() {
+fn what_is_left_open_is_said_at_the_problem() {
     let program = program(
         "form a { field u: vector; f1[u] = grad(u); }
-         problem free solves a { mesh = ball(dim: 2); }
-         problem half solves a { mesh = ball(dim: 2); dirichlet u[0] = 0; }
-         problem held solves a { mesh = ball(dim: 2); dirichlet u = [0, 0]; }
-         form b { field u: scalar; f0[u] = u; f1[u] = grad(u); }
-         problem mass solves b { mesh = ball(dim: 2); }",
+         problem free solves a { mesh = ball(dim: 2); }",
     );
-    let unfixed = |name: &str| {
-        let problem = program.problem(name, 2, &Overrides::default()).expect("a right problem");
-        problem.unfixed().map(|unfixed| program.unfixed(name, &unfixed).message)
-    };
-    assert!(unfixed("free").is_some_and(|message| message.contains("component 0 of `u`")));
-    assert!(unfixed("half").is_some_and(|message| message.contains("component 1 of `u`")));
-    assert_eq!((unfixed("held"), unfixed("mass")), (None, None));
+    let at = [0.5, 0.0, 0.0];
+    for (component, freedom, words) in [
+        (Some(1), Freedom::Constant, "component 1 of `u`: its solution is known up to a constant"),
+        (None, Freedom::EachCell, "`u`: its solution is known up to a constant in each cell"),
+        (
+            None,
+            Freedom::Part { parts: 2, free: 1, at, mean: false },
+            "one of the 2 parts of the mesh, at (0.5, 0, 0)",
+        ),
+        (
+            None,
+            Freedom::Part { parts: 3, free: 2, at, mean: true },
+            "`mean` fixes one constant, and nothing fixes `u` on 2 of",
+        ),
+        (None, Freedom::Everything { at }, "no term of the form determines `u` at (0.5, 0, 0)"),
+        (None, Freedom::Rotation { at }, "the conditions on `u` let the part at (0.5, 0, 0) turn"),
+    ] {
+        let unfixed = Unfixed { field: "u".to_owned(), component, freedom };
+        let diagnostic = program.unfixed("free", &unfixed);
+        assert_eq!((diagnostic.code, diagnostic.labels.len()), (Code::Unfixed, 1));
+        assert!(diagnostic.message.contains(words), "{diagnostic:?}");
+        assert!(unfixed.remedy().contains("u"), "{unfixed:?}");
+    }
 }
 
 #[test]
@@ -248,4 +259,132 @@ fn fields_on_the_command_line() {
     let wrong = program.field_values("heat", 2, "--at", &[pair("u", "1"), pair("v", "x")]);
     let wrong = wrong.expect_err("neither is right");
     assert_eq!(codes(&wrong), [Code::WrongShape, Code::NotInForm]);
+}
+
+/// The warnings of a text without errors, each with what it underlines.
+fn warned(text: &str, overrides: &Overrides) -> Vec<(Code, String)> {
+    let source = Source::new("a.wf", text);
+    let (program, diagnostics) = compile_with(&source, None, overrides);
+    assert!(diagnostics.iter().all(|found| !found.is_error()), "{diagnostics:#?}");
+    let program = program.expect("a program");
+    assert_eq!(program.warnings(), diagnostics);
+    let place =
+        |found: &Diagnostic| source.slice(found.primary().expect("a place").span).to_owned();
+    diagnostics.iter().map(|found| (found.code, place(found))).collect()
+}
+
+/// A name that is only used by unused ones is unused; one that a problem or the command line needs is not.
+#[test]
+fn names_that_are_never_used_are_warned_of() {
+    let text = "form a { field u: scalar; param c = 1; param d = c; let e = 2 * d; fn f(s) = s * e; aux q: scalar;
+                f0[u] = -1; f1[u] = grad(u); }
+                problem p solves a { mesh = box(dim: 2, cells: 1); aux q = 1; dirichlet u = 0; }";
+    let none = Overrides::default();
+    let names = |found: Vec<(Code, String)>| -> Vec<String> {
+        assert!(found.iter().all(|(code, _)| *code == Code::UnusedName), "{found:?}");
+        found.into_iter().map(|(_, name)| name).collect()
+    };
+    assert_eq!(names(warned(text, &none)), ["c", "d", "e", "f", "q"]);
+    let by_problem = text.replace("dirichlet u = 0", "dirichlet u = d");
+    assert_eq!(names(warned(&by_problem, &none)), ["e", "f", "q"]);
+    let by_row = text.replace("f0[u] = -1;", "on boundary \"x0\" { f0[u] = f(u); }");
+    assert_eq!(names(warned(&by_row, &none)), ["q"]);
+    let solution = Overrides { manufactured: vec![pair("u", "d")], ..none };
+    assert_eq!(names(warned(text, &solution)), ["e", "f", "q"]);
+    // A parameter that grows with the load and is nowhere else changes nothing.
+    let grown =
+        text.replace("dirichlet u = 0;", "dirichlet u = 0; solver = newton(steps: 2, load: d);");
+    assert_eq!(names(warned(&grown, &Overrides::default())), ["c", "d", "e", "f", "q"]);
+    // What is wrong is said alone.
+    let (_, wrong) = compile(&Source::new("a.wf", text.replace("f0[u] = -1", "f0[u] = -g")));
+    assert_eq!(codes(&wrong), [Code::UnknownName]);
+}
+
+#[test]
+fn conditions_with_different_values_on_one_tag_are_warned_of() {
+    let with = |conditions: &str| {
+        let text = format!(
+            "form a {{ field u: vector; param c = 2; f0[u] = c * u; f1[u] = grad(u); }}
+             problem p solves a {{ mesh = box(dim: 2, cells: 1); {conditions} }}"
+        );
+        let found = warned(&text, &Overrides::default());
+        assert!(found.iter().all(|(code, _)| *code == Code::ReplacedCondition), "{found:?}");
+        found.len()
+    };
+    let twice = "dirichlet u[0] = 1 on \"x0\";";
+    assert_eq!(with(&format!("{twice} dirichlet u[0] = 2 on \"x0\";")), 1);
+    assert_eq!(with(&format!("{twice} dirichlet u[0] = x[0] on \"y0\", \"x0\";")), 1);
+    assert_eq!(with(&format!("{twice} dirichlet u = [0, 0] on \"x0\";")), 1);
+    assert_eq!(with(&format!("{twice} dirichlet u = [0, 0] on all;")), 1);
+    assert_eq!(with("dirichlet u = [0, 0]; dirichlet u = [c, 0];"), 1);
+    // Exceptions, other places, other components, and the same values are none.
+    assert_eq!(
+        with(
+            "dirichlet u = [0, 0] on all; dirichlet u = [1, 0] on \"x0\"; dirichlet u[1] = 3 on \"x0\";"
+        ),
+        0
+    );
+    assert_eq!(
+        with(&format!("{twice} dirichlet u[0] = 2 on \"x1\"; dirichlet u[1] = 2 on \"x0\";")),
+        0
+    );
+    assert_eq!(
+        with(&format!(
+            "{twice} dirichlet u[0] = c / 2 on \"x0\"; dirichlet u = [1, x[1]] on \"x0\";"
+        )),
+        0
+    );
+}
+
+/// Examples, the forms of the tests and what the README shows.
+#[test]
+fn the_files_of_the_project_have_no_warnings() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut texts = Vec::new();
+    for folder in ["examples", "tests/forms"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("a folder").flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "wf") {
+                let text = std::fs::read_to_string(entry.path()).expect("a text");
+                texts.push((entry.path().display().to_string(), text));
+            }
+        }
+    }
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
+    let shown = readme.split("```wf\n").skip(1).filter_map(|rest| rest.split("```").next());
+    texts.extend(shown.map(|text| ("README.md".to_owned(), text.to_owned())));
+    assert!(texts.len() > 20, "{}", texts.len());
+    for (name, text) in texts {
+        let (_, mut found) = compile(&Source::new(&name, text));
+        found.retain(|found| !found.is_error());
+        assert!(found.is_empty(), "{name}: {found:#?}");
+    }
+}
+
+/// All tags that the mesh lacks come out of one check, each where it stands: in boundary blocks and in conditions.
+#[test]
+fn all_unknown_tags_come_out_of_one_check() {
+    let text = "form a { field u: scalar; f1[u] = grad(u); on boundary \"x1\", \"lefft\" { f0[u] = u; } \
+                on boundary \"x2\" { f0[u] = 1; } } \
+                problem q solves a { mesh = MESH; dirichlet u = 0 on \"x00\", \"y0\"; }";
+    let source = Source::new("a.wf", text.replace("MESH", "box(dim: 2, cells: 2)"));
+    let (_, found) = compile(&source);
+    let place =
+        |found: &Diagnostic| source.slice(found.primary().expect("a place").span).to_owned();
+    assert_eq!(
+        found.iter().map(place).collect::<Vec<_>>(),
+        ["\"lefft\"", "\"x2\"", "\"x00\""],
+        "{found:#?}"
+    );
+    assert!(
+        found.iter().all(|found| found.code == Code::BadValue && found.notes[0].contains("\"y1\""))
+    );
+    assert_eq!(found[1].help, ["did you mean `x0`?"]);
+    let given = Overrides { tagged: true, ..Overrides::default() };
+    assert_eq!(compile_with(&source, None, &given).1.len(), 1, "those of forms are given");
+    // Those of a file show when it is read.
+    let program = program(&text.replace("MESH", "\"a.msh\""));
+    let known = ["x0".to_owned(), "left".to_owned()];
+    let found = program.unknown_tags("q", &Overrides::default(), &known);
+    assert_eq!(found.len(), 5, "{found:#?}");
+    assert!(found[1].help == ["did you mean `left`?"], "{found:#?}");
 }

@@ -208,12 +208,11 @@ impl Writer {
 
     fn documentation(&mut self, text: Option<&str>, span: Span) {
         let Some(text) = text else { return };
-        for line in text.split('\n') {
+        for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
             self.line();
             let mark = if line.starts_with('/') { "/// " } else { "///" };
             let start = self.layout.text.len();
             let indent = "    ".repeat(self.indent.min(16));
-            let line = line.trim_end_matches('\r');
             self.layout.text.push_str(&format!("{indent}{mark}{line}"));
             let range = source::Span::new(start + indent.len(), self.layout.text.len());
             self.layout.places.push((range, span));

@@ -8,5 +8,8 @@ mod targets;
 #[allow(dead_code, reason = "each program has one target")]
 #[path = "../../tests/fuzz/text.rs"]
 mod text;
+#[allow(dead_code, reason = "each program has one target")]
+#[path = "../../tests/fuzz/volume.rs"]
+mod volume;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::cache(data));

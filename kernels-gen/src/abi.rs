@@ -24,6 +24,7 @@
 //! | [`Role::Stored`], [`Role::Metric`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
 
 pub use crate::kir::Precision;
+use std::ops::Range;
 
 /// How a cell's unknowns are addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,6 +169,33 @@ pub struct Argument {
     pub written: bool,
 }
 
+/// What a kernel touches through an index array: the elements `index · scale` to `index · scale + last` of an array, for
+/// each index that the array holds. Read off the kernel itself (`kir::reach`), so that a launch can be compared with
+/// its arrays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// The index array, by its place among the arguments.
+    pub map: usize,
+    /// The array that is indexed, in the same way.
+    pub array: usize,
+    /// Factor of the index.
+    pub scale: usize,
+    /// The last element from there; −1 where the index is an end.
+    pub last: i64,
+    /// Whether `u32::MAX` touches nothing.
+    pub masked: bool,
+    /// The elements of a batch's row of the index array that are meant, where others reach further; all without it.
+    pub part: Option<Range<usize>>,
+}
+
+impl Reach {
+    /// Elements that an array needs whose largest index is this one.
+    pub fn elements(&self, largest: u32) -> usize {
+        let last = i128::from(largest) * self.scale as i128 + i128::from(self.last);
+        usize::try_from(last + 1).unwrap_or(if last < 0 { 0 } else { usize::MAX })
+    }
+}
+
 /// What the runtime needs to launch a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelAbi {
@@ -192,6 +220,8 @@ pub struct KernelAbi {
     pub precision: Precision,
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
+    /// What is touched through index arrays.
+    pub reaches: Vec<Reach>,
     /// What [`Role::Tables`] holds, the same at every launch; nothing where there is no such argument.
     pub tables: Vec<f64>,
     /// Bytes of its tables in the memory of constants: all kernels of a file together may have [`CONSTANT_BYTES`].

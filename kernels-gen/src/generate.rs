@@ -1,21 +1,26 @@
-//! `generate`: (`PointForm`, `Elements`, plans) → `SourceFile`, through every stage of this crate;
+//! `generate`: (`PointForm`, `Elements`, plans) → `Generated` source, through every stage of this crate;
 //! or, with [`interpret`], → kernels that run without a compiler.
 
 use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
 use crate::dialect::rust::{Isa, Item, print};
-use crate::dialect::{SourceFile, c};
+use crate::dialect::{Generated, c};
 use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::legalise::{legalise, legalise_for_threads};
 use crate::pass::place::Constants;
+use crate::plan::rule::judge;
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
 
 /// The elements of a form at degree `k` on cells of geometry order `order`, with the rule that the
-/// language prescribes, or the one of an explicit `quadrature`.
+/// language prescribes, or the one of an explicit `quadrature`, of which [`Elements::notes`] says what should be known.
+///
+/// # Errors
+///
+/// Cells and degrees that are not supported, and a quadrature of too few points or too many.
 pub fn elements(
     form: &PointForm,
     cell: Cell,
@@ -25,8 +30,10 @@ pub fn elements(
 ) -> Result<Elements, PlanError> {
     let provisional = default_rule(cell, 1, 1, None);
     let degrees = Elements::new(form, cell, degree, provisional)?;
-    let largest = degrees.largest();
-    Ok(Elements { rule: default_rule(cell, largest, order, quadrature), ..degrees })
+    let rule = default_rule(cell, degrees.largest(), order, quadrature);
+    let elements = Elements { rule, ..degrees };
+    let notes = quadrature.map(|given| judge(form, &elements, order, given)).transpose()?;
+    Ok(Elements { notes: notes.unwrap_or_default(), ..elements })
 }
 
 /// The source of the kernels of `plans`, one each, in their order.
@@ -35,7 +42,7 @@ pub fn generate(
     elements: &Elements,
     plans: &[Plan],
     isa: Isa,
-) -> Result<SourceFile, PlanError> {
+) -> Result<Generated, PlanError> {
     if plans.iter().any(|plan| plan.scatter == Scatter::Block) {
         let text = "lanes of a processor add to their nodes one after another";
         return Err(PlanError::Unsupported(text.to_owned()));
@@ -53,7 +60,7 @@ pub fn generate_for_threads(
     elements: &Elements,
     plans: &[Plan],
     words: &c::Words,
-) -> Result<SourceFile, PlanError> {
+) -> Result<Generated, PlanError> {
     let (mut kernels, mut notes) = (Vec::new(), Vec::new());
     for (kernel, abi, header) in lowered(form, elements, plans)? {
         // Where the strategy knows no threads, each lane is one.

@@ -39,6 +39,7 @@
 
 pub mod build;
 pub mod interpret;
+pub mod reach;
 mod show;
 mod threads;
 pub mod verify;

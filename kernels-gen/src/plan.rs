@@ -5,6 +5,7 @@
 //! are not.
 
 pub mod choose;
+pub mod rule;
 
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};
@@ -159,6 +160,8 @@ pub struct Elements {
     pub components: Vec<usize>,
     /// The element of each nodal aux; none for aux on cells and points.
     pub aux: Vec<Option<Lagrange>>,
+    /// What should be known of a quadrature that was asked for.
+    pub notes: Vec<String>,
 }
 
 /// Why a form and its elements, or a plan, are not supported.
@@ -192,6 +195,9 @@ pub enum PlanError {
         /// Largest supported.
         most: usize,
     },
+    /// A quadrature that was asked for.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Quadrature(#[from] rule::Unsuited),
     /// Something that is not built yet.
     #[error("{0}")]
     Unsupported(String),
@@ -238,7 +244,7 @@ impl Elements {
         });
         let (fields, aux) = (fields.collect::<Result<_, _>>()?, aux.collect::<Result<_, _>>()?);
         let components = form.fields.iter().map(|field| field.shape.components()).collect();
-        Ok(Self { cell, degree, rule, fields, components, aux })
+        Ok(Self { cell, degree, rule, fields, components, aux, notes: Vec::new() })
     }
 
     /// The element and the number of components of each field.

@@ -17,6 +17,8 @@ pub mod thread_transposition;
 
 use crate::abi::KernelAbi;
 use crate::kir::Kernel;
+use crate::kir::reach::reaches;
+use crate::kir::verify::VerifyError;
 use crate::plan::{Elements, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 
@@ -32,12 +34,15 @@ pub fn lower(
     plan: &Plan,
 ) -> Result<(Kernel, KernelAbi), PlanError> {
     plan.check(form, elements)?;
-    Ok(match plan.strategy {
+    let (kernel, mut abi) = match plan.strategy {
         Strategy::CellPerLane => cell_per_lane::lower(form, elements, plan),
         Strategy::ThreadPerLine { cells } => thread_per_line::lower(form, elements, plan, cells),
         Strategy::ThreadPerDof => thread_per_dof::lower(form, elements, plan),
         Strategy::ThreadTransposition { blocks, batches } => {
             thread_transposition::lower(form, elements, plan, blocks, batches)
         }
-    })
+    };
+    let what = reaches(&kernel, &abi.arguments);
+    abi.reaches = what.map_err(|what| VerifyError { kernel: kernel.name.clone(), what })?;
+    Ok((kernel, abi))
 }

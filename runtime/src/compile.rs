@@ -7,10 +7,10 @@
 mod ahead;
 mod spills;
 
-use crate::device::cpu::{Linked, Machine, Module, Simd};
+use crate::device::cpu::{Linked, Machine, Module};
 use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
-use crate::jit::{self, CompilerError, Jit, JitError};
+use crate::jit::{self, CompilerError, Jit, JitError, warn_once};
 use crate::operator::{CellKernel, Class};
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
@@ -30,7 +30,7 @@ use std::time::Instant;
 /// How kernels are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Execution {
-    /// Compiled where there is a compiler, else interpreted, with a warning.
+    /// Compiled where there is a compiler whose work can be used, else interpreted, with a warning.
     #[default]
     Automatic,
     /// Compiled; without a compiler there are no kernels.
@@ -81,11 +81,7 @@ pub struct Target {
 impl Target {
     /// This machine, in double precision, with nothing forced.
     pub fn native() -> Self {
-        let isa = match Machine::detect().simd {
-            Simd::Avx512 => Isa::Avx512,
-            Simd::Avx2Fma => Isa::Avx2,
-            Simd::Sse2 | Simd::Neon | Simd::Scalar => Isa::Portable,
-        };
+        let isa = Machine::detect().simd.isa();
         let (wishes, execution) = (Wishes::default(), Execution::default());
         Self { isa, precision: Precision::F64, wishes, execution, linked: &[] }
     }
@@ -268,7 +264,7 @@ pub fn compile_for_device(
     };
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
     let purposes = purposes(&plans, &source, facts);
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
 }
 
@@ -289,6 +285,9 @@ fn make(
     target: &Target,
 ) -> Result<Made, CompileError> {
     let Target { isa, precision, mut wishes, .. } = *target;
+    if target.execution != Execution::Interpreted && !isa.runs_on(Machine::detect().simd.isa()) {
+        return Err(JitError::OtherProcessor { isa }.into());
+    }
     // The processor's operator colours chunks of cells, whoever computes them.
     wishes.scatter = None;
     let mut missing = None;
@@ -302,37 +301,56 @@ fn make(
             Err(kernel) => missing = Some(kernel),
         }
     }
-    let interpreted = target.interpreted();
+    let mut interpreted = target.interpreted();
+    if interpreted.is_none() {
+        let made = make_compiled(form, elements, facts, tasks, target, &wishes);
+        match made {
+            // There is one, but it does not answer, or what it makes is of no use.
+            Err(CompileError::Jit(JitError::Compiler(error)))
+                if target.execution == Execution::Automatic =>
+            {
+                interpreted = Some(Why::NoCompiler(error));
+            }
+            made => return made,
+        }
+    }
     if let (Some(kernel), Some(Why::NoCompiler(compiler))) = (missing, &interpreted) {
         let (setting, compiler) = (ahead::setting(elements, facts), compiler.clone());
         return Err(CompileError::NotAhead { kernel, setting, compiler });
     }
-    if interpreted.is_some() {
-        wishes.lanes = wishes.lanes.or(Some(LANES));
+    if let Some(why @ Why::NoCompiler(_)) = &interpreted {
+        warn_once(&why.to_string());
     }
-    if interpreted.is_some() && wishes.strategy.is_some() {
+    wishes.lanes = wishes.lanes.or(Some(LANES));
+    let origin = Origin::Interpreter;
+    if wishes.strategy.is_some() {
         // A GPU's kernels without the GPU, on this processor's vectors.
         wishes.tiles = Some(false);
         let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
         let source = generate_for_threads(form, elements, &plans, &OPENCL)?;
         let module = Module::interpreted(interpret(form, elements, &plans)?);
-        return Ok(Made { plans, source, module, origin: Origin::Interpreter, interpreted });
+        let source = source.into_file();
+        return Ok(Made { plans, source, module, origin, interpreted });
     }
     let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
     let source = generate(form, elements, &plans, isa)?;
-    let (module, origin) = match &interpreted {
-        Some(why) => {
-            if *why != Why::Asked {
-                tracing::warn!("{why}");
-            }
-            (Module::interpreted(interpret(form, elements, &plans)?), Origin::Interpreter)
-        }
-        None => {
-            let options = jit::Options { name: form.name.clone(), ..jit::Options::default() };
-            let library = jit::compile(&source.text, &options)?;
-            let origin = if library.is_cached() { Origin::Cache } else { Origin::Compiler };
-            (Module::new(library, &source.kernels).map_err(JitError::Load)?, origin)
-        }
-    };
+    let module = Module::interpreted(interpret(form, elements, &plans)?);
+    let source = source.into_file();
     Ok(Made { plans, source, module, origin, interpreted })
+}
+
+fn make_compiled(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    target: &Target,
+    wishes: &Wishes,
+) -> Result<Made, CompileError> {
+    let Target { isa, precision, .. } = *target;
+    let plans = choose(form, elements, facts, tasks, isa, precision, wishes)?;
+    let source = generate(form, elements, &plans, isa)?;
+    let (module, cached) = Jit::global().load(&source, &jit::Options::new(form.name.as_str()))?;
+    let origin = if cached { Origin::Cache } else { Origin::Compiler };
+    Ok(Made { plans, source: source.into_file(), module, origin, interpreted: None })
 }

@@ -54,6 +54,18 @@ impl Constraints {
         nodes: &[u32],
         component: Option<usize>,
         points: &[[f64; 3]],
+        value: impl FnMut(&[f64; 3], &mut [f64]),
+    ) -> Result<(), NotFinite> {
+        let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
+        self.fix_at(nodes, component, &places, value)
+    }
+
+    /// As [`Constraints::fix`], but `places` are the points of these nodes alone.
+    pub fn fix_at(
+        &mut self,
+        nodes: &[u32],
+        component: Option<usize>,
+        places: &[[f64; 3]],
         mut value: impl FnMut(&[f64; 3], &mut [f64]),
     ) -> Result<(), NotFinite> {
         let range = match component {
@@ -61,8 +73,7 @@ impl Constraints {
             None => 0..self.components,
         };
         let mut values = vec![0.0; range.len()];
-        for &node in nodes {
-            let point = points[node as usize];
+        for (&node, &point) in nodes.iter().zip(places) {
             value(&point, &mut values);
             for (component, &value) in range.clone().zip(&values) {
                 if !value.is_finite() {

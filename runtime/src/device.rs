@@ -1,8 +1,8 @@
 //! Devices: where compiled kernels live and run.
 //!
 //! This folder is the only place in weakform that may write `unsafe`; each use states the reason why it is sound.
-//! A device takes what `kernels-gen` printed and the JIT compiled, and offers launches that check what can be
-//! checked before control passes to generated code.
+//! A device takes what `kernels-gen` printed and the JIT compiled, and offers launches that compare arguments and their
+//! largest indices with the interface before control passes to generated code.
 //!
 //! The CPU's kernels work on slices ([`cpu`]). Devices with memory of their own are a [`Device`] each, which [`open`]
 //! finds by its [`Backend`]; [`Arithmetic`] is what vectors need of one.
@@ -20,7 +20,7 @@ pub use arithmetic::{Arithmetic, Places, Recurrence, Summed, Sums, Toward};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
-pub use layout::{Layout, Part};
+pub use layout::{Layout, Part, TooManyPlaces, places};
 
 use std::fmt;
 use std::sync::Arc;

@@ -30,6 +30,14 @@ pub enum AuxValues {
     Points(Vec<f64>),
 }
 
+impl AuxValues {
+    /// All of them.
+    pub fn numbers(&self) -> &[f64] {
+        let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;
+        numbers
+    }
+}
+
 /// A mesh with the spaces of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Discretisation {
@@ -60,6 +68,24 @@ impl Discretisation {
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
         Ok(Self { mesh, partition, fields, aux: Vec::new(), facets: Vec::new() })
+    }
+
+    /// Checks the tags that a form and its conditions name.
+    ///
+    /// # Errors
+    ///
+    /// All of them that the mesh does not have.
+    pub fn expect_tags<'a>(
+        &self,
+        form: &'a PointForm,
+        conditions: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), MeshError> {
+        let of_form = form.integrals.iter().flat_map(|integral| match &integral.region {
+            Region::Cells => &[][..],
+            Region::Facets(tags) => tags,
+        });
+        let named = of_form.filter(|tag| *tag != WHOLE_BOUNDARY);
+        self.mesh.expect_facet_tags(named.chain(conditions))
     }
 
     /// Finds the facets of a form's integrals.
@@ -102,6 +128,22 @@ impl Discretisation {
     /// Unknowns of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()
+    }
+
+    /// A number that tells apart what entries of vectors mean: it is the same for the same spaces, field after field, on
+    /// the same mesh, whatever form, conditions and data there are.
+    pub fn numbering(&self) -> u64 {
+        // Fowler, Noll and Vo's hash, word by word.
+        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+        let mut take =
+            |word: u64| hash = (hash ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(29);
+        for field in &self.fields {
+            take(field.space.components() as u64);
+            format!("{:?}", field.space.element()).bytes().for_each(|byte| take(u64::from(byte)));
+        }
+        self.mesh.nodes().iter().for_each(|&node| take(u64::from(node)));
+        self.mesh.points().iter().flatten().for_each(|x| take(x.to_bits()));
+        hash
     }
 
     /// Where the unknowns of a field lie in a vector: the fields follow one another.

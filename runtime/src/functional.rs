@@ -11,6 +11,7 @@
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
 use crate::space::Space;
+use crate::vector::root_of_squares;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, Integral, Part, Slot};
 use fem_dsl::problem::Expression;
@@ -238,11 +239,11 @@ pub fn errors(
     parameters: &Parameters,
 ) -> Result<(f64, f64), ElementError> {
     let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
-    let sums = squares(on, field, u, exact.value.len(), |block| {
+    let [l2, seminorm] = norms(on, field, u, exact.value.len(), |block| {
         let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
         evaluate(exact, &roots, &block.x, parameters, diameter)
     })?;
-    Ok((sums[0].sqrt(), (sums[0] + sums[1]).sqrt()))
+    Ok((l2, l2.hypot(seminorm)))
 }
 
 /// The error of a field in L2 against a function, which writes the field's components at a point.
@@ -253,23 +254,41 @@ pub fn error_l2(
     exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
 ) -> Result<f64, ElementError> {
     let components = on.fields[field].space.components();
-    let sums = squares(on, field, u, components, |block| {
+    let [l2, _] = norms(on, field, u, components, |block| {
         let mut known = vec![0.0; block.x.len() * components];
         for (x, row) in block.x.iter().zip(known.chunks_mut(components)) {
             exact(x, row);
         }
         known
     })?;
-    Ok(sums[0].sqrt())
+    Ok(l2)
+}
+
+/// The roots of [`squares`], also where these under- or overflow.
+fn norms(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    values: usize,
+    known: impl Fn(&Block) -> Vec<f64> + Sync,
+) -> Result<[f64; 2], ElementError> {
+    let plain = squares(on, field, u, values, 1.0, &known)?;
+    let mut norms = [0.0; 2];
+    for (at, norm) in norms.iter_mut().enumerate() {
+        let scaled = |factor| Ok(squares(on, field, u, values, factor, &known)?[at]);
+        *norm = root_of_squares(plain[at], scaled)?;
+    }
+    Ok(norms)
 }
 
 /// ∫ |u_h − u|² and, where `known` goes on behind the `values` components with their gradients,
-/// ∫ |∇u_h − ∇u|²; `known` is `[point][entry]`.
+/// ∫ |∇u_h − ∇u|², of differences times `factor`; `known` is `[point][entry]`.
 fn squares(
     on: &Discretisation,
     field: usize,
     u: &[f64],
     values: usize,
+    factor: f64,
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = &u[on.dofs_of(field)];
@@ -282,7 +301,7 @@ fn squares(
         let mut sums = vec![0.0; 2];
         for (point, weight) in block.weight.iter().enumerate() {
             for (at, row) in rows.iter().enumerate() {
-                let difference = row[point] - known[point * entries + at];
+                let difference = factor * (row[point] - known[point * entries + at]);
                 sums[usize::from(at >= values)] += weight * difference * difference;
             }
         }
@@ -291,7 +310,7 @@ fn squares(
     Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
 }
 
-/// The energy of a symmetric form at a state, from its residual alone.
+/// The energy of a symmetric form at a state, less that at 0: of its density, or of its residual alone where it has none.
 pub fn energy<'a>(
     on: &'a Discretisation,
     integral: &Integral,
@@ -311,10 +330,24 @@ pub fn energy<'a>(
     // Along the ray from 0 to u; a linear residual needs one point.
     let ray = LinePoints::Gauss(if integral.linear { 1 } else { 12 });
     let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();
-    let roots: Vec<_> = integral.residual.iter().map(|(_, node)| *node).collect();
+    let roots: Vec<_> = match integral.energy {
+        Some(density) => vec![density],
+        None => integral.residual.iter().map(|(_, node)| *node).collect(),
+    };
     let sums = integrate(on, rule, &nodal, |block| {
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
+        if let Some(density) = integral.energy {
+            // The ray may lead through states that have none.
+            for (s, sign) in [(1.0, 1.0), (0.0, -1.0)] {
+                batch.run(block.weight.len(), |input, row| {
+                    fill(on, block, &place, parameters, input, s, row);
+                });
+                let products = batch.values(density).iter().zip(&block.weight);
+                sum += sign * products.map(|(density, w)| density * w).sum::<f64>();
+            }
+            return vec![sum];
+        }
         for &(s, weight_s) in &along {
             batch.run(block.weight.len(), |input, row| {
                 fill(on, block, &place, parameters, input, s, row);

@@ -4,22 +4,29 @@
 //! so and the caller goes on with the interpreter. What was compiled once is kept in a folder that is the user's
 //! alone (`$WF_CACHE_DIR`, else `weakform` in the user's cache folder) and found again by everything that can change
 //! the binary: source, flags, compiler, processor and our version. With `$WF_DUMP_DIR` every source is also written
-//! there, to read.
+//! there, to read. A compiler that takes longer than `$WF_COMPILE_SECONDS`, or that makes what cannot be loaded, is not
+//! asked again: from then on it is as if there were none.
 
 mod cache;
+mod child;
 mod compiler;
 mod environment;
 mod foreign;
+mod load;
+mod notice;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{LazyLock, Once, OnceLock};
+use std::process::Command;
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
 
-use tempfile::TempDir;
+use kernels_gen::dialect::Language;
+use kernels_gen::dialect::rust::Isa;
 
-use crate::device::cpu::{Library, LoadError, Machine};
+use crate::device::cpu::{LaunchError, Library, LoadError, Machine};
 use crate::output::write_text;
+use crate::scratch::Folder;
 
 pub use cache::{Cache, CacheError, Contents};
 pub use compiler::{Compiler, CompilerError};
@@ -27,6 +34,8 @@ pub use environment::Environment;
 pub use foreign::Foreign;
 
 use cache::{Key, MODULE};
+use notice::waiting;
+pub(crate) use notice::warn_once;
 
 /// The name of the source while `rustc` reads it.
 const SOURCE: &str = "kernels.rs";
@@ -36,10 +45,11 @@ const SOURCE: &str = "kernels.rs";
 pub struct Options {
     /// What the source is about; names the files that are dumped.
     pub name: String,
-    /// Flags for `rustc`, beside the edition, the crate type and the codegen units.
-    pub flags: Vec<String>,
+    /// Flags for `rustc`, beside the edition, the crate type and the codegen units. They can change what code does, and
+    /// are this crate's alone.
+    pub(crate) flags: Vec<String>,
     /// Into how many units `rustc` splits the source: more compile in parallel, one optimises best.
-    pub codegen_units: u32,
+    pub(crate) codegen_units: u32,
 }
 
 impl Default for Options {
@@ -69,11 +79,30 @@ pub enum JitError {
         /// Where the source can be read.
         dump: PathBuf,
     },
-    /// The module was compiled but cannot be used.
-    #[error(
-        "{0}\nhelp: is the folder mounted `noexec`? choose another with WF_CACHE_DIR or TMPDIR"
-    )]
+    /// The module was compiled but is not what was asked for.
+    #[error("{0}\nhelp: name another compiler with WF_RUSTC")]
     Load(#[from] LoadError),
+    /// Kernels of a language that is not this compiler's.
+    #[error("kernels in {language} are not for `rustc`")]
+    OtherLanguage {
+        /// The language.
+        language: Language,
+    },
+    /// Kernels for instructions that this processor does not have.
+    #[error("the kernels are for {isa}, which this processor does not have")]
+    OtherProcessor {
+        /// The instruction set.
+        isa: Isa,
+    },
+    /// A kernel was not launched.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A kernel gave something else than it should.
+    #[error("a kernel that should give [1, 2, 3] gave {values:?}")]
+    Wrong {
+        /// What it gave.
+        values: [f64; 3],
+    },
     /// A file could not be written or read on the way.
     #[error("cannot {doing} {}: {error}\nhelp: choose another folder with WF_CACHE_DIR or TMPDIR", path.display())]
     Files {
@@ -116,7 +145,7 @@ const ROOM: usize = 1 << 20;
 /// # Errors
 ///
 /// [`JitError`]; with [`JitError::Compiler`] the caller can go on without compiled kernels.
-pub fn compile(source: &str, options: &Options) -> Result<Library, JitError> {
+pub(crate) fn compile(source: &str, options: &Options) -> Result<Library, JitError> {
     Jit::global().compile(source, options)
 }
 
@@ -131,8 +160,9 @@ pub struct Jit {
     environment: Environment,
     cache: Result<Cache, CacheError>,
     compiler: OnceLock<Result<Compiler, CompilerError>>,
+    /// Why the compiler is not asked again.
+    given_up: OnceLock<CompilerError>,
     machine: Machine,
-    warned: Once,
 }
 
 impl Jit {
@@ -152,8 +182,8 @@ impl Jit {
             environment,
             cache,
             compiler: OnceLock::new(),
+            given_up: OnceLock::new(),
             machine: Machine::detect(),
-            warned: Once::new(),
         }
     }
 
@@ -161,8 +191,11 @@ impl Jit {
     ///
     /// # Errors
     ///
-    /// [`CompilerError`] if there is none, it does not run, or it is too old.
+    /// [`CompilerError`] if there is none, it does not run, it is too old, or it failed before at more than a source.
     pub fn compiler(&self) -> Result<&Compiler, &CompilerError> {
+        if let Some(error) = self.given_up.get() {
+            return Err(error);
+        }
         let find = || Compiler::find(&self.environment, self.cache.as_ref().ok());
         self.compiler.get_or_init(find).as_ref()
     }
@@ -176,24 +209,44 @@ impl Jit {
         self.cache.as_ref()
     }
 
-    /// Compiles `source` or finds it in the cache.
+    /// How long a compiler may take.
+    pub fn bound(&self) -> Duration {
+        self.environment.bound()
+    }
+
+    /// Compiles `source` or finds it in the cache. Loading it runs its initialisers, whatever they are: generated sources
+    /// have none, and others must not.
     ///
     /// # Errors
     ///
     /// [`JitError`].
-    pub fn compile(&self, source: &str, options: &Options) -> Result<Library, JitError> {
+    pub(crate) fn compile(&self, source: &str, options: &Options) -> Result<Library, JitError> {
         let compiler = self.compiler().map_err(Clone::clone)?;
+        let made = self.find_or_make(compiler, source, options);
+        if let Err(JitError::Compiler(error)) = &made {
+            // Where several find it out at once, the first is as good as the others.
+            let _ = self.given_up.set(error.clone());
+        }
+        made
+    }
+
+    fn find_or_make(
+        &self,
+        compiler: &Compiler,
+        source: &str,
+        options: &Options,
+    ) -> Result<Library, JitError> {
         let key = self.key(compiler, source, options);
         self.dump(&dump_name(&key, &options.name, "rs"), source);
         let cache = match &self.cache {
             Ok(cache) => cache,
             Err(error) => {
-                self.warn(error);
+                warn_unkept(error);
                 return self.compile_aside(compiler, &key, source, options);
             }
         };
         if let Some(path) = cache.lookup(&key)
-            && let Ok(library) = Library::open(&path)
+            && let Ok(library) = open(compiler, &path)
         {
             tracing::debug!(path = %path.display(), "found {} in the cache", options.name);
             return Ok(library.mark_cached());
@@ -201,7 +254,7 @@ impl Jit {
         let folder = match cache.workplace() {
             Ok(folder) => folder,
             Err(error) => {
-                self.warn(&error);
+                warn_unkept(&error);
                 return self.compile_aside(compiler, &key, source, options);
             }
         };
@@ -209,18 +262,18 @@ impl Jit {
             Ok(()) => {}
             // The cache may lie on a full disk where the temporary folder does not.
             Err(error @ (JitError::NoRoom { .. } | JitError::Files { .. })) => {
-                self.warn(&error);
+                warn_unkept(&error);
                 drop(folder);
                 return self.compile_aside(compiler, &key, source, options);
             }
             Err(error) => return Err(error),
         }
         match cache.store(&key, folder) {
-            Ok(path) => Ok(Library::open(&path)?),
+            // What cannot be loaded is not kept.
+            Ok(path) => open(compiler, &path).inspect_err(|_| cache.discard(&key)),
             Err((error, folder)) => {
-                self.warn(&error);
-                let library = Library::open(&folder.path().join(MODULE))?;
-                Ok(library.keep(folder))
+                warn_unkept(&error);
+                Ok(open(compiler, &folder.path().join(MODULE))?.keep(folder))
             }
         }
     }
@@ -246,11 +299,9 @@ impl Jit {
         source: &str,
         options: &Options,
     ) -> Result<Library, JitError> {
-        let folder = tempfile::Builder::new().prefix("weakform-").tempdir().map_err(|error| {
-            JitError::Files { doing: "make a folder in", path: std::env::temp_dir(), error }
-        })?;
+        let folder = temporary()?;
         self.run(compiler, &folder, key, source, options)?;
-        Ok(Library::open(&folder.path().join(MODULE))?.keep(folder))
+        Ok(open(compiler, &folder.path().join(MODULE))?.keep(folder))
     }
 
     /// Runs `rustc` in `folder`: [`SOURCE`] → [`MODULE`].
@@ -259,7 +310,7 @@ impl Jit {
     fn run(
         &self,
         compiler: &Compiler,
-        folder: &TempDir,
+        folder: &Folder,
         key: &Key,
         source: &str,
         options: &Options,
@@ -270,8 +321,10 @@ impl Jit {
             path,
             error,
         })?;
+        tracing::info!(target: crate::PROGRESS, "compiling kernels");
         let started = std::time::Instant::now();
-        let output = Command::new(compiler.path())
+        let mut command = Command::new(compiler.path());
+        command
             .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=kernels"])
             .args(["--cap-lints=allow", "--color=never"])
             .arg(format!("-Ccodegen-units={}", options.codegen_units.max(1)))
@@ -281,13 +334,15 @@ impl Jit {
             // What the compiler and the linker leave behind when they die goes away with the folder.
             .env("TMPDIR", folder.path())
             .env_remove("RUSTC_BOOTSTRAP")
-            .env_remove("RUSTC_LOG")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| CompilerError::Broken {
-                path: compiler.path().into(),
-                reason: error.to_string(),
-            })?;
+            .env_remove("RUSTC_LOG");
+        let broken =
+            |reason: String| CompilerError::Broken { path: compiler.path().into(), reason };
+        let (task, bound) = (task(source, &options.name), self.bound());
+        let slow = || waiting(compiler.path(), &task, bound);
+        let output = child::run(&mut command, bound, slow).map_err(|e| broken(e.to_string()))?;
+        let Some(output) = output else {
+            return Err(CompilerError::Late { path: compiler.path().into(), task, bound }.into());
+        };
         if !output.status.success() {
             let mut log = String::from_utf8_lossy(&output.stderr).into_owned();
             if log.trim().is_empty() {
@@ -299,6 +354,9 @@ impl Jit {
             let dump = self.dump_rejected(&dump_name(key, &options.name, "rs"), source)?;
             return Err(JitError::Rejected { name: options.name.clone(), log, dump });
         }
+        if !folder.path().join(MODULE).is_file() {
+            return Err(broken("it ends well and has written nothing".into()).into());
+        }
         tracing::debug!(seconds = started.elapsed().as_secs_f64(), "compiled {}", options.name);
         Ok(())
     }
@@ -308,9 +366,9 @@ impl Jit {
         let Some(folder) = &self.environment.dump_dir else { return };
         let path = folder.join(file);
         if let Err(error) = fs::create_dir_all(folder) {
-            tracing::warn!("cannot make {} (WF_DUMP_DIR): {error}", folder.display());
+            warn_once(&format!("cannot make {} (WF_DUMP_DIR): {error}", folder.display()));
         } else if let Err(error) = write_text(&path, source) {
-            tracing::warn!("WF_DUMP_DIR: {error}");
+            warn_once(&format!("WF_DUMP_DIR: {error}"));
         }
     }
 
@@ -339,13 +397,54 @@ impl Jit {
             error,
         })
     }
+}
 
-    /// Says once that kernels are not kept.
-    fn warn(&self, error: &dyn std::error::Error) {
-        self.warned.call_once(|| {
-            tracing::warn!("compiled kernels are not kept for the next run: {error}");
-        });
-    }
+/// Says that kernels are not kept.
+fn warn_unkept(error: &dyn std::error::Error) {
+    warn_once(&format!("compiled kernels are not kept for the next run: {error}"));
+}
+
+/// Loads what a compiler made: from a copy in the system's folder for temporary files where nothing may be run in its own.
+fn open(compiler: &Compiler, path: &Path) -> Result<Library, JitError> {
+    let first = match Library::open(path) {
+        Ok(library) => return Ok(library),
+        Err(error) => error,
+    };
+    let unloadable = |error: LoadError| CompilerError::Unloadable {
+        path: compiler.path().into(),
+        reason: error.reason(),
+    };
+    let folder = temporary()?;
+    let copy = folder.path().join(MODULE);
+    fs::copy(path, &copy).map_err(|error| JitError::Files {
+        doing: "write",
+        path: copy.clone(),
+        error,
+    })?;
+    let library = Library::open(&copy).map_err(unloadable)?;
+    warn_once(&format!(
+        "kernels are loaded from a temporary folder: nothing in {} can be run ({})\n\
+         help: is it mounted `noexec`? name another folder with WF_CACHE_DIR",
+        path.parent().unwrap_or(path).display(),
+        first.reason()
+    ));
+    Ok(library.keep(folder))
+}
+
+/// A temporary folder of the system.
+fn temporary() -> Result<Folder, JitError> {
+    Folder::new().map_err(|error| JitError::Files {
+        doing: "make a folder in",
+        path: std::env::temp_dir(),
+        error,
+    })
+}
+
+/// What a compiler does with a source, for those who wait.
+fn task(source: &str, name: &str) -> String {
+    let kernels = source.matches("extern \"C\" fn").count();
+    let plural = if kernels == 1 { "" } else { "s" };
+    format!("compiling {kernels} kernel{plural} of `{name}`")
 }
 
 /// Why the compiler could not write in `folder`, if that is why it failed.

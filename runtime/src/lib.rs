@@ -1,5 +1,9 @@
 //! Meshes, spaces, operators and solvers that drive the generated kernels.
 
+// Tests beside the code share what tests outside of it use.
+#[cfg(test)]
+extern crate self as runtime;
+
 pub mod assemble;
 pub mod batch;
 pub mod bench;
@@ -13,13 +17,19 @@ pub mod factor;
 pub mod functional;
 pub mod geometry;
 pub mod jit;
+pub mod memory;
 pub mod mesh;
 pub mod operator;
 pub mod output;
 pub mod partition;
 pub mod reference;
 pub mod run;
+pub mod scratch;
 pub mod solve;
 pub mod space;
 pub mod vector;
 pub mod verify;
+
+/// The target of `tracing`'s events that say what takes long: of level `info` while it begins, of level `warn` where it
+/// takes longer than it should. Programs may show them.
+pub const PROGRESS: &str = "weakform::progress";

@@ -17,13 +17,17 @@ pub mod orient;
 pub mod topology;
 
 pub(crate) mod assemble;
+mod counts;
 mod error;
 mod measure;
 pub(crate) mod recursive;
+mod seams;
 pub(crate) mod shape;
+mod sides;
 mod statistics;
 mod unfold;
 
+pub use counts::Counts;
 pub use error::{CellName, MeshError};
 pub use kernels_gen::element::Cell;
 pub use statistics::{Statistics, TagCount};
@@ -245,11 +249,13 @@ impl Mesh {
     ///
     /// # Errors
     ///
-    /// A tag that no facet has.
+    /// The tags that no facet has.
     pub fn facets_under<'t>(
         &self,
         tags: impl IntoIterator<Item = &'t String>,
     ) -> Result<Vec<Facet>, MeshError> {
+        let tags: Vec<&String> = tags.into_iter().collect();
+        self.expect_facet_tags(tags.iter().copied())?;
         let mut facets = Vec::new();
         for tag in tags {
             facets.extend_from_slice(self.facets_tagged(tag)?);
@@ -259,12 +265,33 @@ impl Mesh {
         Ok(facets)
     }
 
+    /// Whether there are facets under all of some tags.
+    ///
+    /// # Errors
+    ///
+    /// The tags that no facet has, each once.
+    pub fn expect_facet_tags<'t>(
+        &self,
+        tags: impl IntoIterator<Item = &'t String>,
+    ) -> Result<(), MeshError> {
+        let mut unknown: Vec<&str> = Vec::new();
+        for tag in tags {
+            if !self.facet_tags.contains_key(tag) && !unknown.contains(&tag.as_str()) {
+                unknown.push(tag);
+            }
+        }
+        match unknown.is_empty() {
+            true => Ok(()),
+            false => Err(unknown_tags("boundary", &unknown, self.facet_tags.keys())),
+        }
+    }
+
     /// The facets under a tag.
     pub fn facets_tagged(&self, tag: &str) -> Result<&[Facet], MeshError> {
         self.facet_tags
             .get(tag)
             .map(Vec::as_slice)
-            .ok_or_else(|| unknown_tag("boundary", tag, self.facet_tags.keys()))
+            .ok_or_else(|| unknown_tags("boundary", &[tag], self.facet_tags.keys()))
     }
 
     /// The cells under a tag.
@@ -272,18 +299,19 @@ impl Mesh {
         self.cell_tags
             .get(tag)
             .map(Vec::as_slice)
-            .ok_or_else(|| unknown_tag("cell", tag, self.cell_tags.keys()))
+            .ok_or_else(|| unknown_tags("cell", &[tag], self.cell_tags.keys()))
     }
 }
 
-fn unknown_tag<'a>(
+fn unknown_tags<'a>(
     kind: &'static str,
-    tag: &str,
-    tags: impl Iterator<Item = &'a String>,
+    unknown: &[&str],
+    all: impl Iterator<Item = &'a String>,
 ) -> MeshError {
-    let available: Vec<String> = tags.cloned().collect();
-    let nearest = nearest_name(tag, available.iter().map(String::as_str));
-    MeshError::UnknownTag { kind, tag: tag.to_owned(), nearest, available }
+    let available: Vec<String> = all.cloned().collect();
+    let nearest = |tag| nearest_name(tag, available.iter().map(String::as_str));
+    let tags = unknown.iter().map(|&tag| (tag.to_owned(), nearest(tag))).collect();
+    MeshError::UnknownTags { kind, tags, available }
 }
 
 /// The name that `word` was probably meant to be: at most a third of its letters are wrong.

@@ -14,25 +14,23 @@
 
 pub mod device;
 mod element;
-mod schedule;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use crate::batch::{Batches, SlotsError, constrained_cells};
 use crate::coupling::Coupling;
-use crate::device::cpu::{Argument, Kernel, Launch, LaunchError, Module, Shared};
-use crate::device::{DeviceError, Layout};
+use crate::device::cpu::{
+    Argument, Kernel, Launch, LaunchError, Module, Schedule, Unordered, Writes,
+};
+use crate::device::{DeviceError, Layout, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
-use crate::space::Space;
 use crate::vector::{Precision, Vector};
-use kernels_gen::abi::{Role, Slots};
+use kernels_gen::abi::{Reach, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
-use rayon::prelude::*;
-use schedule::execute;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::{Array, Key, Tables};
@@ -154,6 +152,9 @@ pub enum BuildError {
         /// How many.
         numbers: usize,
     },
+    /// The fields are too many for one vector.
+    #[error(transparent)]
+    Places(#[from] TooManyPlaces),
     /// A kernel of another precision.
     #[error("the kernel `{kernel}` computes in another precision than the operator's {precision}")]
     Precision {
@@ -168,6 +169,9 @@ pub enum BuildError {
         /// The kernel that reads it.
         kernel: String,
     },
+    /// Threads would write to one place at once.
+    #[error(transparent)]
+    Unordered(#[from] Unordered),
     /// What is stored could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
@@ -198,6 +202,8 @@ struct Inputs<'a> {
 /// The sum of a form's cell integrals.
 pub struct CellOperator {
     on: Arc<Discretisation>,
+    /// That of its unknowns.
+    numbering: u64,
     module: Arc<Module>,
     precision: Precision,
     symmetric: bool,
@@ -207,6 +213,10 @@ pub struct CellOperator {
     params: Array,
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Array>,
+    /// Which chunks run at once, and a proof that they may.
+    schedule: Schedule,
+    /// The constrained unknowns with their values.
+    conditions: Vec<(usize, f64)>,
     /// The state of the last linearisation.
     state: Option<Vector>,
 }
@@ -229,6 +239,9 @@ impl CellOperator {
             groups: BTreeMap::new(),
             params: Array::reals(params, precision),
             aux: BTreeMap::new(),
+            schedule: Schedule::new(&on.partition, 0, Vec::new(), &[])?,
+            conditions: on.conditions().collect(),
+            numbering: on.numbering(),
             state: None,
             on,
             module,
@@ -245,6 +258,7 @@ impl CellOperator {
         for kernel in kernels {
             operator.make_metric(kernel)?;
         }
+        operator.schedule = operator.make_schedule()?;
         Ok(operator)
     }
 
@@ -260,12 +274,64 @@ impl CellOperator {
 
     /// A vector of zeros of this operator's length and precision.
     pub fn vector(&self) -> Vector {
-        Vector::zeros(self.on.n_dofs(), self.precision)
+        Vector::zeros(self.on.n_dofs(), self.precision).numbered(self.numbering)
     }
 
     /// Replaces the time and the parameters.
     pub fn set_params(&mut self, params: &[f64]) {
         self.params = Array::reals(params, self.precision);
+    }
+
+    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    ///
+    /// # Errors
+    ///
+    /// Another number of values.
+    pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
+        if values.len() != self.conditions.len() {
+            return Err(DeviceError::Mismatch { operation: "set conditions" });
+        }
+        self.conditions.iter_mut().zip(values).for_each(|(own, value)| own.1 = *value);
+        Ok(())
+    }
+
+    /// Gives the constrained unknowns of a vector their values.
+    ///
+    /// # Errors
+    ///
+    /// A vector of another place.
+    pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        self.fits(u)?;
+        self.conditions.iter().for_each(|&(unknown, value)| u.set_entry(unknown, value));
+        Ok(())
+    }
+
+    /// Replaces the auxiliary data by others of the same kinds and lengths.
+    ///
+    /// # Errors
+    ///
+    /// Data of another kind or length.
+    pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
+        for (index, values) in values.iter().enumerate() {
+            if let AuxValues::Nodes(_, values) = values {
+                self.aux.insert(index, Array::reals(values, self.precision));
+            }
+        }
+        for kernel in self.kernels.values().cloned().collect::<Vec<_>>() {
+            let (key, arguments) =
+                (self.group_key(&kernel), self.kernel(&kernel)?.abi().arguments.clone());
+            let Some(group) = self.groups.get_mut(&key) else { continue };
+            for argument in arguments {
+                let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
+                let (on, batches, extent) = (&self.on, &group.batches, argument.extent);
+                if let Some(table) =
+                    tables::of_aux(key, extent, on, values, batches, self.precision)?
+                {
+                    group.tables.insert(key, table);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Bytes that one pass of a task streams beside its vectors: tables and stored numbers.
@@ -363,6 +429,38 @@ impl CellOperator {
         Ok(())
     }
 
+    /// Proves that chunks which do not wait for each other add to different unknowns.
+    fn make_schedule(&self) -> Result<Schedule, BuildError> {
+        let mut writes = Vec::new();
+        for kernel in self.kernels.values() {
+            let (abi, group) = (self.kernel(kernel)?.abi(), &self.groups[&self.group_key(kernel)]);
+            for (map, argument) in abi.arguments.iter().enumerate() {
+                let table = Key::of(argument.role, kernel.geometry);
+                let table = table.and_then(|key| group.tables.get(&key));
+                let Some(Array::U32(indices)) = table else { continue };
+                for (array, written) in abi.arguments.iter().enumerate() {
+                    let indexed = |reach: &Reach| (reach.map, reach.array) == (map, array);
+                    let Role::Result(field) = written.role else { continue };
+                    if abi.reaches.iter().any(indexed) {
+                        let (first, parts) = (self.on.dofs_of(field).start, group.batches.parts());
+                        writes.push(Writes { abi, map, array, indices, parts, first });
+                    }
+                }
+            }
+        }
+        let chunks = 0..self.on.partition.chunks().len();
+        let new = |chunk: usize| {
+            let fields = self.on.fields.iter().enumerate();
+            let new = fields.map(|(field, of)| {
+                let (start, new) = (self.on.dofs_of(field).start, of.space.new_dofs(chunk));
+                start + new.start..start + new.end
+            });
+            new.collect()
+        };
+        let clears = chunks.map(new).collect();
+        Ok(Schedule::new(&self.on.partition, self.size(), clears, &writes)?)
+    }
+
     /// Computes the geometry at the quadrature points where a kernel reads it.
     fn make_metric(&mut self, reader: &CellKernel) -> Result<(), BuildError> {
         let key = self.group_key(reader);
@@ -397,14 +495,9 @@ impl CellOperator {
         let stored = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
         let len = stored.map_or(0, |argument| argument.extent) * group.batches.len();
         let mut array = into.unwrap_or_else(|| Array::zeros(len, self.precision));
-        let written = array.write();
-        let pass = self.bind(kernel, inputs, |_| Some(written))?;
-        let chunks = 0..self.on.partition.chunks().len();
-        if rayon::current_num_threads() == 1 {
-            chunks.for_each(|chunk| pass.run(group.batches.of_chunk(chunk)));
-        } else {
-            chunks.into_par_iter().for_each(|chunk| pass.run(group.batches.of_chunk(chunk)));
-        }
+        let mut written = Some(array.write());
+        let mut pass = self.bind(kernel, inputs, |_| written.take())?;
+        pass.run_apart(group.batches.parts()).map_err(launch)?;
         drop(pass);
         Ok(array)
     }
@@ -414,11 +507,11 @@ impl CellOperator {
         &'a self,
         kernel: &'a CellKernel,
         inputs: Inputs<'a>,
-        written: impl Fn(Role) -> Option<Argument<'a>>,
+        mut written: impl FnMut(Role) -> Option<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
         let loaded = self.kernel(kernel).map_err(launch)?;
         let group = &self.groups[&self.group_key(kernel)];
-        let argument = |role: Role, writes: bool| {
+        let mut argument = |role: Role, writes: bool| {
             let found = match role {
                 _ if writes => written(role),
                 Role::Params => Some(self.params.read()),
@@ -437,7 +530,7 @@ impl CellOperator {
         let arguments: Vec<Argument<'a>> = arguments
             .map(|wanted| argument(wanted.role, wanted.written))
             .collect::<Result<_, _>>()?;
-        let bound = loaded.bind(&arguments).map_err(launch)?;
+        let bound = loaded.bind(arguments).map_err(launch)?;
         if bound.batches() < group.batches.len() {
             let name = &kernel.name;
             return Err(OperatorError::new(format!("the tables of `{name}` are too short")));
@@ -473,7 +566,7 @@ impl CellOperator {
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         let entries = y.entries_mut::<T>().ok_or_else(|| OperatorError::new("wrong precision"))?;
-        let shared = Shared::new(entries);
+        let shared = self.schedule.lend(entries);
         let mut launches = Vec::with_capacity(2);
         let mut cells = 0;
         for kernel in self.kernels_of(task) {
@@ -485,37 +578,27 @@ impl CellOperator {
                 Role::Result(field) => Some(shared.part(self.on.dofs_of(field))),
                 _ => None,
             };
-            launches.push((self.bind(kernel, inputs, written)?, batches));
+            launches.push(self.bind(kernel, inputs, written)?);
         }
         if cells != self.on.mesh.n_cells() {
             let word = task.word();
             let missing = self.on.mesh.n_cells() - cells;
             return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
         }
-        let fields: Vec<(&Space, usize)> = (0..self.on.fields.len())
-            .map(|field| (&self.on.fields[field].space, self.on.dofs_of(field).start))
-            .collect();
-        execute(&self.on.partition, |chunk| {
-            for (space, start) in &fields {
-                let new = space.new_dofs(chunk);
-                shared.fill(start + new.start..start + new.end, T::default());
-            }
-            for (launch, batches) in &launches {
-                launch.run(batches.of_chunk(chunk));
-            }
-        });
-        Ok(())
+        self.schedule.run(&shared, &launches).map_err(launch)
     }
 
     /// Whether a vector belongs to this operator.
-    fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
-        if vector.len() == self.size() && vector.precision() == self.precision {
-            return Ok(());
+    pub(crate) fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let here = vector.array().is_none();
+        if here && vector.len() == self.size() && vector.precision() == self.precision {
+            return numbered_alike(vector, self.numbering);
         }
         Err(OperatorError::new(format!(
-            "a vector of {} entries in {} does not fit an operator of {} unknowns in {}",
+            "a vector of {} entries in {}{} does not fit an operator of {} unknowns in {}",
             vector.len(),
             crate::vector::name(vector.precision()),
+            if here { "" } else { " on a device" },
             self.size(),
             crate::vector::name(self.precision),
         )))
@@ -527,6 +610,17 @@ impl CellOperator {
 
     fn size(&self) -> usize {
         self.on.n_dofs()
+    }
+}
+
+/// Whether the entries of a vector are those of these unknowns, as far as that is known.
+fn numbered_alike(vector: &Vector, numbering: u64) -> Result<(), OperatorError> {
+    match vector.numbering() {
+        Some(other) if other != numbering => Err(OperatorError::new(
+            "a vector of a system on another mesh or in other spaces does not fit: its entries belong to other nodes\n\
+             help: take one that this system makes, by `vector`, `initial` or `interpolate`",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -591,6 +685,7 @@ impl NonlinearSystem for CellOperator {
     }
 
     fn coupling(&self) -> Option<Coupling> {
-        Some(Coupling::new(&self.on))
+        // Their rows and columns are numbered by 32-bit indices.
+        (self.on.n_dofs() < u32::MAX as usize).then(|| Coupling::new(&self.on))
     }
 }

@@ -19,6 +19,7 @@ mod vtu;
 use crate::mesh::Mesh;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
+use std::io::Write;
 use std::path::Path;
 use thiserror::Error;
 
@@ -76,6 +77,12 @@ pub enum OutputError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// What should take the bytes does not.
+    #[error("cannot write the solution: {error}\nhelp: make room where it goes, or name a file")]
+    Stream {
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// A field that does not fit the mesh.
     #[error("the field \"{name}\" has {found} {what}, but the mesh needs {expected}")]
     Field {
@@ -107,6 +114,13 @@ pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     atomic::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
 }
 
+/// Writes the bytes of a VTU file to whatever takes them.
+pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), OutputError> {
+    check(output)?;
+    let written = vtu::File::new(output).write(out).and_then(|()| out.flush());
+    written.map_err(|error| OutputError::Stream { error })
+}
+
 /// Writes text, whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), OutputError> {
     atomic::write(path, |out| out.write_all(text.as_bytes())).map_err(|error| failed(path, error))
@@ -126,7 +140,7 @@ fn remedy(error: &std::io::Error) -> &'static str {
     use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, StorageFull};
     match error.kind() {
         NotFound | NotADirectory => "make its folder, or name another file",
-        PermissionDenied => "name a file in a folder that you may write to",
+        PermissionDenied => "name a file that you may write, in a folder that you may write to",
         StorageFull => "make room on that disk, or name a file on another",
         _ => "name another file",
     }

@@ -23,7 +23,8 @@ mod tests;
 
 pub use bounded::{Bounded, assert_all_close, check_close};
 
-use fem_dsl::point::{Integral, Location, Part, PointForm, Region, Slot};
+use fem_dsl::culprit::Given;
+use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Region, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use point::{Cursor, Point};
 use table::Table;
@@ -214,6 +215,32 @@ impl<'a> Reference<'a> {
             }
         });
         sum
+    }
+
+    /// The first point at which an integral has no finite value, or else one at which its derivative has none: the integral's
+    /// number, whether it is the derivative, and all that the form may read there.
+    pub fn not_finite(&self, inputs: &Inputs) -> Option<(usize, bool, Given)> {
+        let [mut value, mut derivative] = [None, None];
+        let wanted = fem_dsl::culprit::inputs(self.form);
+        self.for_each_point(inputs, |integral, cursor, point| {
+            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+            let finite = |node: NodeId| values[node].value.is_finite();
+            let found = match () {
+                () if !integral.residual.iter().all(|&(_, node)| finite(node)) => &mut value,
+                () if !integral.jacobian.iter().all(|entry| finite(entry.value)) => &mut derivative,
+                () => return,
+            };
+            let number = self.form.integrals.iter().position(|of| std::ptr::eq(of, integral));
+            found.get_or_insert_with(|| {
+                let read = |&input: &Input| (input, point.read(self, inputs, cursor, input).value);
+                (number.unwrap_or(0), wanted.iter().map(read).collect::<Given>())
+            });
+        });
+        let (derived, found) = match (value, derivative) {
+            (Some(found), _) => (false, found),
+            (None, found) => (true, found?),
+        };
+        Some((found.0, derived, found.1))
     }
 
     /// The physical coordinates of the quadrature points: `[cell][point][axis]`.

@@ -4,28 +4,39 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod estimate;
+mod factors;
+mod fixed;
 mod mean;
+mod not_finite;
 mod place;
+mod prescribed;
 mod solver;
+mod unique;
 
+pub use estimate::{check_room, estimate};
+pub use fixed::check_fixed;
 pub(crate) use mean::Balance;
+pub use not_finite::{Cause, Spot};
 pub use place::{Kernels, Place};
-pub use solver::{System, solve, suits};
+pub use prescribed::{OfProblem, Prescribed};
+pub use solver::{System, solve, suits, values};
+pub use unique::check_unique;
 
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
-use crate::discretisation::{AuxValues, Discretisation};
-use crate::expression::{Parameters, evaluate};
+use crate::discretisation::Discretisation;
+use crate::expression::Parameters;
 use crate::functional::{energy, errors};
-use crate::geometry::places;
+use crate::memory::TooMuch;
 use crate::mesh::{Mesh, MeshError};
 use crate::operator::BuildError;
 use crate::solve::{Continue, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
 use crate::vector::Vector;
-use fem_dsl::point::{Location, PointForm};
-use fem_dsl::problem::{Dirichlet, Expression, Problem, Unfixed, unfixed};
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
@@ -44,6 +55,9 @@ pub enum RunError {
     /// The mesh lacks something.
     #[error(transparent)]
     Mesh(#[from] MeshError),
+    /// More than there is memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
     /// The unknowns cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -141,8 +155,25 @@ pub enum RunError {
         /// The field alone.
         name: String,
     },
+    /// Two fields whose spaces do not go together.
+    #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
+    Unstable(UnstablePair),
+    /// A solve that met a number that is not finite.
+    #[error("{solver} met a number that is not finite in iteration {iterations}: {cause}\nhelp: {}", .cause.remedy())]
+    NotFinite {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// What is not finite.
+        cause: Cause,
+    },
     /// A load step that did not converge.
-    #[error("load step {step} of {steps}: {source}\nhelp: take more of them, `newton(steps: {})`", 2 * steps)]
+    #[error(
+        "load step {step} of {steps}, which was halved {} times: {source}\nhelp: take more of them, `newton(steps: {})`",
+        crate::solve::HALVINGS,
+        2 * steps
+    )]
     LoadStep {
         /// Its number, from 1 on.
         step: usize,
@@ -154,6 +185,23 @@ pub enum RunError {
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),
+    /// The solve of a problem stopped short.
+    #[error("{source}")]
+    Unconverged {
+        /// Why.
+        source: Box<RunError>,
+        /// What it had reached by then.
+        reached: Box<Reached>,
+    },
+}
+
+/// What a solve that stopped short has reached: no solution.
+#[derive(Debug)]
+pub struct Reached {
+    /// What it is on.
+    pub on: Arc<Discretisation>,
+    /// The unknowns, node-major; all of them numbers.
+    pub u: Vec<f64>,
 }
 
 fn shown(point: &[f64; 3]) -> String {
@@ -201,7 +249,7 @@ pub struct Solution {
     pub errors: Vec<(usize, f64, f64)>,
     /// The energy, where the Jacobian is symmetric.
     pub energy: Option<f64>,
-    /// What should be known of the solution.
+    /// What should be known of the solution, its mesh and how it was come by.
     pub notes: Vec<String>,
     /// Seconds of each phase.
     pub seconds: Seconds,
@@ -216,11 +264,15 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
+    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let mut on = Discretisation::new(mesh, &elements.spaces())?;
+    let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
+    on.expect_tags(form, tags.flatten())?;
     on.find_facets(form)?;
-    set_conditions(problem, &parameters, &mut on)?;
-    mean::hold(problem, &mut on);
-    set_aux(problem, &elements, &parameters, &mut on)?;
+    let given = OfProblem { problem, elements: &elements };
+    let constraints = given.conditions(&on, &parameters)?;
+    on.fields.iter_mut().zip(constraints).for_each(|(field, own)| field.constraints = own);
+    on.aux = given.aux(&on, &parameters)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }
 
@@ -237,99 +289,6 @@ pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(),
         }
     }
     Ok(())
-}
-
-fn set_conditions(
-    problem: &Problem,
-    parameters: &Parameters,
-    on: &mut Discretisation,
-) -> Result<(), RunError> {
-    let nothing = |_: usize| f64::NAN;
-    for (index, condition) in problem.dirichlet.iter().enumerate() {
-        let Dirichlet { field, component, value, tags } = condition;
-        let space = &on.fields[*field].space;
-        let points = space.points(&on.mesh, &on.partition)?;
-        let facets = match tags {
-            None => on.mesh.boundary(),
-            Some(tags) => on.mesh.facets_under(tags)?,
-        };
-        let nodes = space.nodes_on(&facets);
-        let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
-        let values = evaluate(value, &value.value, &places, parameters, nothing);
-        let components = value.value.len();
-        let mut next = values.chunks(components.max(1));
-        let fixed = on.fields[*field].constraints.fix(&nodes, *component, &points, |_, row| {
-            if let Some(values) = next.next() {
-                row.copy_from_slice(values);
-            }
-        });
-        let name = || problem.form.fields[*field].name.clone();
-        fixed.map_err(|source| RunError::Condition { index, field: name(), source })?;
-    }
-    Ok(())
-}
-
-fn set_aux(
-    problem: &Problem,
-    elements: &Elements,
-    parameters: &Parameters,
-    on: &mut Discretisation,
-) -> Result<(), RunError> {
-    let mut all = Vec::new();
-    for (index, aux) in problem.form.aux.iter().enumerate() {
-        let given = problem.aux.iter().rev().find(|(at, _)| *at == index);
-        let Some((_, expression)) = given else {
-            return Err(RunError::NoAux { name: aux.name.clone() });
-        };
-        let (values, points) = match aux.location {
-            Location::Nodes(_) => {
-                let element = elements.element_of_aux(index)?;
-                let space = on.aux_space(element, aux.shape.components())?;
-                let points = space.points(&on.mesh, &on.partition)?;
-                let values = at_points(expression, &points, parameters, |_| f64::NAN);
-                (AuxValues::Nodes(space, values), points)
-            }
-            Location::Cells => {
-                let points = places(&on.mesh, &[on.mesh.cell().centre()])?;
-                let diameter = |cell: usize| on.mesh.diameter(cell);
-                (AuxValues::Cells(at_points(expression, &points, parameters, diameter)), points)
-            }
-            Location::Points => {
-                let rule = elements.rule.points();
-                let points = places(&on.mesh, &rule)?;
-                let diameter = |point: usize| on.mesh.diameter(point / rule.len());
-                (AuxValues::Points(at_points(expression, &points, parameters, diameter)), points)
-            }
-        };
-        let (AuxValues::Nodes(_, numbers) | AuxValues::Cells(numbers) | AuxValues::Points(numbers)) =
-            &values;
-        if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
-            let point = points[at / aux.shape.components()];
-            let name = aux.name.clone();
-            return Err(RunError::AuxNotFinite { name, value: numbers[at], point });
-        }
-        all.push(values);
-    }
-    on.aux = all;
-    Ok(())
-}
-
-fn at_points(
-    expression: &Expression,
-    points: &[[f64; 3]],
-    parameters: &Parameters,
-    diameter: impl Fn(usize) -> f64 + Sync,
-) -> Vec<f64> {
-    evaluate(expression, &expression.value, points, parameters, diameter)
-}
-
-/// Every component must be held by a condition, or by the form itself.
-pub fn check_fixed(form: &PointForm, on: &Discretisation) -> Result<(), RunError> {
-    let held = |field: usize, component: usize| {
-        let components = form.fields[field].shape.components();
-        on.fields[field].constraints.iter().any(|(dof, _)| dof % components == component)
-    };
-    unfixed(form, held).map_or(Ok(()), |unfixed| Err(RunError::Unfixed(unfixed)))
 }
 
 /// Solves a problem on the processor. `observe` sees each iteration.
@@ -352,9 +311,14 @@ pub fn run_on(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
     let start = Instant::now();
+    let solver = problem.solver.as_ref();
+    let planned =
+        elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
+    check_room(&problem.form, &planned, &mesh, solver, device.is_some())?;
     let Setup { elements, on, parameters } = set_up(problem, mesh)?;
     let form = &problem.form;
-    check_fixed(form, &on)?;
+    let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
+    check_fixed(form, &on, &parameters, &means)?;
     let (mut place, kernels) =
         Place::new(form, &elements, &on, &parameters.values, target, device)?;
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
@@ -362,25 +326,41 @@ pub fn run_on(
         balance.check()?;
         balance.put(&mut place);
     }
+    let prescribed = OfProblem { problem, elements: &elements };
+    let system = System {
+        form,
+        on: &on,
+        parameters: &parameters,
+        prescribed: &prescribed,
+        rule: elements.rule,
+    };
+    check_unique(&mut place, system, &means)?;
     let mut u = place.initial()?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
-    let system = System { form, on: &on, parameters: &parameters };
     let solved = solve(&mut place, system, &mut u, problem.solver.as_ref(), observe);
     // What went wrong on a device comes before what it made of the numbers.
     place.finish()?;
-    let (report, linear_iterations) = solved?;
+    let solved = solved.and_then(|(report, linear)| Ok((report.converged()?, linear)));
+    let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
     seconds.solve = solving.elapsed().as_secs_f64();
-    let report = report.converged()?;
     let mut r = u.like();
     place.system().residual(&u, &mut r)?;
     let residual = r.norm();
     let throughput = measure(&mut place, &u, &mut r)?;
     let mut u: Vec<f64> = u.to_vec();
     place.finish()?;
-    let notes = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
+    let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
+    let mut notes = [on.mesh.notes(), &elements.notes, &report.notes, &settled].concat();
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
+    let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
+        None => true,
+        Some(how) => {
+            notes.push(format!("the energy {how} and is left out: choose other units to see it"));
+            false
+        }
+    });
     Ok(Solution {
         on,
         elements,
@@ -395,6 +375,21 @@ pub fn run_on(
         seconds,
         throughput,
     })
+}
+
+/// The error with what the solve has reached, where that is anything.
+fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
+    if !matches!(error, RunError::Solve(_) | RunError::LoadStep { .. }) {
+        return error;
+    }
+    let u = u.to_vec();
+    match u.iter().all(|value| value.is_finite()) {
+        true => RunError::Unconverged {
+            source: Box::new(error),
+            reached: Box::new(Reached { on: Arc::clone(on), u }),
+        },
+        false => error,
+    }
 }
 
 /// The errors where a solution is known, and the energy where there is one.
@@ -422,6 +417,17 @@ fn assess(
         _ => None,
     };
     Ok((known, energy))
+}
+
+/// What happens to a number of the size of a product of unknowns, where it is none of double precision.
+fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
+    let largest = u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+    let tiny = largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
+    match energy {
+        energy if !energy.is_finite() && largest.is_finite() => Some("overflows"),
+        energy if energy.abs() < f64::MIN_POSITIVE && tiny => Some("underflows"),
+        _ => None,
+    }
 }
 
 /// Unknowns a second of one residual, the median of a few.

@@ -11,17 +11,19 @@ mod cg;
 mod direct;
 mod direction;
 mod gmres;
+mod goal;
 mod load;
 mod minres;
 mod newton;
+mod ranges;
 #[cfg(test)]
 mod tests;
 
 pub use cg::{CgSettings, cg};
 pub use direct::Direct;
-pub use direction::{InnerSolver, Linear};
+pub use direction::{Factors, InnerSolver, Linear};
 pub use gmres::{GmresSettings, gmres};
-pub use load::{LoadReport, Loaded, newton_in_load_steps};
+pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use minres::minres;
 pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
@@ -115,8 +117,12 @@ pub enum Outcome {
     Converged,
     /// The limit of iterations was reached.
     IterationLimit,
-    /// The residual no longer falls: the tolerance lies below what the precision allows, or the
-    /// problem is singular.
+    /// The residual is what rounding leaves, above the tolerance: the solution is as good as the precision allows.
+    Rounding,
+    /// The same where no more than the tolerance would do ([`CgSettings::strict`]), or where rounding leaves so much
+    /// that the solution means little.
+    BelowRounding,
+    /// The residual no longer falls: the problem is singular, or too hard for the solver.
     Stagnated,
     /// A direction with pᵀAp ≤ 0, or rᵀM⁻¹r ≤ 0: the operator or the preconditioner is not positive
     /// definite.
@@ -131,12 +137,42 @@ pub enum Outcome {
     },
     /// A number that is not finite appeared.
     NotFinite,
+    /// The right-hand side or the solution has numbers larger than the precision has.
+    Overflow,
+    /// The right-hand side or the solution has numbers so small that the precision keeps no digits of them.
+    Underflow,
     /// The residual grew beyond bounds.
     Diverged,
     /// No step along the search direction reduces the residual.
     LineSearchFailed,
     /// The caller asked to stop.
     Cancelled,
+}
+
+impl Outcome {
+    /// Whether there is a solution.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Converged | Self::Rounding)
+    }
+
+    /// Whether a linear solver has failed where another one may not.
+    fn is_hard(self) -> bool {
+        match self {
+            Self::IterationLimit
+            | Self::Stagnated
+            | Self::BelowRounding
+            | Self::Indefinite { .. } => true,
+            Self::Converged
+            | Self::Rounding
+            | Self::Singular { .. }
+            | Self::NotFinite
+            | Self::Overflow
+            | Self::Underflow
+            | Self::Diverged
+            | Self::LineSearchFailed
+            | Self::Cancelled => false,
+        }
+    }
 }
 
 /// r = b − A x; gives ‖r‖.
@@ -166,6 +202,8 @@ pub struct Report {
     pub target: f64,
     /// Wall-clock seconds.
     pub seconds: f64,
+    /// What should be known of the solve: rounding that was met, another solver that was taken.
+    pub notes: Vec<String>,
 }
 
 impl Report {
@@ -177,7 +215,33 @@ impl Report {
         (outcome, history): (Outcome, Vec<f64>),
     ) -> Self {
         let (iterations, seconds) = (history.len() - 1, start.elapsed().as_secs_f64());
-        Self { solver, outcome, iterations, history, target, seconds }
+        Self { solver, outcome, iterations, history, target, seconds, notes: Vec::new() }
+    }
+
+    /// Notes that the residual is above the tolerance, where it is.
+    fn note_rounding(&mut self) {
+        if self.outcome == Outcome::Rounding {
+            let aim = match self.target > 0.0 {
+                true => format!(", above the {:.1e} that were aimed at", self.target),
+                false => String::new(),
+            };
+            let left = self.residual();
+            self.notes
+                .push(format!("solved until rounding: it leaves a residual of {left:.1e}{aim}"));
+        }
+    }
+
+    /// Notes that another solver failed before, and how.
+    fn note_failure(&mut self, before: &Self) {
+        let how = match before.outcome {
+            Outcome::Indefinite { .. } => "found the operator not to be positive definite",
+            Outcome::IterationLimit => "had not converged",
+            Outcome::BelowRounding => "was stopped by rounding",
+            _ => "stagnated",
+        };
+        let (first, after, second) = (before.solver, before.iterations, self.solver);
+        self.notes
+            .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
     }
 
     /// The last residual norm.
@@ -190,7 +254,8 @@ impl Report {
         let (solver, iterations, residual, target) =
             (self.solver, self.iterations, self.residual(), self.target);
         Err(match self.outcome {
-            Outcome::Converged => return Ok(self),
+            Outcome::Converged | Outcome::Rounding => return Ok(self),
+            Outcome::BelowRounding => SolveError::BelowRounding { solver, residual, target },
             Outcome::IterationLimit => {
                 SolveError::IterationLimit { solver, iterations, residual, target }
             }
@@ -200,6 +265,8 @@ impl Report {
             }
             Outcome::Singular { unknown } => SolveError::Singular { solver, unknown },
             Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
+            Outcome::Overflow => SolveError::Overflow { solver },
+            Outcome::Underflow => SolveError::Underflow { solver },
             Outcome::Diverged => SolveError::Diverged { solver, iterations, residual },
             Outcome::LineSearchFailed => {
                 SolveError::LineSearchFailed { solver, iterations, residual, target }
@@ -230,8 +297,7 @@ pub enum SolveError {
     /// See [`Outcome::Stagnated`].
     #[error(
         "{solver} stagnated after {iterations} iterations at a residual of {residual:.3e}, \
-         {target:.3e} was asked for: the problem may be singular (too few essential conditions), \
-         or the tolerance too small for the precision"
+         {target:.3e} was asked for: the problem may be singular (too few essential conditions)"
     )]
     Stagnated {
         /// The solver.
@@ -239,6 +305,20 @@ pub enum SolveError {
         /// Iterations done.
         iterations: usize,
         /// The last residual norm.
+        residual: f64,
+        /// The norm that was asked for.
+        target: f64,
+    },
+    /// See [`Outcome::BelowRounding`].
+    #[error(
+        "{solver} cannot reach a residual of {target:.3e}: rounding leaves {residual:.3e}\n\
+         help: raise the tolerance, or leave it out and have what rounding allows; where that is too little, \
+         compute with other units or a mesh without extreme cells"
+    )]
+    BelowRounding {
+        /// The solver.
+        solver: &'static str,
+        /// What rounding leaves.
         residual: f64,
         /// The norm that was asked for.
         target: f64,
@@ -277,6 +357,24 @@ pub enum SolveError {
         solver: &'static str,
         /// Iterations done.
         iterations: usize,
+    },
+    /// See [`Outcome::Overflow`].
+    #[error(
+        "{solver}: the solution or its load overflows, its numbers are larger than there are\n\
+         help: choose units in which they are smaller"
+    )]
+    Overflow {
+        /// The solver.
+        solver: &'static str,
+    },
+    /// See [`Outcome::Underflow`].
+    #[error(
+        "{solver}: the solution or its load underflows, its numbers are too small to keep their digits\n\
+         help: choose units in which they are larger"
+    )]
+    Underflow {
+        /// The solver.
+        solver: &'static str,
     },
     /// See [`Outcome::Diverged`].
     #[error("{solver} diverged: the residual is {residual:.3e} after {iterations} iterations")]

@@ -21,11 +21,37 @@ pub use kernels_gen::abi::Precision;
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};
 use remote::{Pending, Remote};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
 /// Entries that may be read behind the end of a vector.
 pub const PADDING: usize = 64;
+
+/// A sum of squares below this (2^−900) may lack what squares below 2^−1022 have lost.
+const SMALL_SQUARE: f64 = 1.183_052_186_166_774_7e-271;
+
+/// √(Σ x²) from `sum` = Σ x² and, where squares under- or overflow, from Σ (f x)² for factors f that are powers of two.
+pub(crate) fn root_of_squares<E>(
+    sum: f64,
+    mut scaled: impl FnMut(f64) -> Result<f64, E>,
+) -> Result<f64, E> {
+    // The smallest number times 2^1000 is 2^−74, the largest times 2^−600 is 2^424.
+    let powers: &[i32] = match sum {
+        f64::INFINITY => &[-600],
+        sum if sum < SMALL_SQUARE => &[500, 1000],
+        _ => return Ok(sum.sqrt()),
+    };
+    let mut root = 0.0;
+    for &power in powers {
+        let sum = scaled(2f64.powi(power))?;
+        root = sum.sqrt() * 2f64.powi(-power);
+        if sum >= SMALL_SQUARE {
+            break;
+        }
+    }
+    Ok(root)
+}
 
 /// Distance from 1 to the next number.
 pub fn epsilon(precision: Precision) -> f64 {
@@ -169,6 +195,8 @@ pub struct Step {
 pub struct Vector {
     data: Data,
     len: usize,
+    /// The numbering of the unknowns, where that is known: see [`Vector::numbered`].
+    numbering: Option<u64>,
 }
 
 /// Runs `$body` with the entries of vectors of one precision as slices. The first group is written,
@@ -218,13 +246,25 @@ impl Vector {
             Precision::F64 => Data::Double(Buffer::zeroed(len + PADDING)),
             Precision::F32 => Data::Single(Buffer::zeroed(len + PADDING)),
         };
-        Self { data, len }
+        Self { data, len, numbering: None }
+    }
+
+    /// The same as a vector of unknowns that are numbered so: operators of others refuse it. Copies of it and vectors
+    /// like it are numbered alike.
+    #[must_use]
+    pub fn numbered(self, numbering: u64) -> Self {
+        Self { numbering: Some(numbering), ..self }
+    }
+
+    /// The numbering of its unknowns, where that is known.
+    pub fn numbering(&self) -> Option<u64> {
+        self.numbering
     }
 
     /// A vector of `len` zeros on a device. Where the device fails, in this and in what follows, the
     /// failure is kept there: see [`Arithmetic::check`].
     pub fn on_device(len: usize, arithmetic: &Arc<Arithmetic>) -> Self {
-        Self { data: Data::Remote(Remote::zeros(arithmetic, len)), len }
+        Self { data: Data::Remote(Remote::zeros(arithmetic, len)), len, numbering: None }
     }
 
     /// The device's array, where the entries live on one, with what computes there.
@@ -252,12 +292,14 @@ impl Vector {
 
     /// Zeros of the same length and precision, in the same place.
     pub fn like(&self) -> Self {
-        match &self.data {
+        let zeros = match &self.data {
             Data::Remote(remote) => {
-                Self { data: Data::Remote(remote.like(self.len)), len: self.len }
+                let data = Data::Remote(remote.like(self.len));
+                Self { data, len: self.len, numbering: None }
             }
             Data::Double(_) | Data::Single(_) => Self::zeros(self.len, self.precision()),
-        }
+        };
+        Self { numbering: self.numbering, ..zeros }
     }
 
     /// The number of entries.
@@ -404,9 +446,19 @@ impl Vector {
         Product::known(with_entries!((), (y, x), blas::dot(y, x)))
     }
 
-    /// √(self·self).
+    /// √(self·self), also where squares under- or overflow.
     pub fn norm(&self) -> f64 {
-        self.dot(self).sqrt()
+        let square = self.dot(self);
+        // Squares of single precision are far inside of double precision, in which they are summed.
+        if self.precision() == Precision::F32 {
+            return square.sqrt();
+        }
+        let scaled = |factor: f64| {
+            let mut scaled = self.clone();
+            scaled.scale(factor);
+            Ok::<_, Infallible>(scaled.dot(&scaled))
+        };
+        root_of_squares(square, scaled).unwrap_or_else(|never| match never {})
     }
 
     /// self_i = |self_i|, or 1 where self_i is 0.

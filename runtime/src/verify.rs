@@ -36,7 +36,8 @@ impl<'a> Trial<'a> {
     /// What is wrong with the problem on this mesh.
     pub fn new(problem: &'a Problem, mesh: Mesh) -> Result<Self, RunError> {
         let setup = set_up(problem, mesh)?;
-        check_fixed(&problem.form, &setup.on)?;
+        let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
+        check_fixed(&problem.form, &setup.on, &setup.parameters, &means)?;
         let mut known = vec![0.0; setup.on.n_dofs()];
         let on = &setup.on;
         for (field, exact) in &problem.exact {
@@ -99,7 +100,7 @@ fn free(on: &Discretisation, entries: &mut [f64]) {
 }
 
 /// Numbers between −1 and 1 without any order, the same at each call.
-fn noise(n: usize, seed: u64) -> Vec<f64> {
+pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         // Marsaglia's xorshift.

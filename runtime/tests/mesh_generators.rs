@@ -1,8 +1,8 @@
 //! The generators: sizes, tags, orientation, order of cells, and what is said of wrong arguments.
 
 use fem_dsl::problem::Argument;
-use runtime::mesh::generate::generate;
-use runtime::mesh::{Arrange, Cell, Mesh, Parts, Statistics};
+use runtime::mesh::generate::{counts, generate};
+use runtime::mesh::{Arrange, Cell, Counts, Mesh, Parts, Statistics};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
@@ -313,4 +313,114 @@ fn bad_cells_are_named_with_their_place() {
     };
     let message = Mesh::new(Cell::Triangle, 1, flat, Arrange::Sorted).expect_err("flat");
     assert!(message.to_string().contains("is degenerate"), "{message}");
+}
+
+/// Two cells on a facet in the plane x_last = 0: one reaches up to 1, the other up, or down, to `apex`.
+fn on_one_facet(cell: Cell, apex: f64) -> Parts {
+    let facet: &[[f64; 3]] = match cell {
+        Cell::Triangle | Cell::Quadrilateral => &[[0.0; 3], [1.0, 0.0, 0.0]],
+        Cell::Tetrahedron => &[[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+        _ => &[[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
+    };
+    let last = cell.dim() - 1;
+    let n = facet.len();
+    let count = if cell.is_tensor() { n } else { 1 };
+    let lifted = |height: f64| {
+        facet.iter().take(count).map(move |point| {
+            let mut point = point.map(|x| 0.2 + x);
+            point[last] = height;
+            point[2] *= f64::from(u8::from(cell.dim() == 3));
+            point
+        })
+    };
+    let points: Vec<[f64; 3]> =
+        facet.iter().copied().chain(lifted(1.0)).chain(lifted(apex)).collect();
+    let (base, first, second) = (0..n, n..n + count, n + count..n + 2 * count);
+    let mut nodes: Vec<usize> = base.clone().chain(first).collect();
+    // Behind the facet the cell has it the other way round.
+    let mut other: Vec<usize> = base.collect();
+    let mut tips: Vec<usize> = second.collect();
+    if apex < 0.0 {
+        other.swap(n - 2, n - 1);
+        if cell == Cell::Hexahedron {
+            other.swap(0, 1);
+            tips.swap(0, 1);
+            tips.swap(2, 3);
+        } else if cell.is_tensor() {
+            tips.swap(0, 1);
+        }
+    }
+    nodes.extend(other.into_iter().chain(tips));
+    Parts { points, nodes: nodes.into_iter().map(|i| i as u32).collect(), ..Parts::default() }
+}
+
+/// Two cells on one side of a shared facet cover less than the sum of their sizes.
+#[test]
+fn overlapping_cells_are_refused() {
+    for cell in Cell::ALL {
+        for arrange in [Arrange::Sorted, Arrange::AsGiven] {
+            let behind = Mesh::new(cell, 1, on_one_facet(cell, -1.0), arrange);
+            assert!(behind.is_ok(), "{cell}: {behind:?}");
+            let before = Mesh::new(cell, 1, on_one_facet(cell, 2.0), arrange);
+            let message = before.expect_err("an overlap").to_string();
+            for words in [
+                "cell 0 with centre",
+                "cell 1 with centre",
+                "overlap: they lie on one side",
+                "near (0.",
+            ] {
+                assert!(message.contains(words), "{cell}: {message}");
+            }
+        }
+    }
+    // The same cell twice.
+    let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
+    let parts = Parts { points, nodes: vec![0, 1, 2, 0, 1, 2], ..Parts::default() };
+    let message =
+        Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted).expect_err("twice").to_string();
+    assert!(message.contains("overlap"), "{message}");
+}
+
+/// Two squares side by side, with nodes of their own on the side that they should share.
+#[test]
+fn coincident_nodes_are_noted() {
+    let square = |x: f64| [[x, 0.0, 0.0], [x + 1.0, 0.0, 0.0], [x, 1.0, 0.0], [x + 1.0, 1.0, 0.0]];
+    let notes = |second: f64| {
+        let points = [square(0.0), square(second)].concat();
+        let parts = Parts { points, nodes: (0..8).collect(), ..Parts::default() };
+        Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted).expect("valid").notes().to_vec()
+    };
+    let [note] = &notes(1.0 + 1e-13)[..] else { panic!("{:?}", notes(1.0 + 1e-13)) };
+    for words in ["2 nodes lie where another does", "the first at (1", "Coherence Mesh"] {
+        assert!(note.contains(words), "{note}");
+    }
+    assert!(notes(1.0 + 1e-6).is_empty() && notes(2.0).is_empty());
+    for (name, text) in
+        [("box", "cells=[5,3,2];cell=tet"), ("ball", "refine=2"), ("shell", "dim=2")]
+    {
+        assert!(mesh(name, text).notes().is_empty(), "{name}({text})");
+    }
+}
+
+#[test]
+fn counts_are_known_before_a_mesh_is() {
+    for (name, text) in [
+        ("box", "dim=2;cells=[5,3]"),
+        ("box", "dim=2;cells=[5,3];cell=tri"),
+        ("box", "cells=[5,3,2]"),
+        ("box", "cells=[5,3,2];cell=tet"),
+        ("ball", "dim=2;refine=2"),
+        ("ball", "refine=1;order=2"),
+        ("ball", "refine=1;cell=tet"),
+        ("shell", "refine=1;cell=tet;order=2"),
+        ("shell", "dim=2;refine=0"),
+        ("lshape", "dim=2;refine=2;cell=tri"),
+        ("lshape", "dim=3;refine=2"),
+    ] {
+        let counts = counts(name, &arguments(text)).expect("counts");
+        let mesh = mesh(name, text);
+        assert_eq!(counts, Counts::of(&mesh), "{name}({text})");
+        let nodes = 4.0 * mesh.nodes().len() as f64 + 24.0 * mesh.points().len() as f64;
+        assert!(counts.bytes() > nodes && counts.bytes() < 10.0 * nodes, "{name}({text})");
+    }
 }

@@ -1,5 +1,6 @@
 //! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
 
+use super::conditions::{Conditions, Wanted};
 use super::{Data, Params, System};
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::{Location, PointForm};
@@ -10,7 +11,7 @@ use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::geometry::places;
-use runtime::run::{Place, RunError, check_parameters};
+use runtime::run::{Place, RunError, check_parameters, check_room};
 use std::sync::Arc;
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
@@ -70,13 +71,6 @@ impl<const N: usize> From<[&str; N]> for Boundary {
 /// Writes the components at a point, after comparing their number.
 type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
-struct Condition {
-    field: String,
-    component: Option<usize>,
-    boundary: Boundary,
-    value: Write,
-}
-
 /// A form on a mesh, before anything is numbered or compiled. The methods add to it; [`Setup::build`] makes the
 /// [`System`] and says what is wrong.
 #[must_use]
@@ -87,7 +81,7 @@ pub struct Setup {
     quadrature: Option<usize>,
     time: f64,
     params: Vec<(String, Vec<f64>)>,
-    conditions: Vec<Condition>,
+    conditions: Vec<Wanted>,
     aux: Vec<(String, Write)>,
     execution: Execution,
     isa: Option<Isa>,
@@ -117,7 +111,8 @@ impl Setup {
         self
     }
 
-    /// Another quadrature than the language prescribes, by its degree.
+    /// Another quadrature than the language prescribes, by its degree. One with which the form loses rank is refused; what
+    /// else should be known of it is among [`System::notes`].
     pub fn quadrature(mut self, degree: usize) -> Self {
         self.quadrature = Some(degree);
         self
@@ -146,14 +141,15 @@ impl Setup {
         data.add(self)
     }
 
-    /// An essential condition on a whole field. Where two meet in a node the later one holds.
+    /// An essential condition on a whole field. Where two meet in a node the later one holds. The value is asked for
+    /// here and at each solve.
     pub fn dirichlet<V: Value>(
         self,
         field: &str,
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
     ) -> Self {
-        self.condition(field, None, on.into(), writing(field, value))
+        self.dirichlet_of(field, on, [], move |x, []| value(x))
     }
 
     /// An essential condition on one component of a field.
@@ -164,17 +160,51 @@ impl Setup {
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        self.condition(field, Some(component), on.into(), writing(field, value))
+        self.dirichlet_component_of(field, component, on, [], move |x, []| value(x))
     }
 
-    fn condition(
+    /// An essential condition whose value depends on parameters, named here, which are numbers: it follows
+    /// [`System::set_param`], and the load steps of `newton(steps: 12, load: angle)`.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form laplace { field u: scalar; param height = 1; f1[u] = grad(u); } }
+    ///
+    /// let mut system = laplace::form()
+    ///     .on(mesh("box(dim: 2, cells: 2)")?)
+    ///     .dirichlet_of("u", "x0", ["height"], |_, [height]| height)
+    ///     .dirichlet("u", "x1", |_| 0.0)
+    ///     .build()?;
+    /// let mut u = system.initial();
+    /// for height in [1.0, 2.0, 3.0] {
+    ///     system.set_param("height", height)?;
+    ///     system.solve(&mut u)?;
+    ///     assert!(system.error_l2("u", &u, |x| height * (1.0 - x[0]))? < 1e-8);
+    /// }
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn dirichlet_of<V: Value, const N: usize>(
         mut self,
         field: &str,
-        component: Option<usize>,
-        boundary: Boundary,
-        value: Write,
+        on: impl Into<Boundary>,
+        params: [&str; N],
+        value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
     ) -> Self {
-        self.conditions.push(Condition { field: field.to_owned(), component, boundary, value });
+        self.conditions.push(Wanted::new(field, None, on.into(), params, value));
+        self
+    }
+
+    /// As [`Setup::dirichlet_of`], on one component of a field.
+    pub fn dirichlet_component_of<const N: usize>(
+        mut self,
+        field: &str,
+        component: usize,
+        on: impl Into<Boundary>,
+        params: [&str; N],
+        value: impl Fn(&[f64; 3], [f64; N]) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        self.conditions.push(Wanted::new(field, Some(component), on.into(), params, value));
         self
     }
 
@@ -222,11 +252,18 @@ impl Setup {
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
         let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
+        elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
+        check_room(&form, &elements, &self.mesh, None, self.device.is_some())?;
         let mut on = Discretisation::new(self.mesh, &elements.spaces()).map_err(RunError::from)?;
+        let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
+            Boundary::Tags(tags) => Some(tags),
+            Boundary::All => None,
+        });
+        on.expect_tags(&form, tags.flatten()).map_err(RunError::from)?;
         on.find_facets(&form).map_err(RunError::from)?;
-        for (number, condition) in self.conditions.iter().enumerate() {
-            set_condition(&form, (number, condition), &mut on)?;
-        }
+        let conditions = Conditions::new(&form, self.conditions, &on)?;
+        let constraints = conditions.evaluate(&on, &parameters)?;
+        on.fields.iter_mut().zip(constraints).for_each(|(field, own)| field.constraints = own);
         set_aux(&form, &elements, &self.aux, &mut on)?;
         let on = Arc::new(on);
         let mut target = self.form.target(self.execution);
@@ -239,7 +276,20 @@ impl Setup {
         }
         let params = &parameters.values;
         let (place, kernels) = Place::new(&form, &elements, &on, params, &target, self.device)?;
-        Ok(System { form, on, kernels, place, parameters })
+        let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
+        let (source, rule, notes) = (self.form, elements.rule, elements.notes);
+        Ok(System {
+            source,
+            form,
+            on,
+            rule,
+            kernels,
+            place,
+            parameters,
+            notes,
+            conditions,
+            constraints,
+        })
     }
 
     fn parameters(&self, form: &PointForm) -> Result<Parameters, Error> {
@@ -253,41 +303,6 @@ impl Setup {
         check_parameters(form, &parameters)?;
         Ok(parameters)
     }
-}
-
-fn set_condition(
-    form: &PointForm,
-    (number, condition): (usize, &Condition),
-    on: &mut Discretisation,
-) -> Result<(), Error> {
-    let names = form.fields.iter().map(|field| field.name.as_str());
-    let at = index("field", &condition.field, names)?;
-    let count = form.fields[at].shape.components();
-    if condition.component.is_some_and(|component| component >= count) {
-        let known: Vec<String> = (0..count).map(|i| i.to_string()).collect();
-        let name = condition.component.unwrap_or_default().to_string();
-        return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
-    }
-    let space = &on.fields[at].space;
-    if !space.element().is_continuous() {
-        return Err(Error::Discontinuous { field: condition.field.clone() });
-    }
-    let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
-    let facets = match &condition.boundary {
-        Boundary::All => on.mesh.boundary(),
-        Boundary::Tags(tags) => on.mesh.facets_under(tags).map_err(RunError::from)?,
-    };
-    let nodes = space.nodes_on(&facets);
-    let mut wrong = None;
-    let fixed = on.fields[at].constraints.fix(&nodes, condition.component, &points, |x, row| {
-        wrong = wrong.take().or((condition.value)(x, row).err());
-    });
-    if let Some(error) = wrong {
-        return Err(error);
-    }
-    let field = condition.field.clone();
-    fixed.map_err(|source| RunError::Condition { index: number, field, source })?;
-    Ok(())
 }
 
 fn set_aux(

@@ -7,7 +7,7 @@ use kernels_gen::plan::Strategy;
 use kernels_gen::plan::choose::{Wishes, own_geometry};
 use runtime::compile::{CompileError, Execution, Target, facts};
 use runtime::device::Device;
-use runtime::jit::Jit;
+use runtime::jit::{Jit, JitError};
 use runtime::run::{Kernels, RunError};
 use runtime::verify::Trial;
 use runtime::verify::agreement::{Distance, Expected};
@@ -57,7 +57,18 @@ pub(super) fn compare(
                 let name = format!("cpu {isa}");
                 told(&name);
                 let target = Target { isa, execution: Execution::Compiled, ..native };
-                all.push(one(trial, &expected, name, &target, None)?);
+                let compared =
+                    match one(trial, &expected, name.clone(), &target, None) {
+                        // It is of no use after all: what needs none is compared, as where there is none.
+                        Err(Error::Run(RunError::Compile(CompileError::Jit(
+                            JitError::Compiler(error),
+                        )))) if settings.execution == Execution::Automatic => {
+                            let reason = error.to_string().replace("\nhelp: ", "; help: ");
+                            Compared { name, verdict: Verdict::Refused(reason) }
+                        }
+                        compared => compared?,
+                    };
+                all.push(compared);
             }
         }
     }

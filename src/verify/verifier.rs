@@ -9,6 +9,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::Field;
 use fem_dsl::problem::{Argument, MeshSource, Problem, Solver};
 use fem_dsl::program::Program;
+use kernels_gen::plan::PlanError;
 use runtime::compile::{CompileError, Target};
 use runtime::mesh::{Mesh, load};
 use runtime::run::RunError;
@@ -200,6 +201,10 @@ impl<'a> Verifier<'a> {
             let mesh = self.series.mesh(1)?.clone();
             let target = Target { execution: self.settings.execution, ..Target::native() };
             let tried = Trial::new(&problem, mesh).and_then(|trial| {
+                let new =
+                    trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
+                let new: Vec<String> = new.cloned().collect();
+                self.notes.extend(new);
                 let (mut place, _) = trial.place(&target, None)?;
                 trial.finite(&mut place)
             });
@@ -315,12 +320,14 @@ fn is_degree(found: &Diagnostic) -> bool {
     found.code == Code::BadDegree
 }
 
-/// Whether a degree is not possible for a form on these cells.
+/// Whether a degree is not possible for a form on these cells. A quadrature was asked for, and is no matter of the degree.
 fn impossible(error: &RunError) -> bool {
-    matches!(
-        error,
-        RunError::Plan(_) | RunError::Element(_) | RunError::Compile(CompileError::Plan(_))
-    )
+    let asked = matches!(error, RunError::Plan(PlanError::Quadrature(_)));
+    !asked
+        && matches!(
+            error,
+            RunError::Plan(_) | RunError::Element(_) | RunError::Compile(CompileError::Plan(_))
+        )
 }
 
 fn relies_on_definiteness(solver: &Solver) -> bool {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 /// The form that most cases solve, on one line, so that problems begin on line 2.
 pub(crate) const FORM: &str =
-    "form p { field u: scalar; param f = 1; param g = 1 / f; f0[u] = -f; f1[u] = grad(u); }\n";
+    "form p { field u: scalar; param f = 1; param g = 1 / f; f0[u] = -f * g; f1[u] = grad(u); }\n";
 
 /// What must be said.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +71,20 @@ impl Stand {
 
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), text).expect("the file should be written");
+    }
+
+    /// A program that stands in for `rustc`: a shell script with what it does when it is asked for its version, and what
+    /// it does to compile.
+    #[cfg(unix)]
+    pub(crate) fn compiler(&self, name: &str, version: &str, compile: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.path(name);
+        let script =
+            format!("#!/bin/sh\nif [ \"$1\" = -vV ]; then\n{version}\nelse\n{compile}\nfi\n");
+        self.write(name, script);
+        let runnable = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, runnable).expect("a program");
+        path
     }
 
     /// Where compiled kernels are kept.

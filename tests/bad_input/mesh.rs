@@ -87,6 +87,26 @@ fn tags_that_a_file_does_not_have() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Those of the form's boundary blocks have a place as those of conditions do, and all come out of one run.
+#[test]
+fn all_tags_that_a_file_does_not_have_are_underlined_in_one_run() {
+    let stand = Stand::with(
+        "form p { field u: scalar; f1[u] = grad(u); on boundary \"hola\" { f0[u] = u; } }\n\
+         problem q solves p { mesh = \"part.msh\"; dirichlet u = 0 on \"rigth\"; dirichlet u = 1 on \"lft\"; }",
+    );
+    stand.write("part.msh", mesh("plate_hole_quad.msh"));
+    let words: &[&str] = &[
+        "a.wf:1:56",
+        "a.wf:2:60",
+        "a.wf:2:88",
+        "did you mean `hole`?",
+        "did you mean `right`?",
+        "did you mean `left`?",
+        "its tags are \"hole\", \"left\", \"rest\", \"right\"",
+    ];
+    stand.refuses_run(&[], at("E0405", ("a.wf", 1, 56), words));
+}
+
 #[test]
 fn generators_that_cannot() {
     let cases: [(&str, &[&str]); 5] = [
@@ -100,5 +120,43 @@ fn generators_that_cannot() {
     for (mesh, words) in cases {
         let said = Said { code: Some("E0413"), place: Some(("--mesh", 1, 1)), words };
         stand.refuses_run(&["--mesh", mesh], said);
+    }
+}
+
+/// Two triangles on one side of an edge: 1 would be measured where 0.75 is covered.
+#[test]
+fn overlapping_cells_are_named_with_their_place() {
+    let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 1 1 0\n$EndNodes\n\
+                $Elements\n2\n7 2 2 0 1 1 2 3\n9 2 2 0 1 1 2 4\n$EndElements\n";
+    let words = &[
+        "element 7 with centre",
+        "element 9 with centre",
+        "overlap",
+        "near (0.500000, 0.000000",
+        "two in each",
+    ];
+    let stand = stand(text);
+    stand.refuses_run(&[], at("E0413", PLACE, words));
+    stand.refuses(&["check", "a.wf"], at("E0413", PLACE, words));
+}
+
+/// Two squares of which each has nodes of its own on the side where they meet.
+#[test]
+fn nodes_that_are_not_merged_are_noted() {
+    let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n8\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 1 0 0\n6 2 0 0\n\
+                7 2 1 0\n8 1 1 0\n$EndNodes\n$Elements\n2\n1 3 2 0 1 1 2 3 4\n2 3 2 0 1 5 6 7 8\n$EndElements\n";
+    let stand = stand(text);
+    let note = "2 nodes lie where another does, the first at (1, ";
+    for arguments in [&["run", "a.wf", "--interpret", "--no-output"][..], &["check", "a.wf"]] {
+        let output = stand.output(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && said.contains(note), "{said}");
+        let output = stand.output(&[arguments, &["--json"]].concat());
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let notes = value["notes"].as_array().expect("notes");
+        assert!(
+            notes.iter().any(|said| said.as_str().is_some_and(|said| said.contains(note))),
+            "{value}"
+        );
     }
 }

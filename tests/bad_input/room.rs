@@ -20,6 +20,10 @@ fn without_room(stand: &Stand, arguments: &[&str]) -> Command {
     command
 }
 
+fn utf8(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 fn output(command: &mut Command) -> Output {
     command.output().expect("sh should start")
 }
@@ -32,7 +36,11 @@ fn a_full_disk_leaves_no_partial_output() {
     let before = stand.files();
     let run = ["run", "a.wf", "--interpret", "--degree", "8", "--output"];
     for arguments in [&[&run[..], &["u.vtu"]].concat()[..], &[&run[..], &["new.vtu"]].concat()] {
-        let text = plain_failure(&output(&mut without_room(&stand, arguments)), arguments);
+        let mut output = output(&mut without_room(&stand, arguments));
+        // What was found is not lost with the file.
+        let found = utf8(&std::mem::take(&mut output.stdout));
+        assert!(found.contains("residual") && !found.contains(".vtu"), "{found}");
+        let text = plain_failure(&output, arguments);
         assert!(text.contains("cannot write") && text.contains("help: "), "{text}");
         assert!(text.contains("nothing was left behind") && !text.contains(".part"), "{text}");
     }
@@ -75,7 +83,13 @@ fn a_cache_that_cannot_be_is_said_and_done_without() {
     for words in ["not kept", "a.wf", "WF_CACHE_DIR"] {
         assert!(notice.contains(words), "{words}: {notice}");
     }
-    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text.lines().count(), 1);
+    // What the libraries warn of stands beside the result.
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let warnings = value["warnings"].as_array().expect("warnings");
+    let kept = |warning: &serde_json::Value| warning["message"].to_string().contains("not kept");
+    assert!(warnings.iter().any(kept), "{value}");
 }
 
 #[test]
@@ -109,16 +123,60 @@ fn outputs_in_folders_of_others() {
     stand.refuses_run(&["--output", "closed/u.vtu"], said(words));
 }
 
+/// The file of a finished solve has no place any more: its folder was there when that was looked at.
+#[test]
+fn a_folder_that_vanishes_during_the_solve_loses_no_result() {
+    let stand = Stand::problem(BOX);
+    fs::create_dir(stand.path("results")).expect("a folder");
+    let vanish = stand.compiler("vanish", "rm -r results; exit 1", "exit 1");
+    let mut command = stand.command(&["run", "a.wf", "--output", "results/u.vtu"]);
+    // A compiler is asked in the root folder.
+    let script = fs::read_to_string(&vanish).expect("a script");
+    let here = stand.path("results").display().to_string();
+    fs::write(&vanish, script.replace("results", &here)).expect("written");
+    let output = output(command.env("WF_RUSTC", vanish));
+    let (found, failure) = (utf8(&output.stdout), utf8(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{failure}");
+    assert!(found.contains("residual") && !found.contains("u.vtu"), "{found}");
+    assert!(failure.contains("cannot write results/u.vtu"), "{failure}");
+    assert!(!failure.contains("panicked"), "{failure}");
+}
+
+/// `wf … | head -0`: who does not read is not waited for, and the file is written.
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let stand = Stand::problem(BOX);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = stand.command(&["run", "a.wf", "--interpret"]);
+    let output = output(command.stdout(writer));
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
+    assert!(stand.path("q.vtu").is_file());
+}
+
 /// A device is written to; it is not replaced by a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_device_stays_a_device() {
     let stand = Stand::problem(BOX);
     std::os::unix::fs::symlink("/dev/full", stand.path("full")).expect("a link");
-    stand.refuses_run(
-        &["--output", "full"],
-        said(&["cannot write full", "No space left", "make room"]),
-    );
+    for json in [&[][..], &["--json"]] {
+        let run = [&["run", "a.wf", "--interpret", "--output", "full"], json].concat();
+        let output = stand.output(&run);
+        let (found, failure) = (utf8(&output.stdout), utf8(&output.stderr));
+        assert_eq!(output.status.code(), Some(1), "{failure}");
+        // What was found is not lost with the file.
+        let (result, failure) = if json.is_empty() {
+            (found, failure)
+        } else {
+            let (result, failure) = found.split_once('\n').expect("two lines");
+            (result.to_owned(), failure.to_owned())
+        };
+        assert!(result.contains("residual") && !result.contains("output"), "{result}");
+        for words in ["cannot write full", "No space left", "make room"] {
+            assert!(failure.contains(words), "{words}: {failure}");
+        }
+    }
     stand.refuses(&["emit", "a.wf", "-o", "full"], said(&["cannot write full", "No space left"]));
     assert!(fs::symlink_metadata(stand.path("full")).expect("there").is_symlink());
 
@@ -134,4 +192,68 @@ fn a_full_device_stays_a_device() {
     let mut command = stand.command(&["run", "a.wf", "--no-output"]);
     let status = command.env("WF_CACHE_DIR", stand.path("a.wf")).stdout(full()).stderr(full());
     assert_eq!(status.status().expect("wf should start").code(), Some(1));
+}
+
+/// What does not fit is refused before it is made, with what it takes and what there is.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_there_is_not() {
+    let stand = Stand::problem(BOX);
+    let limited = |arguments: &[&str]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 1000000; exec \"$@\"", "sh"]);
+        let wf = stand.command(arguments);
+        command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
+        output(&mut command)
+    };
+    let run = ["run", "a.wf", "--interpret", "--no-output", "--threads", "1", "--mesh"];
+    let cube = [&run[..], &["box(dim: 3, cells: 250)"]].concat();
+    let text = plain_failure(&limited(&cube), &cube);
+    for words in [
+        "error[E0413]",
+        "a mesh of 15625000 cells (hex) takes",
+        "GiB",
+        "`ulimit -v`",
+        "fewer cells",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // The mesh fits, and what is solved on it does not.
+    let degree = [&run[..], &["box(dim: 2, cells: 400)", "--degree", "12"]].concat();
+    let text = plain_failure(&limited(&degree), &degree);
+    for words in ["a problem of 23049601 unknowns on 160000 cells", "vectors", "`ulimit -v`"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Beyond all machines there is a word at once, too.
+    let dry = stand.output(&["run", "a.wf", "--dry-run", "--mesh", "box(dim: 3, cells: 1000000)"]);
+    let text = String::from_utf8_lossy(&dry.stdout).into_owned();
+    assert!(
+        text.contains("1000000000000000000 cells (hex)") && text.contains("too little"),
+        "{text}"
+    );
+}
+
+#[test]
+fn dry_runs_say_what_a_problem_takes() {
+    let stand = Stand::problem(BOX);
+    let before = stand.files();
+    let arguments = ["run", "a.wf", "--dry-run", "--json", "--degree", "2", "--mesh"];
+    let run = stand.output(&[&arguments[..], &["box(dim: 3, cells: 1000)"]].concat());
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!(
+        (value["cells"].as_u64(), value["dofs"].as_u64()),
+        (Some(1_000_000_000), Some(8_012_006_001))
+    );
+    let bytes = value["bytes"].as_f64().expect("a number");
+    let parts = value["bytes_by_part"].as_object().expect("parts");
+    for part in ["mesh", "spaces", "tables", "vectors"] {
+        assert!(parts[part].as_f64().is_some_and(|part| part > 1e10 && part < bytes), "{value}");
+    }
+    assert_eq!(stand.files(), before);
+    let text = stand.output(&["run", "a.wf", "--dry-run"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    for words in ["q (p)", "4 cells (quad)", "unknowns    9", "at least: mesh", "vectors"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }

@@ -37,7 +37,8 @@ fn files_that_are_no_texts() {
     let not_utf8 = Stand::with(b"form a {\n  field \xFF: scalar; }");
     not_utf8.refuses_run(&[], at("E0111", ("a.wf", 2, 9), words));
     let long = Stand::with("/".repeat((1 << 20) + 1));
-    let said_long = Said { code: Some("E0110"), place: None, words: &["1048577 bytes"] };
+    let said_long =
+        Said { code: Some("E0110"), place: None, words: &["longer than 1048576 bytes"] };
     long.refuses_run(&[], said_long);
     let none = Stand::new();
     none.refuses_run(&[], said(&["cannot read a.wf", "help: "]));
@@ -167,6 +168,15 @@ fn values_that_are_no_numbers_somewhere() {
 }
 
 #[test]
+fn a_form_without_a_finite_value_is_underlined() {
+    let form = "form p { field u: scalar; let s = 1 - 4 * u; f0[u] = -1; f1[u] = (2 + log(s)) * grad(u); }\n";
+    let problem = "problem q solves p { mesh = box(dim: 2, cells: 2); dirichlet u = x[0]; }";
+    let text = format!("{form}{problem}");
+    let words = &["`log(s)` is NaN", "`s` = -", "cell "];
+    Stand::with(text.clone()).refuses_run(&[], at("E0418", place(&text, "log(s)"), words));
+}
+
+#[test]
 fn forms_on_meshes_of_the_wrong_dimension() {
     let text = "form p { field u: scalar; f1[u] = cross(x, grad(u)); }\n\
                 problem q solves p { mesh = box(dim: 2, cells: 2); dirichlet u = 0; }";
@@ -193,7 +203,7 @@ fn what_the_command_line_gets_wrong() {
         (&["--aux", "a=1"], "E0408", ("--aux", 1, 1), &["no auxiliary data"]),
         (&["--degree", "0"], "E0405", ("--degree", 1, 1), &["from 1 to 32"]),
         (&["--degree", "13"], "E0405", ("--degree", 1, 1), &["degrees 1 to 12"]),
-        (&["--quadrature", "201"], "E0405", ("--quadrature", 1, 1), &["from 0 to 200"]),
+        (&["--quadrature", "63"], "E0405", ("--quadrature", 1, 1), &["from 0 to 62"]),
         (&["--mesh", "box(cells: 0)"], "E0405", ("--mesh", 1, 12), &["a whole number from 1"]),
         (&["--mesh", "gone.msh"], "E0413", ("--mesh", 1, 1), &["gone.msh", "current folder"]),
     ];
@@ -249,4 +259,20 @@ fn probes_that_cannot_be() {
     bare.refuses_probe(&["--at", "u=1"], said(&["no mesh", "--mesh"]));
     let negative = ["--mesh", "box(dim: 2, cells: 1)", "--at", "u=-1"];
     bare.refuses_probe(&negative, said(&["R(u)·v is NaN", "logarithm"]));
+}
+
+/// A comment ends at a carriage return for the reader, in messages and in every generated source alike: what stood
+/// behind it became a line of OpenCL's source, and with `#define get_group_id(d) 0` another answer.
+#[test]
+fn a_carriage_return_inside_a_comment_ends_it_for_everyone() {
+    let form = "form a { field u: scalar; f0[u] = u; }\n";
+    let stand = Stand::with(format!("/// note\r#define get_group_id(d) 0\n{form}"));
+    let words = &["unknown character `#`"];
+    for command in
+        [&["check", "a.wf"][..], &["emit", "a.wf", "--target", "opencl", "--cell", "quad"]]
+    {
+        stand.refuses(command, at("E0102", ("a.wf", 2, 1), words));
+    }
+    let unseen = Stand::with(format!("/// note\u{2028}#define get_group_id(d) 0\n{form}"));
+    unseen.refuses(&["check", "a.wf"], at("E0102", ("a.wf", 1, 9), &["U+2028", "remove it"]));
 }

@@ -19,6 +19,7 @@ use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
 
 use crate::text;
+use crate::volume::assert_volume;
 
 /// A target: its name and what it does.
 pub(crate) type Target = (&'static str, fn(&[u8]));
@@ -133,7 +134,7 @@ pub(crate) fn emit(bytes: &[u8]) {
     }
 }
 
-/// A Gmsh file → a mesh whose numbers are in range, or an error.
+/// A Gmsh file → a mesh whose numbers are in range, and whose cells fill its boundary once, or an error.
 pub(crate) fn mesh(bytes: &[u8]) {
     let mesh = match gmsh::parse(bytes) {
         Ok(mesh) => mesh,
@@ -149,7 +150,8 @@ pub(crate) fn mesh(bytes: &[u8]) {
     assert!(mesh.cell_tags().values().flatten().all(|&cell| (cell as usize) < mesh.n_cells()));
     let statistics = Statistics::of(&mesh);
     assert!(!format!("{statistics:?}").is_empty());
-    let _ = (mesh.is_affine(), mesh.mirrored(), mesh.size());
+    let _ = (mesh.is_affine(), mesh.mirrored());
+    assert_volume(&mesh);
 }
 
 /// A cache with one entry, which is damaged and mended again and again.

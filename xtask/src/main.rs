@@ -2,6 +2,7 @@
 //! of the snapshots to their real compilers; `conformance` compares kernels with the reference.
 
 mod ci;
+mod miri;
 mod validate;
 
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask ci                 all that CI runs, in its order
        cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
+       cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri
        cargo xtask conformance        kernels against the reference: a part of all combinations, as CI does
        cargo xtask conformance --full all of them, which takes hours";
 
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["ci"] => ci::run(),
         ["validate", "rust"] => validate::rust(),
+        ["miri"] => miri::run(),
         ["conformance"] => execute(&mut conformance()),
         ["conformance", "--full"] => execute(conformance().env("WF_FULL", "1")),
         ["--help" | "-h"] => {

@@ -9,7 +9,7 @@ use super::{functions, shapes};
 use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{BuildError, ExprId, Form, Shape, Terminal, Type};
+use crate::form::{BuildError, ExprId, Form, Origin, Shape, Terminal, Type};
 use crate::point::Comparison;
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +134,7 @@ impl<'a> Checker<'a> {
                 return None;
             }
             self.work += 1;
+            self.form.exprs.begin(Some(Origin { span: self.span(id), derived: false }));
             match self.node(id, &frames) {
                 Step::Value(value) => {
                     let frame = frames.last_mut()?;

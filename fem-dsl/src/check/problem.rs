@@ -7,11 +7,13 @@
 
 mod arguments;
 mod conditions;
+mod effect;
 mod manufactured;
 mod mesh;
 mod overrides;
 mod solver;
 
+pub(crate) use conditions::unknown_tag;
 pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
@@ -23,15 +25,12 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::Shape;
-use crate::problem::{Dirichlet, Expression, Solver};
+use crate::problem::{Dirichlet, Expression, LARGEST_QUADRATURE, Solver};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
 /// The largest degree that can be asked for.
 const MAX_DEGREE: f64 = 32.0;
-
-/// The largest quadrature degree that can be asked for.
-const MAX_QUADRATURE: f64 = 200.0;
 
 /// A statement of a problem, and the text that it stands in.
 #[derive(Clone, Copy)]
@@ -115,6 +114,8 @@ pub(crate) struct Content {
     pub(crate) manufacturing: bool,
     /// Whether some statement was unreadable.
     pub(crate) broken: bool,
+    /// What is said without effect, where nothing is wrong.
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// Checks the statements of a problem, the mesh aside, against its form.
@@ -146,7 +147,11 @@ pub(crate) fn content(
         conditions::check_mean(&mut checker, statement);
     }
     checker.settle_params(statements);
-    (checker.content, checker.diagnostics)
+    let Checker { mut content, params, diagnostics, .. } = checker;
+    if diagnostics.is_empty() {
+        content.warnings = effect::without_effect(statements, form, &content, &params);
+    }
+    (content, diagnostics)
 }
 
 /// How to write a number in each component, where only one was written.
@@ -206,8 +211,8 @@ impl Checker<'_> {
             ProblemItemKind::Setting { name, value } => match name.name.as_str() {
                 "degree" => self.degree(piece, *value),
                 "quadrature" => {
-                    self.content.quadrature =
-                        self.whole(piece, *value, "quadrature", 0.0, MAX_QUADRATURE);
+                    let most = f64::from(LARGEST_QUADRATURE);
+                    self.content.quadrature = self.whole(piece, *value, "quadrature", 0.0, most);
                 }
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {

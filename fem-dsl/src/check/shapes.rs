@@ -51,7 +51,7 @@ fn help(error: &BuildError) -> Option<String> {
             "first derivatives only: give the gradient as data of its own, `aux g: vector;`"
         }
         BuildError::SecondDerivative { .. } => {
-            "first derivatives only: integrate by parts, which is what `f1` is for"
+            "first derivatives only: integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`"
         }
         BuildError::NoGradient { terminal: Terminal::Aux(_) } => {
             "only `aux … on nodes` has a gradient"

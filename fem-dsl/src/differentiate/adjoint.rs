@@ -27,6 +27,7 @@ pub fn adjoint(
     let one = exprs.constant(1.0);
     let mut sweep = Sweep { exprs, wanted, adjoints: BTreeMap::from([(root, one)]) };
     let mut result = BTreeMap::new();
+    let before = sweep.exprs.begin(None);
     for id in order.into_iter().rev() {
         if !sweep.wanted[id] {
             continue;
@@ -36,9 +37,13 @@ pub fn adjoint(
             Expr::Terminal(terminal) => {
                 result.insert(terminal, g);
             }
-            expr => sweep.through(id, &expr, g)?,
+            expr => {
+                sweep.exprs.derive(id);
+                sweep.through(id, &expr, g)?;
+            }
         }
     }
+    sweep.exprs.begin(before);
     Ok(result)
 }
 

@@ -3,6 +3,7 @@
 use crate::arena::IndexVec;
 use crate::form::{BuildError, Expr, ExprId, Exprs, MatrixFunction, Shape, Terminal};
 use crate::point::{Binary, Comparison, Unary};
+use std::collections::BTreeSet;
 
 type Derivative = Option<ExprId>;
 
@@ -20,14 +21,17 @@ pub fn tangent(
     let order = exprs.reachable_in_order(roots);
     let mut derivatives: IndexVec<ExprId, Derivative> =
         exprs.nodes().iter().map(|_| None).collect();
+    let before = exprs.begin(None);
     for id in order {
         let expr = exprs.expr(id).clone();
+        exprs.derive(id);
         derivatives[id] = match expr {
             Expr::Terminal(terminal) => seed(exprs, terminal)?,
             _ => of_operation(exprs, &derivatives, id, &expr)?,
         }
         .filter(|&derivative| !exprs.is_zero(derivative));
     }
+    exprs.begin(before);
     Ok(roots.iter().map(|&root| derivatives[root]).collect())
 }
 
@@ -253,6 +257,52 @@ pub(super) fn power_slope(exprs: &mut Exprs, a: ExprId, n: i32) -> Result<ExprId
     exprs.mul(factor, power)
 }
 
+/// b aᵇ⁻¹, but 0 where b is 0, whatever a is, and where a square a is 0 and b < 1: its own derivative is 0 there, so that
+/// the derivative of the power is 0 for b > 1/2, and by convention, as that of a norm, for others.
+fn slope_by_base(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Result<ExprId, BuildError> {
+    let (zero, one) = (exprs.constant(0.0), exprs.constant(1.0));
+    let exponent = exprs.sub(b, one)?;
+    let power = exprs.pow(a, exponent)?;
+    let slope = exprs.mul(b, power)?;
+    match exprs.known(b) {
+        Some(b) if b < 1.0 && is_square(exprs, a) => zero_at_zero(exprs, a, slope),
+        Some(_) => Ok(slope),
+        None => {
+            let mut flat = exprs.compare(Comparison::Eq, b, zero)?;
+            if is_square(exprs, a) {
+                let touches = exprs.compare(Comparison::Eq, a, zero)?;
+                let steep = exprs.compare(Comparison::Lt, b, one)?;
+                let kink = exprs.and(touches, steep)?;
+                flat = exprs.or(flat, kink)?;
+            }
+            exprs.select(flat, zero, slope)
+        }
+    }
+}
+
+/// Whether a scalar is a square, or a sum of such, so that it is not below 0 and its derivative is 0 where it is 0.
+fn is_square(exprs: &Exprs, a: ExprId) -> bool {
+    let positive =
+        |a: ExprId| matches!(exprs.expr(a), Expr::Constant(number) if number.get() > 0.0);
+    let (mut open, mut seen) = (vec![a], BTreeSet::new());
+    while let Some(a) = open.pop() {
+        if !seen.insert(a) {
+            continue;
+        }
+        match *exprs.expr(a) {
+            Expr::Inner(x, y) if x == y => {}
+            Expr::Mul(x, y) if x == y => {}
+            Expr::Powi(_, n) if n > 0 && n % 2 == 0 => {}
+            Expr::Norm(_) | Expr::Unary(Unary::Abs, _) => {}
+            Expr::Mul(s, x) if positive(s) => open.push(x),
+            Expr::Div(x, s) if positive(s) => open.push(x),
+            Expr::Add(x, y) => open.extend([x, y]),
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// The two partial derivatives of f(a, b); `id` is f(a, b). Only where they are asked for.
 pub(super) fn binary_slopes(
     exprs: &mut Exprs,
@@ -272,12 +322,12 @@ pub(super) fn binary_slopes(
             (reciprocal, exprs.neg(product)?)
         }
         Binary::Pow => {
-            let exponent = exprs.sub(b, one)?;
-            let power = exprs.pow(a, exponent)?;
-            let by_base = if wants_a { exprs.mul(b, power)? } else { zero };
+            let by_base = if wants_a { slope_by_base(exprs, a, b)? } else { zero };
             let by_exponent = if wants_b {
+                // It goes to 0 with aᵇ.
                 let log = exprs.unary(Unary::Log, a)?;
-                exprs.mul(id, log)?
+                let slope = exprs.mul(id, log)?;
+                if exprs.known(a).is_some() { slope } else { zero_at_zero(exprs, id, slope)? }
             } else {
                 zero
             };

@@ -6,6 +6,7 @@ use super::shape::{Shape, Type};
 use super::{ExprId, fold};
 use crate::arena::{Id, IndexVec};
 use crate::point::{Binary, Comparison, Unary};
+use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -84,12 +85,31 @@ fn list(indices: &[usize]) -> String {
 
 type Built = Result<ExprId, BuildError>;
 
+/// Where an expression comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Where that is written.
+    pub span: Span,
+    /// Whether it is a part of the derivative of what is written there.
+    pub derived: bool,
+}
+
 /// A hash-consed arena of typed tensor expressions, operands first.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Exprs {
     nodes: IndexVec<ExprId, Expr>,
     types: IndexVec<ExprId, Type>,
     ids: BTreeMap<Expr, ExprId>,
+    origins: IndexVec<ExprId, Option<Origin>>,
+    /// The origin of what is built now.
+    here: Option<Origin>,
+}
+
+/// Equal expressions are equal wherever they were written.
+impl PartialEq for Exprs {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes && self.types == other.types
+    }
 }
 
 /// The largest matrix of which `det`, `inv` and `cof` are computed.
@@ -122,6 +142,11 @@ impl Exprs {
             Type::Tensor(shape) => shape,
             Type::Truth => Shape::SCALAR,
         }
+    }
+
+    /// The number that an expression is known to be.
+    pub fn known(&self, id: ExprId) -> Option<f64> {
+        fold::value(self, id)
     }
 
     /// Whether an expression is known to be zero.
@@ -157,8 +182,24 @@ impl Exprs {
         );
         let id = self.nodes.push(expr.clone());
         self.types.push(ty);
+        self.origins.push(self.here);
         self.ids.insert(expr, id);
         id
+    }
+
+    /// What is built from now on comes from there; gives the origin that held before.
+    pub fn begin(&mut self, origin: Option<Origin>) -> Option<Origin> {
+        std::mem::replace(&mut self.here, origin)
+    }
+
+    /// What is built from now on is the derivative of this expression.
+    pub(crate) fn derive(&mut self, id: ExprId) {
+        self.here = self.origins[id].map(|origin| Origin { derived: true, ..origin });
+    }
+
+    /// Where an expression comes from, as far as it was said when it was first built.
+    pub fn origin(&self, id: ExprId) -> Option<Origin> {
+        self.origins[id]
     }
 
     fn tensor(&self, operation: &'static str, expected: &'static str, a: ExprId) -> ShapeOf {

@@ -233,6 +233,14 @@ pub(super) fn pow(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
             return power;
         }
     }
+    // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1) at 0 too; for a number b that is decided there.
+    if let Expr::Norm(inside) = *exprs.expr(a)
+        && value(exprs, b).is_none()
+    {
+        let (square, half) = (inner(exprs, inside, inside), constant(exprs, 0.5));
+        let exponent = mul(exprs, half, b);
+        return pow(exprs, square, exponent);
+    }
     intern(exprs, Expr::Binary(Binary::Pow, a, b), Shape::SCALAR)
 }
 

@@ -5,6 +5,7 @@ use super::scan::{Token, TokenKind};
 use crate::ast::Span;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::habits;
 use crate::words;
 use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
@@ -158,7 +159,10 @@ pub(super) fn describe(
 /// What people write who know other languages, or another item of this one.
 fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
     Some(match (first, previous, found) {
+        ("on", "on", "interior") => habits::BETWEEN_CELLS,
+        (_, "nabla", _) => "write `grad(u)`, `div(u)` or `curl(u)`",
         (_, "*", "*") => "a power is written `a^b`",
+        ("dirichlet", _, "at" | "where" | "for") => "write `on \"tag\"`, or `on all`",
         ("dirichlet", _, "and") => "tags are separated by `,`",
         (_, _, "and") => "write `&&`",
         (_, _, "or") => "write `||`",
@@ -202,6 +206,9 @@ fn unknown_item(rule: Rule, span: Span, (found, next): (&str, &str), name: &str)
     let diagnostic =
         Diagnostic::new(Code::UnexpectedToken, format!("expected {what}, found {name}"))
             .label(span, format!("expected {what}"));
+    if let Some(known) = habits::problem_item(found).filter(|_| rule == Rule::problem_item) {
+        return diagnostic.help(known);
+    }
     let diagnostic = if rule == Rule::file {
         diagnostic
     } else {
@@ -360,7 +367,13 @@ impl Expected {
             }
             _ if has("`{`") => "write `if c { a } else { b }`",
             _ if operand && has("`,`") => "entries are separated by `,`",
-            _ if operand && self.closer.is_some() => "a product is written with `*`",
+            _ if operand && self.closer.is_some() => {
+                // What brackets hold is not known here.
+                let simple = !previous.ends_with([')', ']', '}']) && found != "(";
+                let shown = format!(": `{previous} * {found}`");
+                let shown = if simple { shown.as_str() } else { "" };
+                return Some(format!("a product is written with `*`{shown}"));
+            }
             _ => return None,
         };
         Some(help.to_owned())

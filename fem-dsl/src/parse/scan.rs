@@ -9,6 +9,7 @@ use super::MAX_ERRORS;
 use crate::ast::Span;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::source::is_unseen;
 use std::collections::BTreeMap;
 
 mod brackets;
@@ -225,6 +226,7 @@ impl Scanner<'_> {
     }
 
     fn comment(&mut self, end: usize, documents: bool) {
+        self.unseen(end, "in this comment");
         self.comments.push(Comment { span: Span::new(self.at, end), documents });
         self.blank_to(end);
     }
@@ -261,6 +263,7 @@ impl Scanner<'_> {
             return;
         }
         let end = end + 1;
+        self.unseen(end, "in this string");
         if body.contains('\\') {
             let help = "write the characters themselves; paths take `/` on every system";
             let message = "a string cannot contain `\\`";
@@ -320,10 +323,10 @@ impl Scanner<'_> {
         } else if matches!(tail, "e" | "E") {
             ("no digit in the exponent", format!("write `{number}0`, or leave out the exponent"))
         } else {
-            (
-                "a number has no suffix",
-                format!("write `{}`, with `*` if you mean a product", &number[..good - self.at]),
-            )
+            ("a number has no suffix", {
+                let digits = &number[..good - self.at];
+                format!("write `{digits}`, or `{digits} * {tail}` if you mean a product")
+            })
         };
         let message = format!("malformed number `{number}`");
         self.report(Code::MalformedNumber, &message, end, label, &help);
@@ -356,7 +359,44 @@ impl Scanner<'_> {
             self.blank_to(self.at + 1);
             return;
         }
+        if self.byte(0) == b'|' && self.bars() {
+            return;
+        }
         self.unknown_character();
+    }
+
+    /// `|a|`, a norm in the manner of books: one mistake with two characters.
+    fn bars(&mut self) -> bool {
+        let rest = &self.text[self.at + 1..];
+        let Some(length) = rest.find(['|', ';', '\n', '{', '}']) else { return false };
+        let inner = rest[..length].trim();
+        if !rest[length..].starts_with('|') || inner.is_empty() {
+            return false;
+        }
+        let end = self.at + length + 2;
+        let help = format!("write `norm({inner})`, or `abs({inner})` where it is a scalar");
+        self.report(
+            Code::UnknownCharacter,
+            "unknown character `|`",
+            end,
+            "not part of the language",
+            &help,
+        );
+        self.blank_to(end);
+        true
+    }
+
+    /// Reports what cannot be seen between here and `end`, where any other character may stand.
+    fn unseen(&mut self, end: usize, place: &str) {
+        for (offset, character) in self.text[self.at..end].char_indices() {
+            if is_unseen(character) {
+                let at = self.at + offset;
+                let message = format!("unknown character U+{:04X}", character as u32);
+                let diagnostic = Diagnostic::new(Code::UnknownCharacter, message)
+                    .label(Span::new(at, at + character.len_utf8()), format!("unseen {place}"));
+                self.keep(diagnostic.help("remove it"));
+            }
+        }
     }
 
     fn unknown_character(&mut self) {
@@ -378,7 +418,7 @@ impl Scanner<'_> {
 
 /// Message, label and help for a character that the language does not use.
 fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&'static str>) {
-    let shown = if first.is_control() || (first.is_whitespace() && first != ' ') {
+    let shown = if is_unseen(first) || (first.is_whitespace() && first != ' ') {
         format!("U+{:04X}", first as u32)
     } else {
         format!("`{}`", run.chars().take(20).collect::<String>())
@@ -394,11 +434,11 @@ fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&
         '#' => Some("comments begin with `//`"),
         '%' => Some("comments begin with `//`; there is no remainder"),
         '&' => Some("write `&&`"),
-        '|' => Some("write `||`, or `abs(a)`"),
+        '|' => Some("write `||`, `norm(a)` or `abs(a)`"),
         '_' => Some("names begin with a letter"),
         '.' => Some("components are written `u[0]`, functions `f(u)`"),
         '?' => Some("write `if c { a } else { b }`"),
-        _ if first.is_control() => Some("remove it"),
+        _ if is_unseen(first) => Some("remove it"),
         _ if first.is_alphabetic() => Some("names are made of ASCII letters, digits and `_`"),
         _ => None,
     };

@@ -13,14 +13,14 @@
 use super::optimise::{reachable, walk};
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId};
-use crate::arena::Id;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::arena::{Id, IdMap};
+use std::collections::BTreeSet;
 
 /// The same graph, of what `roots` rest on, in that order, and where each node went.
-pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<NodeId, NodeId>) {
+pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, IdMap<NodeId, NodeId>) {
     let order = reachable(&old.graph, roots);
     let ranks = ranks(old, &order);
-    let (mut new, mut moved) = (Scalars::default(), BTreeMap::new());
+    let (mut new, mut moved) = (Scalars::default(), IdMap::new());
     // Inputs first, so that products have them in one order wherever they stand.
     let mut inputs: Vec<NodeId> =
         order.iter().copied().filter(|&id| matches!(old.node(id), Node::Input(_))).collect();
@@ -43,8 +43,8 @@ pub(super) fn canonical(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<N
 }
 
 /// The place of each node among all, by height and then by what it is made of.
-pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> BTreeMap<NodeId, usize> {
-    let mut heights: BTreeMap<NodeId, usize> = BTreeMap::new();
+pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> IdMap<NodeId, usize> {
+    let mut heights: IdMap<NodeId, usize> = IdMap::new();
     let mut layers: Vec<Vec<NodeId>> = Vec::new();
     for &id in order {
         let operands = scalars.node(id).operands();
@@ -55,12 +55,14 @@ pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> BTreeMap<NodeId, usi
         }
         layers[height].push(id);
     }
-    let mut ranks = BTreeMap::new();
+    let (mut ranks, mut next) = (IdMap::new(), 0);
     for layer in layers {
         let keys: BTreeSet<(Key, NodeId)> =
             layer.into_iter().map(|id| (key(scalars.node(id), &ranks), id)).collect();
-        let first = ranks.len();
-        ranks.extend(keys.into_iter().enumerate().map(|(at, (_, id))| (id, first + at)));
+        for (_, id) in keys {
+            ranks.insert(id, next);
+            next += 1;
+        }
     }
     ranks
 }
@@ -68,7 +70,7 @@ pub(super) fn ranks(scalars: &Scalars, order: &[NodeId]) -> BTreeMap<NodeId, usi
 /// A node without its operands' numbers, and their ranks.
 type Key = (Node, [usize; 3]);
 
-fn key(node: Node, ranks: &BTreeMap<NodeId, usize>) -> Key {
+fn key(node: Node, ranks: &IdMap<NodeId, usize>) -> Key {
     let mut operands = [0; 3];
     for (to, operand) in operands.iter_mut().zip(node.operands()) {
         *to = ranks[&operand] + 1;

@@ -9,12 +9,13 @@ use super::optimise::{LONGEST, reachable, uses};
 use super::products::MOST_EQUAL;
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
+use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
 /// The same values with fewer operations, and where the roots went.
 pub(super) struct Factored {
     pub(super) scalars: Scalars,
-    pub(super) moved: BTreeMap<NodeId, NodeId>,
+    pub(super) moved: IdMap<NodeId, NodeId>,
 }
 
 /// Rounds of factoring; each goes one pair of brackets deeper.
@@ -34,18 +35,18 @@ pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> Factored {
             break;
         }
         best.moved =
-            best.moved.iter().filter_map(|(&from, to)| Some((from, *moved.get(to)?))).collect();
+            best.moved.iter().filter_map(|(from, to)| Some((from, *moved.get(to)?))).collect();
         best.scalars = next;
         (roots, weight) = (next_roots, next_weight);
     }
     best
 }
 
-fn round(old: &Scalars, roots: &[NodeId]) -> (Scalars, BTreeMap<NodeId, NodeId>) {
+fn round(old: &Scalars, roots: &[NodeId]) -> (Scalars, IdMap<NodeId, NodeId>) {
     let order = reachable(&old.graph, roots);
     let uses = uses(&old.graph, &order, roots);
     let mut new = Scalars::default();
-    let mut moved = BTreeMap::new();
+    let mut moved = IdMap::new();
     for &id in &order {
         let value = match old.node(id) {
             Node::Binary(Binary::Add | Binary::Sub, ..) => {
@@ -78,8 +79,8 @@ impl Term {
 /// The terms of the sum `id`, in order, their factors in the new graph.
 fn terms(
     old: &Scalars,
-    uses: &BTreeMap<NodeId, usize>,
-    moved: &BTreeMap<NodeId, NodeId>,
+    uses: &IdMap<NodeId, usize>,
+    moved: &IdMap<NodeId, NodeId>,
     id: NodeId,
 ) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
@@ -115,7 +116,7 @@ fn terms(
 }
 
 /// The factors of a product that is used nowhere else.
-fn factors(old: &Scalars, uses: &BTreeMap<NodeId, usize>, id: NodeId, own: bool) -> Vec<NodeId> {
+fn factors(old: &Scalars, uses: &IdMap<NodeId, usize>, id: NodeId, own: bool) -> Vec<NodeId> {
     let mut factors = Vec::new();
     let mut open = vec![(id, own)];
     while let Some((id, own)) = open.pop() {

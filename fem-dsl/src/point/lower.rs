@@ -11,6 +11,7 @@ use super::{
     Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, jacobian,
     optimise, scalarise,
 };
+use crate::arena::IdMap;
 use crate::eval::eval;
 use crate::form::{self, ExprId, Form, Row, Shape};
 use crate::verify::{Phase, expect_form, expect_point};
@@ -188,7 +189,7 @@ fn component_name(name: &str, shape: Shape, mut flat: usize) -> String {
 /// name is given once.
 fn final_names(
     graph: &Graph,
-    moved: &BTreeMap<NodeId, NodeId>,
+    moved: &IdMap<NodeId, NodeId>,
     names: Vec<(NodeId, String)>,
 ) -> BTreeMap<NodeId, String> {
     let mut given = BTreeSet::new();
@@ -212,8 +213,8 @@ fn cheapest(
     let (prepared, first) = prepare(scalars, roots);
     let inner: Vec<NodeId> = roots.iter().map(|root| first[root]).collect();
     // Through both maps, from the graph as it came.
-    let through = |factored: Factored, between: Option<&BTreeMap<NodeId, NodeId>>| {
-        let steps = first.iter().filter_map(|(&from, prepared)| {
+    let through = |factored: Factored, between: Option<&IdMap<NodeId, NodeId>>| {
+        let steps = first.iter().filter_map(|(from, prepared)| {
             let to = between.map_or(Some(prepared), |between| between.get(prepared))?;
             Some((from, *factored.moved.get(to)?))
         });

@@ -11,26 +11,26 @@ use super::canonical::ranks;
 use super::products::{Factor, Facts, Product, Products};
 use super::scalars::Scalars;
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::arena::IdMap;
 
 /// The nodes on which `roots` rest, operands first.
 pub fn reachable(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
-    let mut seen = BTreeSet::new();
+    let mut seen = IdMap::new();
     let mut open = roots.to_vec();
     while let Some(id) = open.pop() {
-        if seen.insert(id) {
+        if seen.insert(id, ()).is_none() {
             open.extend(graph.nodes()[id].operands());
         }
     }
-    seen.into_iter().collect()
+    seen.iter().map(|(id, ())| id).collect()
 }
 
 /// How often each node is used by others and as a root.
-pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> BTreeMap<NodeId, usize> {
-    let mut uses = BTreeMap::new();
+pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> IdMap<NodeId, usize> {
+    let mut uses = IdMap::new();
     let operands = order.iter().flat_map(|&id| graph.nodes()[id].operands());
     for id in operands.chain(roots.iter().copied()) {
-        *uses.entry(id).or_insert(0) += 1;
+        *uses.get_or_insert(id, 0) += 1;
     }
     uses
 }
@@ -61,18 +61,18 @@ pub(super) fn arrange(
     roots: &[NodeId],
     level: impl Fn(Input) -> Level,
     target: &mut Graph,
-) -> BTreeMap<NodeId, NodeId> {
+) -> IdMap<NodeId, NodeId> {
     let order = reachable(&scalars.graph, roots);
     let uses = uses(&scalars.graph, &order, roots);
-    let mut levels: BTreeMap<NodeId, Level> = BTreeMap::new();
-    let mut quotients: BTreeMap<NodeId, usize> = BTreeMap::new();
+    let mut levels: IdMap<NodeId, Level> = IdMap::new();
+    let mut quotients: IdMap<NodeId, usize> = IdMap::new();
     for &id in &order {
         let node = scalars.node(id);
         let own = if let Node::Input(input) = node { level(input) } else { 0 };
         let operands = node.operands().map(|operand| levels[&operand]);
         levels.insert(id, operands.fold(own, Level::max));
         if let Node::Binary(Binary::Div, _, b) = node {
-            *quotients.entry(b).or_insert(0) += 1;
+            *quotients.get_or_insert(b, 0) += 1;
         }
     }
     let facts = Facts { scalars, uses: &uses, levels: &levels, quotients: &quotients };
@@ -81,7 +81,7 @@ pub(super) fn arrange(
     let ranks = ranks(scalars, &order);
     let needed = products.needed.clone();
     let mut arranged =
-        Arranged { scalars, uses, levels, ranks, products, pairs, target, moved: BTreeMap::new() };
+        Arranged { scalars, uses, levels, ranks, products, pairs, target, moved: IdMap::new() };
     for &id in order.iter().filter(|id| needed.contains(id)) {
         let new = arranged.node(id);
         arranged.moved.insert(id, new);
@@ -96,15 +96,15 @@ pub(super) fn arrange(
 
 struct Arranged<'a> {
     scalars: &'a Scalars,
-    uses: BTreeMap<NodeId, usize>,
-    levels: BTreeMap<NodeId, Level>,
+    uses: IdMap<NodeId, usize>,
+    levels: IdMap<NodeId, Level>,
     /// The terms of a sum that vary alike come in this order.
-    ranks: BTreeMap<NodeId, usize>,
+    ranks: IdMap<NodeId, usize>,
     products: Products,
     /// The pairs of `products` that have been computed.
     pairs: Vec<Option<(Level, NodeId)>>,
     target: &'a mut Graph,
-    moved: BTreeMap<NodeId, NodeId>,
+    moved: IdMap<NodeId, NodeId>,
 }
 
 impl Arranged<'_> {
@@ -281,15 +281,15 @@ fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
 /// What `roots` rest on, in the order in which a walk from one after another leaves it: what `operands` gives of a node
 /// before the node itself, the first of it before the second.
 pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -> Vec<NodeId> {
-    let (mut order, mut done) = (Vec::new(), BTreeSet::new());
+    let (mut order, mut done) = (Vec::new(), IdMap::new());
     // Each with whether its operands have been put before it.
     let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
     while let Some((id, ready)) = open.pop() {
-        if done.contains(&id) {
+        if done.contains_key(&id) {
             continue;
         }
         if ready {
-            done.insert(id);
+            done.insert(id, ());
             order.push(id);
             continue;
         }
@@ -302,9 +302,9 @@ pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -
 /// A graph of what `roots` rest on, and where each node went. Inputs come first, component by component: what a kernel
 /// computes each of them from can then be forgotten, which took elasticity's threads on GPUs half the memory for what has
 /// no room in registers.
-pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, BTreeMap<NodeId, NodeId>) {
+pub(super) fn compact(graph: &Graph, roots: &[NodeId]) -> (Graph, IdMap<NodeId, NodeId>) {
     let mut compact = Graph::new();
-    let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    let mut moved: IdMap<NodeId, NodeId> = IdMap::new();
     let mut order = walk(roots, |id| graph.nodes()[id].operands().collect());
     order.sort_by_key(|&id| match graph.nodes()[id] {
         Node::Input(input) => (false, Some(input)),

@@ -14,13 +14,14 @@ use super::optimise::{reachable, uses, walk};
 use super::polynomial::Expansion;
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Unary};
+use crate::arena::IdMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most powers that are compared with one another.
 const MOST_POWERS: usize = 32;
 
 /// A graph, and where each node of another one is in it.
-pub(super) type Prepared = (Scalars, BTreeMap<NodeId, NodeId>);
+pub(super) type Prepared = (Scalars, IdMap<NodeId, NodeId>);
 
 /// The same values after the first two rules.
 pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
@@ -28,7 +29,7 @@ pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
     let order = reachable(&old.graph, roots);
     let shared = shared_denominators(old, &order);
     let mut new = Scalars::default();
-    let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    let mut moved: IdMap<NodeId, NodeId> = IdMap::new();
     for id in after_operands(old, roots, &smaller) {
         let to = |id: NodeId| moved[&id];
         let value = match old.node(id) {
@@ -52,7 +53,7 @@ pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<Prepared> {
     let order = reachable(&old.graph, roots);
     let uses = uses(&old.graph, &order, roots);
     let mut new = Scalars::default();
-    let mut moved: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+    let mut moved: IdMap<NodeId, NodeId> = IdMap::new();
     let mut applies = false;
     for id in order {
         let to = |id: NodeId| moved[&id];
@@ -95,7 +96,7 @@ struct Sum {
 }
 
 /// The product `a b` as such a sum, where it is one that nothing else needs.
-fn one_and(scalars: &Scalars, uses: &BTreeMap<NodeId, usize>, a: NodeId, b: NodeId) -> Option<Sum> {
+fn one_and(scalars: &Scalars, uses: &IdMap<NodeId, usize>, a: NodeId, b: NodeId) -> Option<Sum> {
     [(a, b), (b, a)].into_iter().find_map(|(factor, sum)| {
         let Node::Binary(op @ (Binary::Add | Binary::Sub), one, part) = scalars.node(sum) else {
             return None;

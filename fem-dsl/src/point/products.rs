@@ -7,6 +7,7 @@
 use super::optimise::{LONGEST, Level};
 use super::scalars::Scalars;
 use super::{Binary, Node, NodeId, Number, Unary};
+use crate::arena::IdMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,10 +58,10 @@ pub(super) struct Products {
 pub(super) struct Facts<'a> {
     pub(super) scalars: &'a Scalars,
     /// How often each node is used.
-    pub(super) uses: &'a BTreeMap<NodeId, usize>,
-    pub(super) levels: &'a BTreeMap<NodeId, Level>,
+    pub(super) uses: &'a IdMap<NodeId, usize>,
+    pub(super) levels: &'a IdMap<NodeId, Level>,
     /// How many quotients each denominator has.
-    pub(super) quotients: &'a BTreeMap<NodeId, usize>,
+    pub(super) quotients: &'a IdMap<NodeId, usize>,
 }
 
 impl Products {

@@ -2,11 +2,13 @@
 //! said at the statement that is to blame: in the file, or on the command line.
 
 use super::Program;
-use crate::ast::{self, Place, ProblemItemKind};
-use crate::check::problem::{Overrides, Piece, Statement};
+use crate::ast::{self, FormItemKind, Place, ProblemItemKind};
+use crate::check::problem::{Overrides, Piece, Statement, unknown_tag};
 use crate::codes::Code;
+use crate::culprit::{Culprit, Given, culprit};
 use crate::diagnostic::Diagnostic;
-use crate::problem::Unfixed;
+use crate::point::Region;
+use crate::problem::{Unfixed, UnstablePair};
 use crate::source::Span;
 
 /// A statement of a problem that can be to blame.
@@ -16,6 +18,8 @@ pub enum Item<'a> {
     Mesh,
     /// The degree.
     Degree,
+    /// The quadrature.
+    Quadrature,
     /// The value of a parameter.
     Param(&'a str),
     /// The value of auxiliary data.
@@ -46,36 +50,102 @@ impl Program {
         }
     }
 
-    /// The message that neither a condition of this problem nor its form fixes a field.
+    /// The message that the conditions of this problem and its form leave a field open.
     pub fn unfixed(&self, problem: &str, unfixed: &Unfixed) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(Code::Unfixed, unfixed.to_string());
         if let Ok(ast) = self.find_problem(problem) {
-            diagnostic = diagnostic.label(ast.name.span, "this problem has no condition on it");
+            diagnostic = diagnostic.label(ast.name.span, unfixed.remark());
         }
         diagnostic.help(unfixed.remedy())
     }
 
-    /// The message that a mesh lacks a tag which a condition of this problem names.
-    pub fn unknown_tag(&self, problem: &str, tag: &str, known: &[String]) -> Diagnostic {
-        let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
-        let note = match list.is_empty() {
-            true => "the mesh names no part of its boundary".to_owned(),
-            false => format!("its tags are {}", list.join(", ")),
+    /// The message that a form has no finite value at a point: `place` says where that is, `help` what to do. None where
+    /// the form has one, as it stands.
+    pub fn not_finite(
+        &self,
+        (form, dim): (&str, usize),
+        (region, given): (&Region, &Given),
+        place: &str,
+        help: &str,
+    ) -> Option<Diagnostic> {
+        let form = self.form(form)?.dimensions.form(dim)?;
+        let Culprit { span, what, operands, fields } = culprit(form, &self.source, region, given)?;
+        let values = match operands.is_empty() {
+            true => String::new(),
+            false => format!(": {}", operands.join(", ")),
         };
         let mut diagnostic =
-            Diagnostic::new(Code::BadValue, format!("the mesh has no boundary \"{tag}\""))
-                .note(note)
-                .suggest(tag, known.iter().map(String::as_str));
-        let problem = self.find_problem(problem).ok();
-        let items = problem.into_iter().flat_map(|problem| &problem.items);
-        let tags = items.filter_map(|item| match &item.kind {
-            ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => Some(tags),
-            _ => None,
-        });
-        if let Some(text) = tags.flatten().find(|text| text.text == tag) {
-            diagnostic = diagnostic.label(text.span, "no such tag");
+            Diagnostic::new(Code::NoFiniteValue, format!("{what}{values} at {place}")).help(help);
+        if let Some(span) = span {
+            diagnostic = diagnostic.label(span, "not a finite number there");
         }
-        diagnostic
+        if !fields.is_empty() {
+            diagnostic = diagnostic.note(format!("there {}", fields.join(", ")));
+        }
+        Some(diagnostic)
+    }
+
+    /// The message that two fields of this problem's form are not inf-sup stable.
+    pub fn unstable(&self, problem: &str, pair: &UnstablePair) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(Code::UnstablePair, pair.to_string());
+        let form = self.find_problem(problem).ok().map(|problem| problem.form.name.as_str());
+        let form = self.piece.file.forms.iter().find(|of| Some(of.name.name.as_str()) == form);
+        let fields = form.into_iter().flat_map(|form| &form.items);
+        for item in fields {
+            let FormItemKind::Field { name, .. } = &item.kind else { continue };
+            if name.name == pair.field {
+                diagnostic = diagnostic.label(item.span, "nothing but the other holds it");
+            } else if name.name == pair.held_by {
+                diagnostic =
+                    diagnostic.secondary(item.span, "which has no more unknowns to hold it with");
+            }
+        }
+        diagnostic.help(pair.remedy())
+    }
+
+    /// The messages that a mesh with the boundary tags `known` lacks others, which a condition of this problem or its
+    /// form names: one for each place.
+    pub fn unknown_tags(
+        &self,
+        problem: &str,
+        overrides: &Overrides,
+        known: &[String],
+    ) -> Vec<Diagnostic> {
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let Ok(ast) = self.find_problem(problem) else { return Vec::new() };
+        let mut found = self.unknown_form_tags(ast, &known);
+        let pieces = overrides.pieces().unwrap_or_default();
+        for statement in Statement::all(&self.piece, ast, &pieces) {
+            let ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } = statement.kind
+            else {
+                continue;
+            };
+            let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
+            found.extend(unknown.map(|tag| statement.piece.place(unknown_tag(tag, &known))));
+        }
+        found
+    }
+
+    /// The messages about the boundary blocks of the form that a problem solves.
+    pub(super) fn unknown_form_tags(
+        &self,
+        problem: &ast::Problem,
+        known: &[&str],
+    ) -> Vec<Diagnostic> {
+        let forms = &self.piece.file.forms;
+        let form = forms.iter().find(|form| form.name.name == problem.form.name);
+        let tags =
+            form.into_iter().flat_map(|form| &form.items).filter_map(|item| match &item.kind {
+                FormItemKind::Boundary { tags, .. } => Some(tags),
+                _ => None,
+            });
+        let unknown = tags.flatten().filter(|tag| !known.contains(&tag.text.as_str()));
+        let name = &problem.name;
+        let said = |tag| {
+            let remark = format!("`{}` solves this form on a mesh without it", name.name);
+            unknown_tag(tag, known).secondary(name.span, remark)
+        };
+        unknown.map(said).collect()
     }
 }
 
@@ -85,6 +155,7 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
     let found = statements.iter().filter(|statement| match (item, statement.kind) {
         (Item::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => true,
         (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
+        (Item::Quadrature, ProblemItemKind::Setting { name, .. }) => name.name == "quadrature",
         (Item::Param(wanted), ProblemItemKind::Param { name, .. })
         | (Item::Aux(wanted), ProblemItemKind::Aux { name, .. })
         | (

@@ -113,6 +113,16 @@ fn documentation_comes_back() {
     assert_eq!(unquote(r#""\x41\u{e9}\n""#).as_deref(), Some("Aé\n"));
 }
 
+/// What documentation holds never becomes code.
+#[test]
+fn line_ends_inside_documentation_stay_inside() {
+    let laid_out = layout(tokens(r##"#[doc = "one\r field v: scalar;\r\ntwo"] form a { }"##));
+    let (file, wrong) = parse(&Source::new("a.wf", laid_out.text()));
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(file.forms[0].doc, "one\nfield v: scalar;\ntwo");
+    assert!(file.forms[0].items.is_empty());
+}
+
 #[test]
 fn text_is_readable() {
     let laid_out = layout(tokens("form a{field u:scalar;f0[u]=if x[0]<=1{u}else{-2*u};}"));

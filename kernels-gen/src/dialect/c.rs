@@ -9,7 +9,8 @@ mod names;
 mod statement;
 pub mod sum;
 
-use super::{Language, SourceFile};
+use super::comment::comment;
+use super::{Generated, Language, SourceFile};
 use crate::abi::{KernelAbi, SHARED_BYTES};
 use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::fmt::Write;
@@ -54,21 +55,19 @@ pub struct Words {
 }
 
 /// A kernel with what its header says.
-pub struct Item<'a> {
+pub(crate) struct Item<'a> {
     /// The kernel, legalised for threads.
-    pub kernel: &'a Kernel,
+    pub(crate) kernel: &'a Kernel,
     /// Its interface.
-    pub abi: &'a KernelAbi,
+    pub(crate) abi: &'a KernelAbi,
     /// Lines of the header: the plan and its counts.
-    pub header: &'a [String],
+    pub(crate) header: &'a [String],
 }
 
 /// Prints kernels of one precision as one file. `title` is the form's text.
-pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
+pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated {
     let mut head = String::new();
-    for line in title.lines() {
-        let _ = writeln!(head, "// {line}");
-    }
+    comment(&mut head, "", title);
     let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
     head.push('\n');
     head.push_str(&preamble(words, precision));
@@ -80,7 +79,7 @@ pub fn print(title: &str, items: &[Item<'_>], words: &Words) -> SourceFile {
         source.text.push_str(&trimmed(&text));
         source.kernels.push(item.abi.clone());
     }
-    source
+    Generated::new(source, None)
 }
 
 /// The text without spaces at the ends of its lines.
@@ -108,9 +107,7 @@ fn preamble(words: &Words, precision: Precision) -> String {
 
 fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
     let kernel = &names::rename(item.kernel);
-    for line in item.header {
-        let _ = writeln!(text, "// {line}");
-    }
+    item.header.iter().for_each(|line| comment(text, "", line));
     tables(text, kernel, words);
     let count = kernel.threads.max(kernel.lanes).to_string();
     let size = words.size;

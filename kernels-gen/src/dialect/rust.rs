@@ -10,27 +10,26 @@ mod statement;
 pub use isa::Isa;
 pub use nested::print_nested;
 
-use super::{Language, SourceFile};
+use super::comment::comment;
+use super::{Generated, Language, SourceFile};
 use crate::abi::KernelAbi;
 use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
 use std::fmt::Write;
 
 /// A kernel with what its header says.
-pub struct Item<'a> {
+pub(crate) struct Item<'a> {
     /// The kernel, legalised.
-    pub kernel: &'a Kernel,
+    pub(crate) kernel: &'a Kernel,
     /// Its interface.
-    pub abi: &'a KernelAbi,
+    pub(crate) abi: &'a KernelAbi,
     /// Lines of the header: the plan and its counts.
-    pub header: &'a [String],
+    pub(crate) header: &'a [String],
 }
 
 /// Prints kernels as one file. `title` is the form's text.
-pub fn print(title: &str, items: &[Item<'_>], isa: Isa) -> SourceFile {
+pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> Generated {
     let mut text = String::new();
-    for line in title.lines() {
-        let _ = writeln!(text, "// {line}");
-    }
+    comment(&mut text, "", title);
     text.push_str("\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n");
     for item in items {
         text.push('\n');
@@ -38,7 +37,8 @@ pub fn print(title: &str, items: &[Item<'_>], isa: Isa) -> SourceFile {
     }
     let text = trim_lines(&text);
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
-    SourceFile { text, kernels, ..SourceFile::empty(Language::Rust) }
+    let file = SourceFile { text, kernels, ..SourceFile::empty(Language::Rust) };
+    Generated::new(file, Some(isa))
 }
 
 fn trim_lines(text: &str) -> String {
@@ -53,9 +53,7 @@ fn trim_lines(text: &str) -> String {
 fn module(text: &mut String, item: &Item<'_>, isa: Isa) {
     let kernel = item.kernel;
     let name = &kernel.name;
-    for line in item.header {
-        let _ = writeln!(text, "// {line}");
-    }
+    item.header.iter().for_each(|line| comment(text, "", line));
     let _ = writeln!(text, "pub mod {name} {{");
     let mut inner = String::new();
     inner.push_str(&isa.preamble(kernel.precision, kernel.lanes));

@@ -2,7 +2,7 @@
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
-use fem_dsl::arena::{Id, IndexVec};
+use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
 
 /// Values of graph nodes, as far as they have been lowered.
@@ -34,11 +34,15 @@ impl Lowered {
     ) {
         let needed = needed(graph, outputs);
         let uses = use_counts(graph, &needed);
+        let fused = match only {
+            None => fused_elsewhere(graph, &needed, &uses, outputs),
+            Some(_) => IndexVec::new(),
+        };
         for (id, node) in graph.nodes().iter_enumerated() {
             if !needed[id] || self.values[id].is_some() || only.is_some_and(|only| !only[id]) {
                 continue;
             }
-            if fused_elsewhere(graph, &needed, &uses, id, outputs) && only.is_none() {
+            if fused.get(id).is_some_and(|fused| *fused) {
                 continue;
             }
             let value = match *node {
@@ -179,22 +183,29 @@ fn use_counts(graph: &Graph, needed: &IndexVec<NodeId, bool>) -> IndexVec<NodeId
     uses
 }
 
-/// Whether the node is a product whose single use is a sum that takes it as an fma.
+/// The products whose single use is a sum that takes them as an fma.
 fn fused_elsewhere(
     graph: &Graph,
     needed: &IndexVec<NodeId, bool>,
     uses: &IndexVec<NodeId, u32>,
-    id: NodeId,
     outputs: &[NodeId],
-) -> bool {
-    if uses[id] != 1 || outputs.contains(&id) {
-        return false;
+) -> IndexVec<NodeId, bool> {
+    let mut fused: IndexVec<NodeId, bool> = graph.nodes().iter().map(|_| false).collect();
+    for (user, node) in graph.nodes().iter_enumerated() {
+        if let Node::Binary(Binary::Add | Binary::Sub, x, y) = *node
+            && needed[user]
+        {
+            for part in [x, y] {
+                let product = matches!(graph.nodes()[part], Node::Binary(Binary::Mul, ..));
+                fused[part] |= product && uses[part] == 1;
+            }
+        }
     }
-    if !matches!(graph.nodes()[id], Node::Binary(Binary::Mul, ..)) {
-        return false;
+    for &output in outputs {
+        fused[output] = false;
     }
-    graph.nodes().iter_enumerated().skip(id.index() + 1).any(|(user, node)| {
-        needed[user]
-            && matches!(node, Node::Binary(Binary::Add | Binary::Sub, x, y) if *x == id || *y == id)
-    })
+    fused
 }
+
+#[cfg(test)]
+mod tests;

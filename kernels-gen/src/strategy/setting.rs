@@ -563,7 +563,7 @@ impl<'a> Setting<'a> {
         nodes > if self.form.rows() > 1 { 6 } else { 7 }
     }
 
-    /// The kernel and its interface.
+    /// The kernel and its interface; what it reaches is found by [`super::lower`].
     pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let stores_inside = lines && self.has_result() && self.stores_inside(0);
@@ -580,6 +580,7 @@ impl<'a> Setting<'a> {
             stores_inside,
             precision: kernel.precision,
             arguments: self.abi,
+            reaches: Vec::new(),
             tables: Vec::new(),
             constant_bytes: 0,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),

@@ -197,6 +197,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
                 Argument { role, name, extent: each, written }
             })
             .collect(),
+        reaches: Vec::new(),
         tables: Vec::new(),
         constant_bytes: 0,
         private_bytes: 0,
@@ -209,7 +210,7 @@ pub fn rates_source(words: &Words) -> SourceFile {
 
 /// Measures a copy of 1 GiB, or of what there is room for, and a loop of multiply-adds.
 pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
-    let module = device.load(&rates_source(device.words()))?;
+    let module = device.load_written(&rates_source(device.words()))?;
     let (from, to) = two(device)?;
     let batches = from.len() / SHARE;
     let time = |name: &str, batches: usize, arrays: &[&Array]| {

@@ -1,10 +1,9 @@
 //! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
 
-use crate::device::cpu::{Argument, Buffer, Module, Shared};
+use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::jit::{self, JitError};
 use crate::vector::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
-use rayon::prelude::*;
 use std::time::Instant;
 
 /// Measured rates of a device, or of all threads of the current pool together.
@@ -28,9 +27,9 @@ pub fn measure() -> Result<Rates, JitError> {
     let options = jit::Options { name: "rates".into(), ..jit::Options::default() };
     let library = jit::compile(source, &options)?;
     let argument = |name: &str, written| abi::Argument {
-        role: if written { Role::Result(0) } else { Role::State(0) },
+        role: Role::Stored,
         name: name.into(),
-        extent: 0,
+        extent: 1,
         written,
     };
     let kernel = |name: &str| KernelAbi {
@@ -44,6 +43,7 @@ pub fn measure() -> Result<Rates, JitError> {
         stores_inside: false,
         precision: Precision::F64,
         arguments: vec![argument("x", false), argument("y", true)],
+        reaches: Vec::new(),
         tables: Vec::new(),
         constant_bytes: 0,
         private_bytes: 0,
@@ -55,23 +55,20 @@ pub fn measure() -> Result<Rates, JitError> {
     let threads = rayon::current_num_threads();
     let x = Buffer::<f64>::from_fn(ENTRIES * threads, |i| i as f64);
     let mut y = Buffer::<f64>::zeroed(ENTRIES * threads);
-    let mut best = |name: &str, work: usize| {
+    let mut best = |name: &str, work: usize| -> Result<f64, LaunchError> {
         let mut least = f64::INFINITY;
         for _ in 0..REPETITIONS {
             let start = Instant::now();
-            let shared = Shared::new(&mut y);
-            if let Ok(launch) = module
-                .kernel(name)
-                .and_then(|kernel| kernel.bind(&[Argument::read(&x), shared.argument()]))
-            {
-                (0..threads).into_par_iter().for_each(|t| launch.run(t * work..(t + 1) * work));
-            }
+            let arguments = [Argument::read(&x), Argument::write(&mut y)];
+            let parts: Vec<_> = (0..threads).map(|t| t * work..(t + 1) * work).collect();
+            let kernel = module.kernel(name);
+            kernel.and_then(|kernel| kernel.bind(arguments)?.run_apart(&parts))?;
             least = least.min(start.elapsed().as_secs_f64());
         }
-        least
+        Ok(least)
     };
-    let copy = best("rates_copy", ENTRIES);
-    let fma = best("rates_fma", STEPS);
+    let copy = best("rates_copy", ENTRIES)?;
+    let fma = best("rates_fma", STEPS)?;
     Ok(Rates {
         copy: (16 * ENTRIES * threads) as f64 / copy,
         flops: (STEPS * threads * 16 * 8 * 2) as f64 / fma,

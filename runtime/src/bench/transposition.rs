@@ -20,8 +20,7 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use kernels_gen::cost::count;
 use kernels_gen::cost::transposition::Model;
-use kernels_gen::element::{Cell, Lagrange};
-use kernels_gen::generate::elements;
+use kernels_gen::element::{Cell, Lagrange, default_rule};
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Elements, Strategy, Task};
 use std::collections::BTreeMap;
@@ -114,8 +113,8 @@ pub fn prepare(
         ("cell".to_owned(), Argument::Word(cell.to_string())),
     ]);
     let mesh = generate("box", &arguments)?;
-    // Exact to degree 1: one point.
-    let elements = elements(&form, cell, 1, 1, Some(1))?;
+    // Exact to degree 1: one point, whatever it leaves of the form.
+    let elements = Elements::new(&form, cell, 1, default_rule(cell, 1, 1, Some(1)))?;
     let element = Lagrange::continuous(cell, 1)?;
     let on = Arc::new(Discretisation::new(mesh, &[(element, components)])?);
     let mut prepared = Prepared {

@@ -187,6 +187,7 @@ impl Arithmetic {
             stores_inside: false,
             precision,
             arguments: Vec::new(),
+            reaches: Vec::new(),
             tables: Vec::new(),
             constant_bytes: 0,
             private_bytes: 0,
@@ -200,7 +201,7 @@ impl Arithmetic {
     ///
     /// # Errors
     ///
-    /// As [`Device::load`].
+    /// The driver refuses them.
     pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
         Self::with_layout(device, precision, Layout::plain(1))
     }
@@ -209,13 +210,13 @@ impl Arithmetic {
     ///
     /// # Errors
     ///
-    /// As [`Device::load`].
+    /// The driver refuses them.
     pub fn with_layout(
         device: Arc<dyn Device>,
         precision: Precision,
         layout: Layout,
     ) -> Result<Arc<Self>, DeviceError> {
-        let module = device.load(&Self::source(device.words(), precision))?;
+        let module = device.load_written(&Self::source(device.words(), precision))?;
         let (spare, failure) = (Mutex::default(), Mutex::default());
         Ok(Arc::new(Self { device, precision, layout, module, spare, failure }))
     }

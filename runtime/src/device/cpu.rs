@@ -4,19 +4,28 @@
 //! interpreted; [`Buffer`] holds the vectors and per-point data that those kernels stream through, and [`Machine`]
 //! says which instructions they may use.
 
+mod argument;
 mod buffer;
+mod indices;
 mod interpreted;
 mod library;
 mod linked;
 mod machine;
 mod module;
+mod schedule;
 mod shared;
 
+pub use argument::Argument;
+pub(super) use argument::indices_fit;
 pub use buffer::{Buffer, PADDING, Plain};
+pub use indices::IndexArray;
+pub(super) use indices::Largest;
 pub use library::{Entry, Library, LoadError};
 pub use linked::Linked;
 #[cfg(unix)]
 pub use machine::effective_user;
-pub use machine::{Machine, Simd, dynamic_library_loads};
-pub use module::{Argument, Kernel, Launch, LaunchError, Module};
-pub use shared::Shared;
+pub use machine::{Machine, Simd, Vendor};
+pub use module::{Kernel, Launch, LaunchError, Module};
+pub use schedule::Unordered;
+pub(crate) use schedule::{Schedule, Writes};
+pub(crate) use shared::Shared;

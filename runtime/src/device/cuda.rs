@@ -22,6 +22,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
+use super::interface::Owner;
 use super::{
     Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
     SparseMatrix,
@@ -37,6 +38,7 @@ pub use error::CudaError;
 
 /// A GPU with one stream of work.
 pub struct Cuda {
+    owner: Owner,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     recorder: Recorder,
@@ -98,7 +100,7 @@ impl Cuda {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
-        Ok(Self { context, stream, recorder, arch, name, shared })
+        Ok(Self { owner: Owner::new(), context, stream, recorder, arch, name, shared })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -189,7 +191,7 @@ impl Device for Cuda {
         &CUDA
     }
 
-    fn load(&self, source: &SourceFile) -> Result<Module, DeviceError> {
+    unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError> {
         let parts = source.parts();
         let (images, cached) = compile_parts(Jit::global(), &parts, &self.arch)?;
         let mut kernels = Vec::with_capacity(source.kernels.len());
@@ -209,11 +211,12 @@ impl Device for Cuda {
         self.recorder.refuse("reserve memory")?;
         let memory = self.stream.alloc_zeros::<u8>(bytes);
         let memory = memory.map_err(|error| self.short(bytes, "reserve memory", error))?;
-        Ok(Array::new(kind, len, Arc::new(memory)))
+        Ok(Array::new(self.owner, kind, len, Arc::new(memory)))
     }
 
     fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
-        let memory = array.memory::<CudaSlice<u8>>()?;
+        array.changes(0, 0)?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
         let stream = self.recorder.stream(std::iter::once(array.own())).unwrap_or(&self.stream);
         let fail = driver("clear memory on the GPU");
         self.context.bind_to_thread().map_err(&fail)?;
@@ -226,8 +229,8 @@ impl Device for Cuda {
     }
 
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        array.holds(at, bytes.len())?;
-        let memory = array.memory::<CudaSlice<u8>>()?;
+        array.changes(at, bytes.len())?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -245,7 +248,7 @@ impl Device for Cuda {
 
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
         array.holds(at, bytes.len())?;
-        let memory = array.memory::<CudaSlice<u8>>()?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -293,13 +296,13 @@ impl Device for Cuda {
         Ok(graph.launch(&self.stream).map_err(driver("start what is recorded"))?)
     }
 
-    fn sparse(
+    unsafe fn sparse_matrix(
         &self,
         starts: &[usize],
         columns: &[u32],
         values: &[f64],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
-        let made = sparse::Sparse::new(&self.stream, starts, columns, values)?;
+        let made = sparse::Sparse::new(self.owner, &self.stream, starts, columns, values)?;
         Ok(made.map(|matrix| Box::new(matrix) as Box<dyn SparseMatrix>))
     }
 
@@ -318,14 +321,18 @@ impl Device for Cuda {
         let mut builder = stream.launch_builder(&kernel.handle::<Code>()?.function);
         for argument in arguments {
             match argument {
-                Given::Array(array) => builder.arg(array.memory::<CudaSlice<u8>>()?),
+                Given::Array(array) => builder.arg(array.memory::<CudaSlice<u8>>(self.owner)?),
                 Given::Size(number) => builder.arg(number),
                 Given::Real(number) => builder.arg(number),
             };
         }
         let threads = kernel.abi().threads as u32;
+        let grid = u32::try_from(groups).map_err(|_| CudaError::Driver {
+            what: format!("start `{}`", kernel.abi().name),
+            error: format!("{groups} groups are more than a launch can have"),
+        })?;
         let shape = LaunchConfig {
-            grid_dim: (groups as u32, 1, 1),
+            grid_dim: (grid, 1, 1),
             block_dim: (threads, 1, 1),
             shared_mem_bytes: asked_for(kernel.abi()),
         };

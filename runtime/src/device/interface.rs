@@ -15,12 +15,13 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
-use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::{Generated, SourceFile};
 
-use super::cpu::{LaunchError, Plain};
+use super::cpu::{Largest, LaunchError, Plain, indices_fit};
 use super::{Backend, DeviceError};
 
 /// The type of an array's elements.
@@ -66,6 +67,12 @@ impl From<Precision> for Kind {
 pub trait Element: Plain {
     /// The type's name for arrays.
     const KIND: Kind;
+
+    /// Numbers of this type, if they can be indices.
+    fn as_indices(values: &[Self]) -> Option<&[u32]> {
+        let _ = values;
+        None
+    }
 }
 
 impl Element for f64 {
@@ -78,27 +85,62 @@ impl Element for f32 {
 
 impl Element for u32 {
     const KIND: Kind = Kind::U32;
+
+    fn as_indices(values: &[Self]) -> Option<&[u32]> {
+        Some(values)
+    }
 }
 
 /// Something that belongs to one kind of device. It is shared with the recordings that need it.
 pub(super) type Own = Arc<dyn Any + Send + Sync>;
 
+/// What tells devices apart, so that none is given what is another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner(u64);
+
+impl Owner {
+    /// The next device's.
+    pub(super) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// An array in a device's memory.
 pub struct Array {
     kind: Kind,
     len: usize,
+    owner: Owner,
     memory: Own,
+    /// What is known of indices that were uploaded and have not been changed since.
+    indices: Option<Indices>,
+}
+
+/// What is known of the indices in an array.
+#[derive(Clone, Copy, Debug)]
+struct Indices {
+    largest: Largest,
+    /// From here on all are the last one.
+    settled: usize,
+}
+
+impl Indices {
+    fn of(values: &[u32]) -> Self {
+        let last = values.last();
+        let settled = values.iter().rposition(|value| Some(value) != last);
+        Self { largest: Largest::of(values), settled: settled.map_or(0, |at| at + 1) }
+    }
 }
 
 impl Array {
     /// Memory of a device with room for `len` elements.
-    pub(super) fn new(kind: Kind, len: usize, memory: Own) -> Self {
-        Self { kind, len, memory }
+    pub(super) fn new(owner: Owner, kind: Kind, len: usize, memory: Own) -> Self {
+        Self { kind, len, owner, memory, indices: None }
     }
 
     /// An array that no device has memory for.
     pub(crate) fn nowhere(kind: Kind) -> Self {
-        Self { kind, len: 0, memory: Arc::new(()) }
+        Self::new(Owner(0), kind, 0, Arc::new(()))
     }
 
     /// The type of its elements.
@@ -121,6 +163,12 @@ impl Array {
         self.len * self.kind.width()
     }
 
+    /// The same for an array that is changed: what was known of its indices is known no more.
+    pub(super) fn changes(&mut self, at: usize, len: usize) -> Result<(), DeviceError> {
+        self.indices = None;
+        self.holds(at, len)
+    }
+
     /// A range of bytes must lie within it.
     pub(super) fn holds(&self, at: usize, len: usize) -> Result<(), DeviceError> {
         match at.checked_add(len) {
@@ -129,9 +177,10 @@ impl Array {
         }
     }
 
-    /// The memory, as the device knows it that made it.
-    pub(super) fn memory<M: 'static>(&self) -> Result<&M, DeviceError> {
-        self.memory.downcast_ref().ok_or(DeviceError::Foreign)
+    /// The memory, as the device knows it that made it, which must be this one.
+    pub(super) fn memory<M: 'static>(&self, owner: Owner) -> Result<&M, DeviceError> {
+        let own = self.memory.downcast_ref().filter(|_| self.owner == owner);
+        own.ok_or(DeviceError::Foreign)
     }
 
     /// What keeps the memory.
@@ -324,7 +373,12 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// A compiler that is missing or refuses the source, a driver that fails.
-    fn load(&self, source: &SourceFile) -> Result<Module, DeviceError>;
+    ///
+    /// # Safety
+    ///
+    /// The kernels of the text must do what their interfaces say, and no more. [`Generated`] sources do: for them there
+    /// is a safe `load`.
+    unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError>;
 
     /// An array of zeros.
     ///
@@ -397,13 +451,17 @@ pub trait Device: fmt::Debug + Send + Sync {
         Err(DeviceError::Foreign)
     }
 
-    /// A square matrix in compressed rows for the vendor's library, which operators are measured against; nothing
-    /// where there is no such library.
+    /// A square matrix in compressed rows for the vendor's library; nothing where there is no such library.
     ///
     /// # Errors
     ///
     /// Too little memory, a driver that fails.
-    fn sparse(
+    ///
+    /// # Safety
+    ///
+    /// With n + 1 starts for n rows: they begin with 0, do not descend, and end with the number of columns, which is that
+    /// of values; every column is below n.
+    unsafe fn sparse_matrix(
         &self,
         starts: &[usize],
         columns: &[u32],
@@ -440,7 +498,56 @@ impl dyn Device + '_ {
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Array, DeviceError> {
         let mut array = self.zeros(T::KIND, values.len())?;
         self.write(&mut array, 0, bytes(values))?;
+        array.indices = T::as_indices(values).map(Indices::of);
         Ok(array)
+    }
+
+    /// Compiles a source that was generated, or finds it in the cache, and loads its kernels. No other text is taken:
+    ///
+    /// ```compile_fail,E0308
+    /// #![forbid(unsafe_code)]
+    /// use kernels_gen::dialect::{Language, SourceFile};
+    ///
+    /// fn load(device: &dyn runtime::device::Device) {
+    ///     let _ = device.load(&SourceFile::empty(Language::OpenCl));
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A compiler that is missing or refuses the source, a driver that fails.
+    pub fn load(&self, source: &Generated) -> Result<Module, DeviceError> {
+        // SAFETY: nobody but the generator makes such a source: its text and its interfaces are printed together.
+        unsafe { self.load_source(source) }
+    }
+
+    /// The same for one of this crate's own texts, which must do what their interfaces say.
+    pub(crate) fn load_written(&self, source: &SourceFile) -> Result<Module, DeviceError> {
+        // SAFETY: callers are in this crate, each with a text that is written by hand for the interfaces beside it.
+        unsafe { self.load_source(source) }
+    }
+
+    /// A square matrix in compressed rows for the vendor's library, which operators are measured against; nothing
+    /// where there is no such library. Row i has the columns and values from `starts[i]` to `starts[i + 1]`.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Mismatch`] if that is no square matrix; too little memory, a driver that fails.
+    pub fn sparse(
+        &self,
+        starts: &[usize],
+        columns: &[u32],
+        values: &[f64],
+    ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
+        let rows = starts.len().saturating_sub(1);
+        let ends = starts.first().copied().unwrap_or(0) == 0
+            && starts.last().copied().unwrap_or(0) == columns.len();
+        let inside = columns.iter().all(|&column| (column as usize) < rows);
+        if !ends || !starts.is_sorted() || !inside || columns.len() != values.len() {
+            return Err(DeviceError::Mismatch { operation: "make a square sparse matrix" });
+        }
+        // SAFETY: that has just been checked.
+        unsafe { self.sparse_matrix(starts, columns, values) }
     }
 
     /// The elements of an array, as doubles.
@@ -467,7 +574,8 @@ impl dyn Device + '_ {
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if the arguments do not fit; a driver that fails.
+    /// [`LaunchError`] if the arguments do not fit: their number, types and lengths, and the largest indices, which are
+    /// known of arrays that were uploaded and not changed since. A driver that fails.
     pub fn launch(
         &self,
         kernel: &Kernel,
@@ -476,8 +584,8 @@ impl dyn Device + '_ {
     ) -> Result<(), DeviceError> {
         let abi = kernel.abi();
         let arguments: Vec<&Array> = arguments.iter().copied().chain(&kernel.tables).collect();
-        let given = arguments.iter().map(|array| (array.kind().name(), array.len()));
-        fits(abi, batches.end, given)?;
+        let read = |array: &Array| self.elements::<u32>(array).ok();
+        fits(abi, batches.end, &arguments, &read)?;
         if batches.is_empty() {
             return Ok(());
         }
@@ -485,37 +593,68 @@ impl dyn Device + '_ {
         let arrays = arguments.iter().map(|array| Given::Array(array));
         let all: Vec<Given<'_>> = range.into_iter().chain(arrays).collect();
         // SAFETY: number, types and lengths of the arguments have just been compared with the interface that was
-        // printed with the code; the maps point into the vectors that go with them, as on the CPU.
+        // printed with the code, and so have the largest indices.
         unsafe { self.start(kernel, batches.len().div_ceil(abi.group), &all) }
     }
 }
 
-/// Compares arguments, each with the type and the number of its elements, with what an interface says, up to batch
-/// `end`.
-pub(super) fn fits(
+/// Compares arguments with what an interface says, up to batch `end`; `read` brings indices back of which not all reach
+/// equally far, as runs do.
+fn fits(
     abi: &KernelAbi,
     end: usize,
-    arguments: impl ExactSizeIterator<Item = (&'static str, usize)>,
+    arguments: &[&Array],
+    read: &dyn Fn(&Array) -> Option<Vec<u32>>,
 ) -> Result<(), LaunchError> {
     let kernel = || abi.name.clone();
     let (expected, found) = (abi.arguments.len(), arguments.len());
     if expected != found {
         return Err(LaunchError::WrongCount { kernel: kernel(), expected, found });
     }
-    for (wanted, (found, len)) in abi.arguments.iter().zip(arguments) {
+    for (wanted, array) in abi.arguments.iter().zip(arguments) {
         let argument = || wanted.name.clone();
         let expected = if wanted.role.is_integer() { Kind::U32 } else { abi.precision.into() };
-        if found != expected.name() {
+        let found = array.kind.name();
+        if array.kind != expected {
             let (kernel, argument, expected) = (kernel(), argument(), expected.name());
             return Err(LaunchError::WrongType { kernel, argument, expected, found });
         }
         let expected = match wanted.role {
             Role::Params | Role::Tables => wanted.extent,
-            _ => wanted.extent * end,
+            // And one behind all of them.
+            Role::Starts => wanted.extent.saturating_mul(end).saturating_add(1),
+            _ => wanted.extent.saturating_mul(end),
         };
-        if len < expected {
+        if array.len < expected {
             let (kernel, argument) = (kernel(), argument());
-            return Err(LaunchError::TooShort { kernel, argument, expected, found: len });
+            return Err(LaunchError::TooShort { kernel, argument, expected, found: array.len });
+        }
+        let mut others = abi.arguments.iter().zip(arguments).filter(|(other, _)| !other.written);
+        if wanted.written && others.any(|(_, other)| Arc::ptr_eq(&other.memory, &array.memory)) {
+            return Err(LaunchError::Aliased { kernel: kernel(), argument: argument() });
+        }
+    }
+    let unknown = |at: usize| {
+        let argument = abi.arguments[at].name.clone();
+        LaunchError::UnknownIndices { kernel: kernel(), argument }
+    };
+    let known = |at: usize| arguments[at].indices.ok_or_else(|| unknown(at));
+    let largest = |at: usize, part: Option<&Range<usize>>| {
+        let all = known(at)?.largest;
+        let Some(part) = part else { return Ok(all) };
+        let indices = read(arguments[at]).ok_or_else(|| unknown(at))?;
+        let rows = indices.chunks_exact(abi.arguments[at].extent.max(1));
+        let each = rows.map(|row| row.get(part.clone()).unwrap_or(row));
+        Ok(each.fold(Largest::default(), |most, part| most.and(Largest::of(part))))
+    };
+    indices_fit(abi, largest, |at| arguments[at].len)?;
+    // Owners of unknowns write those whose lists are not empty.
+    let place = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
+    if let (Some(starts), Some(result)) = (place(Role::Starts), place(Role::Result(0))) {
+        let (expected, found) = (known(starts)?.settled, arguments[result].len);
+        if found < expected {
+            let argument = abi.arguments[result].name.clone();
+            return Err(LaunchError::TooShort { kernel: kernel(), argument, expected, found });
         }
     }
     Ok(())

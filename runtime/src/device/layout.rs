@@ -18,6 +18,34 @@ const STRIP: usize = 32;
 /// The parts of an array that are the fields' begin at multiples of so many entries, as groups of threads take them.
 const PART: usize = 128;
 
+/// More places than a 32-bit index can number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the fields' {unknowns} unknowns share one vector on the device and take {places} places in it, more than the {} that \
+     32-bit indices can number\nhelp: take a coarser mesh or a lower degree", u32::MAX - 1
+)]
+pub struct TooManyPlaces {
+    /// Unknowns of all fields.
+    pub unknowns: usize,
+    /// Places in the array, padding included.
+    pub places: usize,
+}
+
+/// The places that a vector of fields with so many components and unknowns each takes.
+///
+/// # Errors
+///
+/// More than index arrays can name: the largest number marks a constrained unknown.
+pub fn places(fields: &[(usize, usize)], tiled: bool) -> Result<usize, TooManyPlaces> {
+    let own = |&(components, unknowns): &(usize, usize)| {
+        let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
+        (layout, unknowns)
+    };
+    let unknowns = fields.iter().map(|(_, unknowns)| unknowns).sum();
+    let places = Layout::joined(fields.iter().map(own)).len(unknowns);
+    if places < u32::MAX as usize { Ok(places) } else { Err(TooManyPlaces { unknowns, places }) }
+}
+
 /// Where the unknowns of a field lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -324,6 +352,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Each field fits by itself, and not all of them in one vector.
+    #[test]
+    fn fields_that_share_a_vector_are_counted_together() {
+        let (velocity, pressure) = ((3, 3_600_000_000), (1, 600_000_000));
+        assert_eq!(places(&[velocity, pressure], true), Ok(4_200_000_000));
+        let pressure = (1, 700_000_000);
+        let error = places(&[velocity, pressure], true).expect_err("too many");
+        assert_eq!((error.unknowns, error.places), (4_300_000_000, 4_300_000_000));
+        assert!(error.to_string().contains("4300000000 places"), "{error}");
+        // Padding counts: to whole tiles, and to the beginning of the next field.
+        let last = u32::MAX as usize;
+        assert_eq!(places(&[(1, last - 1)], false), Ok(last - 1));
+        assert!(places(&[(1, last)], false).is_err());
+        assert!(places(&[(3, last - 1)], true).is_err());
+        assert!(places(&[(1, 1), (1, last - 128)], false).is_err());
+        assert!(places(&[(1, 1), (1, last - 129)], false).is_ok());
     }
 
     #[test]

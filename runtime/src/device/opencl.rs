@@ -7,6 +7,8 @@ mod api;
 mod build;
 mod choice;
 mod error;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +18,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::opencl::OPENCL;
 
+use super::interface::Owner;
 use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module};
 use crate::jit::Jit;
 use api::{Context, Event, Memory, Queue};
@@ -28,6 +31,7 @@ pub use error::OpenClError;
 /// A device with one queue of work.
 pub struct OpenCl {
     facts: Facts,
+    owner: Owner,
     context: Context,
     queue: Queue,
     /// Keeps what is compiled; the process's own without it.
@@ -59,7 +63,7 @@ impl OpenCl {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
         let queue = context.queue(facts.id).map_err(driver("make a queue"))?;
-        Ok(Self { facts, context, queue, jit: None })
+        Ok(Self { facts, owner: Owner::new(), context, queue, jit: None })
     }
 
     /// The device with the cache and the folder for dumps of another environment than this process's.
@@ -110,7 +114,7 @@ impl Device for OpenCl {
         &OPENCL
     }
 
-    fn load(&self, source: &SourceFile) -> Result<Module, DeviceError> {
+    unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError> {
         let most = self.facts.threads;
         if let Some(abi) = source.kernels.iter().find(|abi| abi.threads > most) {
             let (kernel, threads, device) = (abi.name.clone(), abi.threads, self.name());
@@ -140,23 +144,24 @@ impl Device for OpenCl {
         let bytes = len.saturating_mul(kind.width()).max(size_of::<f64>());
         let memory = self.context.memory(bytes);
         let memory = memory.map_err(|status| self.short(bytes, "reserve memory", status))?;
-        let mut array = Array::new(kind, len, Arc::new(memory));
+        let mut array = Array::new(self.owner, kind, len, Arc::new(memory));
         self.clear(&mut array)?;
         Ok(array)
     }
 
     fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
         let bytes = array.bytes();
+        array.changes(0, bytes)?;
         if bytes == 0 {
             return Ok(());
         }
-        let cleared = self.queue.clear(array.memory()?, bytes);
+        let cleared = self.queue.clear(array.memory(self.owner)?, bytes);
         Ok(cleared.map_err(|status| self.short(bytes, "clear an array", status))?)
     }
 
     fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-        array.holds(at, bytes.len())?;
-        let memory: &Memory = array.memory()?;
+        array.changes(at, bytes.len())?;
+        let memory: &Memory = array.memory(self.owner)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -167,7 +172,7 @@ impl Device for OpenCl {
 
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
         array.holds(at, bytes.len())?;
-        let memory: &Memory = array.memory()?;
+        let memory: &Memory = array.memory(self.owner)?;
         if bytes.is_empty() {
             return Ok(());
         }
@@ -202,7 +207,7 @@ impl Device for OpenCl {
         let mut handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, argument) in (0..).zip(arguments) {
             let given = match argument {
-                Given::Array(array) => api::Given::Memory(array.memory()?),
+                Given::Array(array) => api::Given::Memory(array.memory(self.owner)?),
                 Given::Size(number) => api::Given::Size(*number),
                 Given::Real(number) => api::Given::Real(*number),
             };

@@ -4,22 +4,28 @@
 //! module's checksum, and a seal over both. An entry whose key is another, or whose checksum does not fit, is never
 //! run but built again. Entries are made in a folder aside and renamed into place, so that processes that build the
 //! same one at the same time do not see each other's halves. The whole is the user's alone: what others could have
-//! written is not trusted.
+//! written is not trusted, and a folder in which somebody keeps something else is left as it is.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
-use tempfile::TempDir;
+use super::warn_once;
+use crate::scratch::{self, Folder};
 
 /// The file name of a module in its entry.
 pub(super) const MODULE: &str = "module.so";
 /// The file name of a key beside its module.
 const KEY: &str = "key.txt";
-/// What is left in the workplace for longer than this belongs to a process that died.
-const STALE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The folders of a cache: entries, workplaces, what compilers said of themselves, and sources that they refused.
+const FOLDERS: [&str; 4] = ["modules", "building", "compilers", "rejected"];
+/// Marks a folder as a cache, to us and to programs that make backups (<https://bford.info/cachedir/>).
+const TAG: &str = "CACHEDIR.TAG";
+/// What the mark says. The first line is the same in all caches.
+const TAG_TEXT: &str =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# Kernels compiled by weakform.\n";
 /// How often a rename into place is tried against other processes that do the same.
 const TRIES: usize = 4;
 
@@ -40,6 +46,16 @@ pub enum CacheError {
         folder: PathBuf,
         /// What is wrong with it.
         reason: &'static str,
+    },
+    /// The folder holds something else, and a cache is closed to everybody but the user.
+    #[error(
+        "{} holds other files and is no cache\n\
+         help: name a folder with WF_CACHE_DIR that is empty, or not there yet",
+        folder.display()
+    )]
+    Occupied {
+        /// The folder.
+        folder: PathBuf,
     },
     /// The file system refused.
     #[error("cannot write the cache {}: {error}\nhelp: name another folder with WF_CACHE_DIR", path.display())]
@@ -100,14 +116,31 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// [`CacheError`] if it cannot be made, or if others could have written there.
+    /// [`CacheError`] if it cannot be made, if others could have written there, or if it holds something else.
     pub fn open(folder: &Path) -> Result<Self, CacheError> {
         let failed = |error| CacheError::Write { path: folder.into(), error };
         make_private(folder).map_err(failed)?;
         let found = fs::metadata(folder).map_err(failed)?;
-        let untrusted = |reason| CacheError::Untrusted { folder: folder.into(), reason };
-        trust(folder, &found).map_err(untrusted)?;
-        Ok(Self { folder: folder.into() })
+        let names = names(folder).map_err(failed)?;
+        let ours = |name: &OsString| name == TAG || FOLDERS.iter().any(|known| name == known);
+        if !names.iter().all(ours) && !is_tagged(folder) {
+            return Err(CacheError::Occupied { folder: folder.into() });
+        }
+        let untrusted =
+            |folder: &Path, reason| CacheError::Untrusted { folder: folder.into(), reason };
+        trust(&found, names.is_empty()).map_err(|reason| untrusted(folder, reason))?;
+        for name in FOLDERS {
+            let part = folder.join(name);
+            trust_part(&part).map_err(|reason| untrusted(&part, reason))?;
+        }
+        close(folder, &found).map_err(|reason| untrusted(folder, reason))?;
+        if !names.iter().any(|name| name == TAG) {
+            // A cache without its mark is one still.
+            let _ = fs::write(folder.join(TAG), TAG_TEXT);
+        }
+        let cache = Self { folder: folder.into() };
+        scratch::sweep(&cache.building(), |_, _| true);
+        Ok(cache)
     }
 
     /// Where it is.
@@ -132,25 +165,41 @@ impl Cache {
     /// The module of this key, if there is one and it is whole.
     pub(super) fn lookup(&self, key: &Key) -> Option<PathBuf> {
         let entry = self.entry(key);
-        let module = fs::read(entry.join(MODULE)).ok()?;
-        let label = fs::read(entry.join(KEY)).ok();
-        if label.is_some_and(|label| label == key.label(&module).as_bytes()) {
+        if self.is_whole(key) {
             return Some(entry.join(MODULE));
         }
-        tracing::warn!(
-            "the cached kernel {} is damaged or foreign: compiled again",
-            entry.display()
-        );
+        if entry.exists() {
+            warn_once(&format!(
+                "the cached kernel {} is damaged or foreign: compiled again",
+                entry.display()
+            ));
+        }
         None
     }
 
+    fn is_whole(&self, key: &Key) -> bool {
+        let entry = self.entry(key);
+        let Ok(module) = fs::read(entry.join(MODULE)) else { return false };
+        fs::read(entry.join(KEY)).is_ok_and(|label| label == key.label(&module).as_bytes())
+    }
+
+    /// Removes the module of this key. It goes the way it came: by one rename, so that nobody sees half of it.
+    pub(super) fn discard(&self, key: &Key) {
+        if let Ok(aside) = self.workplace() {
+            let _ = fs::rename(self.entry(key), aside.path().join("discarded"));
+        }
+    }
+
     /// A fresh folder in which a module can be made, on the file system of the entries.
-    pub(super) fn workplace(&self) -> Result<TempDir, CacheError> {
-        let folder = self.folder.join("building");
+    pub(super) fn workplace(&self) -> Result<Folder, CacheError> {
+        let folder = self.building();
         let failed = |error| CacheError::Write { path: folder.clone(), error };
         make_private(&folder).map_err(failed)?;
-        sweep(&folder);
-        TempDir::new_in(&folder).map_err(failed)
+        Folder::within(&folder).map_err(failed)
+    }
+
+    fn building(&self) -> PathBuf {
+        self.folder.join("building")
     }
 
     /// Moves a workplace with its finished module to where `lookup` finds it; gives it back where that fails.
@@ -159,12 +208,12 @@ impl Cache {
     pub(super) fn store(
         &self,
         key: &Key,
-        workplace: TempDir,
-    ) -> Result<PathBuf, (CacheError, TempDir)> {
+        workplace: Folder,
+    ) -> Result<PathBuf, (CacheError, Folder)> {
         match self.place(key, &workplace) {
             Ok(Placed::Ours) => {
                 // It lies elsewhere now: there is nothing left to remove.
-                let _ = workplace.keep();
+                workplace.keep();
                 Ok(self.entry(key).join(MODULE))
             }
             Ok(Placed::Theirs) => Ok(self.entry(key).join(MODULE)),
@@ -172,7 +221,7 @@ impl Cache {
         }
     }
 
-    fn place(&self, key: &Key, workplace: &TempDir) -> Result<Placed, CacheError> {
+    fn place(&self, key: &Key, workplace: &Folder) -> Result<Placed, CacheError> {
         let failed = |path: &Path, error| CacheError::Write { path: path.into(), error };
         let module = workplace.path().join(MODULE);
         let bytes = fs::read(&module).map_err(|error| failed(&module, error))?;
@@ -190,13 +239,10 @@ impl Cache {
             if !entry.exists() {
                 break;
             }
-            if self.lookup(key).is_some() {
+            if self.is_whole(key) {
                 return Ok(Placed::Theirs);
             }
-            // A damaged entry goes the way it came: one rename, so that nobody sees half of it.
-            if let Ok(aside) = self.workplace() {
-                let _ = fs::rename(&entry, aside.path().join("damaged"));
-            }
+            self.discard(key);
         }
         let error = last.unwrap_or_else(|| io::Error::other("others keep changing it"));
         Err(failed(&entry, error))
@@ -227,12 +273,12 @@ impl Cache {
 
     /// Writes a file in one step, in a folder of the cache that is made where needed.
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
-        let folder = path.parent().unwrap_or(&self.folder);
-        make_private(folder)?;
-        let file = tempfile::NamedTempFile::new_in(folder)?;
-        fs::write(file.path(), text)?;
-        file.persist(path)?;
-        Ok(())
+        make_private(path.parent().unwrap_or(&self.folder))?;
+        make_private(&self.building())?;
+        let workplace = Folder::within(&self.building())?;
+        let file = workplace.path().join("text");
+        fs::write(&file, text)?;
+        fs::rename(&file, path)
     }
 
     fn entry(&self, key: &Key) -> PathBuf {
@@ -274,39 +320,64 @@ fn make_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Whether nobody but the user can have written into `folder`; closes it to the others where that is so.
+/// What lies in a folder.
+fn names(folder: &Path) -> io::Result<Vec<OsString>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
+}
+
+/// Whether a folder has our mark.
+fn is_tagged(folder: &Path) -> bool {
+    fs::read(folder.join(TAG)).is_ok_and(|text| text == TAG_TEXT.as_bytes())
+}
+
+/// Whether nobody but the user can have written into a folder. An empty one can still be closed to others, but for those
+/// where everybody may keep what is his.
 #[cfg(unix)]
-fn trust(folder: &Path, found: &Metadata) -> Result<(), &'static str> {
+fn trust(found: &Metadata, is_empty: bool) -> Result<(), &'static str> {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
     if found.uid() != crate::device::cpu::effective_user() {
         return Err("it belongs to another user");
     }
     let mode = found.permissions().mode();
-    let empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if mode & 0o022 != 0 && (mode & 0o1000 != 0 || !empty()) {
+    if mode & 0o022 != 0 && (mode & 0o1000 != 0 || !is_empty) {
         return Err("others may write to it");
     }
-    if mode & 0o077 != 0 {
-        let private = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(folder, private).map_err(|_| "it cannot be closed to others")?;
-    }
     Ok(())
+}
+
+/// Whether nobody but the user can have written into a folder of the cache, if it is there.
+#[cfg(unix)]
+fn trust_part(part: &Path) -> Result<(), &'static str> {
+    let Ok(found) = fs::symlink_metadata(part) else { return Ok(()) };
+    if !found.is_dir() {
+        return Err("it is no folder");
+    }
+    trust(&found, false)
+}
+
+/// Closes the folder to others.
+#[cfg(unix)]
+fn close(folder: &Path, found: &Metadata) -> Result<(), &'static str> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if found.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let private = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(folder, private).map_err(|_| "it cannot be closed to others")
 }
 
 /// Where folders have no owner in this sense, the user's own folder for caches is taken as it is.
 #[cfg(not(unix))]
-fn trust(_: &Path, _: &Metadata) -> Result<(), &'static str> {
+fn trust(_: &Metadata, _: bool) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Removes what processes left behind that were killed while they compiled.
-fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let Some(limit) = SystemTime::now().checked_sub(STALE) else { return };
-    for entry in entries.flatten() {
-        let changed = entry.metadata().and_then(|entry| entry.modified());
-        if changed.is_ok_and(|changed| changed < limit) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+#[cfg(not(unix))]
+fn trust_part(_: &Path) -> Result<(), &'static str> {
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close(_: &Path, _: &Metadata) -> Result<(), &'static str> {
+    Ok(())
 }

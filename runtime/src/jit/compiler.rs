@@ -8,10 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::UNIX_EPOCH;
+use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
 
-use super::{Cache, Environment};
+use super::notice::waiting;
+use super::{Cache, Environment, child};
 
 /// The oldest release that knows all that printed sources use; that of our own `rust-version`.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -57,6 +58,33 @@ pub enum CompilerError {
         /// Its release.
         release: String,
     },
+    /// It did not end in time.
+    #[error(
+        "the compiler {} was ended: {task} took more than {} s\n\
+         help: allow more with WF_COMPILE_SECONDS, or name another compiler with WF_RUSTC",
+        path.display(),
+        bound.as_secs_f64()
+    )]
+    Late {
+        /// The compiler.
+        path: PathBuf,
+        /// What it was to do.
+        task: String,
+        /// How long it was waited for.
+        bound: Duration,
+    },
+    /// What it made is no library, or lies where nothing may be run.
+    #[error(
+        "what the compiler {} made cannot be loaded: {reason}\n\
+         help: name a folder that is not mounted `noexec` with TMPDIR, or another compiler with WF_RUSTC",
+        path.display()
+    )]
+    Unloadable {
+        /// The compiler.
+        path: PathBuf,
+        /// What the system's loader said.
+        reason: String,
+    },
 }
 
 /// A `rustc` that runs.
@@ -81,7 +109,7 @@ impl Compiler {
         {
             return Ok(compiler);
         }
-        let compiler = Self::ask(&found)?;
+        let compiler = Self::ask(&found, environment.bound())?;
         if let Some(cache) = cache {
             cache.remember(&memory, &compiler.to_memory());
         }
@@ -104,14 +132,14 @@ impl Compiler {
     }
 
     /// Runs the compiler to learn its version, through the proxy if it is one.
-    fn ask(found: &Path) -> Result<Self, CompilerError> {
+    fn ask(found: &Path, bound: Duration) -> Result<Self, CompilerError> {
         let path = if is_proxy(found) {
-            let sysroot = answer(found, &["--print", "sysroot"])?;
+            let sysroot = answer(found, &["--print", "sysroot"], bound)?;
             Path::new(sysroot.trim()).join("bin").join(program("rustc"))
         } else {
             found.to_owned()
         };
-        let version = answer(&path, &["-vV"])?;
+        let version = answer(&path, &["-vV"], bound)?;
         let broken =
             |reason: &str| CompilerError::Broken { path: path.clone(), reason: reason.into() };
         let release = version.lines().find_map(|line| line.strip_prefix("release: "));
@@ -216,14 +244,20 @@ fn memory_key(found: &Path) -> String {
 }
 
 /// What the compiler prints for `arguments`. It runs in the root folder, where no project's file picks a toolchain.
-fn answer(path: &Path, arguments: &[&str]) -> Result<String, CompilerError> {
+fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, CompilerError> {
     let broken = |reason: String| CompilerError::Broken { path: path.into(), reason };
     let mut command = Command::new(path);
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments);
     if cfg!(unix) {
         command.current_dir("/");
     }
-    let output = command.output().map_err(|error| broken(error.to_string()))?;
+    let task = format!("the answer to `{}`", arguments.join(" "));
+    let slow = || waiting(path, &task, bound);
+    let output =
+        child::run(&mut command, bound, slow).map_err(|error| broken(error.to_string()))?;
+    let Some(output) = output else {
+        return Err(CompilerError::Late { path: path.into(), task, bound });
+    };
     if !output.status.success() {
         let log = String::from_utf8_lossy(&output.stderr);
         return Err(broken(format!("{}\n{}", output.status, log.trim())));

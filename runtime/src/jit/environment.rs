@@ -1,8 +1,12 @@
 //! What the user says about the JIT through environment variables, read in one place.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::time::Duration;
+
+use super::child::BOUND;
+use super::notice::warn_once;
 
 /// Where the compiler, the cache and the dumps are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +19,8 @@ pub struct Environment {
     pub cache_dir: Option<PathBuf>,
     /// The folder where sources are written to be read, if any.
     pub dump_dir: Option<PathBuf>,
+    /// How long a compiler may take; ten minutes without it.
+    pub bound: Option<Duration>,
 }
 
 impl Environment {
@@ -26,8 +32,29 @@ impl Environment {
             path: variable("PATH"),
             cache_dir: cache_dir(),
             dump_dir: variable("WF_DUMP_DIR").map(PathBuf::from),
+            bound: variable("WF_COMPILE_SECONDS").and_then(|text| seconds(&text)),
         }
     }
+
+    /// How long a compiler may take.
+    pub fn bound(&self) -> Duration {
+        self.bound.unwrap_or(BOUND)
+    }
+}
+
+/// The value of `WF_COMPILE_SECONDS`; none, with a warning, where it is no time.
+fn seconds(text: &OsStr) -> Option<Duration> {
+    let number = text.to_str().and_then(|text| text.trim().parse::<f64>().ok());
+    let bound = number.and_then(|number| Duration::try_from_secs_f64(number).ok());
+    let bound = bound.filter(|bound| !bound.is_zero());
+    if bound.is_none() {
+        warn_once(&format!(
+            "WF_COMPILE_SECONDS is `{}`, no number of seconds above 0; {} are taken",
+            text.display(),
+            BOUND.as_secs()
+        ));
+    }
+    bound
 }
 
 fn variable(name: &str) -> Option<OsString> {
@@ -43,4 +70,18 @@ fn cache_dir() -> Option<PathBuf> {
     let xdg = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = xdg.or_else(|| Some(env::home_dir()?.join(".cache")));
     caches.filter(|path| path.is_absolute()).map(|path| path.join("weakform"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_time_is_not_taken() {
+        assert_eq!(seconds(OsStr::new("2.5")), Some(Duration::from_millis(2500)));
+        for wrong in ["", "0", "-1", "ten", "NaN", "inf", "1e40"] {
+            assert_eq!(seconds(OsStr::new(wrong)), None, "{wrong}");
+        }
+        assert_eq!(Environment::default().bound(), BOUND);
+    }
 }

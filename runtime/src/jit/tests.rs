@@ -37,6 +37,7 @@ fn axpy() -> KernelAbi {
         stores_inside: false,
         precision: Precision::F64,
         arguments,
+        reaches: Vec::new(),
         tables: Vec::new(),
         constant_bytes: 0,
         private_bytes: 0,
@@ -53,7 +54,7 @@ fn jit(cache: &Path) -> Jit {
 fn run(library: Library) -> f64 {
     let module = Module::new(library, &[axpy()]).expect("a kernel");
     let (x, mut y) = ([1.0; 4], [10.0; 4]);
-    module.launch("axpy", 1, 3, &[Argument::read(&x), Argument::write(&mut y)]).expect("a launch");
+    module.launch("axpy", 1, 3, [Argument::read(&x), Argument::write(&mut y)]).expect("a launch");
     assert_eq!((y[0], y[3]), (10.0, 10.0), "only the batches of the range");
     assert_eq!(y[1], y[2]);
     y[1]
@@ -261,6 +262,120 @@ fn the_cache_is_the_users_alone() {
     assert_eq!(mode(&shared), 0o777, "a folder that is not trusted is left alone");
 }
 
+/// `$HOME`, say: closing it to others would lock them out of what is none of ours.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_holds_something_else_is_no_cache_and_stays_as_it_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| fs::metadata(path).expect("a folder").permissions().mode() & 0o7777;
+    let home = tempfile::tempdir().expect("a folder");
+    fs::write(home.path().join("letter.txt"), "dear").expect("written");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("rights");
+    for _ in 0..2 {
+        let error = Cache::open(home.path()).expect_err("not ours");
+        assert!(matches!(error, CacheError::Occupied { .. }), "{error}");
+        assert!(error.to_string().contains("help: name a folder with WF_CACHE_DIR"), "{error}");
+        assert_eq!(mode(home.path()), 0o755);
+        assert_eq!(fs::read_dir(home.path()).expect("a folder").count(), 1);
+    }
+    // Empty, and then ours whatever else is put there.
+    let cache = home.path().join("cache");
+    fs::create_dir(&cache).expect("made");
+    Cache::open(&cache).expect("ours");
+    fs::write(cache.join("note.txt"), "text").expect("written");
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o755)).expect("rights");
+    Cache::open(&cache).expect("still ours");
+    assert_eq!(mode(&cache), 0o700);
+    // One of before the mark was made.
+    fs::remove_file(cache.join("note.txt")).expect("removed");
+    fs::remove_file(cache.join("CACHEDIR.TAG")).expect("removed");
+    fs::create_dir(cache.join("modules")).expect("made");
+    Cache::open(&cache).expect("known by its folders");
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_of_a_cache_that_others_could_have_written_are_refused() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let cache = tempfile::tempdir().expect("a folder");
+    Cache::open(cache.path()).expect("ours");
+    let modules = cache.path().join("modules");
+    let refused = |reason: &str| {
+        let error = Cache::open(cache.path()).expect_err(reason).to_string();
+        assert!(error.contains("modules is not trusted") && error.contains(reason), "{error}");
+    };
+    fs::create_dir(&modules).expect("made");
+    fs::set_permissions(&modules, fs::Permissions::from_mode(0o777)).expect("rights");
+    refused("others may write to it");
+    fs::set_permissions(&modules, fs::Permissions::from_mode(0o755)).expect("rights");
+    Cache::open(cache.path()).expect("ours again");
+    // Only the system's own user can give folders away.
+    if std::os::unix::fs::chown(&modules, Some(12345), None).is_ok() {
+        refused("it belongs to another user");
+    }
+    fs::remove_dir(&modules).expect("removed");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    symlink(elsewhere.path(), &modules).expect("linked");
+    refused("it is no folder");
+}
+
+/// Counts the warnings of a program that contain some words.
+struct Warnings(&'static str, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl tracing::field::Visit for Warnings {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        if format!("{value:?}").contains(self.0) {
+            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut Warnings(self.0, self.1.clone()));
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn a_damaged_entry_is_warned_of_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = Cache::open(folder.path()).expect("a cache");
+    let key = Key::new(&[("source", "some text")]);
+    let store = || {
+        let workplace = cache.workplace().expect("a folder");
+        fs::write(workplace.path().join(MODULE), "a library").expect("written");
+        cache.store(&key, workplace).expect("stored")
+    };
+    let module = store();
+    assert_eq!(cache.lookup(&key), Some(module.clone()));
+    let entry = module.parent().expect("an entry");
+    let damages: [&dyn Fn(); 2] =
+        [&|| fs::write(entry.join(MODULE), "a librarx").expect("written"), &|| {
+            fs::remove_file(entry.join(MODULE)).expect("removed")
+        }];
+    let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    tracing::subscriber::with_default(Warnings("is damaged", count.clone()), || {
+        for damage in damages {
+            damage();
+            assert_eq!(cache.lookup(&key), None);
+            assert_eq!(cache.lookup(&key), None);
+            store();
+            assert!(cache.lookup(&key).is_some(), "mended");
+        }
+    });
+    assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
 #[test]
 fn a_source_that_does_not_compile_can_be_read() {
     let cache = tempfile::tempdir().expect("a folder");
@@ -300,7 +415,7 @@ fn kernels_that_are_not_there_are_errors() {
         ));
     }
     let module = Module::new(compile(), &[axpy()]).expect("a module");
-    let error = module.launch("other", 0, 1, &[]).expect_err("unknown");
+    let error = module.launch("other", 0, 1, []).expect_err("unknown");
     assert_eq!(error, LaunchError::UnknownKernel("other".into()));
 }
 
@@ -312,17 +427,16 @@ fn arguments_that_do_not_fit_the_abi_never_reach_the_kernel() {
     let kernel = module.kernel("axpy").expect("a kernel");
     let (x, single, mut y) = ([1.0; 4], [1.0_f32; 4], [0.0; 3]);
     let refusals = [
-        kernel.bind(&[Argument::read(&x)]).err(),
-        kernel.bind(&[Argument::read(&single), Argument::write(&mut y)]).err(),
-        kernel.bind(&[Argument::read(&x), Argument::read(&x)]).err(),
+        kernel.bind([Argument::read(&x)]).err(),
+        kernel.bind([Argument::read(&single), Argument::write(&mut y)]).err(),
+        kernel.bind([Argument::read(&x), Argument::read(&x)]).err(),
     ];
     assert!(matches!(refusals[0], Some(LaunchError::WrongCount { expected: 2, found: 1, .. })));
     assert!(matches!(refusals[1], Some(LaunchError::WrongType { expected: "f64", .. })));
     assert!(matches!(refusals[2], Some(LaunchError::ReadOnly { .. })));
-    let launch = kernel.bind(&[Argument::read(&x), Argument::write(&mut y)]).expect("fits");
+    let mut launch = kernel.bind([Argument::read(&x), Argument::write(&mut y)]).expect("fits");
     assert_eq!(launch.batches(), 3);
-    let too_far = std::panic::AssertUnwindSafe(|| launch.run(0..4));
-    assert!(std::panic::catch_unwind(too_far).is_err());
+    assert!(matches!(launch.run(0..4), Err(LaunchError::NoSuchBatches { batches: 3, .. })));
 }
 
 #[test]
@@ -332,12 +446,12 @@ fn many_threads_run_ranges_of_one_launch() {
     let module = Module::new(library, &[axpy()]).expect("a module");
     let (x, mut y) = (vec![1.0; 64], vec![0.0; 64]);
     let arguments = [Argument::read(&x), Argument::write(&mut y)];
-    let launch = module.kernel("axpy").expect("a kernel").bind(&arguments).expect("fits");
-    std::thread::scope(|scope| {
-        for chunk in 0..4 {
-            let launch = &launch;
-            scope.spawn(move || launch.run(16 * chunk..16 * (chunk + 1)));
-        }
-    });
+    let mut launch = module.kernel("axpy").expect("a kernel").bind(arguments).expect("fits");
+    let parts: Vec<_> = (0..4).map(|chunk| 16 * chunk..16 * (chunk + 1)).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().expect("a pool");
+    pool.install(|| launch.run_apart(&parts)).expect("parts that lie apart");
+    let overlapping = [0..2, 1..3];
+    let refused = launch.run_apart(&overlapping);
+    assert!(matches!(refused, Err(LaunchError::NotApart { .. })), "{refused:?}");
     assert!(y.iter().all(|&value| value == 2.0));
 }

@@ -3,7 +3,8 @@
 use super::orient::{self, IDENTITY, Renumbering};
 use super::shape::Shape;
 use super::{
-    Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, index, measure, order, unfold,
+    Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, index, measure, order, seams, sides,
+    unfold,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,6 +46,8 @@ pub(crate) fn assemble(
     }
     let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;
     check_branching(&shape, &parts, &topology)?;
+    sides::check_sides(&shape, &parts, &topology)?;
+    notes.extend(seams::note(&topology, &parts.points));
     let facet_tags = find_facets(&parts, &topology)?;
     Ok(Mesh {
         cell,

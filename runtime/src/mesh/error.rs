@@ -1,6 +1,7 @@
 //! What can be wrong with a mesh, and how it is said.
 
 use super::Cell;
+use crate::memory::TooMuch;
 use thiserror::Error;
 
 /// Why a mesh cannot be made or asked.
@@ -14,6 +15,9 @@ pub enum MeshError {
         /// How many there are.
         count: usize,
     },
+    /// More than there is memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
     /// A mesh without cells.
     #[error("the mesh has no cells")]
     Empty,
@@ -88,6 +92,28 @@ pub enum MeshError {
         /// How many share the facet.
         count: u8,
     },
+    /// Two cells on one side of the facet that they share.
+    #[error(
+        "{} and {} overlap: they lie on one side of the facet that they share, near ({})",
+        .cells[0], .cells[1], coordinates(.at)
+    )]
+    Overlap {
+        /// The cells.
+        cells: Box<[CellName; 2]>,
+        /// The mean of the facet's vertices.
+        at: [f64; 3],
+    },
+    /// Two curved cells that share the vertices of a facet and not its other nodes.
+    #[error(
+        "{} and {} share the vertices of a facet and not its other nodes, near ({}): they gape or overlap there",
+        .cells[0], .cells[1], coordinates(.at)
+    )]
+    Gap {
+        /// The cells.
+        cells: Box<[CellName; 2]>,
+        /// The mean of the facet's vertices.
+        at: [f64; 3],
+    },
     /// A tagged facet that is no facet of any cell.
     #[error(
         "{lost} of the {count} facets tagged \"{tag}\" belong to no cell; the first is near ({})",
@@ -103,15 +129,13 @@ pub enum MeshError {
         /// The centre of the first one.
         at: [f64; 3],
     },
-    /// A tag that the mesh does not have.
-    #[error("the mesh has no {kind} tag \"{tag}\"{}", tags_hint(.nearest, .available))]
-    UnknownTag {
+    /// Tags that the mesh does not have.
+    #[error("{}", unknown_tags(.kind, .tags, .available))]
+    UnknownTags {
         /// `boundary` or `cell`.
         kind: &'static str,
-        /// The tag that was asked for.
-        tag: String,
-        /// The most similar tag.
-        nearest: Option<String>,
+        /// Each tag that was asked for, with the most similar one that there is.
+        tags: Vec<(String, Option<String>)>,
         /// All tags.
         available: Vec<String>,
     },
@@ -145,10 +169,17 @@ fn coordinates(point: &[f64; 3]) -> String {
     format!("{:.6}, {:.6}, {:.6}", point[0], point[1], point[2])
 }
 
-fn tags_hint(nearest: &Option<String>, available: &[String]) -> String {
-    let hint = nearest.as_ref().map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
-    match available {
-        [] => format!("{hint}; it has none at all"),
-        tags => format!("{hint}; it has \"{}\"", tags.join("\", \"")),
-    }
+fn unknown_tags(kind: &str, tags: &[(String, Option<String>)], available: &[String]) -> String {
+    let plural = if tags.len() == 1 { "" } else { "s" };
+    let each = tags.iter().map(|(tag, nearest)| match nearest {
+        Some(nearest) if tags.len() == 1 => format!("\"{tag}\"; did you mean \"{nearest}\"?"),
+        Some(nearest) => format!("\"{tag}\" (did you mean \"{nearest}\"?)"),
+        None => format!("\"{tag}\""),
+    });
+    let list: Vec<String> = each.collect();
+    let has = match available {
+        [] => "it has none at all".to_owned(),
+        all => format!("it has \"{}\"", all.join("\", \"")),
+    };
+    format!("the mesh has no {kind} tag{plural} {}; {has}", list.join(", "))
 }

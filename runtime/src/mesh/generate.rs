@@ -17,7 +17,7 @@ mod grid;
 mod round;
 mod simplices;
 
-use super::{Mesh, MeshError};
+use super::{Counts, Mesh, MeshError};
 use arguments::Arguments;
 use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
@@ -85,17 +85,41 @@ fn nearest_hint(nearest: &Option<String>) -> String {
 
 /// Makes the mesh that a generator describes.
 pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Mesh, GenerateError> {
-    let read = |generator, known| Arguments::new(generator, known, arguments);
+    let (name, arguments) = read(name, arguments)?;
     match name {
-        "box" => grid::generate(&read("box", &["dim", "cells", "from", "to", "cell", "deform"])?),
-        "ball" => round::ball(&read("ball", &["dim", "refine", "order", "cell"])?),
-        "shell" => {
-            round::shell(&read("shell", &["dim", "inner", "outer", "refine", "order", "cell"])?)
-        }
-        "lshape" => round::lshape(&read("lshape", &["dim", "refine", "cell"])?),
-        _ => Err(GenerateError::UnknownGenerator {
+        "box" => grid::generate(&arguments),
+        "ball" => round::ball(&arguments),
+        "shell" => round::shell(&arguments),
+        _ => round::lshape(&arguments),
+    }
+}
+
+/// How many cells, faces, edges and vertices that mesh has; nothing is made.
+pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Counts, GenerateError> {
+    match read(name, arguments)? {
+        ("box", arguments) => grid::count(&arguments),
+        (name, arguments) => round::count(name, &arguments),
+    }
+}
+
+/// The generators, with the arguments that they take.
+const GENERATORS: [(&str, &[&str]); 4] = [
+    ("box", &["dim", "cells", "from", "to", "cell", "deform"]),
+    ("ball", &["dim", "refine", "order", "cell"]),
+    ("shell", &["dim", "inner", "outer", "refine", "order", "cell"]),
+    ("lshape", &["dim", "refine", "cell"]),
+];
+
+/// A generator of this name and its arguments.
+fn read<'a>(
+    name: &str,
+    arguments: &'a BTreeMap<String, Argument>,
+) -> Result<(&'static str, Arguments<'a>), GenerateError> {
+    match GENERATORS.into_iter().find(|(known, _)| *known == name) {
+        Some((name, known)) => Ok((name, Arguments::new(name, known, arguments)?)),
+        None => Err(GenerateError::UnknownGenerator {
             name: name.to_owned(),
-            nearest: super::nearest_name(name, ["box", "ball", "shell", "lshape"].into_iter()),
+            nearest: super::nearest_name(name, GENERATORS.iter().map(|(known, _)| *known)),
         }),
     }
 }

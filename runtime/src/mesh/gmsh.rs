@@ -20,12 +20,21 @@ mod version2;
 mod version4;
 
 use super::{Mesh, MeshError};
+use crate::memory::{Bytes, Room};
 use cursor::Cursor;
 use kinds::Kind;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 use thiserror::Error;
+
+/// The most bytes that are taken from what is no file on a disk and may have no end.
+const MOST_STREAMED: u64 = 16 << 30;
+
+/// As many of them show whether they can be a mesh.
+const BEGINNING: u64 = 1 << 12;
 
 /// Where in a file something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +63,7 @@ pub enum GmshError {
         /// The file.
         path: String,
         /// What the system says.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// Something else than the format prescribes.
     #[error("{place}: expected {expected}, found {found}")]
@@ -95,7 +104,8 @@ pub enum GmshError {
     /// A file without triangles, quadrilaterals, tetrahedra or hexahedra.
     #[error(
         "the file has no cells of dimension 2 or 3, only {0}; was the mesh made with `gmsh -2` or `-3`, \
-             and do physical groups cover the domain?"
+             and do physical groups cover the domain? One dimension is not there yet: a strip of quadrilaterals, one \
+             cell wide and without conditions along it, takes its place"
     )]
     NoCells(String),
     /// Several kinds of cells.
@@ -118,9 +128,38 @@ pub enum GmshError {
 
 /// Reads a mesh from a Gmsh file.
 pub fn read(path: &Path) -> Result<Mesh, GmshError> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| GmshError::Open { path: path.display().to_string(), error })?;
+    let open = |error| GmshError::Open { path: path.display().to_string(), error };
+    let length = std::fs::metadata(path).map_err(open)?.len() as f64;
+    // The file, and about as much again for what it says.
+    Room::check(|| format!("reading a file of {}", Bytes(length)), 2.0 * length)
+        .map_err(MeshError::Memory)?;
+    let bytes = bytes(path).map_err(open)?;
     parse(&bytes)
+}
+
+/// The bytes of a file, or of a stream that has an end.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_file() {
+        // What does not fit into memory is an error then, because the size is known.
+        drop(file);
+        return std::fs::read(path);
+    }
+    stream(file, MOST_STREAMED)
+}
+
+/// What comes out of a stream: all, or its beginning where it does not begin as a mesh.
+fn stream(mut from: impl io::Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
+    if bytes.trim_ascii_start().starts_with(b"$MeshFormat") {
+        from.take(most).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > most {
+        let text = format!("it gives more than {} GiB; save it to a file", most >> 30);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(bytes)
 }
 
 /// Reads a mesh from the contents of a Gmsh file.
@@ -254,4 +293,20 @@ fn names(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<(), GmshErr
         contents.names.insert((dim, number), name);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_without_an_end_are_not_read_for_ever() {
+        let zeros = stream(io::repeat(0), u64::MAX).expect("no mesh");
+        assert_eq!(zeros.len() as u64, BEGINNING);
+        assert!(matches!(parse(&zeros), Err(GmshError::Syntax { .. })));
+        let mesh = || io::Cursor::new("$MeshFormat").chain(io::repeat(b' '));
+        let error = stream(mesh(), 1 << 20).expect_err("too much");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(stream(mesh().take(1 << 16), 1 << 20).expect("an end").len(), 1 << 16);
+    }
 }

@@ -19,7 +19,7 @@ use super::{Array as Table, BuildError, CellKernel, Class};
 use crate::batch::{Batches, constrained_cells};
 use crate::compile::CompiledForDevice;
 use crate::coupling::Coupling;
-use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Layout, Places};
+use crate::device::{Arithmetic, Array, Device, DeviceError, Kernel, Kind, Layout, Places, places};
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
@@ -61,6 +61,8 @@ struct Inputs<'a> {
 /// The sum of a form's cell integrals, on a device.
 pub struct DeviceOperator {
     on: Arc<Discretisation>,
+    /// That of its unknowns.
+    numbering: u64,
     arithmetic: Arc<Arithmetic>,
     compiled: Arc<CompiledForDevice>,
     symmetric: bool,
@@ -91,6 +93,9 @@ impl DeviceOperator {
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
         let stores_inside = |(_, loaded): (_, &Kernel)| loaded.abi().stores_inside;
+        let fields = on.fields.iter().map(|own| (own.space.components(), own.space.n_dofs()));
+        let tiled = compiled.plans.iter().any(|plan| plan.tiles);
+        places(&fields.collect::<Vec<_>>(), tiled)?;
         let layout = layout(&on, &compiled.plans, compiled.kernels().any(stores_inside));
         let arithmetic = Arithmetic::with_layout(device, precision, layout.clone())?;
         let mut aux = BTreeMap::new();
@@ -108,6 +113,7 @@ impl DeviceOperator {
             groups: BTreeMap::new(),
             owners: None,
             state: None,
+            numbering: on.numbering(),
             on,
             arithmetic,
             compiled,
@@ -147,20 +153,7 @@ impl DeviceOperator {
 
     /// A vector of zeros on the device.
     pub fn vector(&self) -> Vector {
-        Vector::on_device(self.on.n_dofs(), &self.arithmetic)
-    }
-
-    /// Zero with the values of the essential conditions.
-    ///
-    /// # Errors
-    ///
-    /// A device that fails.
-    pub fn initial(&self) -> Result<Vector, DeviceError> {
-        let mut u = self.vector();
-        let y = u.array_mut().ok_or(DeviceError::Foreign)?;
-        self.constrained.put(&self.arithmetic, y)?;
-        self.arithmetic.check()?;
-        Ok(u)
+        Vector::on_device(self.on.n_dofs(), &self.arithmetic).numbered(self.numbering)
     }
 
     /// Replaces the time and the parameters.
@@ -170,6 +163,51 @@ impl DeviceOperator {
     /// A device that fails; another number of parameters.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         self.arithmetic.overwrite(&mut self.params, 0, params)
+    }
+
+    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    ///
+    /// # Errors
+    ///
+    /// A device that fails; another number of values.
+    pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
+        self.constrained.set(&self.arithmetic, values)
+    }
+
+    /// Gives the constrained unknowns of a vector their values.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails, a vector of another place.
+    pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        self.fits(u)?;
+        let y = u.array_mut().ok_or(DeviceError::Foreign)?;
+        Ok(self.constrained.put(&self.arithmetic, y)?)
+    }
+
+    /// Replaces the auxiliary data by others of the same kinds and lengths.
+    ///
+    /// # Errors
+    ///
+    /// Data of another kind or length, a device that fails.
+    pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
+        for (index, values) in values.iter().enumerate() {
+            if let AuxValues::Nodes(_, values) = values {
+                self.aux.insert(index, self.arithmetic.upload(values)?);
+            }
+        }
+        for (kernel, loaded) in self.compiled.clone().kernels() {
+            let Some(group) = self.groups.get_mut(&group_key(kernel, loaded)) else { continue };
+            for argument in &loaded.abi().arguments {
+                let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
+                let (on, batches, extent) = (&self.on, &group.batches, argument.extent);
+                let precision = self.compiled.precision;
+                if let Some(table) = tables::of_aux(key, extent, on, values, batches, precision)? {
+                    group.tables.insert(key, upload(&**self.arithmetic.device(), &table)?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Waits for all work.
@@ -404,12 +442,12 @@ impl DeviceOperator {
     }
 
     /// Whether a vector belongs to this operator.
-    fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+    pub(crate) fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
         let here = vector.array().is_some_and(|(on, _)| Arc::ptr_eq(on, &self.arithmetic));
         if here && vector.len() == self.on.n_dofs() {
-            return Ok(());
+            return super::numbered_alike(vector, self.numbering);
         }
-        let place = if here { "there" } else { "elsewhere" };
+        let place = if here { "there" } else { "of another system, or elsewhere," };
         Err(OperatorError::new(format!(
             "a vector of {} entries {place} does not fit an operator of {} unknowns on {}",
             vector.len(),
@@ -541,6 +579,7 @@ impl NonlinearSystem for DeviceOperator {
     }
 
     fn coupling(&self) -> Option<Coupling> {
-        Some(Coupling::new(&self.on))
+        // Their rows and columns are numbered by 32-bit indices.
+        (self.on.n_dofs() < u32::MAX as usize).then(|| Coupling::new(&self.on))
     }
 }

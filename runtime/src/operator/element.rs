@@ -5,7 +5,7 @@
 //! stays in cache.
 
 use super::{Array, CellKernel, CellOperator, Group, Key, launch};
-use crate::device::cpu::{Argument, Buffer, Shared};
+use crate::device::cpu::{Argument, Buffer, IndexArray};
 use crate::geometry;
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
@@ -113,12 +113,12 @@ impl CellOperator {
         let mut written = Vec::new();
         for Part { x, y, maps, state, .. } in parts {
             read.push((&*x, &*maps, state.as_ref()));
-            written.push(Shared::new(y));
+            written.push(Some(Argument::write(y)));
         }
-        let argument = |role: Role| match role {
+        let mut argument = |role: Role| match role {
             Role::Direction(field) => Some(Argument::read(read.get(field)?.0)),
             Role::State(field) => read.get(field)?.2.map(|state| Argument::read(state)),
-            Role::Result(field) => Some(written.get(field)?.argument()),
+            Role::Result(field) => written.get_mut(field)?.take(),
             Role::Map(Owner::Field(field), indices) => {
                 read.get(field)?.1.get(&indices).map(Array::read)
             }
@@ -134,9 +134,8 @@ impl CellOperator {
         let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
         let lacks = || OperatorError::new(format!("`{}` lacks an argument", kernel.name));
         let arguments = arguments.ok_or_else(lacks)?;
-        let bound = loaded.bind(&arguments).map_err(launch)?;
-        bound.run(group.batches.of_chunk(chunk));
-        Ok(())
+        let mut bound = loaded.bind(arguments).map_err(launch)?;
+        bound.run(group.batches.of_chunk(chunk)).map_err(launch)
     }
 
     /// A kernel with vectors in which every cell has its own unknowns.
@@ -162,6 +161,12 @@ impl CellOperator {
         let space = &self.on.fields[field].space;
         let (nodes, components) = (space.nodes_per_cell(), space.components());
         let n = nodes * components;
+        let numbers = n * self.on.mesh.n_cells();
+        if numbers >= u32::MAX as usize {
+            return Err(OperatorError::new(format!(
+                "the cells' own unknowns are {numbers}, more than 32-bit indices can number"
+            )));
+        }
         let in_order = |entries: usize| {
             group.batches.of_nodes(space.element(), entries / nodes, |cell, row| {
                 row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * entries + i) as u32);
@@ -190,6 +195,8 @@ impl CellOperator {
                     return Err(OperatorError::new(why));
                 }
             };
+            let lanes = group.batches.lanes();
+            let map = IndexArray::new(map, argument.extent / lanes, lanes);
             maps.insert(indices, Array::U32(map));
         }
         let cells = self.on.mesh.n_cells();

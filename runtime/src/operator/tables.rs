@@ -4,7 +4,7 @@ use super::BuildError;
 use crate::batch::{Batches, CONSTRAINED};
 use crate::constraint::Constraints;
 use crate::device::Layout;
-use crate::device::cpu::{Argument, Buffer, Plain};
+use crate::device::cpu::{Argument, Buffer, IndexArray, Plain};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry;
 use crate::mesh::Mesh;
@@ -23,7 +23,7 @@ pub(super) enum Array {
     /// Single precision.
     F32(Buffer<f32>),
     /// Indices and counts.
-    U32(Buffer<u32>),
+    U32(IndexArray),
 }
 
 impl Array {
@@ -50,17 +50,25 @@ impl Array {
         match self {
             Self::F64(buffer) => Argument::read(buffer),
             Self::F32(buffer) => Argument::read(buffer),
-            Self::U32(buffer) => Argument::read(buffer),
+            Self::U32(indices) => Argument::indices(indices),
         }
     }
 
-    /// The array for a kernel that writes it.
+    /// The array for a kernel that writes it; no kernel writes indices.
     pub(super) fn write(&mut self) -> Argument<'_> {
         match self {
             Self::F64(buffer) => Argument::write(buffer),
             Self::F32(buffer) => Argument::write(buffer),
-            Self::U32(buffer) => Argument::write(buffer),
+            Self::U32(indices) => Argument::indices(indices),
         }
+    }
+
+    /// Indices of batches with so many numbers.
+    fn indices(numbers: Buffer<u32>, extent: usize, lanes: usize) -> Self {
+        Self::U32(match extent % lanes {
+            0 => IndexArray::new(numbers, extent / lanes, lanes),
+            _ => IndexArray::plain(numbers),
+        })
     }
 
     /// The bytes it takes.
@@ -148,23 +156,28 @@ pub(super) fn make(
     slots: &[Slots],
 ) -> Result<Option<Array>, BuildError> {
     Ok(Some(match key {
-        Key::Map(owner, indices) => Array::U32(map(owner, indices, on, batches, layout)?),
+        Key::Map(owner, indices) => {
+            Array::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
+        }
         Key::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
             let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
-            Array::U32(by_lines(&map, n, each, (on.mesh.dim(), axis)))
+            let turned = by_lines(&map, n, each, (on.mesh.dim(), axis));
+            Array::indices(turned, extent, batches.lanes())
         }
         Key::Slots(field, indices) => {
             let slots = slots_of(field, slots)?;
-            Array::U32(self::slots(field, indices, on, batches, layout, slots)?)
+            let table = self::slots(field, indices, on, batches, layout, slots)?;
+            Array::U32(IndexArray::plain(table))
         }
         Key::Terms(field) => {
             let (space, _) = space_of(Owner::Field(field), on)?;
             let number = number(field, layout);
-            Array::U32(batches.terms(space, slots_of(field, slots)?, &number))
+            let terms = batches.terms(space, slots_of(field, slots)?, &number);
+            Array::U32(IndexArray::plain(terms))
         }
-        Key::Active => Array::U32(Buffer::from_slice(batches.active())),
+        Key::Active => Array::U32(IndexArray::plain(Buffer::from_slice(batches.active()))),
         Key::Geometry(geometry) => {
             let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
             let table = match precision {
@@ -191,15 +204,34 @@ pub(super) fn make(
             Precision::F64 => Array::F64(geometry::diameters(&on.mesh, batches)),
             Precision::F32 => Array::F32(geometry::diameters(&on.mesh, batches)),
         },
-        Key::AuxCells(aux) => match on.aux.get(aux) {
-            Some(AuxValues::Cells(values)) => rows(values, aux, extent, on, batches, precision)?,
-            _ => return Err(BuildError::Aux { aux, expected: "one value a cell" }),
-        },
-        Key::AuxPoints(aux) => match on.aux.get(aux) {
-            Some(AuxValues::Points(values)) => rows(values, aux, extent, on, batches, precision)?,
-            _ => return Err(BuildError::Aux { aux, expected: "one value a quadrature point" }),
-        },
+        Key::AuxCells(_) | Key::AuxPoints(_) => {
+            return of_aux(key, extent, on, &on.aux, batches, precision);
+        }
     }))
+}
+
+/// The table of auxiliary data on cells or points, with these values; none for another key.
+pub(super) fn of_aux(
+    key: Key,
+    extent: usize,
+    on: &Discretisation,
+    values: &[AuxValues],
+    batches: &Batches,
+    precision: Precision,
+) -> Result<Option<Array>, BuildError> {
+    let (aux, numbers, expected) = match key {
+        Key::AuxCells(aux) => match values.get(aux) {
+            Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
+            _ => (aux, None, "one value a cell"),
+        },
+        Key::AuxPoints(aux) => match values.get(aux) {
+            Some(AuxValues::Points(numbers)) => (aux, Some(numbers), ""),
+            _ => (aux, None, "one value a quadrature point"),
+        },
+        _ => return Ok(None),
+    };
+    let numbers = numbers.ok_or(BuildError::Aux { aux, expected })?;
+    rows(numbers, aux, extent, on, batches, precision).map(Some)
 }
 
 /// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.

@@ -7,7 +7,7 @@ use crate::jit;
 use crate::mesh::{Arrange, Mesh, Parts};
 
 use crate::vector::Real;
-use kernels_gen::abi::{self, Indices, KernelAbi, Owner};
+use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach};
 use kernels_gen::element::{Cell, Lagrange};
 
 /// Components of the field; nodes of a biquadratic cell.
@@ -205,6 +205,17 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             },
             written: matches!(role, Role::Result(_)) || (role == Role::Stored && stores),
         };
+        // Results are written through the last index array of the field.
+        let last = |wanted: Role| arguments.iter().rposition(|(role, _)| *role == wanted);
+        let reaches = last(Role::Result(0)).zip(last(map.0)).map(|(array, map)| Reach {
+            map,
+            array,
+            scale: if indices == Indices::Nodes { C } else { 1 },
+            last: if indices == Indices::Nodes { C as i64 - 1 } else { 0 },
+            masked: indices == Indices::Dofs,
+            part: None,
+        });
+        let reaches = reaches.into_iter().collect();
         abis.push(KernelAbi {
             name: name.clone(),
             lanes,
@@ -216,6 +227,7 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             stores_inside: false,
             precision,
             arguments: arguments.into_iter().map(argument).collect(),
+            reaches,
             tables: Vec::new(),
             constant_bytes: 0,
             private_bytes: 0,

@@ -5,6 +5,7 @@
 //! file on a disk (a pipe, a terminal, a device) is written directly: it has no whole that could be
 //! kept, and must not be replaced by a file. A link is followed, so that it stays one.
 
+use crate::scratch::File;
 use std::io::{BufWriter, Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,16 +23,30 @@ pub(super) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>
 }
 
 fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let file = temporary(path)?;
+    let file = File::beside(path)?;
     // Who may read or write what was there may do so with what takes its place, and nobody else.
     if let Ok(before) = std::fs::metadata(path) {
-        file.as_file().set_permissions(before.permissions())?;
+        #[cfg(unix)]
+        give_to_owner(file.file(), &before)?;
+        file.file().set_permissions(before.permissions())?;
     }
     let mut out = BufWriter::with_capacity(1 << 20, file);
     fill(&mut out)?;
     let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
+    file.file().sync_all()?;
+    file.persist(path)
+}
+
+/// Gives a file the owner and the group of another, as far as the system lets us: who may write a file of somebody else
+/// does not take it from him unasked if that can be helped.
+#[cfg(unix)]
+fn give_to_owner(file: &std::fs::File, before: &std::fs::Metadata) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let now = file.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
+        let _ = fchown(file, Some(before.uid()), Some(before.gid()))
+            .or_else(|_| fchown(file, None, Some(before.gid())));
+    }
     Ok(())
 }
 
@@ -46,7 +61,7 @@ fn plain(error: Error) -> Error {
 pub(super) fn probe(path: &Path) -> Result<()> {
     match place(path)? {
         Place::Stream => std::fs::OpenOptions::new().write(true).open(path).map(drop),
-        Place::File(path) => temporary(&path).map(drop).map_err(plain),
+        Place::File(path) => File::beside(&path).map(drop).map_err(plain),
     }
 }
 
@@ -61,28 +76,24 @@ enum Place {
 fn place(path: &Path) -> Result<Place> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
-        Ok(found) if found.is_file() => Ok(Place::File(std::fs::canonicalize(path)?)),
+        Ok(found) if found.is_file() => {
+            permit(path, &found)?;
+            Ok(Place::File(std::fs::canonicalize(path)?))
+        }
         Ok(_) => Ok(Place::Stream),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Place::File(path.to_owned())),
         Err(error) => Err(error),
     }
 }
 
-/// A temporary file beside `path`.
-fn temporary(path: &Path) -> Result<tempfile::NamedTempFile> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".wf-").suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // What any program gives a new file; the user's mask takes away from it.
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+/// Whether a file that is there may be replaced: only what may be written, although its folder alone decides for the
+/// system. A file that nobody may write is refused to the system's own user, too, who may do all.
+fn permit(path: &Path, found: &std::fs::Metadata) -> Result<()> {
+    if found.permissions().readonly() {
+        return Err(Error::new(ErrorKind::PermissionDenied, "it may only be read"));
     }
-    builder.tempfile_in(folder)
+    // Opened and left as it is.
+    std::fs::OpenOptions::new().append(true).open(path).map(drop)
 }
 
 #[cfg(test)]
@@ -117,6 +128,42 @@ mod tests {
         write(&path, |out| out.write_all(b"new")).expect("written");
         let found = std::fs::metadata(&path).expect("there").permissions();
         assert_eq!(found.mode() & 0o777, private.mode());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_may_only_be_read_is_not_replaced() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("u.vtu"), folder.path().join("link"));
+        std::fs::write(&path, b"old").expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).expect("set");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        for path in [&path, &link] {
+            for refused in [probe(path), write(path, |out| out.write_all(b"new"))] {
+                let error = refused.expect_err("read-only");
+                assert_eq!(error.kind(), ErrorKind::PermissionDenied);
+                assert!(error.to_string().contains("only be read"), "{error}");
+            }
+        }
+        assert_eq!(std::fs::read(&path).expect("there"), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 2);
+    }
+
+    /// Only where files can be given away: that is for the system's own user.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_replaced_keeps_its_owner() {
+        use std::os::unix::fs::{MetadataExt, chown};
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("u.vtu");
+        std::fs::write(&path, b"old").expect("written");
+        if chown(&path, Some(12345), Some(54321)).is_err() {
+            return;
+        }
+        write(&path, |out| out.write_all(b"new")).expect("written");
+        let found = std::fs::metadata(&path).expect("there");
+        assert_eq!((found.uid(), found.gid()), (12345, 54321));
     }
 
     #[cfg(unix)]

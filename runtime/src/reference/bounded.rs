@@ -152,9 +152,13 @@ fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
         Binary::Mul => return a * b,
         Binary::Div => return a / b,
         Binary::Pow => {
-            let base =
-                amplify(b.value * arithmetic::binary(function, a.value, b.value - 1.0), a.scale);
-            base + amplify(value * libm::log(a.value), b.scale) + value.abs()
+            // A power a⁰ does not change with a, and 0 to a power above 0 not with the power.
+            let by_base = match b.value {
+                0.0 => 0.0,
+                exponent => exponent * arithmetic::binary(function, a.value, exponent - 1.0),
+            };
+            let by_exponent = if value == 0.0 { 0.0 } else { value * libm::log(a.value) };
+            amplify(by_base, a.scale) + amplify(by_exponent, b.scale) + value.abs()
         }
         Binary::Atan2 => {
             let squares = a.value * a.value + b.value * b.value;

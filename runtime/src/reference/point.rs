@@ -107,8 +107,19 @@ impl Point {
         inputs: &Inputs,
         cursor: Cursor,
     ) -> IndexVec<NodeId, Bounded> {
+        evaluate(graph, |input| self.read(reference, inputs, cursor, input))
+    }
+
+    /// What a form reads at this point.
+    pub(super) fn read(
+        &self,
+        reference: &Reference,
+        inputs: &Inputs,
+        cursor: Cursor,
+        input: Input,
+    ) -> Bounded {
         let form = reference.form;
-        evaluate(graph, |input| match input {
+        match input {
             Input::State(slot) => {
                 let space = &reference.fields[slot.field];
                 reference.slot(space, inputs.state[slot.field], slot, cursor, self)
@@ -126,7 +137,7 @@ impl Point {
             Input::Time => Bounded::new(inputs.time),
             Input::Diameter => cursor.diameter,
             Input::Degree => Bounded::new(reference.degree as f64),
-        })
+        }
     }
 
     fn aux(&self, reference: &Reference, inputs: &Inputs, cursor: Cursor, slot: Slot) -> Bounded {

@@ -35,9 +35,9 @@ const SOLVED: f64 = 1e-6;
 const INTERPOLATED: f64 = 0.05;
 
 /// Holds the first node of each field with a mean.
-pub(super) fn hold(problem: &Problem, on: &mut Discretisation) {
+pub(super) fn hold(problem: &Problem, constraints: &mut [Constraints]) {
     for (field, _) in &problem.mean {
-        on.fields[*field].constraints.hold(0);
+        constraints[*field].hold(0);
     }
 }
 

@@ -1,18 +1,18 @@
 //! Where a problem is solved: on the processor, or on a device with memory of its own. Both give an operator, and
 //! from there on nobody asks which.
 
-use super::RunError;
+use super::{RunError, Setup};
 use crate::compile::{Origin, Target, compile, compile_for_device, facts};
 use crate::coupling::Coupling;
 use crate::device::{Backend, Device, DeviceError};
-use crate::discretisation::Discretisation;
-use crate::operator::CellOperator;
+use crate::discretisation::{AuxValues, Discretisation};
 use crate::operator::device::DeviceOperator;
+use crate::operator::{BuildError, CellOperator};
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
-use kernels_gen::plan::{Elements, Plan};
+use kernels_gen::plan::{Elements, Plan, Scatter, Task};
 use std::sync::Arc;
 
 /// The kernels that solved a problem.
@@ -30,6 +30,14 @@ pub struct Kernels {
     pub plans: Vec<Plan>,
     /// Seconds for planning, printing, compiling and loading them.
     pub seconds: f64,
+}
+
+impl Kernels {
+    /// How results come to their vector; the processor colours its chunks of cells.
+    pub fn scatter(&self) -> Scatter {
+        let plan = self.device.as_ref().and(self.plans.first());
+        plan.map_or(Scatter::Coloured, |plan| plan.scatter)
+    }
 }
 
 /// What R(u) = 0 needs of an operator and of the place where it is.
@@ -100,10 +108,38 @@ impl Place {
         target: &Target,
         device: Option<Arc<dyn Device>>,
     ) -> Result<(Self, Kernels), RunError> {
+        Self::of(form, elements, on, params, &TASKS, target, device)
+    }
+
+    /// The same for a problem that is set up, with no more kernels than some tasks take.
+    ///
+    /// # Errors
+    ///
+    /// As [`Place::new`].
+    pub fn with_tasks(
+        form: &PointForm,
+        setup: &Setup,
+        tasks: &[Task],
+        target: &Target,
+        device: Option<Arc<dyn Device>>,
+    ) -> Result<(Self, Kernels), RunError> {
+        let params = &setup.parameters.values;
+        Self::of(form, &setup.elements, &setup.on, params, tasks, target, device)
+    }
+
+    fn of(
+        form: &PointForm,
+        elements: &Elements,
+        on: &Arc<Discretisation>,
+        params: &[f64],
+        tasks: &[Task],
+        target: &Target,
+        device: Option<Arc<dyn Device>>,
+    ) -> Result<(Self, Kernels), RunError> {
         let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
         let (facts, precision) = (facts(on), target.precision);
         let Some(device) = device else {
-            let compiled = compile(form, elements, &facts, &TASKS, target)?;
+            let compiled = compile(form, elements, &facts, tasks, target)?;
             let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
             let operator =
                 CellOperator::new(on.clone(), module, purposes, precision, params, symmetric)?;
@@ -120,7 +156,7 @@ impl Place {
         let (backend, name) = (device.backend(), device.name());
         let wishes = &target.wishes;
         let compiled =
-            compile_for_device(form, elements, &facts, &TASKS, device, precision, wishes)?;
+            compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
         let compiled = Arc::new(compiled);
         let operator = DeviceOperator::new(on.clone(), compiled.clone(), params, symmetric)?;
         let kernels = Kernels {
@@ -148,6 +184,11 @@ impl Place {
             Self::Host(loaded) => &mut **loaded,
             Self::Device(loaded) => &mut **loaded,
         }
+    }
+
+    /// Whether it is a device with memory of its own.
+    pub fn is_device(&self) -> bool {
+        matches!(self, Self::Device(_))
     }
 
     /// A vector of zeros.
@@ -186,14 +227,58 @@ impl Place {
     /// # Errors
     ///
     /// A device that fails.
-    pub fn initial(&self) -> Result<Vector, DeviceError> {
+    pub fn initial(&self) -> Result<Vector, OperatorError> {
+        let mut u = self.vector();
+        self.impose(&mut u)?;
+        self.finish()?;
+        Ok(u)
+    }
+
+    /// Gives the constrained unknowns of a vector their values.
+    ///
+    /// # Errors
+    ///
+    /// A vector of another system, a device that fails.
+    pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         match self {
-            Self::Host(loaded) => {
-                let mut u = loaded.operator.vector();
-                loaded.operator.discretisation().apply_conditions(&mut u);
-                Ok(u)
-            }
-            Self::Device(loaded) => loaded.operator.initial(),
+            Self::Host(loaded) => loaded.operator.impose(u),
+            Self::Device(loaded) => loaded.operator.impose(u),
+        }
+    }
+
+    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    ///
+    /// # Errors
+    ///
+    /// Another number of values, a device that fails.
+    pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
+        match self {
+            Self::Host(loaded) => loaded.operator.set_conditions(values),
+            Self::Device(loaded) => loaded.operator.set_conditions(values),
+        }
+    }
+
+    /// Replaces the auxiliary data by others of the same kinds and lengths.
+    ///
+    /// # Errors
+    ///
+    /// Data of another kind or length, a device that fails.
+    pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
+        match self {
+            Self::Host(loaded) => loaded.operator.set_aux(values),
+            Self::Device(loaded) => loaded.operator.set_aux(values),
+        }
+    }
+
+    /// Whether a vector belongs here.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        match self {
+            Self::Host(loaded) => loaded.operator.fits(vector),
+            Self::Device(loaded) => loaded.operator.fits(vector),
         }
     }
 

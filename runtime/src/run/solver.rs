@@ -1,29 +1,30 @@
 //! The solver of a problem: the one that it names with its settings, or one that fits the form.
 //!
-//! Left out, a linear form with a symmetric Jacobian is solved by CG, which leaves it to GMRES where it meets negative
-//! curvature; another linear form by GMRES; a nonlinear one by Newton's method with these. A form in which a field has
-//! no term with itself (a pressure) is indefinite, and Jacobi's preconditioner serves it badly: it is solved by the
-//! factors of its matrix, or by MINRES or GMRES where it is large.
+//! Left out, a linear problem is solved by the factors of its matrix where that is cheap (`factors`), else with a
+//! symmetric Jacobian by CG and otherwise by GMRES, and where these fail by factors after all; a nonlinear one by
+//! Newton's method with these. A form in which a field has no term with itself (a pressure) is indefinite, and Jacobi's
+//! preconditioner serves it badly: it is solved by factors, or by MINRES or GMRES where it is large. On a device
+//! iterations come first, because they stay there.
 
-use super::{Place, RunError};
+use super::factors::{self, Facts};
+use super::not_finite::cause;
+use super::{Place, Prescribed, RunError};
+use crate::constraint::Constraints;
 use crate::coupling::Coupling;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::solve::{
-    CgSettings, Continue, InnerSolver, Linear, LinearOperator, Loaded, NewtonSettings,
-    NonlinearSystem, OperatorError, Outcome, Progress, Report, newton, newton_in_load_steps,
-    solve_affine,
+    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
+    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Progress, Report, newton,
+    newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Argument, Solver};
-use std::ops::Range;
+use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
+use kernels_gen::element::Rule;
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
-
-/// Unknowns up to which an indefinite matrix is factorised unasked.
-const FACTORISED: usize = 50_000;
 
 /// What is solved.
 #[derive(Clone, Copy)]
@@ -34,6 +35,10 @@ pub struct System<'a> {
     pub on: &'a Discretisation,
     /// Time and parameters.
     pub parameters: &'a Parameters,
+    /// Conditions and data.
+    pub prescribed: &'a dyn Prescribed,
+    /// Quadrature.
+    pub rule: Rule,
 }
 
 impl System<'_> {
@@ -54,18 +59,28 @@ impl System<'_> {
         })
     }
 
-    /// The linear solver where none is named.
-    fn fitting(&self) -> InnerSolver {
-        match (self.saddle(), self.on.n_dofs() <= FACTORISED, self.symmetric()) {
-            (false, ..) => InnerSolver::Automatic,
-            (true, true, _) => InnerSolver::Direct,
-            (true, false, true) => InnerSolver::Minres,
-            (true, false, false) => InnerSolver::Gmres,
-        }
+    /// The linear solver where none is named, on a device or not, and when it takes factors.
+    fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
+        let facts = Facts { linear: self.is_linear(), saddle: self.saddle(), device };
+        let factors = factors::unasked(self.on, facts);
+        let solver = match (facts.saddle, factors, self.symmetric()) {
+            (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,
+            (true, _, true) => InnerSolver::Minres,
+            (true, _, false) => InnerSolver::Gmres,
+        };
+        (solver, factors)
+    }
+
+    /// Two fields that are known not to be inf-sup stable.
+    pub fn unstable(&self) -> Option<UnstablePair> {
+        unstable(self.form, self.parameters.degree)
     }
 
     /// The error that nothing fixes an unknown.
     pub fn singular(&self, unknown: usize) -> RunError {
+        if let Some(pair) = self.unstable() {
+            return RunError::Unstable(pair);
+        }
         let (field, name) = self.named(unknown);
         RunError::Singular { field, name }
     }
@@ -90,19 +105,14 @@ impl System<'_> {
     }
 }
 
-/// A linear solver that hardly ever fails: the one where none is named, but factors for an unsymmetric matrix that is
-/// not too large.
-pub fn suits(system: System<'_>) -> InnerSolver {
-    match system.fitting() {
-        InnerSolver::Automatic if !system.symmetric() && system.on.n_dofs() <= FACTORISED => {
-            InnerSolver::Direct
-        }
-        fitting => fitting,
-    }
+/// How linear systems are solved where no solver is named.
+pub fn suits(system: System<'_>, place: &Place) -> Linear {
+    let (solver, factors) = system.fitting(place.is_device());
+    Linear { solver, restart: RESTART, jacobi: true, factors }
 }
 
-/// Solves R(u) = 0 from the state `u`, with the solver that was named or the one that suits the form:
-/// the report, and the linear iterations in all.
+/// Solves R(u) = 0 from the state `u`, whatever it has in the unknowns with conditions, with the solver that was named or
+/// the one that suits the form: the report, and the linear iterations in all.
 ///
 /// # Errors
 ///
@@ -115,9 +125,10 @@ pub fn solve(
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
+    place.impose(u)?;
     let settings = Settings { named };
     let name = named.map_or("", |solver| solver.name.as_str());
-    let (report, iterations) = match (name, system.is_linear()) {
+    let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => solve_by_newton(place, system, u, settings, observe)?,
         (name, true) => {
             let report = solve_linear(place, system, u, name, settings, observe)?;
@@ -133,7 +144,23 @@ pub fn solve(
     if let Outcome::Singular { unknown } = report.outcome {
         return Err(system.singular(unknown));
     }
+    if report.outcome == Outcome::NotFinite {
+        return Err(not_finite(place, system, u, &report));
+    }
+    report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
+    if place.is_device() && name.is_empty() && report.solver == "direct" {
+        report.notes.push("the matrix was factorised on the processor".to_owned());
+    }
     Ok((report, iterations))
+}
+
+/// The error that a solve has met a number that is not finite, with its cause.
+fn not_finite(place: &mut Place, system: System<'_>, u: &Vector, report: &Report) -> RunError {
+    let (solver, iterations) = (report.solver, report.iterations);
+    match cause(system, place, u) {
+        Ok(cause) => RunError::NotFinite { solver, iterations, cause },
+        Err(error) => error,
+    }
 }
 
 fn solve_linear(
@@ -144,15 +171,16 @@ fn solve_linear(
     settings: Settings<'_>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let solver = InnerSolver::named(name).unwrap_or_else(|| system.fitting());
+    let (solver, factors) = settings.solver(name, system, place);
     let defaults = CgSettings::default();
     let stop = CgSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
         atol: settings.number("atol", defaults.atol)?,
         max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
+        strict: settings.strict()?,
     };
     let restart = settings.count("restart", RESTART)?;
-    let linear = Linear { solver, restart, jacobi: settings.jacobi()? };
+    let linear = Linear { solver, restart, jacobi: settings.jacobi()?, factors };
     Ok(solve_affine(place.system(), u, stop, linear, observe)?)
 }
 
@@ -164,17 +192,22 @@ fn solve_by_newton(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     let defaults = NewtonSettings::default();
-    let named = settings.word("linear")?.and_then(InnerSolver::named);
-    let solver = named.unwrap_or_else(|| system.fitting());
+    let named = settings.word("linear")?.unwrap_or("automatic");
+    let (solver, mut factors) = settings.solver(named, system, place);
+    // Steps that are cut short on purpose have not failed.
+    if settings.find("max_inner").is_some() && factors != Factors::First {
+        factors = Factors::Never;
+    }
     let restart = settings.count("restart", defaults.linear.restart)?;
     let newton_settings = NewtonSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
         atol: settings.number("atol", defaults.atol)?,
         max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
         max_inner: settings.count("max_inner", defaults.max_inner)?,
-        linear: Linear { solver, restart, jacobi: settings.jacobi()? },
+        linear: Linear { solver, restart, jacobi: settings.jacobi()?, factors },
         line_search: settings.word("line_search")? != Some("none"),
-        ..defaults
+        forcing: if system.is_linear() { Forcing::Target } else { defaults.forcing },
+        strict: settings.strict()?,
     };
     let inner = &mut |_| Continue::Yes;
     let steps = settings.count("steps", 1)?;
@@ -183,21 +216,40 @@ fn solve_by_newton(
         let inner = report.inner_iterations();
         return Ok((report.report, inner));
     }
-    let boundary = place.initial()?;
-    let params = system.parameters.values.clone();
-    let grown = match settings.word("load")? {
-        None => 0..0,
+    let load = match settings.word("load")? {
+        None => Load::Everything { boundary: place.initial()? },
         Some(name) => {
             let found = system.form.params.iter().position(|param| param.name == name);
             let missing = || RunError::Setting(format!("there is no parameter `{name}` to load"));
-            system.parameters.range(found.ok_or_else(missing)?)
+            Load::Param(found.ok_or_else(missing)?)
         }
     };
-    let mut ramp = Ramp { place, params, grown };
-    let solved =
-        newton_in_load_steps(&mut ramp, u, &boundary, steps, newton_settings, observe, inner)?;
+    let mut ramp = Ramp { place, system, load, at: 1.0, failed: None };
+    let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
+    let cause = match &solved {
+        Ok(solved) if solved.newton.report.outcome == Outcome::NotFinite => {
+            let parameters = ramp.parameters();
+            let system = System { parameters: &parameters, ..system };
+            Some(not_finite(ramp.place, system, u, &solved.newton.report))
+        }
+        _ => None,
+    };
+    // What was scaled is as it was, whatever happened.
+    let failed = ramp.failed.take();
+    let restored = ramp.set_load(1.0, &mut u.like());
+    if let Some(error) = failed.or(cause) {
+        return Err(error);
+    }
+    let solved = solved?;
+    restored?;
     let inner = solved.newton.inner_iterations();
-    let report = solved.newton.report;
+    let mut report = solved.newton.report;
+    if !solved.halved.is_empty() {
+        let halved: Vec<String> = solved.halved.iter().map(usize::to_string).collect();
+        let (s, were) = if halved.len() == 1 { ("", "was") } else { ("s", "were") };
+        let halved = halved.join(", ");
+        report.notes.push(format!("load step{s} {halved} of {steps} {were} halved"));
+    }
     let singular = matches!(report.outcome, Outcome::Singular { .. } | Outcome::Cancelled);
     if solved.solved == steps || singular {
         return Ok((report, inner));
@@ -208,24 +260,72 @@ fn solve_by_newton(
     }
 }
 
-/// A form whose parameter grows with the load.
+/// What grows with the load.
+enum Load {
+    /// The values of all conditions, in proportion.
+    Everything {
+        /// At full load, 0 in free unknowns.
+        boundary: Vector,
+    },
+    /// A parameter; conditions, sources and data follow it.
+    Param(usize),
+}
+
+/// A form in load steps.
 struct Ramp<'a> {
     place: &'a mut Place,
-    /// Time and parameters at full load.
-    params: Vec<f64>,
-    /// Those that grow.
-    grown: Range<usize>,
+    system: System<'a>,
+    load: Load,
+    /// The load.
+    at: f64,
+    /// What has no value at some load.
+    failed: Option<RunError>,
+}
+
+impl Ramp<'_> {
+    /// The parameters at the load.
+    fn parameters(&self) -> Parameters {
+        let mut parameters = self.system.parameters.clone();
+        if let Load::Param(param) = self.load {
+            let grown = parameters.range(param);
+            parameters.values[grown].iter_mut().for_each(|value| *value *= self.at);
+        }
+        parameters
+    }
+
+    /// Evaluates anew what depends on a parameter.
+    fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
+        let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
+        self.place.set_params(&parameters.values)?;
+        self.place.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
+        if prescribed.aux_depends_on(param) {
+            self.place.set_aux(&prescribed.aux(on, &parameters)?)?;
+        }
+        boundary.fill(0.0);
+        Ok(self.place.impose(boundary)?)
+    }
+}
+
+/// The values of conditions, in the order of [`Discretisation::conditions`].
+pub fn values(constraints: &[Constraints]) -> Vec<f64> {
+    constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value)).collect()
 }
 
 impl Loaded for Ramp<'_> {
-    fn set_load(&mut self, s: f64) -> Result<(), OperatorError> {
-        if self.grown.is_empty() {
-            return Ok(());
+    fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
+        self.at = s;
+        match &self.load {
+            Load::Everything { boundary: full } => {
+                boundary.copy_from(full);
+                boundary.scale(s);
+                Ok(())
+            }
+            &Load::Param(param) => self.evaluate(param, boundary).map_err(|error| {
+                let message = error.to_string();
+                self.failed = Some(error);
+                OperatorError::new(message)
+            }),
         }
-        let mut params = self.params.clone();
-        params[self.grown.clone()].iter_mut().for_each(|value| *value *= s);
-        let set = self.place.set_params(&params);
-        set.map_err(|error| OperatorError::new(error.to_string()))
     }
 }
 
@@ -279,7 +379,25 @@ impl<'a> Settings<'a> {
     }
 
     fn count(self, key: &str, default: usize) -> Result<usize, RunError> {
-        Ok(self.number(key, default as f64)? as usize)
+        let value = self.number(key, default as f64)?;
+        match value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) {
+            true => Ok(value as usize),
+            false => Err(RunError::Setting(format!(
+                "the setting `{key}` is {value}\nhelp: it should be a whole number from 1 on"
+            ))),
+        }
+    }
+
+    /// Whether a tolerance was asked for that must be reached: none at all means as much as rounding allows.
+    fn strict(self) -> Result<bool, RunError> {
+        let (rtol, atol) = (self.number("rtol", 0.0)?, self.number("atol", 0.0)?);
+        Ok(self.find("rtol").is_some() && (rtol > 0.0 || atol > 0.0))
+    }
+
+    /// The linear solver of this name, or the one that fits, and when that takes factors.
+    fn solver(self, name: &str, system: System<'_>, place: &Place) -> (InnerSolver, Factors) {
+        let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
+        named.unwrap_or_else(|| system.fitting(place.is_device()))
     }
 
     fn word(self, key: &str) -> Result<Option<&'a str>, RunError> {

@@ -10,16 +10,14 @@
 
 mod batches;
 
+use super::goal::{self, Goal, PATIENCE};
+use super::ranges::{at_least_one, tolerances};
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
     residual,
 };
-use crate::vector::{Step, Vector, epsilon};
+use crate::vector::{Step, Vector};
 use batches::Batches;
-use std::time::Instant;
-
-/// Iterations without a new smallest residual after which the method counts as stagnated.
-const PATIENCE: usize = 2000;
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,15 +28,28 @@ pub struct CgSettings {
     pub atol: f64,
     /// Limit of iterations.
     pub max_iterations: usize,
+    /// Whether it is a failure that rounding leaves more than the tolerance: [`Outcome::BelowRounding`], not
+    /// [`Outcome::Rounding`].
+    pub strict: bool,
 }
 
 impl Default for CgSettings {
     fn default() -> Self {
-        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000 }
+        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000, strict: false }
     }
 }
 
 impl CgSettings {
+    /// Whether the settings are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// They are not.
+    pub(super) fn check(self) -> Result<(), OperatorError> {
+        tolerances(self.rtol, self.atol)?;
+        at_least_one("max_iterations", self.max_iterations)
+    }
+
     /// The norm of the residual at which to stop, where that of b is `scale`.
     pub(super) fn target(self, scale: f64) -> f64 {
         (self.rtol * scale).max(self.atol)
@@ -50,9 +61,9 @@ impl CgSettings {
 /// `observe` is called for every iteration in order, on a device perhaps when some later ones are done.
 /// Where it stops the solve, x is then that of a later iteration than it has seen.
 ///
-/// The residual that the recurrence carries drifts from the true one. Where the tolerance is near
-/// the precision of the vectors, convergence is therefore checked with the true residual, and the
-/// method starts again from it where that is still too large.
+/// The residual that the recurrence carries drifts from the true one. Where the tolerance is near the precision of the
+/// vectors, or the iterations are many, convergence is therefore checked with the true residual, and the method starts
+/// again from it where that is still too large, as long as that helps.
 pub fn cg(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -61,10 +72,10 @@ pub fn cg(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    let start = Instant::now();
-    let mut history = Vec::new();
-    let (outcome, target) = iterate(a, b, x, preconditioner, settings, observe, &mut history)?;
-    Ok(Report::ended("cg", start, target, (outcome, history)))
+    goal::solve("cg", b, x, settings, observe, |b, x, goal, observe, history| {
+        let system = System { a, preconditioner };
+        iterate(system, b, x, goal, settings.max_iterations, observe, history)
+    })
 }
 
 /// What is solved.
@@ -125,82 +136,75 @@ impl Work {
 }
 
 fn iterate(
-    a: &dyn LinearOperator,
+    system: System<'_>,
     b: &Vector,
     x: &mut Vector,
-    preconditioner: Preconditioner<'_>,
-    settings: CgSettings,
+    goal: Goal,
+    max_iterations: usize,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
-) -> Result<(Outcome, f64), OperatorError> {
+) -> Result<Outcome, OperatorError> {
+    let System { a, preconditioner } = system;
     let mut work = Work {
         r: b.like(),
         p: b.like(),
         q: b.like(),
         z: matches!(preconditioner, Preconditioner::Operator(_)).then(|| b.like()),
     };
-    let scale = b.norm();
-    let target = settings.target(scale);
-    if scale == 0.0 {
-        x.fill(0.0);
-        history.push(0.0);
-        return Ok((Outcome::Converged, target));
-    }
-    let verify = target < epsilon(b.precision()).sqrt() * scale;
     let mut norm = residual(a, b, x, &mut work.r)?;
     history.push(norm);
-    if !norm.is_finite() || !scale.is_finite() {
-        return Ok((Outcome::NotFinite, target));
+    if !norm.is_finite() {
+        return Ok(Outcome::NotFinite);
     }
-    if norm <= target {
-        return Ok((Outcome::Converged, target));
+    if norm <= goal.asked {
+        return Ok(Outcome::Converged);
     }
     let mut rz = work.restart(preconditioner)?;
-    let system = System { a, preconditioner };
-    let mut batches = Batches::new(system, b, target)?;
+    let mut batches = Batches::new(system, b, goal.claim())?;
     if let Some(batches) = &mut batches {
         batches.start(rz)?;
     }
-    let (mut best, mut best_at, mut last_true) = (norm, 0, f64::INFINITY);
-    for iteration in 1..=settings.max_iterations {
+    // The smallest residual of the recurrence, where it was, and where the true one was last looked at.
+    let (mut best, mut best_at, mut looked_at) = (norm, 0, 0);
+    let mut last_true = f64::INFINITY;
+    for iteration in 1..=max_iterations {
         if rz <= 0.0 {
-            return Ok((Outcome::Indefinite { curvature: rz }, target));
+            return Ok(Outcome::Indefinite { curvature: rz });
         }
         let Step { curvature, square, weighted } = match &mut batches {
             Some(batches) => {
                 // No further than to where the solve may end without a sign of the device.
-                let end = settings.max_iterations.min((best_at + PATIENCE).max(iteration));
+                let end = max_iterations.min((best_at.max(looked_at) + PATIENCE).max(iteration));
                 batches.next(system, &mut work, x, history, end - iteration + 1)?
             }
             None => work.step(system, x, rz)?,
         };
         if !curvature.is_finite() || !rz.is_finite() {
-            return Ok((Outcome::NotFinite, target));
+            return Ok(Outcome::NotFinite);
         }
         if curvature <= 0.0 {
-            return Ok((Outcome::Indefinite { curvature }, target));
+            return Ok(Outcome::Indefinite { curvature });
         }
         norm = square.sqrt();
-        let mut restart = false;
-        if norm <= target && verify {
+        let claimed = norm <= goal.claim() && goal.doubtful(iteration);
+        if claimed {
             norm = residual(a, b, x, &mut work.r)?;
-            restart = norm > target;
         }
         history.push(norm);
         if !norm.is_finite() {
-            return Ok((Outcome::NotFinite, target));
+            return Ok(Outcome::NotFinite);
         }
-        if norm <= target {
-            return Ok((Outcome::Converged, target));
+        if norm <= goal.asked {
+            return Ok(Outcome::Converged);
         }
-        if observe(Progress { iteration, residual: norm, target }) == Continue::No {
-            return Ok((Outcome::Cancelled, target));
+        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+            return Ok(Outcome::Cancelled);
         }
-        if restart {
-            if norm > 0.5 * last_true {
-                return Ok((Outcome::Stagnated, target));
+        if claimed {
+            if let Some(outcome) = goal.claimed(a, x, norm, last_true)? {
+                return Ok(outcome);
             }
-            last_true = norm;
+            (best, best_at, last_true) = (norm, iteration, norm);
             rz = work.restart(preconditioner)?;
             if let Some(batches) = &mut batches {
                 batches.start(rz)?;
@@ -209,13 +213,19 @@ fn iterate(
         }
         if norm < best {
             (best, best_at) = (norm, iteration);
-        } else if iteration - best_at >= PATIENCE {
-            return Ok((Outcome::Stagnated, target));
+        } else if iteration - best_at.max(looked_at) >= PATIENCE {
+            looked_at = iteration;
+            // The next iteration writes q anew.
+            norm = residual(a, b, x, &mut work.q)?;
+            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+                history[iteration] = norm;
+                return Ok(outcome);
+            }
         }
         rz = match batches {
             Some(_) => weighted,
             None => work.advance(preconditioner, rz, weighted)?,
         };
     }
-    Ok((Outcome::IterationLimit, target))
+    Ok(goal.limit(max_iterations - best_at))
 }

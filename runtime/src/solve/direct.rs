@@ -4,6 +4,7 @@
 //! is. Each refinement x ← x + (LU)⁻¹ (b − A x) takes the residual of the operator itself; it takes away what pivoting
 //! and the rounding of the factors have left.
 
+use super::goal::{self, Goal};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Progress, Report,
     residual,
@@ -11,7 +12,6 @@ use super::{
 use crate::coupling::Coupling;
 use crate::factor::{Analysis, FactorError};
 use crate::vector::{Vector, epsilon};
-use std::time::Instant;
 
 /// Refinements; one is what is needed as a rule.
 const REFINEMENTS: usize = 3;
@@ -32,8 +32,8 @@ impl Direct {
         Self { coupling, analysis: Analysis::default() }
     }
 
-    /// Solves A x = b; `symmetric` says whether A is. The residual that is left is that of rounding: tolerances stop
-    /// refinement early, and are not asked for beyond what the precision allows.
+    /// Solves A x = b; `symmetric` says whether A is. The residual that is left is that of rounding, and tolerances stop
+    /// refinement early.
     ///
     /// # Errors
     ///
@@ -47,19 +47,11 @@ impl Direct {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
-        let start = Instant::now();
-        let scale = b.norm();
-        let target = settings.target(scale);
-        let mut history = vec![scale];
-        x.fill(0.0);
-        let outcome = if !scale.is_finite() {
-            Outcome::NotFinite
-        } else if scale <= target {
-            Outcome::Converged
-        } else {
-            self.refine(a, b, x, symmetric, target, observe, &mut history)?
-        };
-        Ok(Report::ended("direct", start, target, (outcome, history)))
+        goal::solve("direct", b, x, settings, observe, |b, x, goal, observe, history| {
+            x.fill(0.0);
+            history.push(goal.scale);
+            self.refine(a, b, x, symmetric, goal, observe, history)
+        })
     }
 
     fn refine(
@@ -68,7 +60,7 @@ impl Direct {
         b: &Vector,
         x: &mut Vector,
         symmetric: bool,
-        target: f64,
+        goal: Goal,
         observe: Observer<'_>,
         history: &mut Vec<f64>,
     ) -> Result<Outcome, OperatorError> {
@@ -91,7 +83,7 @@ impl Direct {
                 )));
             }
         };
-        let scale = history[0];
+        let scale = goal.scale;
         let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
         let mut norm = scale;
         for iteration in 1..=REFINEMENTS + 1 {
@@ -110,16 +102,18 @@ impl Direct {
             std::mem::swap(x, &mut refined);
             norm = next;
             history.push(norm);
-            if observe(Progress { iteration, residual: norm, target }) == Continue::No {
+            if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
                 return Ok(Outcome::Cancelled);
             }
             // At least one refinement, unless nothing is left of the residual.
-            if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= target) {
+            if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
                 break;
             }
         }
-        Ok(if norm <= target.max(USELESS * scale) {
+        Ok(if norm <= goal.asked {
             Outcome::Converged
+        } else if norm <= USELESS * scale {
+            goal.met_rounding(norm)
         } else {
             Outcome::Stagnated
         })

@@ -1,6 +1,7 @@
 //! The linear solve of a Newton step, or of a linear problem: J(u) δ = −R(u), with the solver that is wanted.
 
 use super::direct::Direct;
+use super::goal::signs;
 use super::{
     CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer, OperatorError, Outcome,
     Preconditioner, Report, cg, gmres, minres,
@@ -13,7 +14,8 @@ const SAMPLES: usize = 8;
 /// A linear solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
-    /// [`cg()`] where J is symmetric, [`gmres()`] elsewhere and from the first direction of negative curvature on.
+    /// [`cg()`] where J is symmetric, [`gmres()`] elsewhere and from the first direction of negative curvature on; and
+    /// [`Direct`] before these or after them, as [`Linear::factors`] allows.
     #[default]
     Automatic,
     /// Always [`cg()`].
@@ -39,6 +41,21 @@ impl InnerSolver {
     }
 }
 
+/// When [`InnerSolver::Automatic`] takes the factors of the matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Factors {
+    /// Never.
+    #[default]
+    Never,
+    /// Where iterations fail, or are no end to after so many.
+    After {
+        /// How many.
+        iterations: usize,
+    },
+    /// Before it iterates.
+    First,
+}
+
 /// How a linear system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
@@ -48,11 +65,13 @@ pub struct Linear {
     pub restart: usize,
     /// Whether the diagonal preconditions it.
     pub jacobi: bool,
+    /// When factors are taken unasked.
+    pub factors: Factors,
 }
 
 impl Default for Linear {
     fn default() -> Self {
-        Self { solver: InnerSolver::default(), restart: 50, jacobi: true }
+        Self { solver: InnerSolver::default(), restart: 50, jacobi: true, factors: Factors::Never }
     }
 }
 
@@ -80,34 +99,113 @@ impl Direction {
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
         system.linearise(u)?;
-        let symmetric = system.symmetric();
-        if self.linear.solver == InnerSolver::Direct {
-            let direct = match &mut self.direct {
-                Some(direct) => direct,
-                None => {
-                    let missing = || OperatorError::new("this operator gives no matrix");
-                    let coupling = system.coupling().ok_or_else(missing)?;
-                    self.direct.insert(Direct::new(coupling))
+        match (self.linear.solver, self.linear.factors) {
+            (InnerSolver::Direct, _) => self.by_factors(system, rhs, settings, observe),
+            (InnerSolver::Automatic, Factors::First) => {
+                let tried = self.by_factors(system, rhs, settings, &mut *observe);
+                let Err(error) = tried else { return tried };
+                // There is no room for them. Where it is the operator that fails, it does so again.
+                self.linear.factors = Factors::Never;
+                let mut report = self.iterate(system, rhs, settings, observe)?;
+                let reason = error.to_string();
+                let reason = reason.lines().next().unwrap_or_default();
+                report
+                    .notes
+                    .push(format!("no factors: {reason}; {} was used instead", report.solver));
+                Ok(report)
+            }
+            (InnerSolver::Automatic, Factors::After { iterations }) => {
+                let max_iterations = settings.max_iterations.min(iterations);
+                let few = CgSettings { max_iterations, ..settings };
+                let tried = self.iterate(system, rhs, few, &mut *observe)?;
+                if !tried.outcome.is_hard() {
+                    return Ok(tried);
                 }
-            };
-            let delta = &mut self.delta;
-            return direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe);
+                let reached = self.delta.clone();
+                let factors = self.by_factors(system, rhs, settings, &mut *observe);
+                match factors {
+                    Ok(mut report) if !report.outcome.is_hard() => {
+                        // The next steps start with what has shown to be needed.
+                        self.linear.factors = Factors::First;
+                        report.note_failure(&tried);
+                        Ok(report)
+                    }
+                    // Neither helps, and iterations had their full number.
+                    _ if max_iterations == settings.max_iterations => {
+                        self.delta = reached;
+                        Ok(tried)
+                    }
+                    _ => {
+                        self.linear.factors = Factors::Never;
+                        self.iterate(system, rhs, settings, observe)
+                    }
+                }
+            }
+            _ => self.iterate(system, rhs, settings, observe),
         }
+    }
+
+    /// The same by iterations where the factors that were taken first say that J(u) is singular, at the last u.
+    pub(super) fn solve_singular(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Option<Report>, OperatorError> {
+        let Linear { solver, factors, .. } = self.linear;
+        if solver != InnerSolver::Automatic {
+            return Ok(None);
+        }
+        self.linear.factors = Factors::Never;
+        let report = self.iterate(system, rhs, settings, observe)?;
+        self.linear.factors = factors;
+        Ok(Some(report))
+    }
+
+    fn by_factors(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        let direct = match &mut self.direct {
+            Some(direct) => direct,
+            None => {
+                let missing = || OperatorError::new("this operator gives no matrix");
+                let coupling = system.coupling().ok_or_else(missing)?;
+                self.direct.insert(Direct::new(coupling))
+            }
+        };
+        let (delta, symmetric) = (&mut self.delta, system.symmetric());
+        direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
+    }
+
+    fn iterate(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
         if self.linear.jacobi {
             system.diagonal(&mut self.inverse)?;
         }
         self.delta.fill(0.0);
         let jacobian = system.jacobian();
         let tries_cg = match self.linear.solver {
-            InnerSolver::Automatic => symmetric,
+            InnerSolver::Automatic => system.symmetric(),
             solver => solver == InnerSolver::Cg,
         };
+        let mut tried = None;
         if tries_cg {
             self.inverse.invert();
             let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
             let report = cg(jacobian, rhs, delta, jacobi, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
-            if self.linear.solver == InnerSolver::Cg || !indefinite {
+            let factors = self.linear.factors != Factors::Never;
+            if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
                 return Ok(report);
             }
             // The next steps start with what has shown to be needed.
@@ -116,8 +214,8 @@ impl Direction {
             if self.linear.jacobi {
                 system.diagonal(&mut self.inverse)?;
             }
+            tried = Some(report);
         }
-        let jacobian = system.jacobian();
         if self.linear.jacobi {
             positive_inverse(jacobian, &mut self.inverse)?;
         }
@@ -125,9 +223,12 @@ impl Direction {
         if self.linear.solver == InnerSolver::Minres {
             return minres(jacobian, rhs, delta, jacobi, settings, observe);
         }
-        let CgSettings { rtol, atol, max_iterations } = settings;
-        let settings = GmresSettings { rtol, atol, max_iterations, restart: self.linear.restart };
-        gmres(jacobian, rhs, delta, jacobi, settings, observe)
+        let CgSettings { rtol, atol, max_iterations, strict } = settings;
+        let restart = self.linear.restart;
+        let settings = GmresSettings { rtol, atol, max_iterations, restart, strict };
+        let mut report = gmres(jacobian, rhs, delta, jacobi, settings, observe)?;
+        tried.iter().for_each(|tried| report.note_failure(tried));
+        Ok(report)
     }
 }
 
@@ -152,17 +253,13 @@ fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(),
     }
     let (mut z, mut y) = (d.like(), d.like());
     let mut squares = vec![0.0; missing.len()];
-    let mut state = 1u64;
+    let mut random = signs();
     for _ in 0..SAMPLES {
-        let mut signs = vec![0.0; diagonal.len()];
+        let mut entries = vec![0.0; diagonal.len()];
         for &i in &missing {
-            // Knuth's generator; its high bits are the random ones.
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            signs[i] = if state >> 63 == 0 { 1.0 } else { -1.0 };
+            entries[i] = random.next().unwrap_or(1.0);
         }
-        z.set(&signs);
+        z.set(&entries);
         jacobian.apply(&z, &mut y)?;
         y.multiply(d);
         jacobian.apply(&y, &mut z)?;

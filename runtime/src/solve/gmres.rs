@@ -5,12 +5,13 @@
 //! Gram-Schmidt with a second pass where the first one cancelled; Givens rotations keep the
 //! Hessenberg matrix triangular.
 
+use super::goal::{self, Goal};
+use super::ranges::at_least_one;
 use super::{
-    Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
-    residual,
+    CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
+    Progress, Report, residual,
 };
 use crate::vector::{Vector, epsilon};
-use std::time::Instant;
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,11 +24,13 @@ pub struct GmresSettings {
     pub max_iterations: usize,
     /// Iterations a cycle.
     pub restart: usize,
+    /// See [`CgSettings::strict`].
+    pub strict: bool,
 }
 
 impl Default for GmresSettings {
     fn default() -> Self {
-        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000, restart: 50 }
+        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000, restart: 50, strict: false }
     }
 }
 
@@ -40,18 +43,12 @@ pub fn gmres(
     settings: GmresSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    let start = Instant::now();
-    let scale = b.norm();
-    let target = (settings.rtol * scale).max(settings.atol);
-    let mut history = Vec::new();
-    let outcome = if scale == 0.0 {
-        x.fill(0.0);
-        history.push(0.0);
-        Outcome::Converged
-    } else {
-        cycles(a, b, x, preconditioner, settings, target, observe, &mut history)?
-    };
-    Ok(Report::ended("gmres", start, target, (outcome, history)))
+    let GmresSettings { rtol, atol, max_iterations, restart, strict } = settings;
+    at_least_one("restart", restart)?;
+    let stop = CgSettings { rtol, atol, max_iterations, strict };
+    goal::solve("gmres", b, x, stop, observe, |b, x, goal, observe, history| {
+        cycles(a, b, x, preconditioner, settings, goal, observe, history)
+    })
 }
 
 fn cycles(
@@ -60,7 +57,7 @@ fn cycles(
     x: &mut Vector,
     preconditioner: Preconditioner<'_>,
     settings: GmresSettings,
-    target: f64,
+    goal: Goal,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
@@ -69,6 +66,7 @@ fn cycles(
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work)?;
+        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -76,11 +74,15 @@ fn cycles(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= target {
+        if norm <= goal.asked {
             return Ok(Outcome::Converged);
         }
-        if norm > last * (1.0 - 1e-6) {
-            return Ok(Outcome::Stagnated);
+        // A cycle that takes nothing off is repeated by all that follow.
+        let in_vain = norm > last * (1.0 - 1e-6);
+        if (claimed || in_vain)
+            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+        {
+            return Ok(outcome);
         }
         if history.len() > settings.max_iterations {
             return Ok(Outcome::IterationLimit);
@@ -93,7 +95,7 @@ fn cycles(
         }
         basis[0].copy_from(&work);
         basis[0].scale(1.0 / norm);
-        while triangle.columns() < settings.restart.max(1) && ended.is_none() {
+        while triangle.columns() < settings.restart && ended.is_none() {
             let k = triangle.columns();
             if basis.len() == k + 1 {
                 basis.push(work.like());
@@ -107,10 +109,11 @@ fn cycles(
             if !left.is_finite() {
                 return Ok(Outcome::NotFinite);
             }
-            let progress = Progress { iteration: history.len() - 1, residual: left, target };
+            let progress =
+                Progress { iteration: history.len() - 1, residual: left, target: goal.asked };
             if observe(progress) == Continue::No {
                 ended = Some(Outcome::Cancelled);
-            } else if left <= target || history.len() > settings.max_iterations {
+            } else if left <= goal.claim() || history.len() > settings.max_iterations {
                 break;
             }
             if triangle.broke_down() {

@@ -1,4 +1,4 @@
-//! Load steps for Newton's method: R(u; s) = 0 for s = 1/n, 2/n, …, 1, where s scales boundary values and parameters.
+//! Load steps for Newton's method: R(u; s) = 0 for s = 1/n, 2/n, …, 1, where boundary values, parameters and data follow s.
 //!
 //! Each step starts from the solution u of the one before and goes along the tangent of the path,
 //!
@@ -6,8 +6,10 @@
 //! u ← u + Δg + δ,    J(u; s) δ = −R(u; s) − (R(u + ε Δg; s + ε Δs) − R(u; s)) / ε
 //! ```
 //!
-//! with the change Δg of the boundary values, so that the interior follows the boundary at once: cells beside it would
-//! turn inside out otherwise. The difference quotient has only to be good enough for a guess.
+//! with the change Δg = g(s + Δs) − g(s) of the boundary values, so that the interior follows the boundary at once: cells
+//! beside it would turn inside out otherwise. The difference quotient has only to be good enough for a guess.
+//!
+//! A step that fails is taken in halves, from where it began, and these again, up to [`HALVINGS`] times.
 
 use super::direction::Direction;
 use super::{
@@ -20,28 +22,33 @@ use crate::vector::Vector;
 const EPSILON: f64 = 1e-6;
 /// How well the tangent is solved for.
 const TANGENT: f64 = 1e-3;
+/// How often a load step that fails is halved.
+pub const HALVINGS: u32 = 4;
 
 /// A system with a load.
 pub trait Loaded: NonlinearSystem {
-    /// Scales what grows with the load, boundary values aside, by `s`, from 0 to 1.
+    /// Makes it the system at the load `s`, from 0 to 1, and gives `boundary` the values of the essential conditions
+    /// there, 0 in free unknowns.
     ///
     /// # Errors
     ///
-    /// What fails on a device.
-    fn set_load(&mut self, s: f64) -> Result<(), OperatorError>;
+    /// What has no value at this load, what fails on a device.
+    fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError>;
 }
 
 /// How a solve in load steps went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadReport {
-    /// Outcome, steps and history of all load steps together.
+    /// Outcome, steps and history of all load steps together, those that failed and were halved too.
     pub newton: NewtonReport,
     /// The load steps that were solved.
     pub solved: usize,
+    /// The load steps that were halved, by their numbers from 1 on.
+    pub halved: Vec<usize>,
 }
 
-/// Solves R(u; 1) = 0 by `steps` equal load steps from R(u; 0) = 0, of which `u` without its boundary values
-/// `boundary` is a solution or a guess. `boundary` is 0 in free unknowns.
+/// Solves R(u; 1) = 0 by `steps` equal load steps from R(u; 0) = 0, of which `u` with the boundary values there is a
+/// solution or a guess. `u` has the boundary values of the full load.
 ///
 /// # Errors
 ///
@@ -49,20 +56,29 @@ pub struct LoadReport {
 pub fn newton_in_load_steps(
     system: &mut dyn Loaded,
     u: &mut Vector,
-    boundary: &Vector,
     steps: usize,
     settings: NewtonSettings,
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<LoadReport, OperatorError> {
     let steps = steps.max(1);
+    // The load in parts that are as small as they may become.
+    let (whole, end) = (1 << HALVINGS, steps << HALVINGS);
+    let load = |at: usize| at as f64 / end as f64;
     let mut all: Option<NewtonReport> = None;
-    u.axpy(-1.0, boundary);
-    for step in 1..=steps {
-        tangent(system, u, boundary, step, steps, settings, observe_inner)?;
-        let before = all.as_ref().map_or(0, |all| all.report.iterations);
+    let mut halved = Vec::new();
+    let (mut boundary, mut before) = (u.like(), u.like());
+    system.set_load(1.0, &mut boundary)?;
+    u.axpy(-1.0, &boundary);
+    system.set_load(0.0, &mut boundary)?;
+    u.axpy(1.0, &boundary);
+    let (mut at, mut size) = (0, whole);
+    loop {
+        before.copy_from(u);
+        tangent(system, u, (load(at), load(at + size)), settings, observe_inner)?;
+        let iterations = all.as_ref().map_or(0, |all| all.report.iterations);
         let mut counted = |progress: Progress| {
-            observe(Progress { iteration: before + progress.iteration, ..progress })
+            observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
         let report = newton(system, u, settings, &mut counted, observe_inner)?;
         let outcome = report.report.outcome;
@@ -70,13 +86,34 @@ pub fn newton_in_load_steps(
             None => report,
             Some(before) => join(before, report),
         };
-        if outcome != Outcome::Converged || step == steps {
-            let solved = if outcome == Outcome::Converged { step } else { step - 1 };
-            return Ok(LoadReport { newton: joined, solved });
+        match outcome {
+            _ if outcome.is_success() => {
+                at += size;
+                // Two halves are a whole.
+                while size < whole && at.is_multiple_of(2 * size) {
+                    size *= 2;
+                }
+            }
+            Outcome::Cancelled | Outcome::Singular { .. } => {
+                return Ok(LoadReport { newton: joined, solved: at / whole, halved });
+            }
+            _ if size == 1 => {
+                return Ok(LoadReport { newton: joined, solved: at / whole, halved });
+            }
+            _ => {
+                size /= 2;
+                let step = at / whole + 1;
+                if halved.last() != Some(&step) {
+                    halved.push(step);
+                }
+                u.copy_from(&before);
+            }
+        }
+        if at == end {
+            return Ok(LoadReport { newton: joined, solved: steps, halved });
         }
         all = Some(joined);
     }
-    Err(OperatorError::new("there is no load step"))
 }
 
 /// The reports of two load steps as one: the second's first residual is left out, so that there is one a step.
@@ -87,39 +124,42 @@ fn join(mut all: NewtonReport, next: NewtonReport) -> NewtonReport {
     report.history.extend_from_slice(&next.report.history[1..]);
     report.target = next.report.target;
     report.seconds += next.report.seconds;
+    let news = next.report.notes.into_iter().filter(|note| !report.notes.contains(note));
+    let news: Vec<String> = news.collect();
+    report.notes.extend(news);
     all.steps.extend(next.steps);
     all
 }
 
-/// Goes from the solution at s = (step − 1)/steps along the tangent to s = step/steps.
+/// Goes from the solution at the first load along the tangent to the second.
 fn tangent(
     system: &mut dyn Loaded,
     u: &mut Vector,
-    boundary: &Vector,
-    step: usize,
-    steps: usize,
+    (s, end): (f64, f64),
     settings: NewtonSettings,
     observe: Observer<'_>,
 ) -> Result<(), OperatorError> {
-    let (size, s) = (1.0 / steps as f64, (step - 1) as f64 / steps as f64);
     let (mut r, mut moved_r, mut moved) = (u.like(), u.like(), u.clone());
-    system.set_load(s)?;
+    let (mut change, mut scratch) = (u.like(), u.like());
+    system.set_load(end, &mut change)?;
+    system.set_load(s, &mut scratch)?;
+    change.axpy(-1.0, &scratch);
     system.residual(u, &mut r)?;
-    system.set_load(s + EPSILON * size)?;
-    moved.axpy(EPSILON * size, boundary);
+    system.set_load(s + EPSILON * (end - s), &mut scratch)?;
+    moved.axpy(EPSILON, &change);
     system.residual(&moved, &mut moved_r)?;
-    system.set_load(s)?;
+    system.set_load(s, &mut scratch)?;
     // moved_r = −R − (R' − R)/ε
     moved_r.axpby(1.0 / EPSILON - 1.0, &r, -1.0 / EPSILON);
     let mut direction = Direction::new(u, settings.linear);
-    let linear = CgSettings { rtol: TANGENT, atol: 0.0, max_iterations: settings.max_inner };
+    let max_iterations = settings.max_inner;
+    let linear = CgSettings { rtol: TANGENT, max_iterations, ..CgSettings::default() };
     let report = direction.solve(system, u, &moved_r, linear, observe)?;
-    u.axpy(size, boundary);
-    system.set_load(s + size)?;
+    u.axpy(1.0, &change);
+    system.set_load(end, &mut scratch)?;
     // Without a tangent the boundary moves alone; Newton's method says what is wrong.
-    if matches!(report.outcome, Outcome::Converged | Outcome::IterationLimit | Outcome::Stagnated)
-        && direction.delta.norm().is_finite()
-    {
+    let usable = matches!(report.outcome, Outcome::IterationLimit | Outcome::Stagnated);
+    if (usable || report.outcome.is_success()) && direction.delta.norm().is_finite() {
         u.axpy(1.0, &direction.delta);
     }
     Ok(())

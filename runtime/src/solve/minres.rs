@@ -11,16 +11,14 @@
 //! so that the norm that is reported, and that the tolerance is for, is ‖r‖ whatever the preconditioner. Before it
 //! counts as converged it is formed anew, and where it is larger than the recurrence has it the method starts again.
 
+use super::goal::{self, Goal, PATIENCE};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, residual,
 };
 use crate::vector::Vector;
-use std::time::Instant;
 
-/// Iterations in which the residual must fall by [`FALL`], else the method counts as stagnated.
-const PATIENCE: usize = 2000;
-/// See [`PATIENCE`].
+/// What counts as a new smallest residual.
 const FALL: f64 = 0.99;
 
 /// Solves A x = b from the given `x`.
@@ -36,26 +34,20 @@ pub fn minres(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    let start = Instant::now();
-    let scale = b.norm();
-    let target = settings.target(scale);
-    let mut history = Vec::new();
-    let outcome = if scale == 0.0 {
-        x.fill(0.0);
-        history.push(0.0);
-        Outcome::Converged
-    } else {
+    goal::solve("minres", b, x, settings, observe, |b, x, goal, observe, history| {
+        let system = System { a, b, preconditioner, goal };
         let mut work = Work::new(b);
-        let stop = Stop { target, max_iterations: settings.max_iterations };
-        runs(a, b, x, preconditioner, stop, &mut work, observe, &mut history)?
-    };
-    Ok(Report::ended("minres", start, target, (outcome, history)))
+        runs(system, x, settings.max_iterations, &mut work, observe, history)
+    })
 }
 
+/// What is solved, and how well.
 #[derive(Clone, Copy)]
-struct Stop {
-    target: f64,
-    max_iterations: usize,
+struct System<'a> {
+    a: &'a dyn LinearOperator,
+    b: &'a Vector,
+    preconditioner: Preconditioner<'a>,
+    goal: Goal,
 }
 
 /// The vectors of the method beside x.
@@ -103,18 +95,18 @@ struct Scalars {
 
 /// Runs the method, and again from the true residual as long as that helps.
 fn runs(
-    a: &dyn LinearOperator,
-    b: &Vector,
+    system: System<'_>,
     x: &mut Vector,
-    preconditioner: Preconditioner<'_>,
-    stop: Stop,
+    max_iterations: usize,
     work: &mut Work,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
+    let System { a, b, goal, .. } = system;
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work.r)?;
+        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -122,14 +114,16 @@ fn runs(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= stop.target {
+        if norm <= goal.asked {
             return Ok(Outcome::Converged);
         }
-        if norm > 0.5 * last {
-            return Ok(Outcome::Stagnated);
+        if (claimed || norm > 0.5 * last)
+            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+        {
+            return Ok(outcome);
         }
         last = norm;
-        if let Some(outcome) = run(a, x, preconditioner, stop, work, observe, history)? {
+        if let Some(outcome) = run(system, x, max_iterations, work, observe, history)? {
             return Ok(outcome);
         }
     }
@@ -137,14 +131,14 @@ fn runs(
 
 /// One run from r = b − A x; an outcome where that is not to be checked with the true residual.
 fn run(
-    a: &dyn LinearOperator,
+    system: System<'_>,
     x: &mut Vector,
-    preconditioner: Preconditioner<'_>,
-    stop: Stop,
+    max_iterations: usize,
     work: &mut Work,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Option<Outcome>, OperatorError> {
+    let System { a, b, preconditioner, goal } = system;
     work.next.copy_from(&work.r);
     preconditioner.apply(&work.next, &mut work.z)?;
     let square = work.next.dot(&work.z);
@@ -161,8 +155,8 @@ fn run(
         sine: 0.0,
     };
     work.w.iter_mut().for_each(|w| w.fill(0.0));
-    let (mut best, mut best_at) = (f64::INFINITY, history.len());
-    while history.len() <= stop.max_iterations {
+    let (mut best, mut best_at, mut looked_at) = (f64::INFINITY, history.len(), history.len());
+    while history.len() <= max_iterations {
         let exhausted = iterate(a, x, preconditioner, work, &mut scalars)?;
         let norm = work.r.norm();
         history.push(norm);
@@ -174,20 +168,26 @@ fn run(
             }));
         }
         let progress =
-            Progress { iteration: history.len() - 1, residual: norm, target: stop.target };
+            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
         if observe(progress) == Continue::No {
             return Ok(Some(Outcome::Cancelled));
         }
-        if norm <= stop.target || exhausted {
+        if norm <= goal.claim() || exhausted {
             return Ok(None);
         }
         if norm < FALL * best {
-            (best, best_at) = (norm, history.len());
-        } else if history.len() - best_at >= PATIENCE {
-            return Ok(Some(Outcome::Stagnated));
+            (best, best_at, looked_at) = (norm, history.len(), history.len());
+        } else if history.len() - looked_at >= PATIENCE {
+            looked_at = history.len();
+            // The next iteration writes q anew.
+            let norm = residual(a, b, x, &mut work.q)?;
+            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+                history.last_mut().into_iter().for_each(|last| *last = norm);
+                return Ok(Some(outcome));
+            }
         }
     }
-    Ok(Some(Outcome::IterationLimit))
+    Ok(Some(goal.limit(history.len() - best_at)))
 }
 
 /// One iteration; whether the Krylov space is exhausted.

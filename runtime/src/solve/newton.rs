@@ -5,6 +5,8 @@
 //! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
 
 use super::direction::{Direction, Linear};
+use super::goal::{FAR, NEAR, signs};
+use super::ranges::{at_least_one, part, require, tolerances};
 use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
@@ -23,6 +25,8 @@ const DIVERGENCE: f64 = 1e6;
 pub enum Forcing {
     /// The same relative tolerance in every step.
     Fixed(f64),
+    /// Half of what ‖R‖ has to fall by yet, in every step: for affine systems, which the first step then solves.
+    Target,
     /// Eisenstat and Walker's second choice: η = γ (‖R_k‖/‖R_{k−1}‖)^α, at most `largest`.
     EisenstatWalker {
         /// η of the first step.
@@ -47,6 +51,7 @@ impl Forcing {
     fn next(self, previous: Option<(f64, f64)>, norm: f64, target: f64) -> f64 {
         match (self, previous) {
             (Self::Fixed(eta), _) => eta,
+            (Self::Target, _) => 0.5 * target / norm,
             (Self::EisenstatWalker { first, largest, .. }, None) => {
                 first.min(largest).max(0.5 * target / norm)
             }
@@ -57,6 +62,21 @@ impl Forcing {
                     next = next.max(guard);
                 }
                 next.max(0.5 * target / norm).min(largest)
+            }
+        }
+    }
+}
+
+impl Forcing {
+    fn check(self) -> Result<(), OperatorError> {
+        match self {
+            Self::Fixed(eta) => part("forcing", eta),
+            Self::Target => Ok(()),
+            Self::EisenstatWalker { first, largest, gamma, alpha } => {
+                part("first", first)?;
+                part("largest", largest)?;
+                require(gamma > 0.0 && gamma <= 1.0, "gamma", gamma, "above 0 and at most 1")?;
+                require(alpha > 1.0 && alpha <= 2.0, "alpha", alpha, "above 1 and at most 2")
             }
         }
     }
@@ -79,6 +99,18 @@ pub struct NewtonSettings {
     pub linear: Linear,
     /// Whether steps are shortened until they reduce ‖R‖.
     pub line_search: bool,
+    /// Whether it is a failure that rounding leaves more than the tolerance: see [`CgSettings::strict`].
+    pub strict: bool,
+}
+
+impl NewtonSettings {
+    fn check(self) -> Result<(), OperatorError> {
+        tolerances(self.rtol, self.atol)?;
+        at_least_one("max_iterations", self.max_iterations)?;
+        at_least_one("max_inner", self.max_inner)?;
+        at_least_one("restart", self.linear.restart)?;
+        self.forcing.check()
+    }
 }
 
 impl Default for NewtonSettings {
@@ -91,6 +123,7 @@ impl Default for NewtonSettings {
             forcing: Forcing::default(),
             linear: Linear::default(),
             line_search: true,
+            strict: false,
         }
     }
 }
@@ -139,6 +172,7 @@ pub fn newton(
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<NewtonReport, OperatorError> {
+    settings.check()?;
     let start = Instant::now();
     let mut state = State::new(system, u, settings)?;
     let outcome = loop {
@@ -154,14 +188,16 @@ pub fn newton(
             break Outcome::Cancelled;
         }
     };
-    let report = Report {
+    let mut report = Report {
         solver: "newton",
         outcome,
         iterations: state.steps.len(),
         history: state.history,
         target: state.target,
         seconds: start.elapsed().as_secs_f64(),
+        notes: state.notes,
     };
+    report.note_rounding();
     Ok(NewtonReport { report, steps: state.steps })
 }
 
@@ -173,15 +209,18 @@ pub fn solve_affine(
     linear: Linear,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    settings.check()?;
+    at_least_one("restart", linear.restart)?;
     let start = Instant::now();
     let mut r = u.like();
     system.residual(u, &mut r)?;
     r.scale(-1.0);
     let mut direction = Direction::new(u, linear);
     let mut report = direction.solve(system, u, &r, settings, observe)?;
-    if report.outcome != Outcome::NotFinite {
+    if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
         u.axpy(1.0, &direction.delta);
     }
+    report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -201,6 +240,8 @@ struct State {
     previous: Option<(f64, f64)>,
     history: Vec<f64>,
     steps: Vec<NewtonStep>,
+    /// What linear solves had to say, once each.
+    notes: Vec<String>,
 }
 
 impl State {
@@ -223,6 +264,7 @@ impl State {
             previous: None,
             history: vec![norm],
             steps: Vec::new(),
+            notes: Vec::new(),
         })
     }
 
@@ -249,17 +291,32 @@ impl State {
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
         let eta = self.settings.forcing.next(self.previous, self.norm, self.target);
-        let linear = CgSettings { rtol: eta, atol: 0.0, max_iterations: self.settings.max_inner };
+        let max_iterations = self.settings.max_inner;
+        let linear = CgSettings { rtol: eta, max_iterations, ..CgSettings::default() };
         self.r.scale(-1.0);
-        let inner = self.direction.solve(system, u, &self.r, linear, observe)?;
+        let mut inner = self.direction.solve(system, u, &self.r, linear, &mut *observe)?;
+        let affine = self.settings.forcing == Forcing::Target;
+        if matches!(inner.outcome, Outcome::Singular { .. }) && !affine {
+            // J may be singular where one begins, and the problem not.
+            let again = self.direction.solve_singular(system, &self.r, linear, observe)?;
+            inner = again.unwrap_or(inner);
+        }
         self.r.scale(-1.0);
         match inner.outcome {
-            Outcome::Cancelled => return Ok(Some(Outcome::Cancelled)),
-            Outcome::NotFinite => return Ok(Some(Outcome::NotFinite)),
+            Outcome::Cancelled
+            | Outcome::NotFinite
+            | Outcome::Overflow
+            | Outcome::Underflow
+            | Outcome::Singular { .. } => return Ok(Some(inner.outcome)),
             Outcome::Indefinite { .. } if inner.iterations == 0 => return Ok(Some(inner.outcome)),
             _ => {}
         }
-        let (damping, backtracks, found) = self.search(system, u)?;
+        for note in inner.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        let Search { damping, backtracks, found, noise } = self.search(system, u)?;
         self.steps.push(NewtonStep {
             residual: self.norm,
             forcing: eta,
@@ -270,21 +327,43 @@ impl State {
             backtracks,
         });
         if !found {
-            return Ok(Some(self.failed(u, inner.outcome)));
+            let outcome = if noise { self.met_rounding(u) } else { self.failed(u, inner.outcome) };
+            return Ok(Some(outcome));
         }
         self.previous = Some((eta, self.norm));
         std::mem::swap(u, &mut self.trial);
         std::mem::swap(&mut self.r, &mut self.trial_r);
         self.norm = self.r.norm();
         self.history.push(self.norm);
+        if self.norm <= self.target {
+            return Ok(None);
+        }
+        if noise {
+            return Ok(Some(self.met_rounding(u)));
+        }
+        // A linear solve that rounding has stopped is not to be repeated, where all that is left is that.
+        let stopped = inner.outcome == Outcome::Rounding;
+        if stopped && self.norm <= NEAR * self::noise(system, u, &self.r)? {
+            return Ok(Some(self.solved_until_rounding(true)));
+        }
         Ok(None)
+    }
+
+    /// The end where R(u) is noise. A step from there shows what noise does to u, of whose digits a quarter must be left.
+    fn met_rounding(&self, u: &Vector) -> Outcome {
+        let useless = epsilon(u.precision()).sqrt().sqrt() * u.norm();
+        self.solved_until_rounding(self.direction.delta.norm() <= useless)
+    }
+
+    fn solved_until_rounding(&self, useful: bool) -> Outcome {
+        if useful && !self.settings.strict { Outcome::Rounding } else { Outcome::BelowRounding }
     }
 
     /// A step below the rounding of u says that u is as good as the precision allows.
     fn failed(&self, u: &Vector, inner: Outcome) -> Outcome {
         let rounding = 8.0 * epsilon(u.precision()) * u.norm();
-        if inner == Outcome::Converged && self.direction.delta.norm() <= rounding {
-            Outcome::Converged
+        if inner.is_success() && self.direction.delta.norm() <= rounding {
+            self.met_rounding(u)
         } else if let Outcome::Indefinite { .. } = inner {
             inner
         } else {
@@ -292,29 +371,65 @@ impl State {
         }
     }
 
-    /// Leaves u + λ δ in `trial` and its residual in `trial_r`; (λ, reductions, whether it is good).
+    /// Leaves u + λ δ in `trial` and its residual in `trial_r`.
     fn search(
         &mut self,
         system: &dyn NonlinearSystem,
         u: &Vector,
-    ) -> Result<(f64, usize, bool), OperatorError> {
-        let mut lambda = 1.0;
-        let mut backtracks = 0;
+    ) -> Result<Search, OperatorError> {
+        let mut search = Search { damping: 1.0, backtracks: 0, found: true, noise: false };
         loop {
+            let lambda = search.damping;
             self.trial.copy_from(u);
             self.trial.axpy(lambda, &self.direction.delta);
             system.residual(&self.trial, &mut self.trial_r)?;
             let norm = self.trial_r.norm();
-            if !self.settings.line_search || norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
-                return Ok((lambda, backtracks, true));
+            if norm <= (1.0 - SUFFICIENT * lambda) * self.norm {
+                return Ok(search);
+            }
+            // A whole step that is of no use is one from noise to noise, or too long.
+            if search.backtracks == 0 && self.norm <= FAR * noise(system, u, &self.r)? {
+                search.noise = true;
+                search.found = norm < self.norm;
+                return Ok(search);
+            }
+            if !self.settings.line_search {
+                return Ok(search);
             }
             if lambda <= SMALLEST_STEP {
-                return Ok((lambda, backtracks, false));
+                search.found = false;
+                return Ok(search);
             }
-            lambda *= reduction(self.norm, norm, lambda);
-            backtracks += 1;
+            search.damping *= reduction(self.norm, norm, lambda);
+            search.backtracks += 1;
         }
     }
+}
+
+/// What a line search has found.
+struct Search {
+    /// λ.
+    damping: f64,
+    /// How often it was reduced.
+    backtracks: usize,
+    /// Whether the step is good.
+    found: bool,
+    /// Whether the residual before it was noise.
+    noise: bool,
+}
+
+/// What rounding leaves of R(u), about: ε ‖J(u) (u ∘ s)‖ with random signs s, as a quotient of differences, in which
+/// the rows of constrained unknowns are 0. `r` is R(u).
+fn noise(system: &dyn NonlinearSystem, u: &Vector, r: &Vector) -> Result<f64, OperatorError> {
+    let epsilon = epsilon(u.precision());
+    let step = epsilon.sqrt();
+    let moved: Vec<f64> =
+        u.to_vec().into_iter().zip(signs()).map(|(u, sign)| u + step * sign * u).collect();
+    let (mut trial, mut difference) = (u.like(), u.like());
+    trial.set(&moved);
+    system.residual(&trial, &mut difference)?;
+    difference.axpy(-1.0, r);
+    Ok(epsilon / step * difference.norm())
 }
 
 /// The factor for λ that minimises the parabola through ‖R‖² at 0 and λ with the slope −2‖R(0)‖²
@@ -323,8 +438,7 @@ fn reduction(before: f64, after: f64, lambda: f64) -> f64 {
     if !after.is_finite() {
         return 0.25;
     }
-    let slope = -2.0 * before * before;
-    let curvature = after * after - before * before - slope * lambda;
-    let factor = -slope * lambda / (2.0 * curvature);
+    // Of the quotient alone, whose square is a number where those of the norms may be none.
+    let factor = lambda / ((after / before).powi(2) - 1.0 + 2.0 * lambda);
     if factor.is_finite() { factor.clamp(0.1, 0.5) } else { 0.5 }
 }

@@ -69,3 +69,20 @@ fn operations_follow_their_formulas() {
     y.multiply(&vector(&c));
     assert_eq!(y.get(3), 0.25 * c[3]);
 }
+
+#[test]
+fn norms_of_numbers_of_any_size() {
+    let entries = [3.0, -4.0, 12.0];
+    for size in [5e-324, 1e-310, 1e-300, 1e-160, 1e-140, 1.0, 1e140, 1e160, 1e300] {
+        let scaled: Vec<f64> = entries.iter().map(|entry| entry * size).collect();
+        let (norm, exact) = (Vector::from_slice(&scaled, Precision::F64).norm(), 13.0 * size);
+        assert!((norm - exact).abs() <= 1e-15 * exact, "{norm:e} of {size:e}");
+    }
+    // Beside large entries small ones do not count, whatever their squares are.
+    assert_eq!(Vector::from_slice(&[1e-200, 1.0], Precision::F64).norm(), 1.0);
+    assert_eq!(Vector::zeros(3, Precision::F64).norm(), 0.0);
+    assert_eq!(Vector::from_slice(&[1.0, f64::INFINITY], Precision::F64).norm(), f64::INFINITY);
+    assert!(Vector::from_slice(&[1e-200, f64::NAN], Precision::F64).norm().is_nan());
+    let single = Vector::from_slice(&[3e-40, 4e-40], Precision::F32).norm();
+    assert!((single / 5e-40 - 1.0).abs() < 1e-4, "{single:e}");
+}

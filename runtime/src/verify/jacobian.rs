@@ -150,7 +150,8 @@ impl Trial<'_> {
         let definite = match defect <= SYMMETRY {
             true => {
                 let mut x = u.like();
-                let settings = CgSettings { rtol: 1e-6, atol: 0.0, max_iterations: ITERATIONS };
+                let max_iterations = ITERATIONS;
+                let settings = CgSettings { rtol: 1e-6, max_iterations, ..CgSettings::default() };
                 let none = Preconditioner::Identity;
                 let report = cg(system.jacobian(), &v, &mut x, none, settings, &mut silent)?;
                 Some(!matches!(report.outcome, Outcome::Indefinite { .. }))

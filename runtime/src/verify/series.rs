@@ -6,10 +6,10 @@
 use super::Trial;
 use crate::compile::Target;
 use crate::functional::{errors, mean, set_mean};
-use crate::run::{Balance, Place, RunError, Setup, System, suits};
+use crate::run::{Balance, OfProblem, Place, RunError, Setup, System, suits};
 use crate::solve::{
-    CgSettings, Continue, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report, newton,
-    solve_affine,
+    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report,
+    newton, solve_affine,
 };
 use crate::vector::Vector;
 use std::time::Instant;
@@ -59,11 +59,14 @@ impl Trial<'_> {
         {
             balance.put(place);
         }
-        let system = System { form: &self.problem.form, on, parameters: &self.setup.parameters };
+        let prescribed = OfProblem { problem: self.problem, elements };
+        let (form, prescribed) = (&self.problem.form, &prescribed);
+        let system = System { form, on, parameters, prescribed, rule: elements.rule };
         let atol = self.rounding(place, &u)?;
-        let linear = Linear { solver: self.solver(system), restart: 100, jacobi: true };
+        let linear = self.linear(system, place);
         let report = if system.is_linear() {
-            let stop = CgSettings { rtol: RTOL, atol, max_iterations: ITERATIONS };
+            let max_iterations = ITERATIONS;
+            let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
             solve_affine(place.system(), &mut u, stop, linear, observe)?
         } else {
             let settings = NewtonSettings {
@@ -105,13 +108,14 @@ impl Trial<'_> {
     }
 
     /// The linear solver: the one that is named, or one that surely solves.
-    fn solver(&self, system: System<'_>) -> InnerSolver {
+    fn linear(&self, system: System<'_>, place: &Place) -> Linear {
         let named = self.problem.solver.as_ref().and_then(|solver| {
             let inner = solver.arguments.get("linear");
             let inner = inner.and_then(fem_dsl::problem::Argument::word);
             InnerSolver::named(inner.unwrap_or(&solver.name))
         });
-        named.unwrap_or_else(|| suits(system))
+        let suits = suits(system, place);
+        named.map_or(suits, |solver| Linear { solver, factors: Factors::Never, ..suits })
     }
 
     /// The norm of R(u) that rounding alone may leave.

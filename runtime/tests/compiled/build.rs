@@ -5,11 +5,11 @@ use super::launch::{Data, Launcher, Runner, companions};
 use super::setting::Setting;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
+use kernels_gen::dialect::{Generated, Language};
 use kernels_gen::generate::generate;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::jit::{Jit, Options};
-use std::fmt::Write as _;
 
 /// Bytes of source that one compile takes, about.
 const SOURCE: usize = 600_000;
@@ -21,13 +21,12 @@ const GUARD: usize = 64;
 pub(crate) struct Group {
     pub(crate) isa: Isa,
     pub(crate) cases: Vec<Case>,
-    text: String,
-    kernels: Vec<KernelAbi>,
+    source: Generated,
 }
 
 impl Group {
     fn new(isa: Isa) -> Self {
-        Self { isa, cases: Vec::new(), text: String::new(), kernels: Vec::new() }
+        Self { isa, cases: Vec::new(), source: Generated::empty(Language::Rust) }
     }
 
     /// Generates the kernels of a case: its own, and those whose results it reads.
@@ -41,33 +40,20 @@ impl Group {
         );
         let source = generate(&case.form, &case.elements, &plans, case.isa);
         let source = source.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
-        let _ = write!(self.text, "mod case_{} {{\n{}}}\n", case.seed, source.text);
-        self.kernels.extend(source.kernels);
+        self.source.append(source.in_module(&format!("case_{}", case.seed)));
         self.cases.push(case);
     }
 
     /// How many kernels the source has.
     pub(crate) fn kernels(&self) -> usize {
-        self.kernels.len()
+        self.source.kernels.len()
     }
 
     /// Compiles the kernels as the instruction set is meant to be used.
     pub(crate) fn compile(&self, jit: &Jit) -> Result<Module, String> {
-        let mut options =
-            Options { name: format!("conformance_{}", self.isa), ..Options::default() };
-        let cpu = match self.isa {
-            _ if !cfg!(target_arch = "x86_64") => "native",
-            Isa::Avx512 => "native",
-            Isa::Avx2 => "x86-64-v3",
-            Isa::Portable => "x86-64",
-        };
-        for flag in &mut options.flags {
-            if flag.starts_with("-Ctarget-cpu=") {
-                *flag = format!("-Ctarget-cpu={cpu}");
-            }
-        }
-        let library = jit.compile(&self.text, &options).map_err(|error| error.to_string())?;
-        Module::new(library, &self.kernels).map_err(|error| error.to_string())
+        let options = Options::new(format!("conformance_{}", self.isa)).tuned_for(self.isa);
+        let loaded = jit.load(&self.source, &options).map_err(|error| error.to_string())?;
+        Ok(loaded.0)
     }
 }
 
@@ -81,7 +67,7 @@ pub(crate) fn groups(cases: Vec<Case>) -> Vec<Group> {
             open.len() - 1
         });
         open[at].add(case);
-        if open[at].text.len() > SOURCE {
+        if open[at].source.text.len() > SOURCE {
             done.push(open.swap_remove(at));
         }
     }
@@ -110,7 +96,8 @@ impl Runner for Compiled<'_> {
         if kernel.abi() != abi {
             return Err(format!("{:?}: the compiled kernel has another interface", plan.task));
         }
-        kernel.bind(&arguments).map_err(|error| error.to_string())?.run(0..batches);
+        let launched = kernel.bind(arguments).and_then(|mut launch| launch.run(0..batches));
+        launched.map_err(|error| error.to_string())?;
         for ((data, guarded), argument) in data.iter_mut().zip(&guarded).zip(&abi.arguments) {
             guarded.give_back(data).map_err(|what| format!("`{}` {what}", argument.name))?;
         }

@@ -4,7 +4,7 @@ use super::choices::Case;
 use super::device::Running;
 use super::draw::{Limits, cases, number};
 use super::launch::{Agreement, companions};
-use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::Generated;
 use kernels_gen::generate::generate_for_threads;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Task};
@@ -31,7 +31,7 @@ const STACK: usize = 256 << 20;
 /// Cases of one precision with their source.
 struct Group {
     cases: Vec<Case>,
-    source: SourceFile,
+    source: Generated,
 }
 
 /// What came of the cases of one kind.
@@ -111,7 +111,7 @@ fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> 
         let precision = case.plan.precision;
         let source = case.source(device);
         let at = open.iter().position(|(of, _)| *of == precision).unwrap_or_else(|| {
-            let source = SourceFile::empty(source.language);
+            let source = Generated::empty(source.language);
             open.push((precision, Group { cases: Vec::new(), source }));
             open.len() - 1
         });
@@ -199,7 +199,7 @@ impl Tally {
 
 impl Case {
     /// Its kernel, and those whose results it reads.
-    fn source(&self, device: &dyn Device) -> SourceFile {
+    fn source(&self, device: &dyn Device) -> Generated {
         let mut plans = vec![self.plan.clone()];
         let stored = self.plan.linearisation == Linearisation::Stored;
         plans.extend(

@@ -1,7 +1,7 @@
 //! Arguments that several subcommands share, and the small languages of their values.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::report::Failure;
 /// Which problem is meant, and what of it is said otherwise.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ProblemArguments {
-    /// The file with forms and problems.
+    /// The file with forms and problems; `-` is standard input, and paths of meshes then start from the current folder.
     pub(crate) file: PathBuf,
 
     /// Only the problem of this name; a file's problems are taken in order without it.
@@ -101,6 +101,20 @@ pub(crate) struct DeviceArguments {
 }
 
 impl DeviceArguments {
+    /// The device on which a problem's kernels run; none for the processor.
+    pub(crate) fn open_for(
+        &self,
+        problem: &ProblemArguments,
+    ) -> Result<Option<Arc<dyn device::Device>>, Failure> {
+        let device = self.open()?;
+        if device.is_some() && problem.interpret {
+            return Err(Failure::input(
+                "--interpret is for the processor's kernels\nhelp: leave it or --backend out",
+            ));
+        }
+        Ok(device)
+    }
+
     /// The device that is meant; none for the processor.
     pub(crate) fn open(&self) -> Result<Option<Arc<dyn device::Device>>, Failure> {
         if self.backend == Backend::Cpu {
@@ -120,6 +134,22 @@ impl DeviceArguments {
         let opened = device::open(self.backend.into(), self.device.as_deref());
         opened.map(Some).map_err(|error| Failure::input(error.to_string()))
     }
+}
+
+/// Whether a file of this name is what will be in it: another extension promises another format.
+pub(crate) fn written_as(path: &Path, formats: &[&str], what: &str) -> Result<(), Failure> {
+    let streams = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    let Some(extension) = path.extension().filter(|_| !streams) else { return Ok(()) };
+    if formats.iter().any(|format| extension.eq_ignore_ascii_case(format)) {
+        return Ok(());
+    }
+    let known: Vec<String> = formats.iter().map(|format| format!("`.{format}`")).collect();
+    Err(Failure::input(format!(
+        "{what} is not written as `.{}`, only as {}\nhelp: name it {}",
+        extension.display(),
+        known.join(" or "),
+        path.with_extension(formats[0]).display()
+    )))
 }
 
 /// `name=expression`.

@@ -4,7 +4,6 @@ mod device;
 mod plot;
 mod transposition;
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -16,7 +15,9 @@ use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare
 use runtime::compile::Target;
 use serde_json::{Value, json};
 
-use crate::arguments::{Degrees, DeviceArguments, Sizes};
+use crate::arguments::{Backend, Degrees, DeviceArguments, Sizes};
+use crate::console::{Console, Warning};
+use crate::picture;
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
@@ -49,7 +50,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K|K..L", default_value = "1..8")]
     pub(crate) degree: Degrees,
 
-    /// Threads to compute with; one, then all cores without it.
+    /// Threads to compute with; one, then all cores without it. On devices: those of the processor, which set up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
@@ -117,7 +118,8 @@ pub(crate) enum Suite {
     Transposition,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    warn(arguments, console);
     if arguments.suite == Suite::Transposition {
         let Some(device) = arguments.device.open()? else {
             return Err(Failure::input(
@@ -130,16 +132,21 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
             ));
         }
         let mut report = Report::default();
-        let done = with_threads(None, || transposition::suite(arguments, &device, &mut report));
+        let done = with_threads(arguments.threads, || {
+            transposition::suite(arguments, &device, &mut report, console)
+        });
         return kept(report, done);
     }
-    if cfg!(debug_assertions) {
-        eprintln!(
-            "warning: this program was built without optimisation, and so was the product with the assembled matrix\n\
-             help: cargo run --release -- bench …"
-        );
+    if let Some(path) = &arguments.plot {
+        picture::possible(path)?;
     }
-    let mut report = bake_off(arguments)?;
+    if cfg!(debug_assertions) {
+        console.warn(Warning::new(
+            "this program was built without optimisation, and so was the product with the assembled matrix\n\
+             help: cargo run --release -- bench …",
+        ));
+    }
+    let mut report = bake_off(arguments, console)?;
     if let Some(path) = &arguments.plot {
         if let Err(failure) = plot::draw(path, &report.json) {
             return Err(failure.after(report));
@@ -149,7 +156,33 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
+/// Options that change nothing here.
+fn warn(arguments: &Arguments, console: &Console) {
+    let transposition = arguments.suite == Suite::Transposition;
+    let device = arguments.device.backend != Backend::Cpu;
+    let block = arguments.device.scatter == Some(Scatter::Block);
+    let (on_devices, on_the_cpu) = ("it is for devices", "it is for the processor");
+    let own = "the suite `transposition` has its own";
+    let given = |option: &Option<usize>| option.is_some();
+    let idle = [
+        ("--cells", given(&arguments.cells) && !device, on_devices),
+        ("--slots", arguments.slots.is_some() && !device, on_devices),
+        ("--slots", arguments.slots.is_some() && device && !block, "it is for `--scatter block`"),
+        ("--in-place", arguments.in_place.is_some() && !device, on_devices),
+        ("--residency", given(&arguments.residency) && !device, on_devices),
+        ("--in-order", arguments.in_order.is_some() && !device, on_devices),
+        ("--strategy", arguments.strategy.is_some() && !device, on_devices),
+        ("--strategy", arguments.strategy.is_some() && transposition, own),
+        ("--block", given(&arguments.block) && device, on_the_cpu),
+        ("--plot", arguments.plot.is_some() && transposition, "this suite is not drawn"),
+        ("--no-csr", arguments.no_csr && transposition, "this suite has no matrix"),
+    ];
+    for (option, _, because) in idle.into_iter().filter(|(_, idle, _)| *idle) {
+        console.warn(Warning::no_effect(option, because));
+    }
+}
+
+fn bake_off(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let cases = cases(&arguments.problem)?;
     if let [case, ..] = &cases[..]
         && cases.iter().all(|case| later(case, &arguments.degree))
@@ -162,7 +195,9 @@ fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
     }
     if let Some(device) = arguments.device.open()? {
         let mut report = Report::default();
-        let done = with_threads(None, || device::suite(arguments, &device, &cases, &mut report));
+        let done = with_threads(arguments.threads, || {
+            device::suite(arguments, &device, &cases, &mut report, console)
+        });
         return kept(report, done);
     }
     let threads: Vec<u16> = match arguments.threads {
@@ -171,7 +206,7 @@ fn bake_off(arguments: &Arguments) -> Result<Report, Failure> {
     };
     let mut report = Report::default();
     for threads in threads {
-        let done = with_threads(Some(threads), || suite(arguments, &cases, &mut report));
+        let done = with_threads(Some(threads), || suite(arguments, &cases, &mut report, console));
         report = kept(report, done)?;
     }
     Ok(report)
@@ -219,7 +254,13 @@ fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn suite(arguments: &Arguments, cases: &[Case], report: &mut Report) -> Result<(), Failure> {
+fn suite(
+    arguments: &Arguments,
+    cases: &[Case],
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    console.progress().say("measuring this machine");
     let rates = measure_rates()?;
     report.text.push_str(&format!(
         "{} threads: copy {:.1} GB/s, multiply-adds {:.1} GFLOP/s\n{:<14} {:>2} {:>9} {:>5}  {:<13} {:>8} {:>8} {:>7} {:>7} {:>6} {:>8} {:>6}\n",
@@ -244,19 +285,19 @@ fn suite(arguments: &Arguments, cases: &[Case], report: &mut Report) -> Result<(
         report.text.extend(note);
         for degree in degrees {
             for dofs in arguments.dofs.each() {
-                if std::io::stderr().is_terminal() {
-                    eprint!("\r{} degree {degree}, {dofs} unknowns …   ", case.name);
-                }
+                say(console, case, degree, dofs);
                 let row = row(arguments, case, degree, dofs, &rates)?;
                 report.text.push_str(&line(&row));
                 report.json.push(value(&row));
             }
         }
     }
-    if std::io::stderr().is_terminal() {
-        eprint!("\r{:50}\r", "");
-    }
     Ok(())
+}
+
+/// Says what is measured.
+fn say(console: &Console, case: &Case, degree: usize, dofs: usize) {
+    console.progress().say(format!("{} of degree {degree}, {dofs} unknowns", case.name));
 }
 
 /// Where a kernel's geometry comes from.

@@ -5,14 +5,15 @@ use std::io::ErrorKind;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
-use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::problem::Problem;
+use fem_dsl::diagnostic::{Diagnostic, Severity};
+use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
 use runtime::mesh::gmsh::GmshError;
 use runtime::mesh::{LoadError, MeshError};
-use runtime::run::RunError;
+use runtime::run::{Cause, RunError};
 
+use crate::console::Console;
 use crate::report::Failure;
 
 /// A problem of a program, as the command line changes it.
@@ -54,16 +55,37 @@ impl Blame<'_> {
         }
     }
 
+    /// Says what is known to go wrong, before the solve.
+    pub(crate) fn warn(&self, problem: &Problem, console: &Console) {
+        let Some(pair) = unstable(&problem.form, problem.degree) else { return };
+        let found = self.program.unstable(self.problem, &pair);
+        let found = Diagnostic { severity: Severity::Warning, ..found };
+        console.warn_of(self.program.source(), vec![found]);
+    }
+
     /// A problem that cannot be set up or solved.
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Mesh(MeshError::UnknownTag { tag, available, .. }) => {
-                let found = self.program.unknown_tag(self.problem, &tag, &available);
-                Failure::diagnostics(self.program.source(), &[found])
+            RunError::Mesh(MeshError::UnknownTags { available, .. }) => {
+                let found = self.program.unknown_tags(self.problem, self.overrides, &available);
+                Failure::diagnostics(self.program.source(), &found)
             }
             RunError::Unfixed(unfixed) => {
                 let found = self.program.unfixed(self.problem, &unfixed);
+                Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::NotFinite { cause: Cause::Form(spot), .. } => {
+                let at = (problem.form.name.as_str(), problem.form.dim);
+                let (place, help) = (spot.to_string(), Cause::Form(spot.clone()).remedy());
+                let read = (&spot.region, &spot.given);
+                match self.program.not_finite(at, read, &place, help) {
+                    Some(found) => Failure::diagnostics(self.program.source(), &[found]),
+                    None => Failure::input(format!("`{}`: {text}", self.problem)),
+                }
+            }
+            RunError::Unstable(pair) => {
+                let found = self.program.unstable(self.problem, &pair);
                 Failure::diagnostics(self.program.source(), &[found])
             }
             RunError::Condition { index, field, source } => {
@@ -95,6 +117,11 @@ impl Blame<'_> {
                 let remark = format!("the degree is {}", problem.degree);
                 self.at(Item::Degree, diagnostic, &remark)
             }
+            RunError::Plan(PlanError::Quadrature(unsuited)) => {
+                let diagnostic =
+                    Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
+                self.at(Item::Quadrature, diagnostic, &unsuited.bound())
+            }
             other => Failure::input(format!("`{}`: {other}", self.problem)),
         }
     }
@@ -109,6 +136,9 @@ fn how_to_mend(error: &GmshError) -> &'static str {
         GmshError::Mesh(MeshError::Inverted { .. }) => {
             "mend the mesh there: a reversed or collapsed cell, or a curved side that folds over"
         }
+        GmshError::Mesh(
+            MeshError::Overlap { .. } | MeshError::Gap { .. } | MeshError::Branching { .. },
+        ) => "mend the mesh there: cells meet in whole facets, two in each and on its two sides",
         // These say themselves what to do.
         _ => "",
     }

@@ -1,60 +1,103 @@
-//! `wf check`: all errors of files, without compiling anything.
+//! `wf check`: all errors and warnings of files and of the meshes that they name, without compiling anything.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::diagnostic::Severity;
+use fem_dsl::problem::MeshSource;
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use runtime::mesh::{LoadError, load};
 use serde_json::json;
 
-use crate::problem::read;
+use crate::blame::Blame;
+use crate::console::Console;
+use crate::problem::{called, read};
 use crate::report::{Failure, Report};
 
-/// Report all errors of files; say for which dimensions each form is good.
+/// Report all errors and warnings of files; say for which dimensions each form is good.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   wf check examples/poisson.wf
-  wf check examples/*.wf --json")]
+  wf check examples/*.wf --json     one object a file
+  wf check a.wf --deny warnings     warnings are errors
+  wf check - < a.wf                 from standard input")]
 pub(crate) struct Arguments {
-    /// The files.
+    /// The files; `-` is standard input.
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+
+    /// What counts as an error, too.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    deny: Option<Deny>,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let mut text = String::new();
-    let mut values = Vec::new();
-    let mut failure: Option<Failure> = None;
+/// What is taken for an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Deny {
+    /// All warnings.
+    Warnings,
+}
+
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let mut report = Report::default();
     for file in &arguments.files {
-        let mut failed = |found| match &mut failure {
-            Some(failure) => Failure::join(failure, found),
-            None => failure = Some(found),
-        };
-        let source = match read(file) {
-            Ok(source) => source,
-            Err(unreadable) => {
-                failed(unreadable);
-                continue;
-            }
-        };
-        let (program, diagnostics) = fem_dsl::program::compile(&source);
-        if !diagnostics.is_empty() {
-            failed(Failure::diagnostics(&source, &diagnostics));
-        }
-        let Some(program) = program else { continue };
-        let mut forms = Vec::new();
-        for form in program.forms() {
-            let good: Vec<usize> =
-                [2, 3].into_iter().filter(|&dim| form.dimensions.form(dim).is_some()).collect();
-            let words: Vec<String> = good.iter().map(ToString::to_string).collect();
-            let line = format!("form {}: good in {} dimensions", form.name, words.join(" and "));
-            text.push_str(&format!("{}: {line}\n", file.display()));
-            forms.push(json!({ "name": form.name, "dimensions": good }));
-        }
-        let problems: Vec<_> = program.problems().map(|head| head.name.to_owned()).collect();
-        values.push(json!({ "file": file, "forms": forms, "problems": problems }));
+        let done = read(file).and_then(|source| check(&source, file, arguments.deny, console));
+        report.add(("file", &called(file)), done, console.take());
     }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(Report { text, json: values }),
+    Ok(report)
+}
+
+/// Checks one file.
+fn check(
+    source: &Source,
+    file: &Path,
+    deny: Option<Deny>,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let (program, mut diagnostics) = compile(source);
+    if deny == Some(Deny::Warnings) {
+        diagnostics.iter_mut().for_each(|found| found.severity = Severity::Error);
+    }
+    let errors = console.warn_of(source, diagnostics);
+    let Some(program) = program.filter(|_| errors.is_empty()) else {
+        return Err(Failure::diagnostics(source, &errors));
+    };
+    let (mut text, mut forms) = (String::new(), Vec::new());
+    for form in program.forms() {
+        let good: Vec<usize> =
+            [2, 3].into_iter().filter(|&dim| form.dimensions.form(dim).is_some()).collect();
+        let words: Vec<String> = good.iter().map(ToString::to_string).collect();
+        let line = format!("form {}: good in {} dimensions", form.name, words.join(" and "));
+        text.push_str(&format!("{}: {line}\n", source.name()));
+        forms.push(json!({ "name": form.name, "dimensions": good }));
+    }
+    let problems: Vec<_> = program.problems().map(|head| head.name.to_owned()).collect();
+    let mut notes = Vec::new();
+    for problem in &problems {
+        notes.extend(mesh_notes(&program, problem, file)?);
+    }
+    for note in &notes {
+        text.push_str(&format!("{}: note: {note}\n", source.name()));
+    }
+    let value =
+        json!({ "file": source.name(), "forms": forms, "problems": problems, "notes": notes });
+    Ok(Report::new(text, value))
+}
+
+/// What should be known of the mesh of a problem, where it is a file: generators are not run.
+fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<String>, Failure> {
+    let overrides = Overrides::default();
+    let Ok((source @ MeshSource::File(_), _)) = program.mesh(problem, &overrides) else {
+        return Ok(Vec::new());
+    };
+    let about = |note: &dyn std::fmt::Display| format!("the mesh of `{problem}`: {note}");
+    match load(&source, file.parent().unwrap_or(Path::new(""))) {
+        Ok(mesh) => Ok(mesh.notes().iter().map(|note| about(note)).collect()),
+        // It may be elsewhere, where the problem is solved.
+        Err(LoadError::Open(error)) => Ok(vec![about(&error)]),
+        Err(error) => Err(Blame { program, problem, overrides: &overrides }.mesh(&error)),
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use clap::Args;
-use kernels_gen::abi::{Argument as AbiArgument, KernelAbi, Precision, Role};
-use runtime::device::cpu::{Argument, Machine, Module, dynamic_library_loads};
-use runtime::jit::{Environment, Jit, Options};
+use runtime::device::cpu::{Machine, Vendor};
+use runtime::jit::{Environment, Jit};
+use runtime::scratch::Folder;
 use serde_json::{Value, json};
 
 use crate::report::{Failure, Report};
@@ -122,8 +122,14 @@ fn rustc(jit: &Jit) -> Finding {
     match jit.compiler() {
         Ok(compiler) => {
             let path = compiler.path().display().to_string();
-            let detail = format!("{}\n{path}", compiler.version());
-            Finding::good("rustc", detail, json!({ "version": compiler.version(), "path": path }))
+            let seconds = jit.bound().as_secs_f64();
+            let detail = format!(
+                "{}\n{path}\nended where it takes more than {seconds} s (WF_COMPILE_SECONDS)",
+                compiler.version()
+            );
+            let version = compiler.version();
+            let facts = json!({ "version": version, "path": path, "compile_seconds": seconds });
+            Finding::good("rustc", detail, facts)
         }
         Err(error) => {
             let text = format!("{error}");
@@ -143,6 +149,9 @@ fn kernels() -> Finding {
             let seconds = started.elapsed().as_secs_f64();
             let detail = format!("one was compiled, loaded and run in {seconds:.2} s");
             Finding::good("kernels", detail, json!({ "kernels": "compiled", "seconds": seconds }))
+        }
+        Err(error) if error.contains("\nhelp: ") => {
+            Finding::error("kernels", State::Broken, &error)
         }
         Err(error) => {
             let help =
@@ -165,45 +174,11 @@ fn interpreted() -> Finding {
 }
 
 fn try_kernel() -> Result<(), String> {
-    const SOURCE: &str = "#[unsafe(no_mangle)]
-        pub unsafe extern \"C\" fn probe(begin: usize, end: usize, args: *const *const u8) { unsafe {
-            let values = *args as *mut f64;
-            for i in begin..end { *values.add(i) = 1.0 + i as f64; }
-        } }";
     // A cache of its own, empty: what is asked is whether the compiler works, not whether it once did.
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = Folder::new().map_err(|error| error.to_string())?;
     let cache_dir = Some(folder.path().into());
     let jit = Jit::new(Environment { cache_dir, dump_dir: None, ..Environment::from_process() });
-    let options = Options { name: "doctor".into(), ..Options::default() };
-    let library = jit.compile(SOURCE, &options).map_err(|error| error.to_string())?;
-    let values =
-        AbiArgument { role: Role::Stored, name: "values".into(), extent: 1, written: true };
-    let abi = KernelAbi {
-        name: "probe".into(),
-        lanes: 1,
-        threads: 1,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments: vec![values],
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: 0,
-    };
-    let module = Module::new(library, &[abi]).map_err(|error| error.to_string())?;
-    let mut values = [0.0; 3];
-    let launched = module.launch("probe", 0, 3, &[Argument::write(&mut values)]);
-    launched.map_err(|error| error.to_string())?;
-    if values == [1.0, 2.0, 3.0] {
-        Ok(())
-    } else {
-        Err(format!("a kernel that should give [1, 2, 3] gave {values:?}"))
-    }
+    jit.try_kernel().map_err(|error| error.to_string())
 }
 
 fn cache(jit: &Jit) -> Finding {
@@ -224,11 +199,6 @@ fn cache(jit: &Jit) -> Finding {
     }
 }
 
-/// The first of these dynamic libraries that loads.
-fn first_that_loads(names: &[&'static str]) -> Option<&'static str> {
-    names.iter().copied().find(|name| dynamic_library_loads(name).is_ok())
-}
-
 /// A library that is here, but that this build cannot use.
 #[cfg(not(feature = "cuda"))]
 fn unused(name: &'static str, library: &str) -> Finding {
@@ -238,7 +208,7 @@ fn unused(name: &'static str, library: &str) -> Finding {
 
 fn cuda_driver() -> Finding {
     let name = "CUDA driver";
-    match first_that_loads(&["libcuda.so.1", "nvcuda.dll"]) {
+    match Vendor::Cuda.loads() {
         #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::devices() {
             Ok(devices) if devices.is_empty() => Finding::bad(
@@ -266,7 +236,7 @@ fn cuda_driver() -> Finding {
 }
 
 fn nvrtc() -> Finding {
-    match first_that_loads(&["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]) {
+    match Vendor::Nvrtc.loads() {
         #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::version() {
             Ok((major, minor)) => {
@@ -315,7 +285,7 @@ fn opencl() -> Finding {
 
 #[cfg(not(feature = "opencl"))]
 fn opencl() -> Finding {
-    match first_that_loads(&["libOpenCL.so.1", "OpenCL.dll"]) {
+    match Vendor::OpenCl.loads() {
         Some(name) => Finding::bad(
             "OpenCL",
             State::Missing,

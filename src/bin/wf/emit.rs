@@ -1,15 +1,24 @@
 //! `wf emit`: what comes out of any stage of the compiler, the generated source in the end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::program::Program;
+use fem_dsl::source::{Source, Span};
+use kernels_gen::plan::PlanError;
 use runtime::output::{writable, write_text};
 use serde_json::json;
-use weakform::{Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit_program};
+use weakform::{
+    Emission, Error, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit_program,
+};
 
 use crate::arguments::CellArgument;
-use crate::problem::{compile, spare};
+use crate::console::{Console, Warning};
+use crate::problem::{called, compile, read, spare};
 use crate::report::{Failure, Report};
 
 /// Print the generated kernel, or what comes out of an earlier stage.
@@ -20,7 +29,7 @@ Examples:
   wf emit examples/poisson.wf --stage point --cell hex        the physics at a point, and its derivative
   wf emit examples/poisson.wf --task jacobian -o kernel.rs    one file, which rustc compiles alone")]
 pub(crate) struct Arguments {
-    /// The file with the form.
+    /// The file with the form; `-` is standard input.
     pub(crate) file: PathBuf,
 
     /// The form; needed where the file has several.
@@ -67,7 +76,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
     pub(crate) precision: PrecisionArgument,
 
-    /// Where the text goes; standard output without it.
+    /// Where the text goes; standard output for `-` and without it.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -103,8 +112,9 @@ pub(crate) enum PrecisionArgument {
     F32,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    if let Some(path) = &arguments.output {
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(path) = output {
         spare(path, &arguments.file)?;
         writable(path)?;
     }
@@ -113,16 +123,61 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
             "--scatter is for kernels of GPUs\nhelp: add `--target cuda` or `--target opencl`, or leave it out",
         ));
     }
-    let program = compile(&arguments.file, "", None, &Overrides::default())?;
-    let text =
-        emit_program(&program, &emission(arguments)).map_err(|error| Failure::library(&error))?;
-    let Some(path) = &arguments.output else {
+    warn(arguments, console);
+    let program = compile(&read(&arguments.file)?, None, &Overrides::default(), console)?;
+    console.progress().say(format!("{}: generating", program.source().name()));
+    let text = emit_program(&program, &emission(arguments))
+        .map_err(|error| refused(arguments, &program, &error))?;
+    let Some(path) = output else {
         let value = json!({ "stage": arguments.stage.name(), "text": text });
         return Ok(Report::new(text, value));
     };
     write_text(path, &text)?;
     let text = format!("{}\n", path.display());
-    Ok(Report::new(text, json!({ "output": path })))
+    Ok(Report::new(text, json!({ "output": called(path) })))
+}
+
+/// Options that change nothing of what is printed.
+fn warn(arguments: &Arguments, console: &Console) {
+    let Arguments { target, stage, .. } = *arguments;
+    let early = stage < Stage::Plan;
+    let planned = "what depends on it begins with `--stage plan`";
+    let idle = [
+        ("--form", arguments.form.is_some() && stage == Stage::Parse, "the whole file is parsed"),
+        ("--cell", arguments.cell.is_some() && stage == Stage::Parse, "the whole file is parsed"),
+        ("--target", target != Target::Rust && early, planned),
+        ("--degree", arguments.degree.is_some() && early, planned),
+        ("--quadrature", arguments.quadrature.is_some() && early, planned),
+        ("--task", arguments.task.is_some() && early, planned),
+        ("--precision", arguments.precision != PrecisionArgument::F64 && early, planned),
+        ("--isa", arguments.isa.is_some() && early, planned),
+        ("--strategy", arguments.strategy.is_some() && early, planned),
+        ("--scatter", arguments.scatter.is_some() && early, planned),
+        ("--isa", arguments.isa.is_some() && target != Target::Rust, "it is for `--target rust`"),
+        (
+            "--strategy",
+            arguments.strategy.is_some() && target == Target::Rust && !early,
+            "it is for `--target cuda` and `--target opencl`",
+        ),
+    ];
+    for (option, _, because) in idle.into_iter().filter(|(_, idle, _)| *idle) {
+        console.warn(Warning::no_effect(option, because));
+    }
+}
+
+/// Why there is no text; about a quadrature, with the option.
+fn refused(arguments: &Arguments, program: &Program, error: &Error) -> Failure {
+    let (Error::Plan(PlanError::Quadrature(unsuited)), Some(given)) = (error, arguments.quadrature)
+    else {
+        return Failure::library(error);
+    };
+    let said = Arc::new(Source::new("--quadrature", given.to_string()));
+    let all = Span::new(0, said.text().len());
+    let diagnostic = Diagnostic::new(Code::BadValue, unsuited.to_string())
+        .label(all, unsuited.bound())
+        .help(unsuited.remedy())
+        .of_source(said);
+    Failure::diagnostics(program.source(), &[diagnostic])
 }
 
 fn emission(arguments: &Arguments) -> Emission {

@@ -1,17 +1,16 @@
 //! `wf fmt`: files in the one style of the language.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use fem_dsl::format::{format, same_pieces};
-use fem_dsl::source::{MAX_BYTES, Source};
+use fem_dsl::source::Source;
 use runtime::output::write_text;
-use serde_json::{Value, json};
+use serde_json::json;
 use similar::TextDiff;
 
-use crate::problem::read;
+use crate::problem::{called, read};
 use crate::report::{Failure, Report};
 
 /// Format files: one style, every comment kept. Files with errors of syntax are left alone.
@@ -31,49 +30,26 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-/// What has been done so far.
-#[derive(Default)]
-struct Done {
-    text: String,
-    json: Vec<Value>,
-    /// With `--check`, the files that are not formatted.
-    unformatted: Vec<String>,
-    failure: Option<Failure>,
-}
-
-impl Done {
-    fn failed(&mut self, found: Failure) {
-        match &mut self.failure {
-            Some(failure) => failure.join(found),
-            None => self.failure = Some(found),
-        }
-    }
-}
-
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let mut done = Done::default();
+    let mut report = Report::default();
+    let mut unformatted: Vec<String> = Vec::new();
     for file in &arguments.files {
-        if let Err(found) = one(file, arguments.check, &mut done) {
-            done.failed(found);
-        }
+        let done = one(file, arguments.check, &mut unformatted);
+        report.add(("file", &called(file)), done, Vec::new());
     }
-    if !done.unformatted.is_empty() {
-        let names = done.unformatted.join(" ");
-        done.failed(Failure::input(format!(
-            "not formatted: {names}\nhelp: `wf fmt` formats files"
-        )));
+    if unformatted.is_empty() {
+        return Ok(report);
     }
-    let report = Report { text: done.text, json: done.json };
-    match done.failure {
-        Some(failure) => Err(failure.after(report)),
-        None => Ok(report),
-    }
+    let names = unformatted.join(" ");
+    let failure = Failure::input(format!("not formatted: {names}\nhelp: `wf fmt` formats files"));
+    Err(failure.after(report))
 }
 
 /// Formats one file.
-fn one(file: &Path, check: bool, done: &mut Done) -> Result<(), Failure> {
+fn one(file: &Path, check: bool, unformatted: &mut Vec<String>) -> Result<Report, Failure> {
     let stream = file == Path::new("-");
-    let source = if stream { standard_input()? } else { read(file)? };
+    let source = read(file)?;
+    let mut text = String::new();
     let formatted = format(&source).map_err(|found| Failure::diagnostics(&source, &found))?;
     if !same_pieces(source.text(), &formatted) {
         return Err(Failure::input(format!(
@@ -82,42 +58,21 @@ fn one(file: &Path, check: bool, done: &mut Done) -> Result<(), Failure> {
             source.name()
         )));
     }
-    let changed = formatted != source.text();
+    let changed = formatted != source.text() || source.had_bare_returns();
     let mut value = json!({ "file": source.name(), "changed": changed });
     if check && changed {
         let diff = difference(&source, &formatted);
         value["diff"] = json!(diff);
-        done.text.push_str(&diff);
-        done.unformatted.push(source.name().to_owned());
+        text = diff;
+        unformatted.push(source.name().to_owned());
     } else if stream && !check {
         value["text"] = json!(formatted);
-        done.text.push_str(&formatted);
+        text = formatted;
     } else if changed {
-        rewrite(file, &formatted)?;
-        done.text.push_str(&format!("formatted {}\n", source.name()));
+        write_text(file, &formatted)?;
+        text = format!("formatted {}\n", source.name());
     }
-    done.json.push(value);
-    Ok(())
-}
-
-fn standard_input() -> Result<Source, Failure> {
-    let mut bytes = Vec::new();
-    // One byte more than a file may have is enough to say so.
-    let limit = MAX_BYTES as u64 + 1;
-    let read = std::io::stdin().lock().take(limit).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::input(format!("cannot read standard input: {error}")))?;
-    Ok(Source::from_bytes("standard input", &bytes))
-}
-
-/// Replaces the text of a file, whole or not at all.
-fn rewrite(file: &Path, text: &str) -> Result<(), Failure> {
-    if std::fs::metadata(file)?.permissions().readonly() {
-        return Err(Failure::input(format!(
-            "cannot write {}: it may only be read\nhelp: `wf fmt - < FILE` prints the text",
-            file.display()
-        )));
-    }
-    Ok(write_text(file, text)?)
+    Ok(Report::new(text, value))
 }
 
 /// The lines that formatting changes, as `diff -u` shows them.

@@ -14,6 +14,7 @@ mod bench;
 mod blame;
 mod check;
 mod completions;
+mod console;
 mod doctor;
 mod emit;
 mod explain;
@@ -21,14 +22,19 @@ mod fmt;
 mod picture;
 mod probe;
 mod problem;
+mod progress;
 mod report;
 mod run;
+#[cfg(unix)]
+mod signals;
 mod verify;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
+use console::{Console, listen};
 use report::{Failure, Report};
 
 /// Compile the physics of a PDE at one point to fast finite-element kernels, and run them.
@@ -40,11 +46,16 @@ Examples:
   wf explain E0203     what an error means, with an example put right
 
 `wf COMMAND --help` shows the examples of each command.
-Set WF_LOG to error, warn, info or debug to hear more or less on standard error.")]
+Work that takes long says every ten seconds on standard error what it is at; on a terminal there is a bar.
+Set WF_LOG to error, warn, info or debug to hear more or less there.")]
 struct Arguments {
     /// Print JSON on standard output, and nothing else there.
     #[arg(long, global = true)]
     json: bool,
+
+    /// Do not say on standard error what is being done; warnings and errors are said.
+    #[arg(long, short, global = true)]
+    quiet: bool,
 
     #[command(subcommand)]
     command: Command,
@@ -65,18 +76,18 @@ enum Command {
 }
 
 impl Command {
-    fn execute(&self, json: bool) -> Result<Report, Failure> {
+    fn execute(&self, console: &Console) -> Result<Report, Failure> {
         match self {
-            Self::Bench(arguments) => bench::execute(arguments),
-            Self::Check(arguments) => check::execute(arguments),
+            Self::Bench(arguments) => bench::execute(arguments, console),
+            Self::Check(arguments) => check::execute(arguments, console),
             Self::Completions(arguments) => completions::execute(arguments),
             Self::Doctor(arguments) => doctor::execute(arguments),
-            Self::Emit(arguments) => emit::execute(arguments),
+            Self::Emit(arguments) => emit::execute(arguments, console),
             Self::Explain(arguments) => explain::execute(arguments),
             Self::Fmt(arguments) => fmt::execute(arguments),
-            Self::Probe(arguments) => probe::execute(arguments),
-            Self::Run(arguments) => run::execute(arguments, json),
-            Self::Verify(arguments) => verify::execute(arguments, json),
+            Self::Probe(arguments) => probe::execute(arguments, console),
+            Self::Run(arguments) => run::execute(arguments, console),
+            Self::Verify(arguments) => verify::execute(arguments, console),
         }
     }
 }
@@ -86,23 +97,14 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return report::usage(&error),
     };
-    listen();
-    let result = arguments.command.execute(arguments.json);
-    report::finish(result, arguments.json)
-}
-
-/// Shows what the libraries have to say on standard error: warnings, unless `WF_LOG` asks for more or less.
-fn listen() {
-    let level = std::env::var("WF_LOG").ok().and_then(|level| level.parse().ok());
-    tracing_subscriber::fmt()
-        .with_max_level(level.unwrap_or(tracing::Level::WARN))
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        .without_time()
-        .with_ansi(false)
-        // Where standard error takes nothing, there is nobody to tell: the default would panic.
-        .log_internal_errors(false)
-        .init();
+    let console = Arc::new(Console::new(arguments.json, arguments.quiet));
+    listen(&console);
+    #[cfg(unix)]
+    if let Err(error) = signals::listen() {
+        tracing::warn!("signals are not heard: {error}; one that ends wf leaves temporary files");
+    }
+    let result = arguments.command.execute(&console);
+    report::finish(result, &console)
 }
 
 #[cfg(test)]

@@ -4,13 +4,26 @@ use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use runtime::output::{writable, write_text};
 
+use crate::arguments::written_as;
 use crate::report::Failure;
 
 /// Where is drawn.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// What comes of drawing.
 pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// Whether the file of a picture can be written, and is what its name says.
+pub(crate) fn possible(path: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Err(Failure::input(
+            "a picture goes to a file: standard output takes the result\nhelp: name one, `--plot a.svg`",
+        ));
+    }
+    writable(path)?;
+    written_as(path, &["svg"], "a picture")
+}
 
 /// Draws on white, and writes the file.
 pub(crate) fn save(
@@ -27,7 +40,5 @@ pub(crate) fn save(
         Ok(())
     })();
     drawn.map_err(|error| Failure::input(format!("the picture cannot be drawn: {error}")))?;
-    let written = std::fs::write(path, text);
-    written
-        .map_err(|error| Failure::input(format!("{} cannot be written: {error}", path.display())))
+    Ok(write_text(path, &text)?)
 }

@@ -11,17 +11,17 @@ use fem_dsl::problem::{Expression, Problem};
 use fem_dsl::program::Program;
 use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
-use runtime::compile::{compile as compile_kernels, facts};
+use kernels_gen::plan::Task;
+use runtime::device::Device;
 use runtime::expression::evaluate;
-use runtime::operator::CellOperator;
-use runtime::run::{Setup, set_up};
-use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
+use runtime::run::{Place, Setup, set_up};
 use runtime::vector::Vector;
 use serde_json::json;
 
-use crate::arguments::{Assignment, ProblemArguments};
+use crate::arguments::{Assignment, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
-use crate::problem::{compile, overrides, prepare, read, with_threads};
+use crate::console::Console;
+use crate::problem::{appended, compile, overrides, prepare, read, with_threads};
 use crate::report::{Failure, Report};
 
 /// Print R(u)·v, and with a direction w also vᵀJ(u)w, for expressions interpolated at the nodes.
@@ -31,10 +31,14 @@ use crate::report::{Failure, Report};
 #[command(after_help = "\
 Examples:
   wf probe examples/poisson.wf --at 'u=x[0]^2' --test 'u=x[1]'
-  wf probe examples/poisson.wf --mesh 'box(dim: 2, cells: 4)' --degree 2 --at 'u=x[0]' --direction 'u=x[0]' --json")]
+  wf probe examples/poisson.wf --mesh 'box(dim: 2, cells: 4)' --degree 2 --at 'u=x[0]' --direction 'u=x[0]' --json
+  wf probe examples/poisson.wf --at 'u=x[0]^2' --backend opencl     on a device, as `wf run` does")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
+
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
 
     /// The state, for each field: --at 'u=x[0] * x[1]'.
     #[arg(long, value_name = "FIELD=EXPR", required = true)]
@@ -49,19 +53,24 @@ pub(crate) struct Arguments {
     pub(crate) test: Vec<Assignment>,
 }
 
-pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    with_threads(None, || probe(arguments))?
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let device = arguments.device.open_for(&arguments.problem)?;
+    with_threads(None, || probe(arguments, device, console))?
 }
 
 /// The program with the problem that is probed: the one named, the first, or one made of the flags.
-fn program(arguments: &Arguments, overrides: &Overrides) -> Result<(Program, String), Failure> {
-    let file = &arguments.problem.file;
-    let (parsed, _) = parse(&read(file)?);
+fn program(
+    arguments: &Arguments,
+    overrides: &Overrides,
+    console: &Console,
+) -> Result<(Program, String), Failure> {
+    let source = read(&arguments.problem.file)?;
+    let (parsed, _) = parse(&source);
     let first = parsed.problems.first().map(|problem| problem.name.name.clone());
     if let Some(name) = arguments.problem.problem.clone().or(first) {
-        return Ok((compile(file, "", Some(&name), overrides)?, name));
+        return Ok((compile(&source, Some(&name), overrides, console)?, name));
     }
-    let program = compile(file, "", None, &Overrides::default())?;
+    let program = compile(&source, None, &Overrides::default(), console)?;
     let [form] = program.forms() else {
         return Err(Failure::input(
             "the file has no problem and not exactly one form\nhelp: add a problem that solves the form",
@@ -77,12 +86,17 @@ fn program(arguments: &Arguments, overrides: &Overrides) -> Result<(Program, Str
         name.push('_');
     }
     let text = format!("problem {name} solves {} {{ }}", form.name);
-    Ok((compile(file, &text, Some(&name), overrides)?, name))
+    Ok((compile(&appended(&source, &text), Some(&name), overrides, console)?, name))
 }
 
-fn probe(arguments: &Arguments) -> Result<Report, Failure> {
+fn probe(
+    arguments: &Arguments,
+    device: Option<Arc<dyn Device>>,
+    console: &Console,
+) -> Result<Report, Failure> {
     let overrides = overrides(&arguments.problem);
-    let (program, name) = program(arguments, &overrides)?;
+    let (program, name) = program(arguments, &overrides, console)?;
+    console.progress().say(format!("{name}: making the mesh"));
     let (mut problem, mesh) = prepare(&program, &name, &arguments.problem.file, &overrides)?;
     problem.dirichlet.clear();
     let dim = mesh.dim();
@@ -95,44 +109,59 @@ fn probe(arguments: &Arguments) -> Result<Report, Failure> {
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
     let blame = Blame { program: &program, problem: &name, overrides: &overrides };
+    console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
     let setup = set_up(&problem, mesh).map_err(|error| blame.run(&problem, error))?;
-    let target = arguments.problem.target();
-    let mut tasks = vec![kernels_gen::plan::Task::Residual];
-    if !direction.is_empty() {
-        tasks.push(kernels_gen::plan::Task::Action);
-    }
-    let compiled =
-        compile_kernels(&problem.form, &setup.elements, &facts(&setup.on), &tasks, &target)?;
-    let kernels = compiled.word();
-    let mut operator = CellOperator::new(
-        setup.on.clone(),
-        compiled.module,
-        &compiled.kernels,
-        target.precision,
-        &setup.parameters.values,
-        false,
-    )?;
+    let mut target = arguments.problem.target();
+    target.wishes.scatter = arguments.device.scatter;
+    let tasks: &[Task] = match direction.as_slice() {
+        [] => &[Task::Residual],
+        _ => &[Task::Residual, Task::Action],
+    };
+    let placed = Place::with_tasks(&problem.form, &setup, tasks, &target, device);
+    let (mut place, kernels) = placed.map_err(|error| blame.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
-        nodal(&setup, operator.vector(), values, otherwise)
+        nodal(&setup, place.vector(), values, otherwise)
             .map_err(|error| not_finite(&program, &problem, option, list, error))
     };
     let u = nodal("--at", &arguments.at, &at, 0.0)?;
     let v = nodal("--test", &arguments.test, &test, 1.0)?;
     let w = nodal("--direction", &arguments.direction, &direction, 0.0)?;
-    let mut r = operator.vector();
-    operator.residual(&u, &mut r)?;
-    let residual = finite("R(u)·v", r.dot(&v))?;
+    let mut r = place.vector();
+    place.equations().residual(&u, &mut r)?;
+    let product = r.dot(&v);
+    // What went wrong on a device comes before what it made of the numbers.
+    place.finish()?;
+    let residual = finite("R(u)·v", product)?;
     let cells = setup.on.mesh.n_cells();
     let dofs = setup.on.n_dofs();
-    let mut text =
-        format!("{cells} cells, {dofs} unknowns, {}; kernels {kernels}\n", setup.elements.rule);
+    let mut text = format!(
+        "{cells} cells, {dofs} unknowns, {}; kernels {}\n",
+        setup.elements.rule, kernels.word
+    );
+    if let Some(device) = &kernels.device {
+        let (backend, scatter) = (kernels.backend, kernels.scatter());
+        text.push_str(&format!("{backend} ({device}), scatter {scatter}\n"));
+    }
+    let notes: Vec<&String> = setup.on.mesh.notes().iter().chain(&setup.elements.notes).collect();
+    notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
     text.push_str(&format!("R(u)·v    {residual:.16e}\n"));
-    let mut value =
-        json!({ "cells": cells, "dofs": dofs, "kernels": kernels, "residual": residual });
+    let mut value = json!({
+        "problem": name,
+        "cells": cells,
+        "dofs": dofs,
+        "notes": notes,
+        "kernels": kernels.word,
+        "backend": kernels.backend.word(),
+        "device": kernels.device,
+        "scatter": kernels.scatter().to_string(),
+        "residual": residual,
+    });
     if !direction.is_empty() {
-        operator.linearise(&u)?;
-        operator.apply(&w, &mut r)?;
-        let jacobian = finite("v·J(u)w", r.dot(&v))?;
+        place.system().linearise(&u)?;
+        place.equations().jacobian().apply(&w, &mut r)?;
+        let product = r.dot(&v);
+        place.finish()?;
+        let jacobian = finite("v·J(u)w", product)?;
         text.push_str(&format!("v·J(u)w   {jacobian:.16e}\n"));
         value["jacobian"] = json!(jacobian);
     }

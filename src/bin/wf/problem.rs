@@ -1,64 +1,130 @@
 //! What several subcommands do with a file: read it, compile it, make its problems' meshes.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::Problem;
 use fem_dsl::program::{Program, compile_with};
-use fem_dsl::source::Source;
+use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::mesh::{Mesh, load};
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::blame::Blame;
+use crate::console::Console;
 use crate::report::Failure;
 
 /// Stack of the threads that run kernels: private arrays of high degrees take megabytes.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` with `threads` threads, or as many as there are cores.
+/// Room that a thread takes beside its stack.
+const SPARE: usize = 1 << 20;
+
+/// What standard input is called in messages.
+const STDIN: &str = "<stdin>";
+
+/// Runs `work` with `threads` threads; without a number with as many as there are cores, or as can be started.
 pub(crate) fn with_threads<T: Send>(
     threads: Option<u16>,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T, Failure> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads.map_or(0, usize::from))
-        .stack_size(STACK)
-        .build()?;
-    Ok(pool.install(work))
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = threads.map_or(cores, usize::from);
+    let mut count = wanted;
+    loop {
+        let error = match start(count) {
+            Ok(pool) => return Ok(pool.install(work)),
+            Err(error) => error,
+        };
+        let plural = if count == 1 { "" } else { "s" };
+        let what = format!(
+            "cannot start {count} thread{plural} with {} MiB of stack each: {error}",
+            STACK >> 20
+        );
+        let room = "raise what the system allows: processes (`ulimit -u`, or `pids.max` of the control group) and \
+                    address space (`ulimit -v`)";
+        if threads.is_none() && count > 1 {
+            count /= 2;
+            tracing::warn!("{what}; fewer are tried\nhelp: {room}");
+            continue;
+        }
+        let fewer = match (threads, wanted > cores) {
+            (None, _) => String::new(),
+            (Some(_), true) => format!("take fewer, `--threads {cores}`, or "),
+            (Some(_), false) => "take fewer, `--threads 1`, or ".to_owned(),
+        };
+        return Err(Failure::input(format!("{what}\nhelp: {fewer}{room}")));
+    }
 }
 
-/// Reads a file.
+/// Starts threads, if there is room for all of them: one that starts where no memory is left would end the program.
+fn start(count: usize) -> Result<rayon::ThreadPool, String> {
+    let room = |_| {
+        let mut stack: Vec<u8> = Vec::new();
+        stack.try_reserve_exact(STACK + SPARE).map(|()| std::hint::black_box(stack))
+    };
+    let rooms: Result<Vec<_>, _> = (0..=count).map(room).collect();
+    rooms.map(drop).map_err(|_| "there is not enough memory".to_owned())?;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(count).stack_size(STACK);
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// What a file is called in messages.
+pub(crate) fn called(file: &Path) -> String {
+    if file == Path::new("-") { STDIN.to_owned() } else { file.display().to_string() }
+}
+
+/// Reads a file, or standard input for `-`.
 pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
-    let bytes = std::fs::read(file).map_err(|error| {
+    if file == Path::new("-") {
+        let bytes = bounded(std::io::stdin().lock()).map_err(|error| {
+            Failure::input(format!(
+                "cannot read {STDIN}: {error}\nhelp: give it a text, as in `wf check - < a.wf`"
+            ))
+        })?;
+        return Ok(Source::from_bytes(called(file), &bytes));
+    }
+    let bytes = File::open(file).and_then(bounded).map_err(|error| {
         let help = match error.kind() {
             std::io::ErrorKind::NotFound => "name a `.wf` file that is there",
             _ => "name a `.wf` file that you may read",
         };
         Failure::input(format!("cannot read {}: {error}\nhelp: {help}", file.display()))
     })?;
-    Ok(Source::from_bytes(file.display().to_string(), &bytes))
+    Ok(Source::from_bytes(called(file), &bytes))
 }
 
-/// Reads a file and compiles it, with text appended and some of its problems, or one, changed.
+/// All that there is, or so much that it is too long: some files have no end.
+fn bounded(input: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A mark of the byte order does not count.
+    let enough = MAX_BYTES as u64 + 4;
+    input.take(enough).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Compiles a text, with some of its problems, or one, changed. Warnings are said.
 pub(crate) fn compile(
-    file: &Path,
-    appended: &str,
+    source: &Source,
     changed: Option<&str>,
     overrides: &Overrides,
+    console: &Console,
 ) -> Result<Program, Failure> {
-    let mut source = read(file)?;
-    if !appended.is_empty() && source.defect().is_none() {
-        source = Source::new(source.name(), format!("{}\n{appended}\n", source.text()));
-    }
-    let (program, diagnostics) = compile_with(&source, changed, overrides);
-    let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+    let (program, diagnostics) = compile_with(source, changed, overrides);
+    let errors = console.warn_of(source, diagnostics);
     match program {
         Some(program) if errors.iter().all(|error| error.code.id().starts_with("E09")) => {
             Ok(program)
         }
-        _ => Err(Failure::diagnostics(&source, &errors)),
+        _ => Err(Failure::diagnostics(source, &errors)),
     }
+}
+
+/// A text with more behind it.
+pub(crate) fn appended(source: &Source, text: &str) -> Source {
+    Source::new(source.name(), format!("{}\n{text}\n", source.text()))
 }
 
 /// An output never replaces the file that it is made of.

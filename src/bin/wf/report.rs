@@ -1,13 +1,17 @@
 //! What a subcommand gives back, and how it is printed: [`Report`] or [`Failure`] → text or JSON, and an exit code.
+//!
+//! Each object of JSON has the `warnings` that concern it; one of a failure has `error` and `diagnostics`.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::source::Source;
 use serde_json::{Value, json};
-use weakform::render::{Style, render};
+use weakform::render::render;
+
+use crate::console::{Console, style};
 
 /// The result of a subcommand, in both of its forms.
 #[derive(Debug, Default)]
@@ -16,13 +20,47 @@ pub(crate) struct Report {
     pub(crate) text: String,
     /// What a program reads: each value is one line.
     pub(crate) json: Vec<Value>,
+    /// Whether standard output has something else already, so that the text goes to standard error.
+    pub(crate) aside: bool,
+    /// What failed while the rest went on, as a person reads it; programs find it among [`Report::json`].
+    failures: Vec<String>,
 }
 
 impl Report {
     /// A report with one JSON object.
     pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
-        Self { text: text.into(), json: vec![json] }
+        Self { text: text.into(), json: vec![json], ..Self::default() }
     }
+
+    /// One of several things that are done one after another: `about` says which. What fails keeps none of the
+    /// others from being done.
+    pub(crate) fn add(
+        &mut self,
+        about: (&str, &str),
+        done: Result<Self, Failure>,
+        warnings: Vec<Value>,
+    ) {
+        let done = done.unwrap_or_else(|mut failure| {
+            let mut done = failure.done.take().map_or_else(Self::default, |done| *done);
+            let mut value = failure.value();
+            value[about.0] = json!(about.1);
+            done.json.push(value);
+            done.failures.push(failure.text());
+            done
+        });
+        self.text.push_str(&done.text);
+        self.failures.extend(done.failures);
+        let values = done.json.into_iter().map(|value| warned(value, &warnings));
+        self.json.extend(values);
+    }
+}
+
+/// A result with the warnings that concern it.
+fn warned(mut value: Value, warnings: &[Value]) -> Value {
+    if let Some(object) = value.as_object_mut() {
+        object.entry("warnings").or_insert_with(|| json!(warnings));
+    }
+    value
 }
 
 /// Why there is no result.
@@ -32,24 +70,30 @@ pub(crate) struct Failure {
     message: String,
     /// The same as data, where there is more to say than the message.
     diagnostics: Vec<Value>,
+    /// What there is all the same: numbers that are not as they should be.
+    found: Option<Value>,
     /// What had been done before.
-    done: Option<Report>,
+    done: Option<Box<Report>>,
     code: u8,
 }
 
 impl Failure {
     /// Bad input: a file, a form, a mesh, an expression.
     pub(crate) fn input(message: impl Display) -> Self {
-        Self { message: message.to_string(), diagnostics: Vec::new(), done: None, code: 1 }
+        let message = message.to_string();
+        Self { message, diagnostics: Vec::new(), found: None, done: None, code: 1 }
+    }
+
+    /// Bad usage: options that do not go together.
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self { code: 2, ..Self::input(message) }
     }
 
     /// Bad input with the places in its text.
     pub(crate) fn diagnostics(source: &Source, found: &[Diagnostic]) -> Self {
-        let style = if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
-        let message = render(source, found, style);
         let diagnostics = weakform::render::json(source, found);
         let diagnostics = diagnostics.iter().map(|found| json!(found)).collect();
-        Self { message, diagnostics, done: None, code: 1 }
+        Self { diagnostics, ..Self::input(render(source, found, style())) }
     }
 
     /// What the library refused, with its places where it has any.
@@ -64,18 +108,40 @@ impl Failure {
 
     /// The failure after some work had been done, which is reported too.
     pub(crate) fn after(mut self, done: Report) -> Self {
-        self.done = Some(done);
+        self.done = Some(Box::new(done));
         self
     }
 
-    /// Adds another failure's messages.
-    pub(crate) fn join(&mut self, other: Self) {
-        if !self.message.ends_with('\n') {
-            self.message.push('\n');
-        }
-        self.message.push_str(prefix(&other.message));
-        self.message.push_str(&other.message);
-        self.diagnostics.extend(other.diagnostics);
+    /// The failure, with a result that is none but may be looked at.
+    pub(crate) fn with(mut self, found: Value) -> Self {
+        self.found = Some(found);
+        self
+    }
+
+    /// Adds a fact.
+    pub(crate) fn note(mut self, fact: &str) -> Self {
+        self.message = format!("{}\nnote: {fact}", self.message.trim_end());
+        self
+    }
+
+    /// What it says.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// As a person reads it.
+    fn text(&self) -> String {
+        let message = self.message.trim_end();
+        let rendered = message.starts_with("error") || message.starts_with('\u{1b}');
+        format!("{}{message}", if rendered { "" } else { "error: " })
+    }
+
+    /// As a program reads it.
+    fn value(&self) -> Value {
+        let mut value = self.found.clone().unwrap_or_else(|| json!({}));
+        value["error"] = json!(self.message);
+        value["diagnostics"] = json!(self.diagnostics);
+        value
     }
 }
 
@@ -85,31 +151,32 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// What a message needs before it: nothing where it is rendered already.
-fn prefix(message: &str) -> &'static str {
-    let rendered = message.starts_with("error") || message.starts_with('\u{1b}');
-    if rendered { "" } else { "error: " }
-}
-
 /// Prints what a subcommand gave back.
-pub(crate) fn finish(result: Result<Report, Failure>, json: bool) -> ExitCode {
-    let shown = |report: &Report| if json { lines(&report.json) } else { report.text.clone() };
-    let (text, code) = match &result {
-        Ok(report) => (shown(report), 0),
-        Err(failure) => {
-            let mut text = failure.done.as_ref().map_or_else(String::new, shown);
-            if json {
-                let error = json!({ "error": failure.message, "diagnostics": failure.diagnostics });
-                text.push_str(&lines(&[error]));
-            }
-            (text, failure.code)
+pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> ExitCode {
+    console.progress().end();
+    let (mut report, mut code) = match result {
+        Ok(report) => (report, 0),
+        Err(mut failure) => {
+            let mut report = failure.done.take().map_or_else(Report::default, |done| *done);
+            report.json.push(failure.value());
+            report.failures.push(failure.text());
+            (report, failure.code)
         }
     };
-    let printed = print(&text);
-    if let (Err(failure), false) = (&result, json) {
+    if code == 0 && !report.failures.is_empty() {
+        code = 1;
+    }
+    let warnings = console.take();
+    let values = std::mem::take(&mut report.json).into_iter();
+    let values: Vec<Value> = values.map(|value| warned(value, &warnings)).collect();
+    let printed = match (console.json(), report.aside) {
+        (true, _) => print(io::stdout().lock(), &lines(&values)),
+        (false, false) => print(io::stdout().lock(), &report.text),
+        (false, true) => print(io::stderr().lock(), &report.text),
+    };
+    if !console.json() {
         // A closed standard error leaves nobody to tell.
-        let rendered = failure.message.trim_end();
-        let _ = writeln!(io::stderr().lock(), "{}{rendered}", prefix(rendered));
+        let _ = print(io::stderr().lock(), &report.failures.join("\n\n"));
     }
     match printed {
         Ok(()) => ExitCode::from(code),
@@ -122,9 +189,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let failed = error.use_stderr();
     if failed && std::env::args_os().any(|argument| argument == "--json") {
         let message = error.to_string();
-        if let Err(error) =
-            print(&lines(&[json!({ "error": message.trim_end(), "diagnostics": [] })]))
-        {
+        let value = json!({ "error": message.trim_end(), "diagnostics": [] });
+        if let Err(error) = print(io::stdout().lock(), &lines(&[warned(value, &[])])) {
             return unprinted(&error);
         }
     } else {
@@ -137,9 +203,8 @@ fn lines(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-/// Writes to standard output. A reader that has gone (`wf … | head`) has read what it wanted.
-fn print(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+/// Writes a text as lines. A reader that has gone (`wf … | head`) has read what it wanted.
+fn print(mut out: impl Write, text: &str) -> io::Result<()> {
     let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

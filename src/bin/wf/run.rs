@@ -1,35 +1,38 @@
 //! `wf run`: solve the problems of a file.
 
-use std::io::IsTerminal as _;
+mod dry;
+mod goal;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
-use indicatif::{ProgressBar, ProgressStyle};
-use kernels_gen::plan::Scatter;
-use runtime::compile::Target;
 use runtime::device::Device;
-use runtime::output::writable;
 use runtime::run::{RunError, Solution, run_on};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
-use crate::problem::{chosen, compile, overrides, prepare, spare, with_threads};
+use crate::console::Console;
+use crate::problem::{called, chosen, compile, overrides, prepare, read, with_threads};
 use crate::report::{Failure, Report};
+use goal::Goal;
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
+///
+/// A problem that fails does not keep those after it from being solved; the exit code is 1 then.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   wf run examples/poisson.wf
   wf run examples/poisson.wf --degree 4 --param f=2
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
-  wf run examples/poisson.wf --json --no-output
+  wf run examples/poisson.wf --json --no-output     one object a problem
+  wf run - --output - < poisson.wf > poisson.vtu    from standard input to standard output
+  wf run examples/poisson.wf --dry-run              what it takes, without solving
   wf run examples/poisson.wf --interpret      without a compiler
   wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
   wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run")]
@@ -40,7 +43,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
 
-    /// The file for the solution; NAME.vtu of the problem's name in the current folder without it.
+    /// The file for the solution, which is VTU: its name ends in `.vtu` or has no extension; `-` is standard output, and
+    /// the report goes to standard error. NAME.vtu of the problem's name in the current folder without it. What a solve
+    /// that stops short has reached goes to NAME.unconverged.vtu beside it.
     #[arg(long, short, value_name = "FILE", conflicts_with = "no_output")]
     pub(crate) output: Option<PathBuf>,
 
@@ -48,88 +53,87 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) no_output: bool,
 
+    /// Solve nothing: say how many cells and unknowns there are, and what memory they take at least.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
     /// Threads to compute with; all cores without it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 }
 
-pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Failure> {
-    let file = &arguments.problem.file;
-    let overrides = overrides(&arguments.problem);
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let wanted = arguments.problem.problem.as_deref();
-    let program = compile(file, "", wanted, &overrides)?;
+    if arguments.output.is_some() {
+        Goal::of(arguments, "", console)?.try_out(&arguments.problem.file)?;
+    }
+    let overrides = overrides(&arguments.problem);
+    let source = read(&arguments.problem.file)?;
+    let program = compile(&source, wanted, &overrides, console)?;
     let names = chosen(&program, wanted)?;
     if arguments.output.is_some() && names.len() > 1 {
         return Err(Failure::input(
             "--output names one file, but there are several problems\nhelp: choose one with --problem NAME",
         ));
     }
-    let device = arguments.device.open()?;
-    if device.is_some() && arguments.problem.interpret {
-        return Err(Failure::input(
-            "--interpret is for the processor's kernels\nhelp: leave it or --backend out",
-        ));
-    }
-    let mut report = Report { text: String::new(), json: Vec::new() };
+    let device = arguments.device.open_for(&arguments.problem)?;
+    let (mut report, common) = (Report::default(), console.take());
     for name in &names {
-        let output = match (&arguments.output, arguments.no_output) {
-            (_, true) => None,
-            (Some(path), false) => Some(path.clone()),
-            (None, false) => Some(PathBuf::from(format!("{name}.vtu"))),
-        };
-        let solved = with_threads(arguments.threads, || {
-            if let Some(path) = &output {
-                spare(path, file)?;
-                writable(path)?;
-            }
-            let (problem, mesh) = prepare(&program, name, file, &overrides)?;
-            let mut target = arguments.problem.target();
-            target.wishes.scatter = arguments.device.scatter;
-            let blame = Blame { program: &program, problem: name, overrides: &overrides };
-            let solution = solve(&problem, mesh, &target, device.clone(), quiet);
-            let solution = solution.map_err(|error| blame.run(&problem, error))?;
-            if let Some(path) = &output {
-                weakform::write_vtu(path, &problem.form, &solution.on, &solution.u)?;
-            }
-            Ok::<_, Failure>((problem, solution))
-        })?;
-        let (problem, solution) = match solved {
-            Ok(solved) => solved,
-            Err(failure) => return Err(failure.after(report)),
-        };
-        report.text.push_str(&text(&problem, &solution, output.as_deref()));
-        report.json.push(value(&problem, &solution, output.as_deref()));
+        let problem = Blame { program: &program, problem: name, overrides: &overrides };
+        let done = with_threads(arguments.threads, || match arguments.dry_run {
+            true => dry::estimated(problem, &arguments.problem.file),
+            false => one(arguments, problem, &device, console),
+        });
+        let done = done.flatten().map_err(|failure| match names.len() {
+            1 => failure,
+            _ => failure.note(&format!("the problem `{name}` is not solved")),
+        });
+        let warnings = [common.clone(), console.take()].concat();
+        report.add(("problem", name), done, warnings);
     }
+    report.aside = arguments.output.as_deref() == Some(Path::new("-"));
     Ok(report)
 }
 
-fn solve(
-    problem: &Problem,
-    mesh: runtime::mesh::Mesh,
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
-    quiet: bool,
-) -> Result<Solution, RunError> {
-    let bar = if quiet || !std::io::stderr().is_terminal() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new_spinner()
-    };
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
-        bar.set_style(style);
-    }
-    bar.set_message(format!("{}: preparing", problem.name));
-    bar.enable_steady_tick(Duration::from_millis(100));
-    let mut observe = |progress: runtime::solve::Progress| {
-        bar.set_message(format!(
-            "{}: iteration {}, residual {:.2e} of {:.2e}",
-            problem.name, progress.iteration, progress.residual, progress.target
-        ));
+/// Solves one problem.
+fn one(
+    arguments: &Arguments,
+    which: Blame<'_>,
+    device: &Option<Arc<dyn Device>>,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let (name, file) = (which.problem, &arguments.problem.file);
+    let goal = Goal::of(arguments, name, console)?;
+    goal.try_out(file)?;
+    console.progress().say(format!("{name}: making the mesh"));
+    let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
+    which.warn(&problem, console);
+    let mut target = arguments.problem.target();
+    target.wishes.scatter = arguments.device.scatter;
+    console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
+    let mut observe = |now: runtime::solve::Progress| {
+        let (iteration, residual, target) = (now.iteration, now.residual, now.target);
+        console
+            .progress()
+            .say(format!("{name}: iteration {iteration}, residual {residual:.2e} of {target:.2e}"));
         Continue::Yes
     };
-    let solution = run_on(problem, mesh, target, device, &mut observe);
-    bar.finish_and_clear();
-    solution
+    let solution = run_on(&problem, mesh, &target, device.clone(), &mut observe);
+    let solution = solution.map_err(|error| match error {
+        RunError::Unconverged { source, reached } => {
+            goal.write_reached(which.run(&problem, *source), file, &problem, &reached)
+        }
+        error => which.run(&problem, error),
+    })?;
+    console.progress().say(format!("{name}: writing the solution"));
+    let written = goal.write(&problem, &solution);
+    // What was found is said, also where it cannot be written.
+    let path = goal.path().filter(|_| written.is_ok());
+    let report = Report::new(text(&problem, &solution, path), value(&problem, &solution, path));
+    match written {
+        Ok(()) => Ok(report),
+        Err(failure) => Err(failure.after(report)),
+    }
 }
 
 fn shape_word(shape: Shape) -> String {
@@ -138,12 +142,6 @@ fn shape_word(shape: Shape) -> String {
         Shape::Vector(n) => format!("vector of {n}"),
         Shape::Matrix(m, n) => format!("{m}×{n} matrix"),
     }
-}
-
-/// How results came to their vector; the processor colours its chunks of cells.
-fn scatter(solution: &Solution) -> Scatter {
-    let plan = solution.kernels.device.as_ref().and(solution.kernels.plans.first());
-    plan.map_or(Scatter::Coloured, |plan| plan.scatter)
 }
 
 fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String {
@@ -167,8 +165,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         )
     });
     let report = &solution.report;
-    let notes = mesh.notes().iter().chain(&solution.notes);
-    let notes = notes.map(|note| format!("  note        {note}"));
+    let notes = solution.notes.iter().map(|note| format!("  note        {note}"));
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
         format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
@@ -188,7 +185,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         format!("  residual    {:.3e}", solution.residual),
     ];
     if let Some(device) = &solution.kernels.device {
-        let (backend, scatter) = (solution.kernels.backend, scatter(solution));
+        let (backend, scatter) = (solution.kernels.backend, solution.kernels.scatter());
         lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
     }
     lines.splice(2..2, notes);
@@ -221,10 +218,10 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "quadrature": solution.elements.rule.to_string(),
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
-        "notes": solution.on.mesh.notes().iter().chain(&solution.notes).collect::<Vec<_>>(),
+        "notes": solution.notes,
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),
-        "scatter": scatter(solution).to_string(),
+        "scatter": solution.kernels.scatter().to_string(),
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,
@@ -254,7 +251,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
             object.insert("energy".into(), json!(energy));
         }
         if let Some(path) = output {
-            object.insert("output".into(), json!(path));
+            object.insert("output".into(), json!(called(path)));
         }
     }
     value

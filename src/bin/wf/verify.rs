@@ -3,22 +3,21 @@
 mod plot;
 mod table;
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::Program;
-use indicatif::{ProgressBar, ProgressStyle};
 use runtime::compile::Execution;
 use runtime::device::{self, Device};
 use weakform::Cell;
 use weakform::verify::{Settings, Verification, problems, verify};
 
 use crate::arguments::{Assignment, Backend, CellArgument, Degrees, ProblemArguments};
-use crate::problem::{chosen, compile, overrides, spare, with_threads};
+use crate::console::{Console, Warning};
+use crate::picture;
+use crate::problem::{appended, chosen, compile, overrides, read, spare, with_threads};
 use crate::report::{Failure, Report};
 
 /// Verify forms: errors that fall as they should, Jacobians that are derivatives, kernels that agree.
@@ -38,7 +37,7 @@ Examples:
   wf verify form.wf --backend opencl --json
   wf verify form.wf --interpret      without a compiler")]
 pub(crate) struct Arguments {
-    /// The file with forms and problems.
+    /// The file with forms and problems; `-` is standard input.
     pub(crate) file: PathBuf,
 
     /// Only the problem of this name; a file's problems are taken in order without it.
@@ -101,7 +100,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// What the problems are given otherwise.
     fn overrides(&self) -> Overrides {
-        overrides(&ProblemArguments {
+        let overrides = overrides(&ProblemArguments {
             file: self.file.clone(),
             problem: self.problem.clone(),
             mesh: self.mesh.clone(),
@@ -110,7 +109,8 @@ impl Arguments {
             param: self.param.clone(),
             aux: self.aux.clone(),
             interpret: self.interpret,
-        })
+        });
+        Overrides { tagged: true, ..overrides }
     }
 
     fn settings(&self, cell: Option<Cell>) -> Result<Settings, Failure> {
@@ -151,9 +151,11 @@ impl Arguments {
 fn program(
     arguments: &Arguments,
     overrides: &Overrides,
+    console: &Console,
 ) -> Result<(Program, Vec<String>), Failure> {
     let wanted = arguments.problem.as_deref();
-    let program = compile(&arguments.file, "", wanted, overrides)?;
+    let source = read(&arguments.file)?;
+    let program = compile(&source, wanted, overrides, console)?;
     if wanted.is_some() || program.problems().next().is_some() {
         let names = chosen(&program, wanted)?;
         return Ok((program, names));
@@ -166,15 +168,17 @@ fn program(
             program.source().name()
         )));
     }
-    Ok((compile(&arguments.file, &text, None, overrides)?, names))
+    Ok((compile(&appended(&source, &text), None, overrides, console)?, names))
 }
 
-pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Failure> {
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     if let Some(path) = &arguments.plot {
         spare(path, &arguments.file)?;
+        picture::possible(path)?;
     }
+    warn(arguments, console);
     let overrides = arguments.overrides();
-    let (program, names) = program(arguments, &overrides)?;
+    let (program, names) = program(arguments, &overrides, console)?;
     let cells: Vec<Option<Cell>> = match arguments.cell.is_empty() {
         true => vec![None],
         false => arguments.cell.iter().map(|&cell| Some(cell.into())).collect(),
@@ -183,52 +187,60 @@ pub(crate) fn execute(arguments: &Arguments, quiet: bool) -> Result<Report, Fail
         (None, Some(folder)) => folder.to_owned(),
         _ => PathBuf::new(),
     };
-    let (mut all, mut report) = (Vec::new(), Report { text: String::new(), json: Vec::new() });
+    let (mut all, mut report, common) = (Vec::new(), Report::default(), console.take());
     for name in &names {
         for &cell in &cells {
             let settings = arguments.settings(cell)?;
-            let bar = bar(quiet);
             let found = with_threads(None, || {
                 verify(&program, name, &overrides, &folder, &settings, &mut |progress| {
-                    bar.set_position((progress.done * 1000.0) as u64);
-                    bar.set_message(progress.what);
+                    console.progress().say_part(progress.what, progress.done);
                 })
             })?;
-            bar.finish_and_clear();
-            let found = match found {
-                Ok(found) => found,
-                Err(error) => return Err(Failure::library(&error).after(report)),
+            let done = match found {
+                Ok(found) => {
+                    let done = verified(&found);
+                    all.push(found);
+                    done
+                }
+                Err(error) => Err(Failure::library(&error)),
             };
-            report.text.push_str(&table::text(&found));
-            report.json.push(table::value(&found));
-            all.push(found);
+            report.add(("problem", name), done, [common.clone(), console.take()].concat());
         }
     }
     if let Some(path) = &arguments.plot {
-        plot::draw(path, &all)?;
+        if let Err(failure) = plot::draw(path, &all) {
+            return Err(failure.after(report));
+        }
         report.text.push_str(&format!("drawn in {}\n", path.display()));
     }
-    let failures: Vec<String> = all.iter().flat_map(said).collect();
-    match failures.as_slice() {
-        [] => Ok(report),
-        failures => Err(Failure::input(failures.join("\n")).after(report)),
+    Ok(report)
+}
+
+/// Options that change nothing.
+fn warn(arguments: &Arguments, console: &Console) {
+    if arguments.no_kernels && !arguments.backend.is_empty() {
+        let because = "with --no-kernels none are compared";
+        console.warn(Warning::no_effect("--backend", because));
     }
+    if arguments.mesh.is_some() && !arguments.cell.is_empty() {
+        console.warn(Warning::no_effect("--mesh", "--cell puts boxes in its place"));
+    }
+}
+
+/// A verification, and what does not hold.
+fn verified(found: &Verification) -> Result<Report, Failure> {
+    let (text, value) = (table::text(found), table::value(found));
+    let said = said(found);
+    if said.is_empty() {
+        return Ok(Report::new(text, value));
+    }
+    let mut report = Report::default();
+    report.text = text;
+    Err(Failure::input(said.join("\n")).with(value).after(report))
 }
 
 /// What does not hold, each with its problem.
 fn said(found: &Verification) -> Vec<String> {
     let failures = found.failures().into_iter();
     failures.map(|failure| format!("`{}`, {failure}", found.problem)).collect()
-}
-
-fn bar(quiet: bool) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(1000);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg} [{elapsed}]") {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

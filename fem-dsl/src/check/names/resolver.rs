@@ -7,6 +7,7 @@ use super::{
 use crate::ast::{self, ExprKind, FormItemKind, Ident};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::habits;
 use crate::source::Span;
 use crate::words;
 
@@ -306,11 +307,14 @@ impl<'a> Resolver<'a> {
         }
         if !self.names.entries.contains_key(name) {
             let message = format!("unknown function `{name}`");
-            return Err(Box::new(
-                Diagnostic::new(Code::UnknownName, message)
-                    .label(span, "no function has this name")
-                    .suggest(name, self.functions(place)),
-            ));
+            let declared = self.visible(place).filter(|(_, function)| *function);
+            let diagnostic = Diagnostic::new(Code::UnknownName, message)
+                .label(span, "no function has this name");
+            let meant = nearest(name, declared.map(|(name, _)| name)).is_some();
+            return Err(Box::new(match habits::function(name).filter(|_| !meant) {
+                Some(help) => diagnostic.help(help),
+                None => diagnostic.suggest(name, self.functions(place)),
+            }));
         }
         let entry = self.entry(name, span, place)?;
         let definition = match entry.meaning {
@@ -338,7 +342,9 @@ impl<'a> Resolver<'a> {
             }
             let message = format!("unknown name `{name}`");
             let found = nearest(name, self.values(place));
+            let known = habits::value(name, !place.param).filter(|_| found.is_none());
             let help = found.map(|found| format!("did you mean `{found}`?"));
+            let help = help.or(known.map(str::to_owned));
             return Err(Box::new(
                 Diagnostic::new(Code::UnknownName, message)
                     .label(span, "not declared in this form")
@@ -444,7 +450,7 @@ fn later_word(name: &str, span: Span) -> Diagnostic {
         "dt" => "write a step out: `(u - u_old) / tau` with `aux u_old: …;` and `param tau = …;`",
         "normal" => "the outward unit normal of a boundary facet is `n`",
         "mean" => "`mean p = 0;` belongs into a problem",
-        _ => "forms have cells and facets of the boundary, not facets between cells",
+        _ => habits::BETWEEN_CELLS,
     };
     Diagnostic::new(Code::LaterWord, format!("`{name}` comes later"))
         .label(span, "kept for later versions of the language")

@@ -6,6 +6,7 @@ use crate::ast::{self, Expr, ExprId, ExprKind, Ident};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::habits;
 use crate::point::Shape;
 use crate::problem::Argument;
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub(super) enum Kind {
     Positive,
     /// A number from 0 on.
     NotNegative,
+    /// A number from 0 on and below 1: a part of something.
+    Part,
     /// A whole number from 1 on, or one for each direction.
     Counts,
     /// One number for each direction.
@@ -38,6 +41,7 @@ impl Kind {
             Self::Number => "a number".to_owned(),
             Self::Positive => "a number above 0".to_owned(),
             Self::NotNegative => "a number from 0 on".to_owned(),
+            Self::Part => "a number from 0 on and below 1".to_owned(),
             Self::Counts => format!("a whole number from 1 on, or {dim} of them in brackets"),
             Self::Point => format!("{dim} numbers in brackets"),
             Self::Word(words) => {
@@ -57,6 +61,7 @@ impl Kind {
             (Self::Number, Argument::Number(_)) => true,
             (Self::Positive, Argument::Number(x)) => *x > 0.0,
             (Self::NotNegative, Argument::Number(x)) => *x >= 0.0,
+            (Self::Part, Argument::Number(x)) => (0.0..1.0).contains(x),
             (Self::Counts, Argument::Number(x)) => whole(*x, 1, u32::MAX),
             (Self::Counts, Argument::Numbers(all)) => {
                 all.len() == dim && all.iter().all(|x| whole(*x, 1, u32::MAX))
@@ -84,16 +89,23 @@ pub(super) fn read(
     }
     let wrong = |found: String| {
         let expected = kind.describe(dim);
-        let message = format!("`{}` should be {expected}", argument.name.name);
-        Diagnostic::new(Code::BadValue, message).label(expr.span, found)
+        let name = &argument.name.name;
+        let message = format!("`{name}` should be {expected}");
+        let diagnostic = Diagnostic::new(Code::BadValue, message).label(expr.span, found);
+        match kind {
+            Kind::Part => diagnostic.help(format!("write `{name}: 1e-8`, or leave it out")),
+            _ => diagnostic,
+        }
     };
     if let Kind::Word(words) = kind {
         let ExprKind::Name(word) = &expr.kind else {
             return Err(vec![piece.place(wrong("not one of these words".to_owned()))]);
         };
         if !words.contains(&word.as_str()) {
+            let known = habits::argument(&argument.name.name, word);
             let diagnostic = wrong("not one of these words".to_owned());
-            return Err(vec![piece.place(diagnostic.suggest(word, words.iter().copied()))]);
+            let diagnostic = diagnostic.suggest_or(word, words.iter().copied(), known);
+            return Err(vec![piece.place(diagnostic)]);
         }
         return Ok(Argument::Word(word.clone()));
     }
@@ -111,7 +123,14 @@ pub(super) fn read(
         Shape::Vector(_) => (format!("this is {values:?}"), Argument::Numbers(values)),
         Shape::Matrix(..) => return Err(vec![piece.place(wrong("this is a matrix".to_owned()))]),
     };
-    if kind.takes(&value, dim) { Ok(value) } else { Err(vec![piece.place(wrong(shown))]) }
+    if kind.takes(&value, dim) {
+        return Ok(value);
+    }
+    let known = match &value {
+        Argument::Number(number) => habits::argument(&argument.name.name, &number.to_string()),
+        _ => None,
+    };
+    Err(vec![piece.place(wrong(shown).help_if(known))])
 }
 
 /// Finds each argument in the table; unknown and repeated ones are reported.

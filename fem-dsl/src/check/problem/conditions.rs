@@ -94,14 +94,21 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
 fn known_tags(checker: &mut Checker<'_>, piece: &Piece, tags: &[Text], mesh: Option<&MeshChoice>) {
     let Some(known) = mesh.and_then(|mesh| mesh.tags) else { return };
     for tag in tags.iter().filter(|tag| !known.contains(&tag.text.as_str())) {
-        let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
-        let message = format!("the mesh has no boundary \"{}\"", tag.text);
-        let diagnostic = Diagnostic::new(Code::BadValue, message)
-            .label(tag.span, "no such tag")
-            .note(format!("its tags are {}", list.join(", ")))
-            .suggest(&tag.text, known.iter().copied());
-        checker.report(piece, diagnostic);
+        checker.report(piece, unknown_tag(tag, known));
     }
+}
+
+/// The message that a mesh with the tags `known` lacks one.
+pub(crate) fn unknown_tag(tag: &Text, known: &[&str]) -> Diagnostic {
+    let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
+    let note = match list.is_empty() {
+        true => "the mesh names no part of its boundary".to_owned(),
+        false => format!("its tags are {}", list.join(", ")),
+    };
+    Diagnostic::new(Code::BadValue, format!("the mesh has no boundary \"{}\"", tag.text))
+        .label(tag.span, "no such tag")
+        .note(note)
+        .suggest(&tag.text, known.iter().copied())
 }
 
 fn component_index(

@@ -5,6 +5,7 @@ use super::{Piece, Statement};
 use crate::ast::{self, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::habits;
 use crate::problem::{Argument, MeshSource};
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -111,7 +112,7 @@ fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagno
             Diagnostic::new(Code::UnknownGenerator, format!("unknown mesh generator `{name}`"))
                 .label(named.name.span, "no such generator")
                 .note(format!("the generators are {}", list.join(", ")))
-                .suggest(name, names);
+                .suggest_or(name, names, habits::generator(name));
         return Err(vec![piece.place(diagnostic)]);
     };
     let (known, mut diagnostics) =

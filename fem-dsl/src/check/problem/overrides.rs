@@ -29,6 +29,8 @@ pub struct Overrides {
     pub manufactured: Vec<(String, String)>,
     /// Conditions: `u = 0 on "x0"`. Where there are any, they replace all of the problem's.
     pub dirichlet: Vec<String>,
+    /// Whether meshes are given the tags that forms name, as in a refinement series, so that none of them is missing.
+    pub tagged: bool,
 }
 
 /// A parsed text with what is needed to speak about places in it.

@@ -6,6 +6,7 @@ use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
+use crate::habits;
 use crate::problem::{Argument, Solver};
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ const SOLVERS: &[(&str, Table)] = &[
     (
         "cg",
         &[
-            ("rtol", Kind::NotNegative),
+            ("rtol", Kind::Part),
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("preconditioner", PRECONDITIONER),
@@ -26,7 +27,7 @@ const SOLVERS: &[(&str, Table)] = &[
     (
         "minres",
         &[
-            ("rtol", Kind::NotNegative),
+            ("rtol", Kind::Part),
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("preconditioner", PRECONDITIONER),
@@ -35,18 +36,18 @@ const SOLVERS: &[(&str, Table)] = &[
     (
         "gmres",
         &[
-            ("rtol", Kind::NotNegative),
+            ("rtol", Kind::Part),
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("restart", ITERATIONS),
             ("preconditioner", PRECONDITIONER),
         ],
     ),
-    ("direct", &[("rtol", Kind::NotNegative), ("atol", Kind::NotNegative)]),
+    ("direct", &[("rtol", Kind::Part), ("atol", Kind::NotNegative)]),
     (
         "newton",
         &[
-            ("rtol", Kind::NotNegative),
+            ("rtol", Kind::Part),
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("max_inner", ITERATIONS),
@@ -75,7 +76,7 @@ pub(super) fn check(
         let diagnostic = Diagnostic::new(Code::UnknownSolver, format!("unknown solver `{name}`"))
             .label(named.name.span, "no such solver")
             .note(format!("the solvers are {}", list.join(", ")))
-            .suggest(name, names);
+            .suggest_or(name, names, habits::solver(name));
         return (None, vec![piece.place(diagnostic)]);
     };
     let (known, mut diagnostics) = arguments::known(piece, &named.name, &named.arguments, table);

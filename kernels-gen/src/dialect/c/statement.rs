@@ -1,6 +1,7 @@
 //! Statements and expressions of the C family.
 
 use super::{Words, number};
+use crate::dialect::comment::comment;
 use crate::kir::{
     ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
     TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
@@ -355,9 +356,7 @@ pub(super) fn block(
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::Comment(comment) => {
-                let _ = writeln!(text, "{indent}// {comment}");
-            }
+            Statement::Comment(words) => comment(text, &indent, words),
             // Dropped by `legalise`.
             Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {}
         }

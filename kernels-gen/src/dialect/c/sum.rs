@@ -9,8 +9,8 @@
 //! threads behind the last unknown are empty.
 
 use super::{Words, preamble};
-use crate::abi::{Argument, KernelAbi, Precision, Role};
-use crate::dialect::SourceFile;
+use crate::abi::{Argument, KernelAbi, Precision, Reach, Role};
+use crate::dialect::{Generated, SourceFile};
 
 /// Unknowns of a batch, and threads of a group.
 pub const UNKNOWNS: usize = 128;
@@ -40,7 +40,7 @@ $KERNEL $NAME(
 ";
 
 /// The kernel in the words of a dialect.
-pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
+pub fn sum_of_cells(words: &Words, precision: Precision) -> Generated {
     let kernel = words.kernel.replace("$GROUPS", "1");
     let threads = UNKNOWNS.to_string();
     let replacements = [
@@ -66,6 +66,8 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         argument(Role::CellResult(0), "cells", 0),
         argument(Role::Result(0), "result", 0),
     ];
+    let whole = Reach { map: 1, array: 2, scale: 1, last: 0, masked: false, part: None };
+    let (ends, places) = (Reach { map: 0, array: 1, last: -1, ..whole.clone() }, whole);
     let text = format!("{}\n{text}", preamble(words, precision));
     let abi = KernelAbi {
         name: NAME.to_owned(),
@@ -78,11 +80,13 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> SourceFile {
         stores_inside: false,
         precision,
         arguments,
+        reaches: vec![ends, places],
         tables: Vec::new(),
         constant_bytes: 0,
         private_bytes: 0,
         shared_bytes: 0,
         hash: crate::abi::hash(TEXT),
     };
-    SourceFile { text, kernels: vec![abi], ..SourceFile::empty(words.language) }
+    let file = SourceFile { text, kernels: vec![abi], ..SourceFile::empty(words.language) };
+    Generated::new(file, None)
 }

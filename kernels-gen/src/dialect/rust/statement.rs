@@ -1,6 +1,7 @@
 //! Statements and values of a kernel as Rust.
 
 use super::number;
+use crate::dialect::comment::comment;
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
     ValueId, VarId, Write as Mode,
@@ -216,9 +217,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
             | Statement::Recompute(_)
             | Statement::When { .. }
             | Statement::StoreShared(..) => {}
-            Statement::Comment(comment) => {
-                let _ = writeln!(text, "{indent}// {comment}");
-            }
+            Statement::Comment(words) => comment(text, &indent, words),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::abi::Role;
-use crate::dialect::SourceFile;
+use crate::dialect::Generated;
 use crate::dialect::c::Words;
 use crate::dialect::cuda::CUDA;
 use crate::dialect::opencl::OPENCL;
@@ -38,14 +38,14 @@ fn plans(text: &str, cell: Cell, degree: usize, strategy: Strategy) -> Vec<Plan>
     choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes).expect("plans")
 }
 
-fn source(text: &str, cell: Cell, degree: usize, plans: &[Plan], words: &Words) -> SourceFile {
+fn source(text: &str, cell: Cell, degree: usize, plans: &[Plan], words: &Words) -> Generated {
     let form = form(text, cell);
     let elements = elements(&form, cell, degree, 1, None).expect("elements");
     generate_for_threads(&form, &elements, plans, words).expect("a source")
 }
 
 /// Bytes of what a text declares as constants.
-fn declared(source: &SourceFile, words: &Words) -> usize {
+fn declared(source: &Generated, words: &Words) -> usize {
     let constants = source.text.lines().filter_map(|line| {
         let (scalar, rest) = line.strip_prefix(words.constant)?.trim_start().split_once(' ')?;
         let (_, rest) = rest.split_once('[')?;
@@ -57,7 +57,7 @@ fn declared(source: &SourceFile, words: &Words) -> usize {
 }
 
 /// What a file says that it takes is what its text declares, and there is room for it.
-fn check(source: &SourceFile, words: &Words, what: &str) -> (usize, usize) {
+fn check(source: &Generated, words: &Words, what: &str) -> (usize, usize) {
     let bytes: usize = source.kernels.iter().map(|abi| abi.constant_bytes).sum();
     assert_eq!(bytes, declared(source, words), "{what}");
     assert!(bytes <= CONSTANT_BYTES, "{what} has {bytes} bytes of constants");

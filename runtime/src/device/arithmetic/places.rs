@@ -42,6 +42,18 @@ impl Places {
         Ok(Self { dofs: device.upload(&dofs)?, values, mask, len, end })
     }
 
+    /// Replaces the values.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError::Mismatch`] for another number of values; a driver that fails.
+    pub fn set(&mut self, arithmetic: &Arithmetic, values: &[f64]) -> Result<(), DeviceError> {
+        if values.len() != self.dofs.len() {
+            return Err(DeviceError::Mismatch { operation: "set conditions" });
+        }
+        if values.is_empty() { Ok(()) } else { arithmetic.overwrite(&mut self.values, 0, values) }
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.dofs.is_empty()
@@ -57,6 +69,7 @@ impl Places {
     ) -> Result<(), DeviceError> {
         let n = self.dofs.len();
         arithmetic.same(name, &[y], self.len)?;
+        arithmetic.same(name, values.as_slice(), n)?;
         if n == 0 {
             return Ok(());
         }
@@ -66,7 +79,7 @@ impl Places {
         given.extend(values.into_iter().chain([y]).map(Given::Array));
         given.extend(after);
         // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and a vector of
-        // this precision, which has all of the places.
+        // this precision, as has just been checked, which has all of the places.
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 

@@ -14,29 +14,22 @@ fn array<'a>(argument: &Argument<'a>) -> Array<'a> {
     if kind == f64::NAME && writable {
         Array::F64Mut(cells(argument))
     } else if kind == f64::NAME {
-        Array::F64(slice(argument))
+        Array::F64(argument.slice())
     } else if kind == f32::NAME && writable {
         Array::F32Mut(cells(argument))
     } else if kind == f32::NAME {
-        Array::F32(slice(argument))
+        Array::F32(argument.slice())
     } else {
         assert_eq!(kind, u32::NAME, "`bind` should let no other type pass");
-        Array::U32(slice(argument))
+        Array::U32(argument.slice())
     }
-}
-
-/// The elements of an argument, which is one of `T`.
-fn slice<'a, T: Plain>(argument: &Argument<'a>) -> &'a [T] {
-    debug_assert_eq!(argument.kind(), T::NAME);
-    // SAFETY: the argument was made of a slice of this type and length, lent for 'a and for reading only.
-    unsafe { std::slice::from_raw_parts(argument.pointer().cast(), argument.elements()) }
 }
 
 /// The elements of an argument that is lent for writing, which is one of `T`.
 fn cells<'a, T: Plain>(argument: &Argument<'a>) -> &'a [Cell<T>] {
-    debug_assert_eq!(argument.kind(), T::NAME);
+    assert!(argument.kind() == T::NAME && argument.is_writable(), "lent otherwise");
     // SAFETY: the argument was made of a slice of this type and length, lent for 'a and for writing. `Cell<T>` has the
     // layout of `T`, and cells of one place may exist several times: that two threads do not use one element at once
-    // is the duty of whoever runs the launch (see `Launch::run`), as it is for compiled kernels.
+    // is promised to `Launch::run_beside_others`, the only caller, as it is for compiled kernels.
     unsafe { std::slice::from_raw_parts(argument.pointer().cast(), argument.elements()) }
 }

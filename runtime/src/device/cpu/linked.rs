@@ -27,7 +27,7 @@ impl Linked {
     }
 
     /// The kernel of this hash.
-    pub fn entry(&self, hash: u64) -> Option<Entry> {
+    pub(super) fn entry(&self, hash: u64) -> Option<Entry> {
         self.kernels.iter().find(|(known, _)| *known == hash).map(|(_, entry)| *entry)
     }
 

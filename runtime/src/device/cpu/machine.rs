@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
+use kernels_gen::dialect::rust::Isa;
+
 /// The vector instructions that kernels use on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Simd {
@@ -34,6 +36,15 @@ impl Simd {
         match self {
             Self::Scalar => 1,
             _ => 2 * self.lanes_f64(),
+        }
+    }
+
+    /// The best instruction set of kernels that it serves.
+    pub fn isa(self) -> Isa {
+        match self {
+            Self::Avx512 => Isa::Avx512,
+            Self::Avx2Fma => Isa::Avx2,
+            Self::Sse2 | Self::Neon | Self::Scalar => Isa::Portable,
         }
     }
 
@@ -159,18 +170,38 @@ fn simd() -> Simd {
     }
 }
 
-/// Whether the system's loader finds the dynamic library `name`; it is unloaded again at once.
-///
-/// # Errors
-///
-/// What the loader said, where it does not.
-pub fn dynamic_library_loads(name: &str) -> Result<(), String> {
-    // SAFETY: this runs the initialisers of a library that the system's administrator installed, as linking to it
-    // would; none of its functions is called.
-    match unsafe { libloading::Library::new(name) } {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
+/// The library of a vendor that a backend needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// CUDA's driver.
+    Cuda,
+    /// The compiler of CUDA's sources.
+    Nvrtc,
+    /// OpenCL's loader.
+    OpenCl,
+}
+
+impl Vendor {
+    /// What its file may be called.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Cuda => &["libcuda.so.1", "nvcuda.dll"],
+            Self::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+            Self::OpenCl => &["libOpenCL.so.1", "OpenCL.dll"],
+        }
     }
+
+    /// The file that the system's loader finds, if any; it is unloaded again at once.
+    pub fn loads(self) -> Option<&'static str> {
+        self.names().iter().copied().find(|name| loads(name))
+    }
+}
+
+/// Whether the system's loader finds a library of a vendor.
+fn loads(name: &'static str) -> bool {
+    // SAFETY: this runs the initialisers of a library that the system's administrator installed, as linking to it
+    // would; none of its functions is called. Only names of drivers come here.
+    unsafe { libloading::Library::new(name) }.is_ok()
 }
 
 /// The user whose rights this process has; files of anybody else are not trusted.
@@ -196,6 +227,6 @@ mod tests {
 
     #[test]
     fn a_library_that_is_not_there_is_no_panic() {
-        assert!(dynamic_library_loads("libweakform-is-not-installed.so.1").is_err());
+        assert!(!loads("libweakform-is-not-installed.so.1"));
     }
 }

@@ -4,74 +4,23 @@
 //!
 //! Every kernel has one signature, `unsafe extern "C" fn(begin, end, args)`: it works on the batches `begin..end`,
 //! and `args` points to one pointer for each argument, in the order that the kernel's ABI lists. A [`Launch`] holds
-//! those pointers for as long as the borrowed data lives, so that many threads can run ranges of one launch.
+//! those pointers for as long as the data is lent. It is run by one thread at a time, or by many in parts whose results lie
+//! apart; what several threads add to one vector is for [`super::Schedule`].
+//!
+//! Modules are made of text and interfaces that `kernels-gen` has printed together (`Jit::load`), of kernels that are
+//! part of the program ([`Linked`]), or of interpreted ones. Nobody outside of this crate can put other code or another
+//! interface into one: what a launch compares with its arguments is what the code does.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::ops::Range;
 
-use kernels_gen::abi::{self, KernelAbi, Precision, Role};
-use kernels_gen::interpreted::Interpreted;
+use kernels_gen::abi::KernelAbi;
+use kernels_gen::interpreted::{Fault, Interpreted};
+use rayon::prelude::*;
 
+use super::argument::fit;
 use super::interpreted::arrays;
-use super::{Entry, Library, Linked, LoadError, Plain};
-
-/// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write.
-#[derive(Clone, Copy, Debug)]
-pub struct Argument<'a> {
-    pointer: *const u8,
-    elements: usize,
-    kind: &'static str,
-    writable: bool,
-    borrows: PhantomData<&'a ()>,
-}
-
-// SAFETY: an argument is a lent slice of plain numbers, and those may be read and written from any thread; that two
-// threads do not write one element at once is the kernel's duty (see `Launch::run`).
-unsafe impl Send for Argument<'_> {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for Argument<'_> {}
-
-impl<'a> Argument<'a> {
-    /// Data that the kernel only reads.
-    pub fn read<T: Plain>(values: &'a [T]) -> Self {
-        Self::new(values.as_ptr().cast(), values.len(), T::NAME, false)
-    }
-
-    /// Data that the kernel reads and writes.
-    pub fn write<T: Plain>(values: &'a mut [T]) -> Self {
-        Self::new(values.as_mut_ptr().cast(), values.len(), T::NAME, true)
-    }
-
-    pub(super) fn new(
-        pointer: *const u8,
-        elements: usize,
-        kind: &'static str,
-        writable: bool,
-    ) -> Self {
-        Self { pointer, elements, kind, writable, borrows: PhantomData }
-    }
-
-    /// Where the data lies.
-    pub(super) fn pointer(&self) -> *const u8 {
-        self.pointer
-    }
-
-    /// The number of elements.
-    pub fn elements(&self) -> usize {
-        self.elements
-    }
-
-    /// The name of the elements' type in Rust.
-    pub fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// Whether the kernel may write it.
-    pub fn is_writable(&self) -> bool {
-        self.writable
-    }
-}
+use super::{Argument, Entry, Library, Linked, LoadError};
 
 /// Why a kernel was not launched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +58,62 @@ pub enum LaunchError {
         /// The argument.
         argument: String,
     },
+    /// Indices that go beyond the array that they are for.
+    #[error(
+        "the indices `{argument}` of `{kernel}` go up to {expected} elements of `{array}`, not {found}"
+    )]
+    OutOfRange {
+        /// The kernel.
+        kernel: String,
+        /// The index array.
+        argument: String,
+        /// What it points into.
+        array: String,
+        /// The elements that there would have to be.
+        expected: usize,
+        /// The elements that there are.
+        found: usize,
+    },
+    /// Indices that were changed since they came to a device, or made there.
+    #[error("nobody knows how large the indices `{argument}` of `{kernel}` are; upload them anew")]
+    UnknownIndices {
+        /// The kernel.
+        kernel: String,
+        /// The index array.
+        argument: String,
+    },
+    /// Batches that some argument has no data for.
+    #[error("`{kernel}` was asked for batches {wanted:?}; its arguments hold {batches}")]
+    NoSuchBatches {
+        /// The kernel.
+        kernel: String,
+        /// The batches.
+        wanted: Range<usize>,
+        /// How many there are.
+        batches: usize,
+    },
+    /// Parts of a launch that would write what others write, too.
+    #[error("parts of `{kernel}` cannot run at once: they write to the same places")]
+    NotApart {
+        /// The kernel.
+        kernel: String,
+    },
+    /// One array that is written, and given a second time.
+    #[error("`{kernel}` writes its argument `{argument}`, which it is given twice")]
+    Aliased {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+    },
+    /// An interpreted kernel that does what no kernel may.
+    #[error("the kernel `{kernel}`: {fault}; this is a bug in weakform, please report it")]
+    Fault {
+        /// The kernel.
+        kernel: String,
+        /// What it did.
+        fault: Fault,
+    },
     /// Fewer elements than the kernel reads in any case.
     #[error("the argument `{argument}` of `{kernel}` needs {expected} elements, not {found}")]
     TooShort {
@@ -131,6 +136,25 @@ enum Code<'m> {
 }
 
 /// Kernels with their ABIs, found by name.
+///
+/// Nobody outside of this crate says what the ABI of a kernel is:
+///
+/// ```compile_fail,E0624
+/// #![forbid(unsafe_code)]
+/// use kernels_gen::abi::KernelAbi;
+/// use runtime::device::cpu::{Library, Module};
+///
+/// fn forge(library: Library, abi: KernelAbi) {
+///     let _ = Module::new(library, &[KernelAbi { arguments: Vec::new(), ..abi }]);
+/// }
+/// ```
+///
+/// ```compile_fail,E0451
+/// #![forbid(unsafe_code)]
+/// use kernels_gen::dialect::{Generated, Language, SourceFile};
+///
+/// let forged = Generated { file: SourceFile::empty(Language::Rust), isa: None };
+/// ```
 #[derive(Debug)]
 pub struct Module {
     compiled: BTreeMap<String, (Entry, KernelAbi)>,
@@ -140,12 +164,15 @@ pub struct Module {
 }
 
 impl Module {
-    /// Looks up each of `kernels` in `library`, which must be compiled from the text printed with them.
+    /// Looks up each of `kernels` in `library`.
+    ///
+    /// The library must be compiled from a text whose functions of these names do what the interfaces say, and no more:
+    /// launches trust them. [`crate::jit::Jit::load`] sees to that, and the few texts of this crate that are written by hand.
     ///
     /// # Errors
     ///
     /// [`LoadError::Missing`] if one is not there.
-    pub fn new(library: Library, kernels: &[KernelAbi]) -> Result<Self, LoadError> {
+    pub(crate) fn new(library: Library, kernels: &[KernelAbi]) -> Result<Self, LoadError> {
         let mut found = BTreeMap::new();
         for abi in kernels {
             found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
@@ -153,12 +180,16 @@ impl Module {
         Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Some(library) })
     }
 
-    /// The `kernels` among those that were compiled together with the program.
+    /// The `kernels` among those that were compiled together with the program. The interfaces must be those that
+    /// `kernels-gen` gives for these hashes.
     ///
     /// # Errors
     ///
     /// The first of `kernels` that is not there.
-    pub fn linked<'k>(linked: &[Linked], kernels: &'k [KernelAbi]) -> Result<Self, &'k KernelAbi> {
+    pub(crate) fn linked<'k>(
+        linked: &[Linked],
+        kernels: &'k [KernelAbi],
+    ) -> Result<Self, &'k KernelAbi> {
         let mut found = BTreeMap::new();
         for abi in kernels {
             let entry = linked.iter().find_map(|linked| linked.entry(abi.hash)).ok_or(abi)?;
@@ -202,19 +233,14 @@ impl Module {
     /// # Errors
     ///
     /// [`LaunchError`] if there is no such kernel, or the arguments do not fit it.
-    ///
-    /// # Panics
-    ///
-    /// As [`Launch::run`].
-    pub fn launch(
-        &self,
+    pub fn launch<'a>(
+        &'a self,
         name: &str,
         begin: usize,
         end: usize,
-        arguments: &[Argument<'_>],
+        arguments: impl Into<Vec<Argument<'a>>>,
     ) -> Result<(), LaunchError> {
-        self.kernel(name)?.bind(arguments)?.run(begin..end);
-        Ok(())
+        self.kernel(name)?.bind(arguments)?.run(begin..end)
     }
 }
 
@@ -235,54 +261,19 @@ impl<'m> Kernel<'m> {
     ///
     /// # Errors
     ///
-    /// [`LaunchError`] if their number, types, access or lengths do not fit the ABI.
-    pub fn bind<'a>(self, arguments: &[Argument<'a>]) -> Result<Launch<'a>, LaunchError>
+    /// [`LaunchError`] if their number, types, access or lengths do not fit the ABI, or the largest index of an index
+    /// array goes beyond the array that it is for.
+    pub fn bind<'a>(
+        self,
+        arguments: impl Into<Vec<Argument<'a>>>,
+    ) -> Result<Launch<'a>, LaunchError>
     where
         'm: 'a,
     {
-        let expected = self.abi.arguments.len();
-        if arguments.len() != expected {
-            let kernel = self.abi.name.clone();
-            return Err(LaunchError::WrongCount { kernel, expected, found: arguments.len() });
-        }
-        let mut batches = usize::MAX;
-        for (given, wanted) in arguments.iter().zip(&self.abi.arguments) {
-            batches = batches.min(self.check(given, wanted)?);
-        }
-        let pointers = arguments.iter().map(|argument| Pointer(argument.pointer)).collect();
-        let arguments = arguments.to_vec();
+        let arguments = arguments.into();
+        let batches = fit(self.abi, &arguments)?;
+        let pointers = arguments.iter().map(|argument| Pointer(argument.pointer())).collect();
         Ok(Launch { code: self.code, abi: self.abi, pointers, arguments, batches })
-    }
-
-    /// Compares an argument with what the ABI says; the number of batches that it has data for.
-    fn check(&self, given: &Argument<'_>, wanted: &abi::Argument) -> Result<usize, LaunchError> {
-        let names = || (self.abi.name.clone(), wanted.name.clone());
-        let expected = element(wanted.role, self.abi.precision);
-        if given.kind != expected {
-            let ((kernel, argument), found) = (names(), given.kind);
-            return Err(LaunchError::WrongType { kernel, argument, expected, found });
-        }
-        if wanted.written && !given.writable {
-            let (kernel, argument) = names();
-            return Err(LaunchError::ReadOnly { kernel, argument });
-        }
-        match wanted.role {
-            Role::Params if given.elements < wanted.extent => {
-                let ((kernel, argument), expected) = (names(), wanted.extent);
-                Err(LaunchError::TooShort { kernel, argument, expected, found: given.elements })
-            }
-            Role::Params => Ok(usize::MAX),
-            _ => Ok(given.elements.checked_div(wanted.extent).unwrap_or(usize::MAX)),
-        }
-    }
-}
-
-/// The Rust type of an argument's elements.
-fn element(role: Role, precision: Precision) -> &'static str {
-    match precision {
-        _ if role.is_integer() => u32::NAME,
-        Precision::F64 => f64::NAME,
-        Precision::F32 => f32::NAME,
     }
 }
 
@@ -296,8 +287,27 @@ unsafe impl Send for Pointer {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Pointer {}
 
-/// A kernel with its arguments, ready to run; many threads may run ranges of it at once.
-#[derive(Clone, Debug)]
+/// A kernel with its arguments, ready to run.
+///
+/// It is run by one thread at a time, whose additions nobody overwrites:
+///
+/// ```compile_fail,E0499
+/// #![forbid(unsafe_code)]
+/// fn race(launch: &mut runtime::device::cpu::Launch<'_>) {
+///     std::thread::scope(|scope| {
+///         scope.spawn(|| launch.run(0..1));
+///         scope.spawn(|| launch.run(0..1));
+///     });
+/// }
+/// ```
+///
+/// ```compile_fail,E0596
+/// #![forbid(unsafe_code)]
+/// fn share(launch: &runtime::device::cpu::Launch<'_>) {
+///     let _ = launch.run(0..1);
+/// }
+/// ```
+#[derive(Debug)]
 pub struct Launch<'a> {
     code: Code<'a>,
     abi: &'a KernelAbi,
@@ -306,41 +316,98 @@ pub struct Launch<'a> {
     batches: usize,
 }
 
-impl Launch<'_> {
+impl<'a> Launch<'a> {
     /// Up to which batch every argument holds data.
     pub fn batches(&self) -> usize {
         self.batches
     }
 
+    /// The interface and the arguments.
+    pub(super) fn parts(&self) -> (&'a KernelAbi, &[Argument<'a>]) {
+        (self.abi, &self.arguments)
+    }
+
     /// Runs the given batches on this thread.
     ///
-    /// Ranges that run at the same time must be ones whose scatters the kernel's plan allows at the same time:
-    /// of one colour, with disjoint results, or with atomic additions.
+    /// # Errors
     ///
-    /// # Panics
+    /// [`LaunchError::NoSuchBatches`] if the range ends behind the data of some argument.
+    pub fn run(&mut self, batches: Range<usize>) -> Result<(), LaunchError> {
+        self.holds(&batches)?;
+        if self.arguments.iter().any(Argument::is_shared) {
+            return Err(self.not_apart());
+        }
+        // SAFETY: what is written was lent to this launch alone, which this call has for itself.
+        unsafe { self.run_beside_others(batches) }
+    }
+
+    /// Runs ranges of batches, in ascending order and each behind the one before, on the threads of the pool: for
+    /// kernels that write nothing but the rows of their batches.
     ///
-    /// If the range ends behind the data of some argument; an interpreted kernel also if it leaves its arrays, where
-    /// a compiled one would not notice.
-    pub fn run(&self, batches: Range<usize>) {
-        assert!(batches.end <= self.batches, "batch {} of {}", batches.end, self.batches);
+    /// # Errors
+    ///
+    /// As [`Launch::run`]; [`LaunchError::NotApart`] if the ranges overlap or the kernel writes elsewhere.
+    pub fn run_apart(&mut self, parts: &[Range<usize>]) -> Result<(), LaunchError> {
+        parts.iter().try_for_each(|part| self.holds(part))?;
+        let filled = || parts.iter().filter(|part| !part.is_empty());
+        let ordered = filled().zip(filled().skip(1)).all(|(a, b)| a.end <= b.start);
+        // What is not indexed is accessed within the rows of a batch, and not at all where these are empty.
+        let rows = |(at, argument): (usize, &kernels_gen::abi::Argument)| {
+            !argument.written || self.abi.reaches.iter().all(|reach| reach.array != at)
+        };
+        let own = self.abi.arguments.iter().enumerate().all(rows);
+        if !ordered || !own || self.arguments.iter().any(Argument::is_shared) {
+            return Err(self.not_apart());
+        }
+        let launch = &*self;
+        // SAFETY: as in `run`; and the parts write rows of different batches, which lie apart.
+        let run = |part: &Range<usize>| unsafe { launch.run_beside_others(part.clone()) };
+        if parts.len() == 1 || rayon::current_num_threads() == 1 {
+            parts.iter().try_for_each(run)
+        } else {
+            parts.par_iter().try_for_each(run)
+        }
+    }
+
+    /// Whether all arguments have data for these batches.
+    pub(super) fn holds(&self, batches: &Range<usize>) -> Result<(), LaunchError> {
+        if batches.end <= self.batches {
+            return Ok(());
+        }
+        let (kernel, wanted) = (self.abi.name.clone(), batches.clone());
+        Err(LaunchError::NoSuchBatches { kernel, wanted, batches: self.batches })
+    }
+
+    /// That it cannot run as it was asked to.
+    pub(super) fn not_apart(&self) -> LaunchError {
+        LaunchError::NotApart { kernel: self.abi.name.clone() }
+    }
+
+    /// Runs batches on this thread while others may run others.
+    ///
+    /// # Safety
+    ///
+    /// All arguments hold data for the batches ([`Launch::holds`]), and nobody touches meanwhile what these batches write.
+    pub(super) unsafe fn run_beside_others(
+        &self,
+        batches: Range<usize>,
+    ) -> Result<(), LaunchError> {
         if batches.is_empty() {
-            return;
+            return Ok(());
         }
         match self.code {
             Code::Compiled(entry) => {
                 // SAFETY: the code is loaded as long as the module that outlives 'a, and the arguments are lent for
-                // 'a. `bind` compared their number, types, access and extents with the ABI that was printed together
-                // with the code, and the range ends within them; the maps of an operator point into its vectors.
-                // `Pointer` is transparent.
+                // 'a. `bind` compared their number, types, access, extents and largest indices with the ABI that was
+                // printed together with the code, and the range ends within them. `Pointer` is transparent. That
+                // nobody else touches what is written is the caller's promise.
                 unsafe { entry(batches.start, batches.end, self.pointers.as_ptr().cast()) };
+                Ok(())
             }
             Code::Interpreted(kernel) => {
-                if let Err(fault) = kernel.run(batches, &arrays(&self.arguments)) {
-                    let name = &self.abi.name;
-                    panic!(
-                        "the kernel {name}: {fault}; this is a bug in weakform, please report it"
-                    );
-                }
+                let run = kernel.run(batches, &arrays(&self.arguments));
+                let name = || self.abi.name.clone();
+                run.map_err(|fault| LaunchError::Fault { kernel: name(), fault })
             }
         }
     }

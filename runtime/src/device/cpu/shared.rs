@@ -1,33 +1,39 @@
 //! A vector that many threads write at once, each its own part: the result of an operator.
 
+use super::argument::Access;
 use super::{Argument, Plain};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A slice lent to a launch for writing, parts of which are also cleared beside it.
-#[derive(Clone, Copy, Debug)]
-pub struct Shared<'a, T: Plain> {
+/// A slice lent to the launches of one pass, each of which may write parts of it: when, a
+/// [`Schedule`](super::Schedule) says, which alone runs them. It is this crate's alone:
+///
+/// ```compile_fail,E0603
+/// #![forbid(unsafe_code)]
+/// use runtime::device::cpu::Shared;
+/// ```
+#[derive(Debug)]
+pub(crate) struct Shared<'a, T: Plain> {
     pointer: *mut T,
     len: usize,
     borrows: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a lent slice of plain numbers, which may be written from any thread; that two threads do
-// not write one element at once is the duty of the caller (see `Shared::fill`), as it is for
-// `Launch::run`.
+// SAFETY: a lent slice of plain numbers, which may be written from any thread; it is written in `fill` alone, whose
+// callers promise to be alone with the elements.
 unsafe impl<T: Plain> Send for Shared<'_, T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Plain> Sync for Shared<'_, T> {}
 
 impl<'a, T: Plain> Shared<'a, T> {
     /// Lends `values`.
-    pub fn new(values: &'a mut [T]) -> Self {
+    pub(super) fn new(values: &'a mut [T]) -> Self {
         Self { pointer: values.as_mut_ptr(), len: values.len(), borrows: PhantomData }
     }
 
-    /// The slice as an argument that a kernel writes.
-    pub fn argument(&self) -> Argument<'a> {
-        Argument::new(self.pointer.cast(), self.len, T::NAME, true)
+    /// The number of elements.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     /// A part of the slice as an argument that a kernel writes.
@@ -35,22 +41,32 @@ impl<'a, T: Plain> Shared<'a, T> {
     /// # Panics
     ///
     /// If the range leaves the slice.
-    pub fn part(&self, range: Range<usize>) -> Argument<'a> {
+    pub(crate) fn part(&self, range: Range<usize>) -> Argument<'a> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         // SAFETY: the part begins within the lent slice, or at its end.
         let first = unsafe { self.pointer.add(range.start) };
-        Argument::new(first.cast(), range.len(), T::NAME, true)
+        Argument::new(first.cast(), range.len(), T::NAME, Access::Shared)
+    }
+
+    /// Where an argument begins in the slice, if it is a part of it.
+    pub(super) fn place_of(&self, argument: &Argument<'_>) -> Option<usize> {
+        let bytes = (argument.pointer() as usize).checked_sub(self.pointer as usize)?;
+        let first = bytes / size_of::<T>();
+        let inside = first.checked_add(argument.elements()).is_some_and(|end| end <= self.len);
+        let whole = bytes.is_multiple_of(size_of::<T>()) && argument.kind() == T::NAME;
+        (argument.is_shared() && inside && whole).then_some(first)
     }
 
     /// Sets the elements of `range` to `value`.
     ///
-    /// No kernel that runs at the same time may touch them: the driver clears the unknowns that a
-    /// chunk touches first before any cell that has them is visited.
+    /// # Safety
+    ///
+    /// Nobody touches these elements meanwhile.
     ///
     /// # Panics
     ///
     /// If the range leaves the slice.
-    pub fn fill(&self, range: Range<usize>, value: T) {
+    pub(super) unsafe fn fill(&self, range: Range<usize>, value: T) {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         for i in range {
             // SAFETY: the element lies within the lent slice, and nobody else touches it now.
@@ -68,10 +84,16 @@ mod tests {
         let mut values = vec![1.0_f64; 100];
         let shared = Shared::new(&mut values);
         std::thread::scope(|scope| {
-            scope.spawn(|| shared.fill(0..40, 2.0));
-            scope.spawn(|| shared.fill(40..90, 3.0));
+            // SAFETY: the parts lie apart.
+            scope.spawn(|| unsafe { shared.fill(0..40, 2.0) });
+            // SAFETY: as above.
+            scope.spawn(|| unsafe { shared.fill(40..90, 3.0) });
         });
-        assert_eq!((shared.argument().elements(), shared.argument().is_writable()), (100, true));
+        let part = shared.part(40..90);
+        assert_eq!((part.elements(), part.is_writable(), part.is_shared()), (50, true, true));
+        assert_eq!(shared.place_of(&part), Some(40));
+        let other = [0.0_f64; 4];
+        assert_eq!(shared.place_of(&Argument::read(&other)), None);
         let expected = |i: usize| {
             if i < 40 {
                 2.0
@@ -87,6 +109,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "10..21 of 20")]
     fn a_range_outside_is_refused() {
-        Shared::new(&mut [0u32; 20]).fill(10..21, 1);
+        // SAFETY: nobody else knows the numbers.
+        unsafe { Shared::new(&mut [0u32; 20]).fill(10..21, 1) };
     }
 }

@@ -97,12 +97,12 @@ pub fn compile_through(
     let version = remembered_version(jit)?;
     let compiler = format!("NVRTC {version} for {arch}");
     let foreign = foreign(source, &compiler);
-    if let Some(image) = jit.recall(&foreign) {
+    if let Some(image) = jit.recall_code(&foreign) {
         return Ok((image, true));
     }
     let more: Vec<&str> = in_order(source).then_some(IN_ORDER).into_iter().collect();
     let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &more)?)?;
-    jit.keep(&foreign, &image);
+    jit.keep_code(&foreign, &image);
     Ok((image, false))
 }
 
@@ -119,9 +119,12 @@ pub fn compile_parts(
 ) -> Result<(Vec<Vec<u8>>, bool), CudaError> {
     let version = remembered_version(jit)?;
     let compiler = format!("NVRTC {version} for {arch}");
-    let recall = |part: &SourceFile| jit.recall(&foreign(part, &compiler));
+    let recall = |part: &SourceFile| jit.recall_code(&foreign(part, &compiler));
     let known: Vec<Option<Vec<u8>>> = parts.iter().map(recall).collect();
     let missing: Vec<usize> = (0..parts.len()).filter(|&part| known[part].is_none()).collect();
+    if !missing.is_empty() {
+        tracing::info!(target: crate::PROGRESS, "compiling kernels");
+    }
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();

@@ -11,6 +11,7 @@ use cudarc::cusparse::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
+use crate::device::interface::Owner;
 use crate::device::{Array, DeviceError, SparseMatrix};
 
 /// The type of the entries.
@@ -30,6 +31,7 @@ fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
 
 /// A matrix in the memory of a GPU.
 pub(super) struct Sparse {
+    owner: Owner,
     stream: Arc<CudaStream>,
     handle: sys::cusparseHandle_t,
     matrix: sys::cusparseSpMatDescr_t,
@@ -51,6 +53,7 @@ impl Sparse {
     /// Moves a square matrix in compressed rows to the GPU; nothing where cuSPARSE is not installed, or the matrix has
     /// more entries than 32-bit indices number.
     pub(super) fn new(
+        owner: Owner,
         stream: &Arc<CudaStream>,
         starts: &[usize],
         columns: &[u32],
@@ -72,6 +75,7 @@ impl Sparse {
         let buffer = stream.alloc_zeros::<u8>(8).map_err(&to_gpu)?;
         let handle = result::create().map_err(refused("begin with cuSPARSE"))?;
         let mut sparse = Self {
+            owner,
             stream: Arc::clone(stream),
             handle,
             matrix: ptr::null_mut(),
@@ -182,8 +186,8 @@ impl Sparse {
 impl SparseMatrix for Sparse {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         let bytes = self.rows * size_of::<f64>();
-        let x = x.memory::<CudaSlice<u8>>()?;
-        let y = y.memory::<CudaSlice<u8>>()?;
+        let x = x.memory::<CudaSlice<u8>>(self.owner)?;
+        let y = y.memory::<CudaSlice<u8>>(self.owner)?;
         if x.len() < bytes || y.len() < bytes {
             return Err(DeviceError::Mismatch { operation: "sparse matrix times vector" });
         }

@@ -58,7 +58,7 @@ fn build_with(
     let foreign =
         Foreign { name, extension: "cl", compiler: &compiler, flags, source: &source.text };
     let flags = CString::new(flags).expect("options should have no zero byte");
-    if let Some(binary) = jit.recall(&foreign)
+    if let Some(binary) = jit.recall_code(&foreign)
         && let Ok(program) = context.binary(device.id, &binary)
         && program.build(device.id, &flags).is_ok()
     {
@@ -77,11 +77,12 @@ fn build_with(
     let text = CString::new(source.text.as_str())
         .map_err(|error| rejected(Status(0), error.to_string()))?;
     let program = context.source(&text).map_err(driver("take a source"))?;
+    tracing::info!(target: crate::PROGRESS, "compiling kernels");
     if let Err(status) = program.build(device.id, &flags) {
         return Err(rejected(status, program.log(device.id).unwrap_or_default()));
     }
     if let Ok(binary) = program.made() {
-        jit.keep(&foreign, &binary);
+        jit.keep_code(&foreign, &binary);
     }
     Ok((program, false))
 }

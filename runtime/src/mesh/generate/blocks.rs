@@ -9,8 +9,11 @@
 use super::simplices;
 use crate::mesh::assemble::{Sign, assemble};
 use crate::mesh::shape::vertex_function;
-use crate::mesh::{Arrange, Cell, Mesh, MeshError, Parts, Topology, index, order, orient};
+use crate::mesh::{
+    Arrange, Cell, Counts, Mesh, MeshError, Parts, Topology, counts, index, order, orient,
+};
 use kernels_gen::element::Lagrange;
+use std::collections::BTreeSet;
 
 /// Straight cells of the plain world.
 pub(super) struct Blocks {
@@ -28,6 +31,18 @@ pub(super) struct Refined {
     pub(super) order: usize,
     /// The kind of cell.
     pub(super) cell: Cell,
+}
+
+impl Refined {
+    /// What there is how many times of blocks with this topology.
+    fn counts(self, blocks: &Topology) -> Counts {
+        let corners = (0..blocks.n_cells()).flat_map(|block| blocks.vertices(block));
+        let vertices = corners.collect::<BTreeSet<_>>().len();
+        let count = [vertices, blocks.edges().len(), blocks.faces().len(), 0];
+        let mut entities = count.map(|count| count as u64);
+        entities[blocks.cell().dim()] = blocks.n_cells() as u64;
+        Counts::split(self.cell, self.order, counts::cut(entities, 1 << self.refine))
+    }
 }
 
 impl Blocks {
@@ -54,6 +69,12 @@ impl Blocks {
         assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Negative(&negative))
     }
 
+    /// What the refined blocks have how many times.
+    pub(super) fn counts(&self, refined: Refined) -> Result<Counts, MeshError> {
+        let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
+        Ok(refined.counts(&topology))
+    }
+
     fn oriented(mut self) -> Result<Blocks, MeshError> {
         if let Some(all) = orient::orient(self.cell, self.points.len(), &self.nodes)? {
             for (block, renumbering) in
@@ -76,6 +97,7 @@ impl Blocks {
         let nodes_per_cell = (refined.order + 1).pow(dim as u32);
         let splits = if refined.cell.is_tensor() { 1 } else { 6 };
         index(topology.n_cells() * n.pow(dim as u32) * nodes_per_cell * splits, "cell nodes")?;
+        refined.counts(&topology).check_room()?;
 
         let numbering = Numbering::new(&topology, |d| (n - 1).pow(d as u32));
         let corners = Corners::new(self.cell);

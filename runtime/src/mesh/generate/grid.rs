@@ -9,7 +9,7 @@
 use super::arguments::Arguments;
 use super::{GenerateError, simplices};
 use crate::mesh::assemble::{Sign, assemble};
-use crate::mesh::{Arrange, Cell, Mesh, MeshError, Parts, order};
+use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
 use std::f64::consts::PI;
 
 /// The largest number of cells a direction.
@@ -19,28 +19,21 @@ const MOST: usize = 1 << 20;
 const MOST_DEFORM: f64 = 0.25;
 
 pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
-    let cell = arguments.cell(3)?;
-    let dim = cell.dim();
-    let cells = arguments.counts("cells", dim, MOST)?;
-    let from = arguments.point("from", dim, 0.0)?;
-    let to = arguments.point("to", dim, 1.0)?;
-    if (0..dim).any(|c| to[c] <= from[c]) {
-        let name = if arguments.has("to") { "to" } else { "from" };
-        return Err(arguments.wrong(name, "such that `from` is less than `to` in each direction"));
-    }
-    let deform = arguments.number("deform", 0.0)?;
-    if deform.abs() > MOST_DEFORM {
-        return Err(arguments.wrong("deform", format!("from -{MOST_DEFORM} to {MOST_DEFORM}")));
-    }
-    let grid = Grid { dim, cells, from, to, deform };
+    let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.mesh(cell).map_err(|error| arguments.mesh(error))?;
-    for axis in 0..dim {
-        for (side, wall) in [from[axis], to[axis]].into_iter().enumerate() {
+    for axis in 0..grid.dim {
+        for (side, wall) in [grid.from[axis], grid.to[axis]].into_iter().enumerate() {
             let tag = format!("{}{side}", ["x", "y", "z"][axis]);
             mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
         }
     }
     Ok(mesh)
+}
+
+/// What the grid has how many times.
+pub(super) fn count(arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
+    let (grid, cell) = Grid::new(arguments)?;
+    Ok(grid.counts(cell))
 }
 
 struct Grid {
@@ -52,11 +45,35 @@ struct Grid {
 }
 
 impl Grid {
+    fn new(arguments: &Arguments<'_>) -> Result<(Self, Cell), GenerateError> {
+        let cell = arguments.cell(3)?;
+        let dim = cell.dim();
+        let cells = arguments.counts("cells", dim, MOST)?;
+        let from = arguments.point("from", dim, 0.0)?;
+        let to = arguments.point("to", dim, 1.0)?;
+        if (0..dim).any(|c| to[c] <= from[c]) {
+            let name = if arguments.has("to") { "to" } else { "from" };
+            return Err(
+                arguments.wrong(name, "such that `from` is less than `to` in each direction")
+            );
+        }
+        let deform = arguments.number("deform", 0.0)?;
+        if deform.abs() > MOST_DEFORM {
+            return Err(arguments.wrong("deform", format!("from -{MOST_DEFORM} to {MOST_DEFORM}")));
+        }
+        Ok((Self { dim, cells, from, to, deform }, cell))
+    }
+
+    fn counts(&self, cell: Cell) -> Counts {
+        Counts::split(cell, 1, counts::grid(self.dim, self.cells.map(|cells| cells as u64)))
+    }
+
     fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
         // Everything below fits 32 bits if eight indices for each of the cells do.
         let per_cell = if cell == Cell::Tetrahedron { 24 } else { 8 };
         let count = self.cells.iter().try_fold(per_cell, |n: usize, &c| n.checked_mul(c));
         crate::mesh::index(count.unwrap_or(usize::MAX), "cell nodes")?;
+        self.counts(cell).check_room()?;
         let points = self.points();
         let tensor = if self.dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
         let mut nodes = Vec::with_capacity(count.unwrap_or(0));

@@ -21,11 +21,31 @@
 use super::GenerateError;
 use super::arguments::Arguments;
 use super::blocks::{Blocks, Refined};
-use crate::mesh::{Cell, Mesh};
+use crate::mesh::{Cell, Counts, Mesh};
 use std::f64::consts::FRAC_PI_4;
 
 /// Refinements beyond this give more cells than 32-bit indices can number.
 const MOST_REFINED: usize = 14;
+
+/// What the mesh of a generator has how many times.
+pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
+    let (refined, blocks) = match name {
+        "lshape" => {
+            let refined = refined(arguments, 2, 3)?;
+            (refined, corner_blocks(refined.cell.dim()))
+        }
+        "shell" => {
+            radii(arguments)?;
+            let refined = refined(arguments, 3, 2)?;
+            (refined, cube_blocks(refined.cell.dim(), false))
+        }
+        _ => {
+            let refined = refined(arguments, 3, 3)?;
+            (refined, cube_blocks(refined.cell.dim(), true))
+        }
+    };
+    blocks.counts(refined).map_err(|error| arguments.mesh(error))
+}
 
 pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let refined = refined(arguments, 3, 3)?;
@@ -50,15 +70,7 @@ pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
 pub(super) fn shell(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let refined = refined(arguments, 3, 2)?;
     let dim = refined.cell.dim();
-    let inner = arguments.number("inner", 0.5)?;
-    if inner <= 0.0 {
-        return Err(arguments.wrong("inner", "a radius greater than 0"));
-    }
-    let outer = arguments.number("outer", 1.0)?;
-    if outer <= inner {
-        let expected = format!("a radius greater than the inner one, {inner}");
-        return Err(arguments.wrong("outer", expected));
-    }
+    let (inner, outer) = radii(arguments)?;
     let mut mesh = cube_blocks(dim, false)
         .mesh(refined, |q| {
             let radius = largest(q);
@@ -74,9 +86,30 @@ pub(super) fn shell(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     Ok(mesh)
 }
 
+/// The radii of a shell.
+fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
+    let inner = arguments.number("inner", 0.5)?;
+    if inner <= 0.0 {
+        return Err(arguments.wrong("inner", "a radius greater than 0"));
+    }
+    let outer = arguments.number("outer", 1.0)?;
+    if outer <= inner {
+        let expected = format!("a radius greater than the inner one, {inner}");
+        return Err(arguments.wrong("outer", expected));
+    }
+    Ok((inner, outer))
+}
+
 pub(super) fn lshape(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let refined = refined(arguments, 2, 3)?;
-    let dim = refined.cell.dim();
+    let blocks = corner_blocks(refined.cell.dim());
+    let mut mesh = blocks.mesh(refined, |q| q).map_err(|error| arguments.mesh(error))?;
+    mesh.tag_boundary("boundary", |_| true);
+    Ok(mesh)
+}
+
+/// The cube [−1, 1]^d without [0, 1]^d as blocks of width 1.
+fn corner_blocks(dim: usize) -> Blocks {
     let cell = tensor(dim);
     let points = (0..3usize.pow(dim as u32))
         .map(|i| [i % 3, i / 3 % 3, i / 9].map(|place| place as f64 - 1.0))
@@ -88,11 +121,7 @@ pub(super) fn lshape(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
         let start: usize = corner(block);
         nodes.extend((0..cell.vertex_count()).map(|v| (start + corner(v)) as u32));
     }
-    let mut mesh = Blocks { cell, points, nodes }
-        .mesh(refined, |q| q)
-        .map_err(|error| arguments.mesh(error))?;
-    mesh.tag_boundary("boundary", |_| true);
-    Ok(mesh)
+    Blocks { cell, points, nodes }
 }
 
 fn refined(

@@ -95,8 +95,8 @@ pub(super) fn kind(cursor: &mut Cursor<'_>) -> Result<Kind, GmshError> {
     Kind::of(number).map_err(|name| GmshError::Unsupported {
         place: cursor.place(mark),
         what: format!(
-            "elements of type {number} ({name}) are not supported; \
-             cells are triangles, quadrilaterals, tetrahedra and hexahedra of order 1 to 5"
+            "elements of type {number} ({name}) are not there yet; cells are triangles, quadrilaterals, tetrahedra \
+             and hexahedra of order 1 to 5: mesh the part with one kind of these"
         ),
     })
 }

@@ -99,8 +99,13 @@ impl NonlinearSystem for Coupled {
     }
 }
 
+/// A linear system with that solution, whose unknowns are all coupled.
+pub(super) fn coupled(a: Dense, solution: &[f64]) -> impl NonlinearSystem {
+    Coupled(Cubic::new(a, 0.0, solution, true))
+}
+
 fn linear(solver: InnerSolver) -> Linear {
-    Linear { solver, restart: 60, jacobi: true }
+    Linear { solver, restart: 60, ..Linear::default() }
 }
 
 #[test]
@@ -159,6 +164,8 @@ fn factors_say_where_a_system_is_singular() {
 struct Spring {
     s: f64,
     f: f64,
+    /// Where the support is at a load.
+    support: fn(f64) -> f64,
     u: [f64; 2],
     jacobian: Dense,
     /// The loads at which it was asked for a residual.
@@ -193,28 +200,27 @@ impl NonlinearSystem for Spring {
 }
 
 impl Loaded for Spring {
-    fn set_load(&mut self, s: f64) -> Result<(), OperatorError> {
+    fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
         self.s = s;
+        boundary.set(&[(self.support)(s), 0.0]);
         Ok(())
     }
 }
 
-fn spring(f: f64) -> Spring {
+fn spring(f: f64, support: fn(f64) -> f64) -> Spring {
     let asked = std::cell::RefCell::default();
-    Spring { s: f64::NAN, f, u: [0.0; 2], jacobian: Dense::new(2, |_, _| 0.0), asked }
+    Spring { s: f64::NAN, f, support, u: [0.0; 2], jacobian: Dense::new(2, |_, _| 0.0), asked }
 }
 
 #[test]
 fn load_steps_follow_the_boundary_and_the_parameter() {
-    let mut system = spring(1.5);
-    let boundary = Vector::from_slice(&[4.0, 0.0], Precision::F64);
-    let mut u = boundary.clone();
+    let mut system = spring(1.5, |s| 4.0 * s);
+    let mut u = Vector::from_slice(&[4.0, 0.0], Precision::F64);
     let settings = NewtonSettings { line_search: false, ..NewtonSettings::default() };
     let mut seen = Vec::new();
     let result = newton_in_load_steps(
         &mut system,
         &mut u,
-        &boundary,
         10,
         settings,
         &mut |progress| {
@@ -225,6 +231,7 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
     );
     let result = result.expect("applies");
     assert_eq!((result.solved, result.newton.report.outcome), (10, Outcome::Converged));
+    assert!(result.halved.is_empty());
     assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
     // One entry a step, numbered through.
     let report = &result.newton.report;
@@ -240,13 +247,50 @@ fn load_steps_follow_the_boundary_and_the_parameter() {
 #[test]
 fn a_load_that_cannot_be_borne_says_in_which_step() {
     // atan stays below π/2: at 2 s = π/2 it is over.
-    let mut system = spring(2.0);
+    let mut system = spring(2.0, |_| 0.0);
     let mut u = Vector::zeros(2, Precision::F64);
-    let boundary = u.clone();
     let settings = NewtonSettings { max_iterations: 20, ..NewtonSettings::default() };
-    let result =
-        newton_in_load_steps(&mut system, &mut u, &boundary, 8, settings, &mut silent, &mut silent);
+    let result = newton_in_load_steps(&mut system, &mut u, 8, settings, &mut silent, &mut silent);
     let result = result.expect("applies");
     assert_eq!(result.solved, 6);
     assert_ne!(result.newton.report.outcome, Outcome::Converged);
+    assert_eq!(result.halved, [7], "halved before it is given up");
+}
+
+#[test]
+fn load_steps_take_the_boundary_values_of_each_load() {
+    // The support goes to and fro: at full load it is where it began. A spring without a load goes along at once.
+    let mut system = spring(0.0, |s| 4.0 * (std::f64::consts::PI * s).sin());
+    let mut u = Vector::from_slice(&[4.0 * std::f64::consts::PI.sin(), 1e-3], Precision::F64);
+    let mut supports = Vec::new();
+    let settings = NewtonSettings { atol: 1e-12, ..NewtonSettings::default() };
+    let solved = newton_in_load_steps(
+        &mut system,
+        &mut u,
+        4,
+        settings,
+        &mut |_| {
+            supports.push(());
+            Continue::Yes
+        },
+        &mut silent,
+    );
+    assert_eq!(solved.expect("applies").solved, 4);
+    assert!(u.get(0).abs() < 1e-12 && u.get(1).abs() < 1e-8, "{u:?}");
+    // The predictor alone is the solution but in the first step, which begins beside it.
+    assert!(supports.len() <= 4, "{} steps", supports.len());
+}
+
+#[test]
+fn a_load_step_that_fails_is_halved() {
+    // Newton's method diverges on atan from afar, and the tangent of a whole step leads there.
+    let mut system = spring(1.5, |s| 4.0 * s);
+    let mut u = Vector::from_slice(&[4.0, 0.0], Precision::F64);
+    let settings =
+        NewtonSettings { line_search: false, max_iterations: 6, ..NewtonSettings::default() };
+    let solved = newton_in_load_steps(&mut system, &mut u, 2, settings, &mut silent, &mut silent);
+    let solved = solved.expect("applies");
+    assert_eq!((solved.solved, solved.newton.report.outcome), (2, Outcome::Converged));
+    assert_eq!(solved.halved, [2]);
+    assert!((u.get(0) - 4.0).abs() < 1e-12 && (u.get(1) - 4.0 - 1.5f64.tan()).abs() < 1e-8);
 }

@@ -14,6 +14,7 @@ use runtime::vector::{Precision, Vector};
 use serde_json::json;
 
 use super::{Arguments, line, value};
+use crate::console::Console;
 use crate::report::{Failure, Report};
 
 /// Unknowns of the problem on which results are compared with the interpreter's.
@@ -24,7 +25,9 @@ pub(super) fn suite(
     device: &Arc<dyn Device>,
     cases: &[Case],
     report: &mut Report,
+    console: &Console,
 ) -> Result<(), Failure> {
+    console.progress().say("measuring the device");
     let measured = rates(&**device)?;
     report.text.push_str(&format!(
         "{device:?}: copy {:.0} GB/s, multiply-adds {:.1} GFLOP/s\n",
@@ -34,13 +37,12 @@ pub(super) fn suite(
     let wishes = super::wishes(arguments);
     for case in cases {
         let (degrees, note) = super::degrees(case, &arguments.degree);
-        if let Some(note) = note {
-            eprint!("{note}");
-            report.text.push_str(&note);
-        }
+        report.text.extend(note);
         for degree in degrees {
+            super::say(console, case, degree, CHECK);
             let (error, compiled) = check(device, case, degree, &wishes)?;
             for dofs in arguments.dofs.each() {
+                super::say(console, case, degree, dofs);
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
                 let mut row = prepared.measure(&measured)?;
                 if super::has_csr(arguments, &row) {
@@ -57,7 +59,7 @@ pub(super) fn suite(
                     1e3 * loaded
                 );
                 report.text.push_str(&format!("{shown}\n"));
-                eprintln!("{shown}");
+                console.progress().line(&shown);
                 let mut value = value(&row);
                 value["backend"] = json!(device.backend().word());
                 value["device"] = json!(device.name());

@@ -12,13 +12,16 @@ use runtime::vector::Precision;
 use serde_json::{Value, json};
 
 use super::Arguments;
+use crate::console::Console;
 use crate::report::{Failure, Report};
 
 pub(super) fn suite(
     arguments: &Arguments,
     device: &Arc<dyn Device>,
     report: &mut Report,
+    console: &Console,
 ) -> Result<(), Failure> {
+    console.progress().say("measuring the device");
     let measured = rates(&**device)?;
     report.text.push_str(&format!(
         "{device:?}: copy {:.0} GB/s, multiply-adds {:.2} TFLOP/s\n\
@@ -34,6 +37,7 @@ pub(super) fn suite(
                 let prepared = prepare(device, problem, cell, precision, dofs, wishes)?;
                 let word = if precision == Precision::F32 { "f32" } else { "f64" };
                 let name = format!("{}, {cell}, {word}", problem.0);
+                console.progress().say(format!("{name}, {dofs} unknowns"));
                 let shown = table(&name, &prepared, precision, &measured, &mut |mut value| {
                     value["problem"] = json!(problem.0);
                     value["cell"] = json!(cell.to_string());
@@ -42,7 +46,7 @@ pub(super) fn suite(
                     value["device"] = json!(device.name());
                     report.json.push(value);
                 })?;
-                eprint!("{shown}");
+                console.progress().line(shown.trim_end());
                 report.text.push_str(&shown);
             }
         }

@@ -1,16 +1,15 @@
 //! What an OpenCL device does with sources, arrays, launches and clocks, and what it says when something is wrong.
-#![cfg(feature = "opencl")]
 
-#[path = "opencl/device.rs"]
+#[path = "../../../tests/opencl/device.rs"]
 mod device;
 
+use super::{OpenCl, OpenClError};
+use crate::device::cpu::LaunchError;
+use crate::device::{Array, Device, DeviceError, Kind};
+use crate::jit::{Environment, Jit};
 use device::opencl;
 use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::{Language, SourceFile};
-use runtime::device::cpu::LaunchError;
-use runtime::device::opencl::{OpenCl, OpenClError};
-use runtime::device::{Array, Device, DeviceError, Kind};
-use runtime::jit::{Environment, Jit};
 use std::fs;
 use std::path::Path;
 
@@ -44,6 +43,7 @@ fn axpy() -> KernelAbi {
         stores_inside: false,
         precision: Precision::F64,
         arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
+        reaches: Vec::new(),
         tables: Vec::new(),
         constant_bytes: 0,
         private_bytes: 0,
@@ -75,7 +75,7 @@ fn a_range_of_batches_is_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(device) = keeping(folder.path()) else { return };
     let device: &dyn Device = &device;
-    let module = device.load(&source(SOURCE)).expect("a module");
+    let module = device.load_written(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let x: Vec<f64> = (0..5 * LANES).map(|i| i as f64).collect();
     let (there, y) = (device.upload(&x).expect("x"), zeros(device, x.len()));
@@ -112,7 +112,7 @@ fn arguments_that_do_not_fit_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(device) = keeping(folder.path()) else { return };
     let device: &dyn Device = &device;
-    let module = device.load(&source(SOURCE)).expect("a module");
+    let module = device.load_written(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let missing = module.kernel("other");
     assert!(matches!(missing, Err(LaunchError::UnknownKernel(_))), "{missing:?}");
@@ -138,8 +138,9 @@ fn arguments_that_do_not_fit_are_refused() {
 fn a_rejected_source_is_kept_with_what_the_compiler_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(device) = keeping(folder.path()) else { return };
+    let device: &dyn Device = &device;
     let text = SOURCE.replace("2.0 * x[at]", "2.0 * missing_name[at]");
-    let error = device.load(&source(&text)).expect_err("no module");
+    let error = device.load_written(&source(&text)).expect_err("no module");
     let DeviceError::OpenCl(OpenClError::Rejected { dump, log, .. }) = &error else {
         panic!("{error}");
     };
@@ -154,7 +155,7 @@ fn what_was_compiled_is_found_again() {
     for round in 0..2 {
         let Some(device) = keeping(folder.path()) else { return };
         let device: &dyn Device = &device;
-        let module = device.load(&source(SOURCE)).expect("a module");
+        let module = device.load_written(&source(SOURCE)).expect("a module");
         assert_eq!(module.cached, round == 1, "in round {round}");
         let modules = jit(folder.path()).cache().expect("a cache").contents().modules;
         assert_eq!(modules, 1, "in round {round}");
@@ -189,7 +190,8 @@ fn too_many_threads_are_refused_before_the_compiler_is_asked() {
     let Some(device) = keeping(folder.path()) else { return };
     let mut source = source(SOURCE);
     source.kernels[0].threads = device.facts().threads + 1;
-    let error = device.load(&source).expect_err("no module");
+    let device: &dyn Device = &device;
+    let error = device.load_written(&source).expect_err("no module");
     assert!(matches!(error, DeviceError::OpenCl(OpenClError::TooManyThreads { .. })), "{error}");
 }
 
@@ -198,7 +200,7 @@ fn work_takes_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(device) = keeping(folder.path()) else { return };
     let device: &dyn Device = &device;
-    let module = device.load(&source(SOURCE)).expect("a module");
+    let module = device.load_written(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let batches = 4000;
     let (x, y) = (zeros(device, batches * LANES), zeros(device, batches * LANES));

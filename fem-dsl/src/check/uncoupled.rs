@@ -1,0 +1,50 @@
+//! Discontinuous fields whose cells ought to see each other and do not: a gradient that leaves out the jumps, or a flux
+//! that is tested where test functions jump, without terms on the facets between cells.
+
+use crate::ast;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::{Expr, Form, Terminal};
+use crate::habits;
+use crate::point::{Region, Space};
+use std::collections::BTreeSet;
+
+/// A warning for each such field of a form without errors.
+pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
+    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();
+    let tested: BTreeSet<usize> =
+        rows.iter().filter(|row| row.f1.is_some()).map(|row| row.field).collect();
+    let roots: Vec<_> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
+    let reachable = form.exprs.reachable_in_order(&roots).into_iter();
+    let differentiated: BTreeSet<usize> = reachable
+        .filter_map(|id| match form.exprs.expr(id) {
+            Expr::Terminal(Terminal::FieldGradient(field)) => Some(*field),
+            _ => None,
+        })
+        .collect();
+    let declared = written.items.iter().filter_map(|item| match &item.kind {
+        ast::FormItemKind::Field { name, .. } => Some(name),
+        _ => None,
+    });
+    let warning = |(index, name): (usize, &ast::Ident)| {
+        let space = form.fields.get(index)?.space;
+        let (message, label) = match (differentiated.contains(&index), tested.contains(&index)) {
+            (true, _) => (
+                format!("`grad({})` leaves out the jumps of `{}`", name.name, name.name),
+                "its cells do not see each other",
+            ),
+            (_, true) => (
+                format!("the flux of `{}` does not go from cell to cell", name.name),
+                "tested against functions that jump",
+            ),
+            _ => return None,
+        };
+        matches!(space, Space::L2(_)).then(|| {
+            Diagnostic::warning(Code::UncoupledCells, message)
+                .label(name.span, format!("in `{space}`: {label}"))
+                .help(habits::BETWEEN_CELLS)
+        })
+    };
+    declared.enumerate().filter_map(warning).collect()
+}

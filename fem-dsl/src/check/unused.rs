@@ -1,0 +1,110 @@
+//! Names of a form that nothing uses: what is declared with `param`, `aux`, `let` or `fn`, and neither a row nor a
+//! problem needs, not even through others.
+
+use super::names::subtree;
+use crate::ast::{
+    ExprId, ExprKind, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItemKind,
+};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names in an expression.
+pub(crate) fn names(file: &File, root: ExprId) -> impl Iterator<Item = &str> {
+    subtree(file, root).into_iter().filter_map(|id| match &file.exprs[id].kind {
+        ExprKind::Name(name) => Some(name.as_str()),
+        ExprKind::Call { function, .. } => Some(function.name.as_str()),
+        _ => None,
+    })
+}
+
+/// The expressions of a problem that may use a parameter of its form.
+pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
+    problem.items.iter().filter_map(|item| match &item.kind {
+        ProblemItemKind::Setting { value, .. }
+        | ProblemItemKind::Param { value, .. }
+        | ProblemItemKind::Aux { value, .. }
+        | ProblemItemKind::Mean { value, .. }
+        | ProblemItemKind::Exact { value, .. }
+        | ProblemItemKind::Manufactured { value, .. } => Some(*value),
+        ProblemItemKind::Dirichlet { value, .. } => *value,
+        // Their arguments are words and numbers. A parameter that grows with the load does nothing by that alone.
+        ProblemItemKind::MeshFile(_)
+        | ProblemItemKind::MeshGenerator(_)
+        | ProblemItemKind::Adapt { .. }
+        | ProblemItemKind::Solver(_)
+        | ProblemItemKind::Broken => None,
+    })
+}
+
+/// A warning for each name of a form without errors that neither the form nor `others`, its problems, need.
+pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec<Diagnostic> {
+    let mut declared = BTreeMap::new();
+    let mut open: Vec<&str> = others.iter().map(String::as_str).collect();
+    read(file, &form.items, &mut declared, &mut open);
+    let mut used = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if used.insert(name)
+            && let Some(Declared { value: Some(value), .. }) = declared.get(name)
+        {
+            open.extend(names(file, *value));
+        }
+    }
+    let unused =
+        || declared.values().filter(|declared| !used.contains(declared.name.name.as_str()));
+    let warning = |declared: &Declared<'_>| {
+        let Ident { name, span } = declared.name;
+        let user = unused().find(|other| {
+            other.value.is_some_and(|value| names(file, value).any(|used| used == name))
+        });
+        let label = match user {
+            Some(user) => format!("only `{}` uses it, which nothing uses", user.name.name),
+            None => "nothing uses it".to_owned(),
+        };
+        let message = format!("the {} `{name}` is never used", declared.what);
+        Diagnostic::warning(Code::UnusedName, message)
+            .label(*span, label)
+            .help(format!("remove it, or use it in what `{}` integrates", form.name.name))
+    };
+    unused().map(warning).collect()
+}
+
+/// A declaration that something has to use.
+struct Declared<'a> {
+    name: &'a Ident,
+    what: &'static str,
+    /// What it is computed from.
+    value: Option<ExprId>,
+}
+
+/// Notes the declarations among the items, and the names that their rows use.
+fn read<'a>(
+    file: &'a File,
+    items: &'a [FormItem],
+    declared: &mut BTreeMap<&'a str, Declared<'a>>,
+    used: &mut Vec<&'a str>,
+) {
+    for item in items {
+        let (name, what, value) = match &item.kind {
+            FormItemKind::Aux { name, .. } => (name, "auxiliary data", None),
+            FormItemKind::Param { name, value, .. } => (name, "parameter", Some(*value)),
+            FormItemKind::Let { name, value } => (name, "expression", Some(*value)),
+            FormItemKind::Fn { name, body, .. } => (name, "function", Some(*body)),
+            FormItemKind::Row { value, .. }
+            | FormItemKind::Residual { value }
+            | FormItemKind::Energy { value } => {
+                used.extend(names(file, *value));
+                continue;
+            }
+            FormItemKind::Boundary { items, .. } => {
+                // A boundary block stands in no other.
+                read(file, items, declared, used);
+                continue;
+            }
+            FormItemKind::Field { .. } | FormItemKind::Test { .. } | FormItemKind::Broken => {
+                continue;
+            }
+        };
+        declared.insert(&name.name, Declared { name, what, value });
+    }
+}

@@ -1,0 +1,201 @@
+//! `culprit`: a form and what it is given at a point → the first part of it that has no finite value there, as it is written.
+//!
+//! The form is evaluated as tensors, before any simplification, first itself, then its derivative. From a value that is not
+//! finite the walk goes to an operand that is not finite either, through the branch that a condition takes, until all
+//! operands are finite.
+
+use crate::differentiate::differentiate;
+use crate::eval::{Values, tensors};
+use crate::form::{Expr, ExprId, Form, Row, Terminal};
+use crate::point::{Input, Location, Part, Region, Slot};
+use crate::source::{Source, Span};
+use std::collections::BTreeMap;
+
+/// What a form is given at a point.
+pub type Given = BTreeMap<Input, f64>;
+
+/// A part of a form without a finite value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Culprit {
+    /// Where it is written.
+    pub span: Option<Span>,
+    /// What it is, or what it is the derivative of, and its value: "`log(J)` is NaN".
+    pub what: String,
+    /// What it is computed from, with their values: "`J` = -0.13".
+    pub operands: Vec<String>,
+    /// The fields on which it rests: "`grad(u)` = [0, 1]".
+    pub fields: Vec<String>,
+}
+
+/// The part of a form's integral over `region` that has no finite value, if there is one.
+pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> Option<Culprit> {
+    let form = differentiate(form);
+    let integral = form.integrals.iter().find(|integral| integral.region == *region)?;
+    let roots = |rows: &[Row]| -> Vec<ExprId> {
+        rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect()
+    };
+    [integral.energy.into_iter().collect(), roots(&integral.rows), roots(&integral.action)]
+        .iter()
+        .find_map(|roots: &Vec<ExprId>| {
+            let values = tensors(&form.exprs, roots, |terminal| components(&form, terminal, given));
+            let found = roots.iter().find_map(|&root| first(&form, &values, root))?;
+            Some(told(&form, source, &values, found))
+        })
+}
+
+/// The components of a terminal; directions are 1, so that coefficients show.
+fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
+    let count = form.shape_of(terminal).map_or(1, |shape| shape.components());
+    let slot = |field: usize, flat: usize, gradient: bool| match gradient {
+        false => Slot { field, component: flat, part: Part::Value },
+        true => {
+            let part = Part::Derivative(flat % form.dim);
+            Slot { field, component: flat / form.dim, part }
+        }
+    };
+    let input = |flat: usize| match terminal {
+        Terminal::Field(i) => Some(Input::State(slot(i, flat, false))),
+        Terminal::FieldGradient(i) => Some(Input::State(slot(i, flat, true))),
+        Terminal::Aux(i) => Some(Input::Aux(slot(i, flat, false))),
+        Terminal::AuxGradient(i) => Some(Input::Aux(slot(i, flat, true))),
+        Terminal::Param(i) => Some(Input::Param(i, flat)),
+        Terminal::Coordinates => Some(Input::Coordinate(flat)),
+        Terminal::Normal => Some(Input::Normal(flat)),
+        Terminal::Time => Some(Input::Time),
+        Terminal::Diameter => Some(Input::Diameter),
+        Terminal::Degree => Some(Input::Degree),
+        Terminal::Test(_)
+        | Terminal::TestGradient(_)
+        | Terminal::Direction(_)
+        | Terminal::DirectionGradient(_) => None,
+    };
+    let value = |flat| input(flat).map_or(1.0, |input| given.get(&input).copied().unwrap_or(0.0));
+    (0..count).map(value).collect()
+}
+
+/// The inputs that a form may read on a region.
+pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
+    let mut all = Vec::new();
+    let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
+    for (field, of) in form.fields.iter().enumerate() {
+        for component in 0..of.shape.components() {
+            all.extend(parts().map(|part| Input::State(Slot { field, component, part })));
+        }
+    }
+    for (field, of) in form.aux.iter().enumerate() {
+        let known = if matches!(of.location, Location::Nodes(_)) { form.dim + 1 } else { 1 };
+        for component in 0..of.shape.components() {
+            let parts = parts().take(known);
+            all.extend(parts.map(|part| Input::Aux(Slot { field, component, part })));
+        }
+    }
+    for (index, param) in form.params.iter().enumerate() {
+        all.extend((0..param.shape.components()).map(|component| Input::Param(index, component)));
+    }
+    all.extend((0..form.dim).flat_map(|axis| [Input::Coordinate(axis), Input::Normal(axis)]));
+    all.extend([Input::Time, Input::Diameter, Input::Degree]);
+    all
+}
+
+fn finite(values: &Values, id: ExprId) -> bool {
+    values[&id].iter().all(|value| value.is_finite())
+}
+
+/// The first expression below a root that is not finite although all on which its value rests is.
+fn first(form: &Form, values: &Values, root: ExprId) -> Option<ExprId> {
+    let mut at = (!finite(values, root)).then_some(root)?;
+    loop {
+        let operands = match *form.exprs.expr(at) {
+            Expr::Select(condition, a, b) => vec![if values[&condition][0] == 0.0 { b } else { a }],
+            ref expr => expr.operands(),
+        };
+        match operands.into_iter().find(|&operand| !finite(values, operand)) {
+            Some(operand) => at = operand,
+            None => return Some(at),
+        }
+    }
+}
+
+fn told(form: &Form, source: &Source, values: &Values, found: ExprId) -> Culprit {
+    let origin = form.exprs.origin(found);
+    let written = |id: ExprId| match (form.names.get(&id), form.exprs.expr(id)) {
+        (Some(name), _) => Some(name.clone()),
+        (None, Expr::Terminal(terminal)) => name(form, *terminal),
+        (None, Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_)) => None,
+        _ => {
+            let origin = form.exprs.origin(id).filter(|origin| !origin.derived)?;
+            Some(one_line(source.slice(origin.span)))
+        }
+    };
+    let value = shown(&values[&found]);
+    let text = origin.map(|origin| one_line(source.slice(origin.span)));
+    let what = match (text, origin.is_some_and(|origin| origin.derived)) {
+        (Some(text), false) => format!("`{text}` is {value}"),
+        (Some(text), true) => format!("the derivative of `{text}` is {value}"),
+        (None, _) => format!("the form is {value}"),
+    };
+    let mut operands: Vec<String> = Vec::new();
+    for id in form.exprs.expr(found).operands() {
+        let Some(text) = written(id) else { continue };
+        let line = format!("`{text}` = {}", shown(&values[&id]));
+        if !operands.contains(&line) {
+            operands.push(line);
+        }
+    }
+    let fields = form.exprs.reachable_in_order(&[found]).into_iter().filter_map(|id| {
+        let &Expr::Terminal(terminal) = form.exprs.expr(id) else { return None };
+        let state = matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_));
+        let line = format!("`{}` = {}", name(form, terminal)?, shown(&values[&id]));
+        (state && !operands.contains(&line)).then_some(line)
+    });
+    let fields = fields.collect();
+    Culprit { span: origin.map(|origin| origin.span), what, operands, fields }
+}
+
+/// What the language calls a terminal.
+fn name(form: &Form, terminal: Terminal) -> Option<String> {
+    let field = |i: usize| form.fields[i].name.clone();
+    Some(match terminal {
+        Terminal::Field(i) => field(i),
+        Terminal::FieldGradient(i) => format!("grad({})", field(i)),
+        Terminal::Aux(i) => form.aux[i].name.clone(),
+        Terminal::AuxGradient(i) => format!("grad({})", form.aux[i].name),
+        Terminal::Param(i) => form.params[i].name.clone(),
+        Terminal::Coordinates => "x".to_owned(),
+        Terminal::Normal => "n".to_owned(),
+        Terminal::Time => "t".to_owned(),
+        Terminal::Diameter => "h".to_owned(),
+        Terminal::Degree => "k".to_owned(),
+        Terminal::Test(_)
+        | Terminal::TestGradient(_)
+        | Terminal::Direction(_)
+        | Terminal::DirectionGradient(_) => return None,
+    })
+}
+
+/// Text on one line, as long as one can read at a glance.
+fn one_line(text: &str) -> String {
+    const MOST: usize = 60;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line,
+    }
+}
+
+/// A number, or several in brackets, to five digits.
+pub fn shown(values: &[f64]) -> String {
+    let number = |&value: &f64| match value.abs() {
+        _ if !value.is_finite() || value == 0.0 => format!("{value}"),
+        1e-3..1e5 => {
+            let text = format!("{value:.5}");
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
+        _ => format!("{value:.4e}"),
+    };
+    match values {
+        [value] => number(value),
+        values => format!("[{}]", values.iter().map(number).collect::<Vec<_>>().join(", ")),
+    }
+}

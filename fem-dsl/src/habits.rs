@@ -1,0 +1,165 @@
+//! What people write who know other programs, and what this language has in its place: names, functions, solvers, items.
+//!
+//! A word that the language gets later moves from here into its grammar or its tables, and the tests that look for
+//! "not there yet" are turned around.
+
+/// What stands in the place of a function that there is not.
+pub(crate) fn function(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "trace" => "write `tr(A)`",
+        "laplacian" | "laplace" | "lap" | "delta" | "Delta" | "Laplacian" => {
+            "second derivatives are integrated by parts: for −Δu write `f1[u] = grad(u);`"
+        }
+        "nabla" | "gradient" | "nabla_grad" | "Grad" => "write `grad(u)`",
+        "divergence" | "nabla_div" | "Div" => "write `div(u)`",
+        "rot" | "rotation" => "write `curl(u)`",
+        "epsilon" | "eps" | "varepsilon" | "strain" | "symgrad" | "sym_grad"
+        | "symmetric_gradient" => "write `sym(grad(u))`",
+        "dx" | "dy" | "dz" | "Dx" | "diff" => {
+            "write `grad(u)[0]`: the derivative of a scalar by x[0], or `grad(u)[i, j]` of u[i] by x[j]"
+        }
+        "determinant" => "write `det(A)`",
+        "inverse" => "write `inv(A)`",
+        "cofac" | "cofactor" => "write `cof(A)`",
+        "deviatoric" | "deviator" => "write `dev(A)`",
+        "dyad" | "tensor_product" | "kron" => "write `outer(a, b)`",
+        "ddot" | "double_dot" | "contract" => "write `inner(A, B)`",
+        "mag" | "magnitude" => "write `norm(a)`",
+        "ln" => "write `log(a)`: it is the natural logarithm",
+        "log10" => "write `log(a) / log(10)`",
+        "log2" => "write `log(a) / log(2)`",
+        "log1p" => "write `log(1 + a)`",
+        "expm1" => "write `exp(a) - 1`",
+        "exp2" => "write `2^a`",
+        "pow" | "power" => "write `a^b`",
+        "sqr" | "square" => "write `a^2`",
+        "cbrt" => "write `a^(1 / 3)`, for a above 0",
+        "hypot" => "write `sqrt(a^2 + b^2)`",
+        "coth" => "write `cosh(a) / sinh(a)`",
+        "sech" => "write `1 / cosh(a)`",
+        "csch" => "write `1 / sinh(a)`",
+        "cot" | "ctg" => "write `cos(a) / sin(a)`",
+        "tg" => "write `tan(a)`",
+        "sec" => "write `1 / cos(a)`",
+        "csc" | "cosec" => "write `1 / sin(a)`",
+        "arcsin" => "write `asin(a)`",
+        "arccos" => "write `acos(a)`",
+        "arctan" => "write `atan(a)`",
+        "arctan2" => "write `atan2(a, b)`",
+        "asinh" | "arcsinh" | "arsinh" => "write `log(a + sqrt(a^2 + 1))`",
+        "acosh" | "arccosh" | "arcosh" => "write `log(a + sqrt(a^2 - 1))`",
+        "atanh" | "arctanh" | "artanh" => "write `log((1 + a) / (1 - a)) / 2`",
+        "fabs" => "write `abs(a)`",
+        "sgn" | "signum" => "write `sign(a)`",
+        "heaviside" | "step" => "write `if a > 0 { 1 } else { 0 }`",
+        "conditional" | "where_" | "select" | "ternary" => "write `if c { a } else { b }`",
+        "maximum" | "max_value" | "fmax" => "write `max(a, b)`",
+        "minimum" | "min_value" | "fmin" => "write `min(a, b)`",
+        "average" => BETWEEN_CELLS,
+        "eigen" | "eigenvalue" | "eigenvalues" => EIGEN,
+        _ => return None,
+    })
+}
+
+/// What stands in the place of a value that there is not; `point` says whether it may differ from point to point.
+pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
+    Some(match name {
+        "y" if point => "coordinates are `x[0]`, `x[1]` and `x[2]`: write `x[1]`",
+        "z" if point => "coordinates are `x[0]`, `x[1]` and `x[2]`: write `x[2]`",
+        "dx" | "dV" => "leave it out: what a form says is integrated over the cells",
+        "ds" | "dS" => "what is integrated over the boundary stands in `on boundary \"tag\" { … }`",
+        "nabla" | "del" => "write `grad(u)`, `div(u)` or `curl(u)`",
+        "Identity" | "identity" | "eye" | "Id" => "write `I`",
+        "e" | "E" => "write `exp(1)`",
+        "time" if point => "write `t`",
+        "interior" => BETWEEN_CELLS,
+        _ => return None,
+    })
+}
+
+/// What there is in the place of terms on the facets between cells.
+pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells are not there yet: forms have cells and facets of \
+                                        the boundary; let the field live in `H1(k)`, where nothing jumps";
+
+const EIGEN: &str = "eigenvalue problems are not there yet: iterate from Rust, each solve with the solution before as `aux`";
+
+/// What to do where a problem has an item that there is not.
+pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "eigen" | "eigenvalues" | "eigenvalue" => EIGEN,
+        "periodic" => {
+            "periodic boundaries are not there yet: where the solution is symmetric, leave both sides without a \
+             condition, which makes their flux 0; where it is known, give its values"
+        }
+        "time" | "initial" | "timestep" | "steps" => {
+            "time steps are not there yet: write one out in the form, `(u - u_old) / tau` with `aux u_old: scalar;` and \
+             `param tau = 0.1;`, and solve once for each from Rust"
+        }
+        "report" | "output" => {
+            "reports are not there yet: `wf run` says errors and energy, and writes the solution as a `.vtu` file"
+        }
+        "neumann" | "robin" | "flux" | "traction" | "natural" => {
+            "fluxes belong into the form: `on boundary \"tag\" { f0[u] = …; }`"
+        }
+        "bc" | "boundary" | "condition" | "essential" => "write `dirichlet u = 0 on \"tag\";`",
+        "refine" | "refinement" => {
+            "the mesh says how fine it is: `ball(refine: 3)`, `box(cells: 16)`"
+        }
+        _ => return None,
+    })
+}
+
+/// The solver that does what another is known for.
+pub(crate) fn solver(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "lu" | "LU" | "cholesky" | "llt" | "ldl" | "ldlt" | "qr" | "mumps" | "umfpack"
+        | "pardiso" | "superlu" | "superlu_dist" | "spooles" | "klu" | "factor" | "sparse" => {
+            "write `direct`: the factors of the assembled matrix"
+        }
+        "bicgstab" | "bicg" | "fgmres" | "tfqmr" | "idr" | "qmr" => "write `gmres`",
+        "pcg" | "conjugate_gradients" | "richardson" => "write `cg`",
+        "picard" | "fixed_point" | "snes" | "nonlinear" => "write `newton`",
+        "multigrid" | "mg" | "amg" | "boomeramg" | "ilu" | "ssor" | "sor" | "gauss_seidel" => {
+            "it is not there yet: `cg(preconditioner: jacobi)`, or `direct`"
+        }
+        _ => return None,
+    })
+}
+
+/// What to do where a mesh generator is none.
+pub(crate) fn generator(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "interval" | "line" | "segment" => STRIP,
+        "square" | "rectangle" | "rect" | "unit_square" | "grid" => "write `box(dim: 2, cells: 8)`",
+        "cube" | "brick" | "cuboid" | "unit_cube" | "hexahedron" => "write `box(dim: 3, cells: 8)`",
+        "disc" | "disk" | "circle" => "write `ball(dim: 2, refine: 3)`",
+        "sphere" => "write `ball(dim: 3, refine: 3)`",
+        "annulus" | "ring" => "write `shell(dim: 2)`",
+        _ => return None,
+    })
+}
+
+const STRIP: &str = "one dimension is not there yet: take a strip of cells, `box(dim: 2, cells: [n, 1])`, without conditions \
+                     on \"y0\" and \"y1\"";
+
+/// What to do where the value of an argument is none of those that it takes.
+pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
+    Some(match (name, value) {
+        ("dim", "1") | ("cell", "line" | "interval" | "segment" | "edge") => STRIP,
+        ("cell", "prism" | "wedge" | "pyramid") => {
+            "prisms and pyramids are not there yet: write `hex` or `tet`"
+        }
+        ("cell", "triangle") => "write `tri`",
+        ("cell", "quadrilateral" | "square" | "rectangle") => "write `quad`",
+        ("cell", "hexahedron" | "cube" | "brick") => "write `hex`",
+        ("cell", "tetrahedron") => "write `tet`",
+        (
+            "preconditioner",
+            "multigrid" | "mg" | "amg" | "algebraic" | "ilu" | "ssor" | "sor" | "cholesky" | "lu"
+            | "chebyshev",
+        ) => "it is not there yet: write `jacobi`, or solve with `direct`",
+        ("preconditioner", "diagonal") => "write `jacobi`",
+        ("linear", found) => return solver(found),
+        _ => return None,
+    })
+}

@@ -1,0 +1,395 @@
+//! Whether an explicit quadrature suits a form: (`PointForm`, `Elements`, D) → what should be known of it, or why it is
+//! refused.
+//!
+//! ```text
+//! too few points    A = Σ_q w_q Bᵀ(x_q) G B(x_q), the Jacobian on the reference cell with a constant G, has a smaller
+//!                   rank than the exact one: refused, with the least D that keeps the rank
+//! too low a degree  the rank is there, but a rule that is exact to degree r(test) + r(trial) would keep the order of
+//!                   convergence: noted; r = k − 1 for a field that is differentiated, k for others, and on facets
+//!                   one more in all
+//! too many points   more than the exact integral of a product of [`FACTORS`] functions over a curved cell takes: noted
+//!                   for this form's degree, refused for the largest
+//! ```
+//!
+//! The degree is the criterion of P. G. Ciarlet, "The Finite Element Method for Elliptic Problems" (1978), theorem 4.1.6:
+//! 2k − 2 for operators of second order; for fields that are not differentiated and for traces, whose errors are measured
+//! in L2, the same lemma of Bramble and Hilbert asks for what is said above.
+//!
+//! On tensor cells the tables of one direction decide. With n points a direction there are n ≤ k where the product of the
+//! Legendre polynomials of degree n in each direction is a function of the element; it is 0 at every point with all its
+//! first derivatives, on facets ξ₀ = const of hexahedra, too. From n = k + 1 on the rule is exact for constant G.
+
+use super::{Elements, is_derivative, largest_degree};
+use crate::element::{Cell, Rule, default_rule, tabulate};
+use fem_dsl::eval::eval;
+use fem_dsl::point::{Input, Integral, Part, PointForm, Region, Slot};
+
+/// The most factors of the form's degree that a rule is made exact for: a cubic term with its test function. An integrand
+/// that is no polynomial is resolved as well as the solution long before.
+pub const FACTORS: usize = 4;
+
+/// States at which coefficients are looked at: some may vanish at one.
+const STATES: u64 = 4;
+
+/// Part of the largest pivot below which one is rounding.
+const ROUNDING: f64 = 1e-10;
+
+/// Why an explicit quadrature is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsuited {
+    /// The form's operator loses rank.
+    #[error(
+        "quadrature {given} is too low for `{field}` of degree {degree} on a {cell}: none of its points sees some of \
+         the functions that the form tells apart, and the solution would be wrong"
+    )]
+    Low {
+        /// D.
+        given: usize,
+        /// A field of which something is not seen.
+        field: String,
+        /// The field's degree.
+        degree: usize,
+        /// The cell.
+        cell: Cell,
+        /// The least D that sees all.
+        least: usize,
+    },
+    /// No element can use so many points.
+    #[error("quadrature {given} is more than any element on a {cell} can use, which is {most}")]
+    High {
+        /// D.
+        given: usize,
+        /// The cell.
+        cell: Cell,
+        /// The largest D.
+        most: usize,
+    },
+}
+
+impl Unsuited {
+    /// What would do, for a remark at the value.
+    pub fn bound(&self) -> String {
+        match self {
+            Self::Low { least, .. } => format!("the least that will do is {least}"),
+            Self::High { most, .. } => format!("the most that is of use is {most}"),
+        }
+    }
+
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Low { least, .. } => format!("take {least} or more, or leave it out"),
+            Self::High { most, .. } => format!("take {most} or less, or leave it out"),
+        }
+    }
+}
+
+/// The largest D that is of use to fields of degree `k` on cells of geometry order `order`: with it a product of
+/// [`FACTORS`] functions is integrated exactly over a curved cell.
+pub const fn most_useful(cell: Cell, k: usize, order: usize) -> usize {
+    let dim = cell.dim();
+    // The degree of det J, in each direction or in all.
+    let map = if cell.is_tensor() { dim * order - 1 } else { dim * (order - 1) };
+    FACTORS * k + map
+}
+
+/// The largest D that kernels are made for.
+pub fn largest_quadrature(cell: Cell, order: usize) -> usize {
+    most_useful(cell, largest_degree(cell), order.max(1))
+}
+
+/// What should be known of the explicit quadrature `given`, with which `elements` were made.
+///
+/// # Errors
+///
+/// It has too few points, or too many.
+pub fn judge(
+    form: &PointForm,
+    elements: &Elements,
+    order: usize,
+    given: usize,
+) -> Result<Vec<String>, Unsuited> {
+    let cell = elements.cell;
+    let most = largest_quadrature(cell, order);
+    if given > most {
+        return Err(Unsuited::High { given, cell, most });
+    }
+    let lost = if cell.is_tensor() {
+        on_lines(form, elements, given)
+    } else {
+        on_simplices(form, elements, given)
+    };
+    if let Some((field, least)) = lost {
+        let (name, element) = (&form.fields[field].name, elements.fields[field]);
+        let (field, degree) = (name.clone(), element.degree());
+        return Err(Unsuited::Low { given, field, degree, cell, least });
+    }
+    let aux = elements.aux.iter().flatten();
+    let degrees = elements.fields.iter().chain(aux).map(|element| element.degree());
+    let k = degrees.max().unwrap_or(1).max(1);
+    let useful = most_useful(cell, k, order.max(1));
+    let wanted = keeps_order(form, elements);
+    Ok(if given > useful {
+        let points = elements.rule.count();
+        vec![format!(
+            "quadrature {given} takes {points} points a cell; degree {k} has no use for more than {useful}"
+        )]
+    } else if !cell.is_tensor() && given < wanted {
+        vec![format!(
+            "quadrature {given} costs order of convergence: with these elements it takes {wanted} to keep it"
+        )]
+    } else {
+        Vec::new()
+    })
+}
+
+/// The entries of an integral's Jacobian that are not 0 because a field is constant in each cell.
+fn pairs<'a>(
+    elements: &'a Elements,
+    integral: &'a Integral,
+) -> impl Iterator<Item = (Slot, Slot)> + 'a {
+    let entries = integral.jacobian.iter().map(|entry| (entry.test, entry.trial));
+    entries.filter(|&(test, trial)| !elements.vanishes(test) && !elements.vanishes(trial))
+}
+
+/// On tensor cells: the field of highest degree of which something is lost, and the least D.
+fn on_lines(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
+    let entries = form.integrals.iter().flat_map(|integral| pairs(elements, integral));
+    let fields = entries.flat_map(|(test, trial)| [test.field, trial.field]);
+    let degree = |field: &usize| elements.fields[*field].degree();
+    let field = fields.max_by_key(degree)?;
+    let (points, k) = (given / 2 + 1, degree(&field));
+    (points <= k).then_some((field, 2 * k))
+}
+
+/// On simplices: a field of which something is lost, and the least D.
+fn on_simplices(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
+    // Exact for constant coefficients.
+    let exact = 2 * elements.largest();
+    if given >= exact {
+        return None;
+    }
+    let operators = operators(form, elements, exact);
+    let field = operators.iter().find_map(|operator| operator.lost(elements, given))?;
+    let keeps = |degree: &usize| {
+        operators.iter().all(|operator| operator.lost(elements, *degree).is_none())
+    };
+    Some((field, (given + 1..exact).find(keeps).unwrap_or(exact)))
+}
+
+/// The degree of exactness that keeps the order of convergence.
+fn keeps_order(form: &PointForm, elements: &Elements) -> usize {
+    let all = || form.integrals.iter().flat_map(|integral| pairs(elements, integral));
+    let reach = |field: usize| {
+        let differentiated = all().any(|(test, trial)| {
+            [test, trial].iter().any(|slot| slot.field == field && is_derivative(slot.part))
+        });
+        elements.fields[field].degree().saturating_sub(usize::from(differentiated))
+    };
+    let reaches: Vec<usize> = (0..elements.fields.len()).map(reach).collect();
+    let of_integral = |integral: &Integral| {
+        let sums = pairs(elements, integral).map(|(a, b)| reaches[a.field] + reaches[b.field]);
+        let wanted = sums.max()?;
+        Some(match (&integral.region, elements.cell) {
+            (Region::Cells, _) => wanted,
+            // On an edge n points are exact to the odd degree 2n − 1.
+            (Region::Facets(_), Cell::Triangle) => (wanted + 1) & !1,
+            (Region::Facets(_), _) => wanted + 1,
+        })
+    };
+    form.integrals.iter().filter_map(of_integral).max().unwrap_or(0)
+}
+
+/// An integral with numbers for its coefficients.
+#[derive(Clone)]
+struct Sample {
+    on_facet: bool,
+    entries: Vec<(Slot, Slot, f64)>,
+}
+
+/// The integrals that meet in a cell: those over cells, or these and one over a facet.
+struct Operator {
+    samples: Vec<Sample>,
+    exact: Matrix,
+    rank: usize,
+}
+
+/// What every cell has, and what a cell has beside each kind of facet.
+fn operators(form: &PointForm, elements: &Elements, exact: usize) -> Vec<Operator> {
+    let (cells, facets): (Vec<&Integral>, Vec<&Integral>) =
+        form.integrals.iter().partition(|integral| integral.region == Region::Cells);
+    let beside = facets.iter().map(|&facet| cells.iter().copied().chain([facet]).collect());
+    let sets = std::iter::once(cells.clone()).chain(beside);
+    sets.map(|integrals: Vec<&Integral>| Operator::new(elements, &integrals, exact)).collect()
+}
+
+impl Operator {
+    /// With the numbers for which the exact rank is highest.
+    fn new(elements: &Elements, integrals: &[&Integral], exact: usize) -> Self {
+        let made = (0..STATES).map(|state| {
+            let sampled = integrals.iter().map(|integral| sample(elements, integral, state));
+            let mut samples: Vec<Sample> = sampled.collect();
+            balance(&mut samples);
+            let exact = Matrix::new(elements, &samples, exact);
+            let rank = exact.rank(0..exact.size);
+            Self { samples, exact, rank }
+        });
+        let best = made.reduce(|best, next| if next.rank > best.rank { next } else { best });
+        best.unwrap_or_else(|| Self {
+            samples: Vec::new(),
+            exact: Matrix::new(elements, &[], exact),
+            rank: 0,
+        })
+    }
+
+    /// A field of which the rule for `degree` loses something.
+    fn lost(&self, elements: &Elements, degree: usize) -> Option<usize> {
+        let matrix = Matrix::new(elements, &self.samples, degree);
+        if matrix.rank(0..matrix.size) >= self.rank {
+            return None;
+        }
+        let own = |&field: &usize| {
+            let columns = columns(elements, field);
+            matrix.rank(columns.clone()) < self.exact.rank(columns)
+        };
+        let largest = || (0..elements.fields.len()).max_by_key(|&f| elements.fields[f].degree());
+        (0..elements.fields.len()).find(own).or_else(largest)
+    }
+}
+
+/// Numbers for the coefficients of an integral at a state that is nothing special.
+fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
+    // Multiples of the golden ratio, so that no two inputs are equal by accident; gradients stay small, so that
+    // I + grad(u) is far from singular.
+    let mut number = state * 1000;
+    let mut next = || {
+        number += 1;
+        (number as f64 * 0.618_033_988_749_895).fract()
+    };
+    let values = eval(&integral.graph, |input| match input {
+        Input::State(slot) if is_derivative(slot.part) => 0.2 * next() - 0.1,
+        _ => 0.5 + next(),
+    });
+    let entries = integral.jacobian.iter().map(|entry| {
+        let value = values[entry.value];
+        // Where it has no value here, it has one elsewhere.
+        let value = if value.is_finite() { value } else { 0.5 + next() };
+        (entry.test, entry.trial, value)
+    });
+    let seen = |(test, trial, _): &(Slot, Slot, f64)| {
+        !elements.vanishes(*test) && !elements.vanishes(*trial)
+    };
+    Sample { on_facet: integral.region != Region::Cells, entries: entries.filter(seen).collect() }
+}
+
+/// Brings values and derivatives of each field to one size, as tests and as trials: a coefficient of 10¹¹ would hide
+/// others behind rounding.
+fn balance(samples: &mut [Sample]) {
+    const ROUNDS: usize = 8;
+    let kind = |slot: Slot| 2 * slot.field + usize::from(is_derivative(slot.part));
+    let all = || samples.iter().flat_map(|sample| &sample.entries);
+    let count = all().map(|(test, trial, _)| kind(*test).max(kind(*trial)) + 1).max().unwrap_or(0);
+    let mut largest = vec![0.0_f64; count * count];
+    for &(test, trial, value) in all() {
+        let largest = &mut largest[kind(test) * count + kind(trial)];
+        *largest = largest.max(value.abs());
+    }
+    let (mut rows, mut columns) = (vec![1.0; count], vec![1.0; count]);
+    let inverse = |most: f64| if most > 0.0 { 1.0 / most } else { 1.0 };
+    for _ in 0..ROUNDS {
+        for (i, row) in rows.iter_mut().enumerate() {
+            let entries = (0..count).map(|j| largest[i * count + j] * columns[j]);
+            *row = inverse(entries.fold(0.0, f64::max));
+        }
+        for (j, column) in columns.iter_mut().enumerate() {
+            let entries = (0..count).map(|i| largest[i * count + j] * rows[i]);
+            *column = inverse(entries.fold(0.0, f64::max));
+        }
+    }
+    for (test, trial, value) in samples.iter_mut().flat_map(|sample| &mut sample.entries) {
+        *value *= rows[kind(*test)] * columns[kind(*trial)];
+    }
+}
+
+/// The unknowns of a field among those of the cell.
+fn columns(elements: &Elements, field: usize) -> std::ops::Range<usize> {
+    let unknowns = |field: usize| elements.fields[field].count() * elements.components[field];
+    let begin: usize = (0..field).map(unknowns).sum();
+    begin..begin + unknowns(field)
+}
+
+/// A square matrix, row by row.
+struct Matrix {
+    size: usize,
+    entries: Vec<f64>,
+}
+
+impl Matrix {
+    /// Σ_q w_q Bᵀ G B on the reference cell, with the rule for `degree`.
+    fn new(elements: &Elements, samples: &[Sample], degree: usize) -> Self {
+        let size =
+            elements.fields.len().checked_sub(1).map_or(0, |last| columns(elements, last).end);
+        let mut entries = vec![0.0; size * size];
+        let rule: Rule = default_rule(elements.cell, 1, 1, Some(degree));
+        for sample in samples {
+            let rule = if sample.on_facet { rule.on_facet() } else { rule.points_and_weights() };
+            let points: Vec<[f64; 3]> = rule.iter().map(|(point, _)| *point).collect();
+            let tables: Vec<_> =
+                elements.fields.iter().map(|&element| tabulate(element, &points)).collect();
+            let at = |slot: Slot, q: usize| -> (usize, Vec<f64>) {
+                let table = &tables[slot.field];
+                let first = columns(elements, slot.field).start + slot.component * table.nodes;
+                let of_node = |i: usize| match slot.part {
+                    Part::Value => table.value(q, i),
+                    Part::Derivative(j) => table.gradient(q, i)[j],
+                };
+                (first, (0..table.nodes).map(of_node).collect())
+            };
+            for (q, (_, weight)) in rule.iter().enumerate() {
+                for &(test, trial, coefficient) in &sample.entries {
+                    let ((row, tests), (column, trials)) = (at(test, q), at(trial, q));
+                    for (i, test) in tests.iter().enumerate() {
+                        let start = (row + i) * size + column;
+                        let line = &mut entries[start..start + trials.len()];
+                        let factor = weight * coefficient * test;
+                        line.iter_mut().zip(&trials).for_each(|(to, trial)| *to += factor * trial);
+                    }
+                }
+            }
+        }
+        Self { size, entries }
+    }
+
+    /// The rank of some of its columns, by elimination with complete pivoting.
+    fn rank(&self, columns: std::ops::Range<usize>) -> usize {
+        let mut rows: Vec<Vec<f64>> = (0..self.size)
+            .map(|i| self.entries[i * self.size..(i + 1) * self.size][columns.clone()].to_vec())
+            .collect();
+        let mut first = None;
+        for rank in 0..columns.len().min(self.size) {
+            let places = rows[rank..].iter().enumerate().flat_map(|(i, row)| {
+                row[rank..].iter().enumerate().map(move |(j, value)| (value.abs(), i, j))
+            });
+            let best =
+                places.fold((0.0, 0, 0), |best, next| if next.0 > best.0 { next } else { best });
+            let (pivot, i, j) = (best.0, rank + best.1, rank + best.2);
+            if pivot <= ROUNDING * *first.get_or_insert(pivot) {
+                return rank;
+            }
+            rows.swap(rank, i);
+            rows.iter_mut().for_each(|row| row.swap(rank, j));
+            let (done, rest) = rows.split_at_mut(rank + 1);
+            let pivots = &done[rank];
+            for row in rest {
+                let factor = row[rank] / pivots[rank];
+                for (to, value) in row[rank..].iter_mut().zip(&pivots[rank..]) {
+                    *to -= factor * value;
+                }
+            }
+        }
+        columns.len().min(self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests;

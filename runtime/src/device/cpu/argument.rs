@@ -1,0 +1,197 @@
+//! What is lent to a kernel, and whether it fits: slices and index arrays → [`Argument`], checked against a `KernelAbi`.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use kernels_gen::abi::{self, KernelAbi, Precision, Role};
+
+use super::indices::Largest;
+use super::{IndexArray, LaunchError, Plain};
+
+/// Data lent to a kernel: where it lies, how much there is, and whether the kernel may write. What is lent for writing is
+/// lent to nobody else, and cannot be lent twice.
+#[derive(Debug)]
+pub struct Argument<'a> {
+    pointer: *const u8,
+    elements: usize,
+    kind: &'static str,
+    access: Access,
+    /// Whose numbers they are, where their largest is known.
+    indices: Option<&'a IndexArray>,
+    borrows: PhantomData<&'a mut [u8]>,
+}
+
+/// What may be done with an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+    /// Others write the same vector, each where [`super::Schedule`] has them: see [`super::Shared`].
+    Shared,
+}
+
+// SAFETY: an argument is a lent slice of plain numbers, which may be read and written from any thread. It is read where
+// it was lent for reading, and written only through `&mut Launch` or as a `Schedule` has proved that it may be.
+unsafe impl Send for Argument<'_> {}
+// SAFETY: through a shared argument nothing is read or written.
+unsafe impl Sync for Argument<'_> {}
+
+impl<'a> Argument<'a> {
+    /// Data that the kernel only reads.
+    pub fn read<T: Plain>(values: &'a [T]) -> Self {
+        Self::new(values.as_ptr().cast(), values.len(), T::NAME, Access::Read)
+    }
+
+    /// Data that the kernel reads and writes.
+    pub fn write<T: Plain>(values: &'a mut [T]) -> Self {
+        Self::new(values.as_mut_ptr().cast(), values.len(), T::NAME, Access::Write)
+    }
+
+    /// Indices, whose largest is known. Of others that are lent for reading it is found when they meet their kernel.
+    pub fn indices(indices: &'a IndexArray) -> Self {
+        Self { indices: Some(indices), ..Self::read::<u32>(indices) }
+    }
+
+    pub(super) fn new(
+        pointer: *const u8,
+        elements: usize,
+        kind: &'static str,
+        access: Access,
+    ) -> Self {
+        Self { pointer, elements, kind, access, indices: None, borrows: PhantomData }
+    }
+
+    /// Where the data lies.
+    pub(super) fn pointer(&self) -> *const u8 {
+        self.pointer
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// The name of the elements' type in Rust.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Whether the kernel may write it.
+    pub fn is_writable(&self) -> bool {
+        self.access != Access::Read
+    }
+
+    /// Whether others write it, too.
+    pub(super) fn is_shared(&self) -> bool {
+        self.access == Access::Shared
+    }
+
+    /// What tells its indices from others, where they are an [`IndexArray`].
+    pub(super) fn id(&self) -> Option<u64> {
+        self.indices.map(IndexArray::id)
+    }
+
+    /// The elements, which are of `T`.
+    pub(super) fn slice<T: Plain>(&self) -> &'a [T] {
+        assert!(self.kind == T::NAME && self.access != Access::Shared, "lent otherwise");
+        // SAFETY: the argument was made of a slice of this type and length, lent for 'a to nobody who writes it: indices and
+        // what is lent for reading are not written.
+        unsafe { std::slice::from_raw_parts(self.pointer.cast(), self.elements) }
+    }
+}
+
+/// Compares arguments with an interface; the number of batches that all of them have data for.
+pub(super) fn fit(abi: &KernelAbi, arguments: &[Argument<'_>]) -> Result<usize, LaunchError> {
+    let (expected, found) = (abi.arguments.len(), arguments.len());
+    if found != expected {
+        return Err(LaunchError::WrongCount { kernel: abi.name.clone(), expected, found });
+    }
+    let mut batches = usize::MAX;
+    for (given, wanted) in arguments.iter().zip(&abi.arguments) {
+        batches = batches.min(one(abi, given, wanted)?);
+    }
+    let largest = |at: usize, among: Option<&Range<usize>>| {
+        let (given, extent) = (&arguments[at], abi.arguments[at].extent);
+        Ok(match (given.indices, among) {
+            (Some(indices), among) => indices.largest(extent, among),
+            (None, Some(among)) => {
+                let rows = given.slice::<u32>().chunks_exact(extent.max(1));
+                let each = rows.map(|row| Largest::of(row.get(among.clone()).unwrap_or(row)));
+                each.fold(Largest::default(), Largest::and)
+            }
+            (None, None) => Largest::of(given.slice()),
+        })
+    };
+    indices_fit(abi, largest, |at| arguments[at].elements)?;
+    Ok(batches)
+}
+
+/// Compares an argument with what the interface says; the number of batches that it has data for.
+fn one(
+    abi: &KernelAbi,
+    given: &Argument<'_>,
+    wanted: &abi::Argument,
+) -> Result<usize, LaunchError> {
+    let names = || (abi.name.clone(), wanted.name.clone());
+    let expected = element(wanted.role, abi.precision);
+    if given.kind != expected {
+        let ((kernel, argument), found) = (names(), given.kind);
+        return Err(LaunchError::WrongType { kernel, argument, expected, found });
+    }
+    if wanted.written && !given.is_writable() {
+        let (kernel, argument) = names();
+        return Err(LaunchError::ReadOnly { kernel, argument });
+    }
+    match wanted.role {
+        Role::Params | Role::Tables if given.elements < wanted.extent => {
+            let ((kernel, argument), expected) = (names(), wanted.extent);
+            Err(LaunchError::TooShort { kernel, argument, expected, found: given.elements })
+        }
+        Role::Params | Role::Tables => Ok(usize::MAX),
+        _ => Ok(given.elements.checked_div(wanted.extent).unwrap_or(usize::MAX)),
+    }
+}
+
+/// The Rust type of an argument's elements.
+fn element(role: Role, precision: Precision) -> &'static str {
+    match precision {
+        _ if role.is_integer() => u32::NAME,
+        Precision::F64 => f64::NAME,
+        Precision::F32 => f32::NAME,
+    }
+}
+
+/// Whether what a kernel touches through index arrays is there: `largest` gives the largest index of an argument among
+/// some elements of its rows, `elements` the length of one.
+pub(in crate::device) fn indices_fit(
+    abi: &KernelAbi,
+    largest: impl Fn(usize, Option<&Range<usize>>) -> Result<Largest, LaunchError>,
+    elements: impl Fn(usize) -> usize,
+) -> Result<(), LaunchError> {
+    let within = |at: usize, array: &str, expected: usize, found: usize| {
+        if expected <= found {
+            return Ok(());
+        }
+        let (kernel, argument) = (abi.name.clone(), abi.arguments[at].name.clone());
+        let array = array.to_owned();
+        Err(LaunchError::OutOfRange { kernel, argument, array, expected, found })
+    };
+    for reach in &abi.reaches {
+        let index = largest(reach.map, reach.part.as_ref())?.index(reach.masked);
+        let expected = index.map_or(0, |index| reach.elements(index));
+        within(reach.map, &abi.arguments[reach.array].name, expected, elements(reach.array))?;
+    }
+    for (at, argument) in abi.arguments.iter().enumerate() {
+        let (array, found) = match argument.role {
+            Role::Active => ("the lanes of a batch", abi.lanes),
+            Role::Terms(field) => {
+                let slots = abi.slots.get(field).map_or(0, |slots| slots.stride() * slots.terms);
+                ("the terms of a batch", slots.saturating_sub(1))
+            }
+            _ => continue,
+        };
+        let most = largest(at, None)?.index(false);
+        within(at, array, most.map_or(0, |most| most as usize), found)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! What may run at once when many threads add to one vector: the chunks of a partition, and what each of them writes →
+//! [`Schedule`], a proof that chunks which are not ordered write to different places.
+//!
+//! The proof looks once at every index that is written through. Index arrays do not change ([`IndexArray`]), so it holds
+//! for every pass from then on, whose launches are only asked whether they write through the same ones. Chunks run on
+//! one thread or many, with the same result.
+
+use super::{IndexArray, Launch, LaunchError, Plain, Shared};
+use crate::partition::Partition;
+use kernels_gen::abi::{KernelAbi, Reach};
+use rayon::Scope;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Two chunks write to one place, and neither waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the chunks {} and {} of the cells write to one place, and neither waits for the other; are mesh, spaces and partition \
+     of one discretisation?",
+    chunks[0], chunks[1]
+)]
+pub struct Unordered {
+    /// The chunks.
+    pub chunks: [usize; 2],
+}
+
+/// What batches write through an index array.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writes<'a> {
+    /// The interface of the kernel that writes.
+    pub(crate) abi: &'a KernelAbi,
+    /// The place of the index array among its arguments.
+    pub(crate) map: usize,
+    /// The place of what is written.
+    pub(crate) array: usize,
+    /// The indices.
+    pub(crate) indices: &'a IndexArray,
+    /// The batches of each chunk.
+    pub(crate) parts: &'a [Range<usize>],
+    /// Where the part of the vector begins that the indices are for.
+    pub(crate) first: usize,
+}
+
+/// What has been proved of an index array: that the batches of chunks may write through it to a part of the vector.
+#[derive(Debug)]
+struct Proved {
+    id: u64,
+    /// Where the part of the vector begins.
+    first: usize,
+    reaches: Vec<Reach>,
+    parts: Vec<Range<usize>>,
+}
+
+/// Whether kernels touch the same, wherever these arrays stand among their arguments.
+fn alike(a: &Reach, b: &Reach) -> bool {
+    (a.scale, a.last, a.masked, &a.part) == (b.scale, b.last, b.masked, &b.part)
+}
+
+/// What a kernel touches of one argument through another.
+fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &Reach> {
+    abi.reaches.iter().filter(move |reach| (reach.map, reach.array) == (map, array))
+}
+
+/// The order of chunks, and what they may write.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    len: usize,
+    before: Vec<u32>,
+    after: Vec<Vec<u32>>,
+    /// What each chunk clears before its batches run.
+    clears: Vec<Vec<Range<usize>>>,
+    proved: Vec<Proved>,
+}
+
+impl Schedule {
+    /// Proves that the chunks of a partition may write to a vector of `len` elements as they are said to.
+    pub(crate) fn new(
+        partition: &Partition,
+        len: usize,
+        clears: Vec<Vec<Range<usize>>>,
+        writes: &[Writes<'_>],
+    ) -> Result<Self, Unordered> {
+        let chunks = 0..partition.chunks().len();
+        let mut proved: Vec<Proved> = Vec::new();
+        let mut fresh: Vec<&Writes<'_>> = Vec::new();
+        for of in writes {
+            let reaches: Vec<Reach> = through(of.abi, of.map, of.array).cloned().collect();
+            let one =
+                Proved { id: of.indices.id(), first: of.first, reaches, parts: of.parts.to_vec() };
+            if !proved.iter().any(|known| known.covers(&one)) {
+                fresh.push(of);
+                proved.push(one);
+            }
+        }
+        // Of each element the last chunk that touches it. Chunks wait for those before them, so that it is enough to
+        // compare each with the one before.
+        let mut touched = Touched { partition, last: vec![NOBODY; len], known: (NOBODY, NOBODY) };
+        for chunk in chunks.clone() {
+            for range in clears.get(chunk).into_iter().flatten() {
+                touched.touch(chunk as u32, range.clone())?;
+            }
+            for (of, proved) in fresh.iter().zip(&proved) {
+                let extent = of.abi.arguments[of.map].extent;
+                for batch in of.parts.get(chunk).cloned().into_iter().flatten() {
+                    let row = &of.indices[batch * extent..(batch + 1) * extent];
+                    for reach in &proved.reaches {
+                        let part = reach.part.clone().and_then(|part| row.get(part));
+                        let touches = |index: &&u32| !(reach.masked && **index == u32::MAX);
+                        for &index in part.unwrap_or(row).iter().filter(touches) {
+                            let place = of.first + index as usize * reach.scale;
+                            let elements = place..place + (reach.last + 1) as usize;
+                            touched.touch(chunk as u32, elements)?;
+                        }
+                    }
+                }
+            }
+        }
+        let before = chunks.clone().map(|chunk| partition.before(chunk).len() as u32);
+        let after = chunks.map(|chunk| partition.after(chunk).to_vec());
+        Ok(Self { len, before: before.collect(), after: after.collect(), clears, proved })
+    }
+
+    /// Lends a vector to the launches of one pass.
+    pub(crate) fn lend<'a, T: Plain>(&self, vector: &'a mut [T]) -> Shared<'a, T> {
+        Shared::new(vector)
+    }
+
+    /// Clears the vector and runs all batches of the launches, which add to it, chunk by chunk.
+    pub(crate) fn run<T: Plain>(
+        &self,
+        vector: &Shared<'_, T>,
+        launches: &[Launch<'_>],
+    ) -> Result<(), LaunchError> {
+        assert_eq!(vector.len(), self.len, "a schedule is for vectors of one length");
+        let parts = launches.iter().map(|launch| {
+            let parts = self.parts(vector, launch).ok_or_else(|| launch.not_apart())?;
+            parts.iter().try_for_each(|part| launch.holds(part))?;
+            Ok((launch, parts))
+        });
+        let parts: Vec<(&Launch<'_>, &[Range<usize>])> = parts.collect::<Result<_, _>>()?;
+        let failed = OnceLock::new();
+        self.execute(&|chunk| {
+            for range in self.clears.get(chunk).into_iter().flatten() {
+                // SAFETY: chunks that clear or write these elements are ordered, as has been proved.
+                unsafe { vector.fill(range.clone(), T::default()) };
+            }
+            for (launch, parts) in &parts {
+                let Some(batches) = parts.get(chunk) else { continue };
+                // SAFETY: the arguments hold data for all parts. What the launch writes are elements of the vector by
+                // index arrays of which it has been proved that no two chunks write to one element at once; nobody
+                // else has the vector, which is lent for writing, and nobody writes what the launch reads.
+                if let Err(error) = unsafe { launch.run_beside_others(batches.clone()) } {
+                    let _ = failed.set(error);
+                }
+            }
+        });
+        failed.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// The batches of each chunk, if all that a launch writes is part of the vector and has been proved.
+    fn parts<T: Plain>(
+        &self,
+        vector: &Shared<'_, T>,
+        launch: &Launch<'_>,
+    ) -> Option<&[Range<usize>]> {
+        let (abi, arguments) = launch.parts();
+        let mut parts: Option<&[Range<usize>]> = None;
+        for (array, _) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written) {
+            let first = vector.place_of(&arguments[array])?;
+            // What a kernel writes it writes through one index array.
+            let map = abi.reaches.iter().find(|reach| reach.array == array)?.map;
+            if abi.reaches.iter().any(|reach| reach.array == array && reach.map != map) {
+                return None;
+            }
+            let id = arguments[map].id()?;
+            let known = self.proved.iter().find(|proved| {
+                let here = (proved.id, proved.first) == (id, first);
+                here && proved.is_of(through(abi, map, array))
+                    && parts.is_none_or(|parts| parts == proved.parts)
+            })?;
+            parts = Some(&known.parts);
+        }
+        parts
+    }
+
+    /// Calls `run` for each chunk, a chunk only after its neighbours that come before it in execution order. On one thread
+    /// that is execution order itself.
+    fn execute(&self, run: &(impl Fn(usize) + Sync)) {
+        let n = self.before.len();
+        if n <= 1 || rayon::current_num_threads() == 1 {
+            (0..n).for_each(run);
+            return;
+        }
+        let waiting: Vec<AtomicU32> = self.before.iter().map(|&n| AtomicU32::new(n)).collect();
+        let state = State { after: &self.after, waiting: &waiting, run };
+        rayon::scope(|scope| {
+            // The last task spawned is the first that this thread takes.
+            for chunk in (0..n).rev().filter(|&chunk| self.before[chunk] == 0) {
+                scope.spawn(move |scope| state.visit(scope, chunk));
+            }
+        });
+    }
+}
+
+impl Proved {
+    /// Whether this is what a kernel touches.
+    fn is_of<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
+        let mut own = self.reaches.iter();
+        reaches.all(|reach| own.next().is_some_and(|own| alike(own, reach))) && own.next().is_none()
+    }
+
+    /// Whether this proves all that another one would.
+    fn covers(&self, other: &Self) -> bool {
+        let same = (self.id, self.first) == (other.id, other.first) && self.parts == other.parts;
+        same && self.is_of(other.reaches.iter())
+    }
+}
+
+/// No chunk.
+const NOBODY: u32 = u32::MAX;
+
+/// The last chunk that touches each element.
+struct Touched<'p> {
+    partition: &'p Partition,
+    last: Vec<u32>,
+    /// The last pair of chunks that was found to be ordered.
+    known: (u32, u32),
+}
+
+impl Touched<'_> {
+    /// Elements that a chunk touches, which comes after all that have been named before.
+    fn touch(&mut self, chunk: u32, elements: Range<usize>) -> Result<(), Unordered> {
+        // Beyond the vector nothing is written: launches with such indices are refused.
+        let end = elements.end.min(self.last.len());
+        for last in self.last.get_mut(elements.start..end).unwrap_or_default() {
+            if *last == chunk {
+                continue;
+            }
+            if *last != NOBODY && self.known != (*last, chunk) {
+                if self.partition.before(chunk as usize).binary_search(last).is_err() {
+                    return Err(Unordered { chunks: [*last as usize, chunk as usize] });
+                }
+                self.known = (*last, chunk);
+            }
+            *last = chunk;
+        }
+        Ok(())
+    }
+}
+
+/// What all tasks share.
+struct State<'s, F> {
+    after: &'s [Vec<u32>],
+    /// For each chunk how many neighbours it waits for.
+    waiting: &'s [AtomicU32],
+    run: &'s F,
+}
+
+impl<F> Clone for State<'_, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<F> Copy for State<'_, F> {}
+
+impl<'s, F: Fn(usize) + Sync> State<'s, F> {
+    fn visit(self, scope: &Scope<'s>, chunk: usize) {
+        (self.run)(chunk);
+        for &next in self.after[chunk].iter().rev() {
+            // The last neighbour to finish sees what all of them wrote.
+            if self.waiting[next as usize].fetch_sub(1, Ordering::AcqRel) == 1 {
+                scope.spawn(move |scope| self.visit(scope, next as usize));
+            }
+        }
+    }
+}

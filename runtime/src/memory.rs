@@ -1,0 +1,237 @@
+//! Memory: what is about to be made is compared with what there is, so that too much is an error with numbers and a
+//! remedy, and not the end of the program.
+//!
+//! [`Room`] is the least of what this machine has free, what a limit of the process leaves (`ulimit -v`, `ulimit -d`), and
+//! what its control groups leave, as Linux says; elsewhere nothing is known, and nothing refused. [`Estimate`] is what a
+//! problem takes at least, part by part.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Memory that can be had, and what bounds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Room {
+    /// Bytes.
+    pub bytes: f64,
+    /// What bounds it, in words.
+    pub bound: &'static str,
+}
+
+impl Room {
+    /// What this process can have now; none where nothing is known.
+    pub fn now() -> Option<Self> {
+        Self::under(Path::new("/"))
+    }
+
+    /// The same with the system's files in a folder.
+    fn under(root: &Path) -> Option<Self> {
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+        let mut rooms = Vec::new();
+        if let Some(text) = read("proc/meminfo") {
+            let free = kilobytes(&text, "MemAvailable:")
+                .map(|bytes| bytes + kilobytes(&text, "SwapFree:").unwrap_or(0.0));
+            rooms.extend(free.map(|bytes| Self { bytes, bound: "what this machine has free" }));
+        }
+        if let (Some(limits), Some(status)) = (read("proc/self/limits"), read("proc/self/status")) {
+            for (limit, used, bound) in [
+                ("Max address space", "VmSize:", "what `ulimit -v` leaves"),
+                ("Max data size", "VmData:", "what `ulimit -d` leaves"),
+            ] {
+                let line = limits.lines().find_map(|line| line.strip_prefix(limit));
+                let most =
+                    line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+                let room = |most: f64| most - kilobytes(&status, used).unwrap_or(0.0);
+                rooms.extend(most.map(|most| Self { bytes: room(most), bound }));
+            }
+        }
+        let groups = read("proc/self/cgroup").unwrap_or_default();
+        rooms.extend(groups.lines().flat_map(|line| of_group(root, line)));
+        let least = rooms.into_iter().min_by(|a, b| a.bytes.total_cmp(&b.bytes))?;
+        Some(Self { bytes: least.bytes.max(0.0), ..least })
+    }
+
+    /// Whether so much fits.
+    ///
+    /// # Errors
+    ///
+    /// What does not.
+    pub fn check(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
+        match Self::now() {
+            Some(room) if bytes > room.bytes => Err(TooMuch { what: what(), bytes, room }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number of bytes in a line `NAME: 123 kB`.
+fn kilobytes(text: &str, name: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(1024.0 * line.split_whitespace().next()?.parse::<f64>().ok()?)
+}
+
+/// What a control group and those above it leave, given the process's line `NUMBER:CONTROLLERS:PATH`.
+fn of_group(root: &Path, line: &str) -> Vec<Room> {
+    let mut fields = line.splitn(3, ':');
+    let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
+    else {
+        return Vec::new();
+    };
+    // The second version has one hierarchy without names.
+    let (folder, most, used, idle) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "),
+        named if named.split(',').any(|name| name == "memory") => (
+            "sys/fs/cgroup/memory",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file ",
+        ),
+        _ => return Vec::new(),
+    };
+    let top = root.join(folder);
+    let mut groups: Vec<PathBuf> = Vec::new();
+    let mut group = top.join(path.trim_start_matches('/'));
+    // Within a container the path may be one of the host's.
+    while group.starts_with(&top) {
+        groups.push(group.clone());
+        if !group.pop() {
+            break;
+        }
+    }
+    let room = |group: PathBuf| {
+        let number = |name: &str| -> Option<f64> {
+            std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
+        };
+        let most = number(most)?;
+        // Files that were read are given up first.
+        let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+        let idle =
+            stat.lines().find_map(|line| line.strip_prefix(idle)?.trim().parse::<f64>().ok());
+        let bytes = most - number(used).unwrap_or(0.0) + idle.unwrap_or(0.0);
+        Some(Room { bytes, bound: "what its control group leaves" })
+    };
+    groups.into_iter().filter_map(room).collect()
+}
+
+/// More memory than there is.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{what} takes {} of memory, and there is {} ({}); take fewer cells or a lower degree, or a machine with more memory",
+    Bytes(*.bytes), Bytes(.room.bytes), .room.bound
+)]
+pub struct TooMuch {
+    /// What does not fit.
+    pub what: String,
+    /// What it takes at least.
+    pub bytes: f64,
+    /// What there is.
+    pub room: Room,
+}
+
+/// A number of bytes as reports show it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bytes(pub f64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let (mut value, mut unit) = (self.0, 0);
+        while value >= 1000.0 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let digits = if unit > 0 && value < 99.95 { 1 } else { 0 };
+        write!(f, "{value:.digits$} {}", UNITS[unit])
+    }
+}
+
+/// What a problem takes at least.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Cells of the mesh.
+    pub cells: u64,
+    /// Unknowns of all fields.
+    pub unknowns: f64,
+    /// Bytes of each part.
+    pub parts: Vec<(&'static str, f64)>,
+}
+
+impl Estimate {
+    /// Bytes of all parts.
+    pub fn bytes(&self) -> f64 {
+        self.parts.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Whether what is not there yet fits; `there` are the parts that are.
+    ///
+    /// # Errors
+    ///
+    /// What does not.
+    pub fn check(&self, there: &[&str]) -> Result<(), TooMuch> {
+        let rest = self.parts.iter().filter(|(name, _)| !there.contains(name));
+        let what = || {
+            let parts = rest.clone().map(|(name, bytes)| format!("{name} {}", Bytes(*bytes)));
+            let parts: Vec<String> = parts.collect();
+            let (cells, unknowns) = (self.cells, self.unknowns);
+            format!("a problem of {unknowns} unknowns on {cells} cells ({})", parts.join(", "))
+        };
+        Room::check(what, rest.clone().map(|(_, bytes)| bytes).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(files: &[(&str, &str)]) -> Option<Room> {
+        let root = tempfile::tempdir().expect("a folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        Room::under(root.path())
+    }
+
+    #[test]
+    fn the_least_bound_holds() {
+        assert_eq!(room(&[]), None);
+        let free =
+            ("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable:   5000 kB\nSwapFree: 1000 kB\n");
+        let least = room(&[free]).expect("a bound");
+        assert_eq!((least.bytes, least.bound), (6000.0 * 1024.0, "what this machine has free"));
+        let limits = (
+            "proc/self/limits",
+            "Limit  Soft Limit Hard Limit Units\n\
+             Max data size             unlimited  unlimited bytes\n\
+             Max address space         3072000    unlimited bytes\n",
+        );
+        let status = ("proc/self/status", "VmSize:\t 1000 kB\nVmData:\t 100 kB\n");
+        let least = room(&[free, limits, status]).expect("a bound");
+        assert_eq!((least.bytes, least.bound), (2_048_000.0, "what `ulimit -v` leaves"));
+        // The group itself has no bound; the one above it has.
+        let second = [
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/memory.max", "5000\n"),
+            ("sys/fs/cgroup/a/memory.current", "4500\n"),
+            ("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 300\n"),
+        ];
+        let least = room(&[&second[..], &[free]].concat()).expect("a bound");
+        assert_eq!((least.bytes, least.bound), (800.0, "what its control group leaves"));
+        // Of the first version, with a path of the host's.
+        let first = [
+            ("proc/self/cgroup", "3:cpu:/x\n5:memory,hugetlb:/host/path\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "7000\n"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "9000\n"),
+        ];
+        assert_eq!(room(&first).expect("a bound").bytes, 0.0);
+    }
+
+    #[test]
+    fn bytes_are_shown_in_units() {
+        let shown = [0.0, 999.0, 1e3, 1e5, 1.5e9, 4e11, 1e30].map(|bytes| Bytes(bytes).to_string());
+        let expected = ["0 B", "999 B", "1.0 KiB", "97.7 KiB", "1.4 GiB", "373 GiB"];
+        assert_eq!(shown[..6], expected);
+        assert!(shown[6].ends_with(" EiB"));
+    }
+}

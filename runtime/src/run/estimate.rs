@@ -1,0 +1,141 @@
+//! What a problem takes in memory, from counts alone: a form, its elements and the numbers of its mesh's entities →
+//! [`Estimate`], before anything is made.
+//!
+//! What is counted is what is held while a problem is solved: the mesh, the numbers and conditions of each field's
+//! unknowns, what kernels read of each cell at least, the vectors of the solver, and where it takes factors, the matrix
+//! with as many entries in its factors as it has itself. How much more the factors fill in shows only when they are made.
+
+use super::RunError;
+use crate::memory::Estimate;
+use crate::mesh::{Counts, Mesh};
+use fem_dsl::point::{Location, PointForm};
+use fem_dsl::problem::{Argument, Solver};
+use kernels_gen::element::Lagrange;
+use kernels_gen::plan::Elements;
+
+/// Bytes of an entry of the pattern, the matrix and its factors: rows, values, and both once more without zeros.
+const ENTRY: f64 = 4.0 + 8.0 + 12.0 + 12.0;
+
+/// What a problem on a mesh with these counts takes at least.
+pub fn estimate(
+    form: &PointForm,
+    elements: &Elements,
+    counts: &Counts,
+    solver: Option<&Solver>,
+) -> Estimate {
+    let cells = counts.cells() as f64;
+    let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
+    let unknowns: f64 =
+        fields().map(|(element, components)| components as f64 * counts.nodes(element)).sum();
+    let spaces: f64 = fields()
+        .map(|(element, components)| {
+            let starts =
+                if has_runs(element) { 3usize.pow(element.cell().dim() as u32) } else { 0 };
+            4.0 * cells * (element.count() + starts) as f64
+                + 4.0 * components as f64 * counts.nodes(element)
+        })
+        .sum();
+    let maps: usize = fields()
+        .map(|(element, _)| {
+            if has_runs(element) {
+                3usize.pow(element.cell().dim() as u32)
+            } else {
+                element.count()
+            }
+        })
+        .sum();
+    let tables = cells * (4 * maps) as f64 + cells * (8 * geometry(counts)) as f64;
+    let aux: f64 = form
+        .aux
+        .iter()
+        .enumerate()
+        .map(|(index, aux)| {
+            let places = match (aux.location, elements.aux.get(index)) {
+                (Location::Nodes(_), Some(Some(element))) => counts.nodes(*element),
+                (Location::Points, _) => cells * elements.rule.points().len() as f64,
+                _ => cells,
+            };
+            8.0 * places * aux.shape.components() as f64
+        })
+        .sum();
+    let mut parts = vec![
+        ("mesh", counts.bytes()),
+        ("spaces", spaces),
+        ("tables", tables),
+        ("vectors", 8.0 * unknowns * vectors(form, solver)),
+    ];
+    if aux > 0.0 {
+        parts.push(("data", aux));
+    }
+    if named(solver) == "direct" {
+        // Each unknown is coupled with those of all cells around it.
+        let around: f64 = fields()
+            .map(|(element, components)| {
+                let along = (element.degree() + 2) as f64;
+                let box_like = along.powi(element.cell().dim() as i32);
+                let nodes = if element.cell().is_tensor() { box_like } else { box_like / 2.0 };
+                components as f64 * nodes.max(element.count() as f64)
+            })
+            .sum();
+        parts.push(("matrix and factors", ENTRY * unknowns * around));
+    }
+    Estimate { cells: counts.cells(), unknowns, parts }
+}
+
+/// Whether there is memory for a problem on a mesh that there is. A device has tables and vectors in its own, and says
+/// by itself when that is too little.
+///
+/// # Errors
+///
+/// [`RunError::Memory`].
+pub fn check_room(
+    form: &PointForm,
+    elements: &Elements,
+    mesh: &Mesh,
+    solver: Option<&Solver>,
+    on_device: bool,
+) -> Result<(), RunError> {
+    let there: &[&str] = if on_device { &["mesh", "tables", "vectors"] } else { &["mesh"] };
+    Ok(estimate(form, elements, &Counts::of(mesh), solver).check(there)?)
+}
+
+/// Whether maps hold one number an entity.
+fn has_runs(element: Lagrange) -> bool {
+    element.cell().is_tensor() && element.is_continuous()
+}
+
+/// Numbers of the map of a cell, at least.
+fn geometry(counts: &Counts) -> usize {
+    let dim = counts.cell.dim();
+    match Lagrange::continuous(counts.cell, counts.order) {
+        Ok(element) if counts.order > 1 => dim * element.count(),
+        _ => dim * dim,
+    }
+}
+
+/// The solver's name, or that of a linear solver within Newton's method.
+fn named(solver: Option<&Solver>) -> &str {
+    let Some(solver) = solver else { return "" };
+    let linear = solver.arguments.get("linear").and_then(Argument::word);
+    if solver.name == "newton" { linear.unwrap_or("") } else { &solver.name }
+}
+
+/// Vectors that a solve holds, at least.
+fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
+    let linear = form.integrals.iter().all(|integral| integral.linear);
+    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let number = |name: &str| match solver?.arguments.get(name)? {
+        Argument::Number(number) => Some(*number),
+        _ => None,
+    };
+    // The state, the residual, a step and the diagonal; Newton's method tries another state.
+    let own = if linear { 4.0 } else { 6.0 };
+    own + match named(solver) {
+        "direct" => 2.0,
+        "minres" => 7.0,
+        "cg" => 3.0,
+        "" if symmetric => 3.0,
+        // They are made as iterations come to them; half of a cycle is rarely enough.
+        _ => number("restart").unwrap_or(if linear { 100.0 } else { 30.0 }) / 2.0,
+    }
+}

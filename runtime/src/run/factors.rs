@@ -1,0 +1,114 @@
+//! When the factors of the matrix are worth having where no solver is named: discretisation → [`Factors`].
+//!
+//! To read the matrix off the operator takes a product with it a colour of its columns: (2p + 1)^d and a third more, for
+//! each component. What its factors take is set by the largest separator, s unknowns of n that are all coupled once
+//! the others are gone: s = n^(1/2) in two dimensions and n^(2/3) in three, about s³ operations a few times over.
+//!
+//! How many iterations CG needs nobody knows beforehand. Seconds of one core, factors and CG to 10⁻¹⁰, with iterations:
+//!
+//! ```text
+//!                                    unknowns   factors   CG
+//! Poisson, square, degree 2             4,225      0.20   0.03    110
+//! Poisson, square, degree 2            16,641      1.33   0.15    224
+//! Poisson, square, degree 8            16,641      1.11   0.21    374
+//! Poisson, square, degree 2            66,049      2.50   0.85    450
+//! elasticity, square, degree 2         33,282      1.26   0.77   1044
+//! elasticity, beam 10 × 1, degree 2     5,474      0.37   0.11    707, then rounding
+//! elasticity, beam 10 × 1, degree 4    21,186      2.23   0.90   1983, then rounding
+//! Poisson, cube, degree 2               4,913      0.36   0.06     31
+//! Poisson, cube, degree 2              35,937      4.18   0.35     63
+//! ```
+//!
+//! (Factors by a library compiled without its optimisations, which make it three times as fast.) On compact domains CG
+//! is faster throughout; on slender ones, on layers and in nearly incompressible solids it takes thousands of iterations
+//! where factors do not notice. So a linear problem is solved by factors first where nobody would notice these either.
+//! Elsewhere they come after as many iterations as would have paid for them; in Newton's method, too, whose early steps
+//! need few iterations, and new factors each.
+
+use crate::discretisation::Discretisation;
+use crate::solve::Factors;
+
+/// Seconds that factors may take where nobody has asked for them.
+const SECONDS: f64 = 0.25;
+/// Seconds an unknown, for ordering, colours and the triangular solves;
+const AN_UNKNOWN: f64 = 5e-6;
+/// an operation;
+const AN_OPERATION: f64 = 0.5e-9;
+/// and an unknown in a product with the operator, compiled, on one core.
+const A_PRODUCT: f64 = 1e-8;
+/// The part of the factors' time after which iterations give way to them.
+const SHARE: f64 = 2.0;
+/// Iterations that are always tried first.
+const LEAST: f64 = 1000.0;
+/// Bytes that the factors may take where nobody has asked for them.
+const BYTES: f64 = 4e9;
+/// Unknowns up to which an indefinite matrix is factorised unasked: iterations serve it badly.
+const INDEFINITE: usize = 50_000;
+
+/// What factors take.
+#[derive(Clone, Copy, Debug)]
+struct Cost {
+    seconds: f64,
+    bytes: f64,
+}
+
+/// Of `n` unknowns in `components` for each node of elements of a degree in `dim` dimensions.
+fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
+    let products = 4.0 / 3.0 * (2.0 * degree + 1.0).powi(dim as i32) * components;
+    let nodes = (n / components).max(1.0);
+    let separator = components * nodes.powf(1.0 - 1.0 / dim as f64);
+    let (operations, entries) = match dim {
+        2 => (10.0 * separator.powi(3), 4.0 * n * components * nodes.log2().max(1.0)),
+        _ => (4.0 * separator.powi(3), 4.0 * separator.powi(2)),
+    };
+    let seconds = (AN_UNKNOWN + products * A_PRODUCT) * n + operations * AN_OPERATION;
+    Cost { seconds, bytes: 16.0 * entries }
+}
+
+/// What is known of a problem beside its discretisation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) linear: bool,
+    /// Whether a field has no term with itself.
+    pub(super) saddle: bool,
+    /// Whether the operator is on a device: iterations stay there, factors do not.
+    pub(super) device: bool,
+}
+
+/// When a problem whose solver is not named is solved by factors.
+pub(super) fn unasked(on: &Discretisation, Facts { linear, saddle, device }: Facts) -> Factors {
+    let n = on.n_dofs() as f64;
+    let spaces = || on.fields.iter().map(|field| &field.space);
+    let components: usize = spaces().map(|space| space.components()).sum();
+    let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
+    let cost = cost(on.mesh.dim(), n, components as f64, degree as f64);
+    let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
+    if saddle && on.n_dofs() <= INDEFINITE {
+        Factors::First
+    } else if cost.bytes > BYTES {
+        Factors::Never
+    } else if cost.seconds <= SECONDS && linear && !device {
+        Factors::First
+    } else {
+        Factors::After { iterations: if device { usize::MAX } else { after as usize } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_systems_are_factorised_and_large_ones_iterated() {
+        let seconds = |dim, n, components, degree| cost(dim, n, components, degree).seconds;
+        // The beam and the square, but not the cube of the same size.
+        assert!(seconds(2, 5_474.0, 2.0, 2.0) < SECONDS);
+        assert!(seconds(2, 16_641.0, 1.0, 8.0) < SECONDS);
+        assert!(seconds(3, 2_000.0, 1.0, 2.0) < SECONDS);
+        assert!(seconds(3, 16_641.0, 3.0, 2.0) > SECONDS);
+        assert!(seconds(2, 1e5, 1.0, 1.0) > SECONDS);
+        // A million unknowns in the plane have room, but not in space.
+        assert!(cost(2, 1e6, 1.0, 2.0).bytes < BYTES);
+        assert!(cost(3, 1e6, 3.0, 2.0).bytes > BYTES);
+    }
+}

@@ -1,0 +1,294 @@
+//! What a form and its conditions leave open, as far as it shows without an operator: a form, what it is discretised on,
+//! the values of its parameters → the first unknowns that nothing determines.
+//!
+//! Two things are looked at for each component of each field. It must be read, and tested with, wherever it has free
+//! unknowns, by terms whose coefficients are not 0 for these parameters and data. And where no term reads its value,
+//! which leaves a constant on whatever is joined, something must hold it there: on each connected part of the mesh, or
+//! in each cell where it is discontinuous. Both hold at every state, so that they are said of nonlinear forms too.
+
+use super::RunError;
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::expression::Parameters;
+use crate::mesh::Mesh;
+use fem_dsl::arena::IndexVec;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{
+    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
+};
+use fem_dsl::problem::{Freedom, Unfixed};
+
+/// Every component of every field must be determined by the form and its conditions; `mean` are the fields with a mean.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`].
+pub fn check_fixed(
+    form: &PointForm,
+    on: &Discretisation,
+    parameters: &Parameters,
+    mean: &[usize],
+) -> Result<(), RunError> {
+    let terms = Terms::new(form, on, parameters);
+    let mut parts = None;
+    for (index, field) in form.fields.iter().enumerate() {
+        let components = field.shape.components();
+        for component in 0..components {
+            let of = Of { field: index, component };
+            let open = match unreached(&terms, on, of)? {
+                Some(at) => Some(Freedom::Everything { at }),
+                None if terms.of_cells(|term| of.is_value(term.trial)) => None,
+                None => free_constant(&terms, on, of, mean.contains(&index), &mut parts),
+            };
+            if let Some(freedom) = open {
+                return Err(unfixed(form, of, freedom));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error that something of a component is open.
+pub(super) fn unfixed(form: &PointForm, of: Of, freedom: Freedom) -> RunError {
+    let field = &form.fields[of.field];
+    let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Rotation { .. });
+    let component = several.then_some(of.component);
+    RunError::Unfixed(Unfixed { field: field.name.clone(), component, freedom })
+}
+
+/// A component of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Of {
+    pub(super) field: usize,
+    pub(super) component: usize,
+}
+
+impl Of {
+    /// Whether a slot is the component's, value or derivative.
+    pub(super) fn is(self, slot: Slot) -> bool {
+        (slot.field, slot.component) == (self.field, self.component)
+    }
+
+    /// Whether a slot is the component's value.
+    pub(super) fn is_value(self, slot: Slot) -> bool {
+        self.is(slot) && slot.part == Part::Value
+    }
+}
+
+/// The entries of the derivative that are not 0 for some parameters and data.
+pub(super) struct Terms {
+    /// Of each integral.
+    of: Vec<Vec<Coefficient>>,
+    /// For each of them whether it is a number that is the same everywhere.
+    constant: Vec<Vec<bool>>,
+    facets: Vec<bool>,
+}
+
+impl Terms {
+    pub(super) fn new(form: &PointForm, on: &Discretisation, parameters: &Parameters) -> Self {
+        let known = |input| match input {
+            Input::Aux(slot) => constant_aux(form, on, slot),
+            other => parameters.constant(other),
+        };
+        let mut terms = Self { of: Vec::new(), constant: Vec::new(), facets: Vec::new() };
+        for integral in &form.integrals {
+            let (zero, varies) = zeros(integral, known);
+            let entries = integral.jacobian.iter();
+            let own: Vec<Coefficient> =
+                entries.copied().filter(|entry| !zero[entry.value]).collect();
+            terms.constant.push(own.iter().map(|entry| !varies[entry.value]).collect());
+            terms.of.push(own);
+            terms.facets.push(integral.region != Region::Cells);
+        }
+        terms
+    }
+
+    /// Whether an integral over cells has such an entry.
+    pub(super) fn of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
+        self.of.iter().zip(&self.facets).any(|(own, facets)| !facets && own.iter().any(&which))
+    }
+
+    /// The same of an entry that is one number everywhere.
+    pub(super) fn constant_of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
+        let all = self.of.iter().zip(&self.constant).zip(&self.facets);
+        let cells = all.filter(|(_, facets)| !**facets);
+        let mut entries = cells.flat_map(|((own, constant), _)| own.iter().zip(constant));
+        entries.any(|(entry, constant)| *constant && which(entry))
+    }
+
+    /// The cells at the facets of integrals with such an entry.
+    pub(super) fn cells_at_facets<'a>(
+        &'a self,
+        on: &'a Discretisation,
+        which: impl Fn(&Coefficient) -> bool + 'a,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let integrals = self.of.iter().enumerate();
+        let these = integrals.filter(move |(_, own)| own.iter().any(&which));
+        these.flat_map(|(integral, _)| on.facets_of(integral)).map(|facet| facet.cell as usize)
+    }
+}
+
+/// For every node of a graph whether it is 0 wherever it is evaluated, and whether it is not one number everywhere.
+fn zeros(
+    integral: &Integral,
+    known: impl Fn(Input) -> Option<f64>,
+) -> (IndexVec<NodeId, bool>, IndexVec<NodeId, bool>) {
+    let values = eval(&integral.graph, |input| known(input).unwrap_or(f64::NAN));
+    let varies = integral.depends_on(|input| known(input).is_none());
+    let mut zero: IndexVec<NodeId, bool> = IndexVec::new();
+    for ((node, value), varies) in integral.graph.nodes().iter().zip(&values).zip(&varies) {
+        let is = |id: NodeId| zero[id];
+        let value = match *node {
+            _ if !varies => *value == 0.0,
+            Node::Unary(Unary::Neg | Unary::Abs | Unary::Sqrt, a) => is(a),
+            Node::Binary(Binary::Mul, a, b) => is(a) || is(b),
+            Node::Binary(Binary::Div, a, _) => is(a),
+            Node::Binary(Binary::Add | Binary::Sub | Binary::Min | Binary::Max, a, b)
+            | Node::Select(_, a, b) => is(a) && is(b),
+            _ => false,
+        };
+        zero.push(value);
+    }
+    (zero, varies)
+}
+
+/// The value of auxiliary data that is the same everywhere.
+fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
+    let components = form.aux[slot.field].shape.components();
+    let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
+        on.aux.get(slot.field)?;
+    let mut own = values.iter().skip(slot.component).step_by(components);
+    let first = *own.next()?;
+    let value = if slot.part == Part::Value { first } else { 0.0 };
+    own.all(|value| *value == first).then_some(value)
+}
+
+/// A place where a component has an unknown that nothing holds and that no term reads, or is tested with.
+fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 3]>, RunError> {
+    let slots: [fn(&Coefficient) -> Slot; 2] = [|term| term.test, |term| term.trial];
+    for slot in slots {
+        if terms.of_cells(|term| of.is(slot(term))) {
+            continue;
+        }
+        let field = &on.fields[of.field];
+        let (space, components) = (&field.space, field.space.components());
+        let mut reached = vec![false; space.n_nodes()];
+        for cell in terms.cells_at_facets(on, |term| of.is(slot(term))) {
+            space.cell_nodes(cell).iter().for_each(|&node| reached[node as usize] = true);
+        }
+        let held = |node: usize| field.constraints.is_constrained(node * components + of.component);
+        let open = (0..space.n_nodes()).find(|&node| !reached[node] && !held(node));
+        if let Some(node) = open {
+            return Ok(Some(space.points(&on.mesh, &on.partition)?[node]));
+        }
+    }
+    Ok(None)
+}
+
+/// The constant of a component whose value no integral over cells reads.
+fn free_constant(
+    terms: &Terms,
+    on: &Discretisation,
+    of: Of,
+    mean: bool,
+    parts: &mut Option<Parts>,
+) -> Option<Freedom> {
+    let field = &on.fields[of.field];
+    let by_cell = !field.space.element().is_continuous();
+    let parts = match by_cell {
+        true => &Parts::cells(&on.mesh),
+        false => &*parts.get_or_insert_with(|| Parts::new(&on.mesh)),
+    };
+    let mut fixed = vec![false; parts.count];
+    for cell in terms.cells_at_facets(on, |term| of.is_value(term.trial)) {
+        fixed[parts.of[cell] as usize] = true;
+    }
+    for (part, holds) in parts.held(on, of).into_iter().enumerate() {
+        fixed[part] |= holds;
+    }
+    let free = fixed.iter().filter(|fixed| !**fixed).count();
+    let first = fixed.iter().position(|fixed| !fixed)?;
+    Some(match parts.count {
+        count if by_cell && (mean || free == count) => Freedom::EachCell,
+        1 => Freedom::Constant,
+        count if free == count && !mean => Freedom::Constant,
+        count => Freedom::Part { parts: count, free, at: parts.place(&on.mesh, first), mean },
+    })
+}
+
+/// Which cells are joined.
+pub(super) struct Parts {
+    /// The part of each cell; parts are numbered in the order of their first cells.
+    pub(super) of: Vec<u32>,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
+impl Parts {
+    /// Cells that share a vertex, and what is joined with them: the parts of every continuous field.
+    pub(super) fn new(mesh: &Mesh) -> Self {
+        let mut parent: Vec<u32> = (0..mesh.n_vertices() as u32).collect();
+        fn root(parent: &mut [u32], mut at: u32) -> u32 {
+            while parent[at as usize] != at {
+                parent[at as usize] = parent[parent[at as usize] as usize];
+                at = parent[at as usize];
+            }
+            at
+        }
+        for cell in 0..mesh.n_cells() {
+            let vertices = mesh.vertices(cell);
+            let mut least = root(&mut parent, vertices[0]);
+            for &vertex in &vertices[1..] {
+                let other = root(&mut parent, vertex);
+                let (low, high) = (least.min(other), least.max(other));
+                parent[high as usize] = low;
+                least = low;
+            }
+        }
+        let mut number = vec![u32::MAX; mesh.n_vertices()];
+        let (mut of, mut count) = (Vec::with_capacity(mesh.n_cells()), 0);
+        for cell in 0..mesh.n_cells() {
+            let root = root(&mut parent, mesh.vertices(cell)[0]) as usize;
+            if number[root] == u32::MAX {
+                number[root] = count;
+                count += 1;
+            }
+            of.push(number[root]);
+        }
+        Self { of, count: count as usize }
+    }
+
+    /// Each cell for itself.
+    fn cells(mesh: &Mesh) -> Self {
+        Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
+    }
+
+    /// For each part whether a condition holds the component there.
+    pub(super) fn held(&self, on: &Discretisation, of: Of) -> Vec<bool> {
+        let field = &on.fields[of.field];
+        let (space, components) = (&field.space, field.space.components());
+        let mut held = vec![false; self.count];
+        let mut left = self.count;
+        if field.constraints.is_empty() {
+            return held;
+        }
+        for (cell, &part) in self.of.iter().enumerate() {
+            let holds = |&node: &u32| {
+                field.constraints.is_constrained(node as usize * components + of.component)
+            };
+            if !held[part as usize] && space.cell_nodes(cell).iter().any(holds) {
+                held[part as usize] = true;
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        held
+    }
+
+    /// A point of a part: the centre of its first cell.
+    pub(super) fn place(&self, mesh: &Mesh, part: usize) -> [f64; 3] {
+        let first = self.of.iter().position(|&of| of as usize == part);
+        mesh.centre(first.unwrap_or(0))
+    }
+}

@@ -1,0 +1,53 @@
+//! Temporary files and folders of the living and the dead.
+
+use super::*;
+
+#[test]
+fn what_dead_programs_left_is_swept_and_what_the_living_hold_is_not() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let living = Folder::within(parent.path()).expect("a folder");
+    let dead = parent.path().join("weakform-abcdefghijkl.tmp");
+    let other = parent.path().join("weakform-master");
+    for folder in [&dead, &other] {
+        fs::create_dir_all(folder.join("inside")).expect("made");
+    }
+    sweep(parent.path(), |name, is_folder| is_folder && is_named(name, FOLDER));
+    assert!(living.path().is_dir(), "swept from under a living program");
+    assert!(!dead.exists(), "left behind");
+    assert!(other.is_dir(), "not ours");
+    drop(living);
+    assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 1);
+}
+
+#[test]
+fn a_part_that_a_killed_program_left_goes_when_the_folder_is_written_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let part = folder.path().join(".wf-a1B2c3.part");
+    fs::write(&part, "half of it").expect("written");
+    let held = File::beside(&folder.path().join("u.vtu")).expect("a file");
+    assert!(!part.exists(), "left behind");
+    let second = File::beside(&folder.path().join("v.vtu")).expect("a file");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2, "both are held");
+    second.persist(&folder.path().join("v.vtu")).expect("in place");
+    drop(held);
+    let left: Vec<_> = fs::read_dir(folder.path()).expect("a folder").flatten().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].file_name(), "v.vtu");
+}
+
+#[test]
+fn many_at_once_do_not_sweep_each_other() {
+    let parent = tempfile::tempdir().expect("a folder");
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let folder = Folder::within(parent.path()).expect("a folder");
+                    sweep(parent.path(), |_, _| true);
+                    assert!(folder.path().is_dir());
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 0);
+}

@@ -1,0 +1,81 @@
+//! `wf run --dry-run`: what the problems of a file take, before anything of them is made.
+
+use std::path::Path;
+
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::problem::MeshSource;
+use kernels_gen::generate::elements;
+use runtime::memory::{Bytes, Estimate, Room};
+use runtime::mesh::{Counts, LoadError, generate};
+use runtime::run::{RunError, estimate};
+use serde_json::json;
+
+use crate::blame::Blame;
+use crate::problem::prepare;
+use crate::report::{Failure, Report};
+
+/// The estimate of a problem. The mesh of a generator is not made, that of a file is read.
+pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure> {
+    let Blame { program, problem: name, overrides } = which;
+    let counts = counts(which, file)?;
+    let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
+    let problem = program.problem(name, counts.cell.dim(), overrides).map_err(told)?;
+    let (form, degree) = (&problem.form, problem.degree);
+    let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
+        .map_err(|error| which.run(&problem, RunError::from(error)))?;
+    let estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
+    let room = Room::now();
+    let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
+    let value = json!({
+        "problem": name,
+        "form": form.name,
+        "cell": counts.cell.name(),
+        "degree": degree,
+        "cells": counts.cells(),
+        "dofs": estimate.unknowns as u64,
+        "bytes": estimate.bytes(),
+        "bytes_by_part": parts.collect::<serde_json::Map<_, _>>(),
+        "available_bytes": room.as_ref().map(|room| room.bytes),
+        "available": room.as_ref().map(|room| room.bound),
+        "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
+    });
+    Ok(Report::new(text(name, &form.name, &counts, &estimate, room.as_ref()), value))
+}
+
+/// The counts of a problem's mesh.
+fn counts(which: Blame<'_>, file: &Path) -> Result<Counts, Failure> {
+    let Blame { program, problem, overrides } = which;
+    let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
+    let (source, _) = program.mesh(problem, overrides).map_err(told)?;
+    match source {
+        MeshSource::Generator { name, arguments } => {
+            let counts = generate::counts(&name, &arguments);
+            counts.map_err(|error| which.mesh(&LoadError::Generate(error)))
+        }
+        MeshSource::File(_) => Ok(Counts::of(&prepare(program, problem, file, overrides)?.1)),
+    }
+}
+
+fn text(
+    name: &str,
+    form: &str,
+    counts: &Counts,
+    estimate: &Estimate,
+    room: Option<&Room>,
+) -> String {
+    let parts = estimate.parts.iter().map(|(part, bytes)| format!("{part} {}", Bytes(*bytes)));
+    let parts: Vec<String> = parts.collect();
+    let all = Bytes(estimate.bytes());
+    let mut lines = vec![
+        format!("{name} ({form})"),
+        format!("  mesh        {} cells ({})", counts.cells(), counts.cell.name()),
+        format!("  unknowns    {}", estimate.unknowns),
+        format!("  memory      {all} at least: {}", parts.join(", ")),
+    ];
+    if let Some(room) = room {
+        let fits = if estimate.bytes() <= room.bytes { "" } else { "; too little" };
+        lines.push(format!("  available   {} ({}){fits}", Bytes(room.bytes), room.bound));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}

@@ -1,0 +1,169 @@
+//! The essential conditions of a [`System`](super::System): functions of the place and of parameters → values at nodes,
+//! as often as they are asked for.
+
+use super::setup::{Boundary, Value, components, index};
+use crate::Error;
+use fem_dsl::point::{PointForm, Shape};
+use runtime::constraint::Constraints;
+use runtime::discretisation::{AuxValues, Discretisation};
+use runtime::expression::Parameters;
+use runtime::run::{Prescribed, RunError};
+
+/// Writes the components at a point, after comparing their number; the second argument has the parameters.
+type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+
+/// A condition as it is asked for.
+pub(super) struct Wanted {
+    field: String,
+    component: Option<usize>,
+    pub(super) boundary: Boundary,
+    params: Vec<String>,
+    value: Write,
+}
+
+impl Wanted {
+    pub(super) fn new<V: Value, const N: usize>(
+        field: &str,
+        component: Option<usize>,
+        boundary: Boundary,
+        params: [&str; N],
+        value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
+    ) -> Self {
+        let name = field.to_owned();
+        let write = move |x: &[f64; 3], given: &[f64], row: &mut [f64]| {
+            let mut params = [0.0; N];
+            params.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
+            let value = value(x, params);
+            components(&name, row.len(), value.components())?;
+            row.copy_from_slice(value.components());
+            Ok(())
+        };
+        Self {
+            field: field.to_owned(),
+            component,
+            boundary,
+            params: params.map(str::to_owned).into(),
+            value: Box::new(write),
+        }
+    }
+}
+
+/// A condition on a mesh.
+struct Condition {
+    name: String,
+    field: usize,
+    component: Option<usize>,
+    nodes: Vec<u32>,
+    /// The points of these nodes.
+    places: Vec<[f64; 3]>,
+    params: Vec<usize>,
+    value: Write,
+}
+
+/// The conditions of a system, in order.
+pub(super) struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    pub(super) fn new(
+        form: &PointForm,
+        wanted: Vec<Wanted>,
+        on: &Discretisation,
+    ) -> Result<Self, Error> {
+        wanted
+            .into_iter()
+            .map(|wanted| Condition::new(form, wanted, on))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Whether some condition depends on a parameter.
+    pub(super) fn depend_on(&self, param: usize) -> bool {
+        self.0.iter().any(|condition| condition.params.contains(&param))
+    }
+
+    /// The conditions of each field where the parameters have these values.
+    pub(super) fn evaluate(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, Error> {
+        let mut all: Vec<Constraints> =
+            on.fields.iter().map(|field| Constraints::none(&field.space)).collect();
+        for (index, condition) in self.0.iter().enumerate() {
+            let given: Vec<f64> = condition
+                .params
+                .iter()
+                .map(|&param| parameters.values[parameters.range(param)][0])
+                .collect();
+            let Condition { name, component, nodes, places, value, .. } = condition;
+            let mut wrong = None;
+            let fixed = all[condition.field].fix_at(nodes, *component, places, |x, row| {
+                wrong = wrong.take().or(value(x, &given, row).err());
+            });
+            if let Some(error) = wrong {
+                return Err(error);
+            }
+            let field = name.clone();
+            fixed.map_err(|source| RunError::Condition { index, field, source })?;
+        }
+        Ok(all)
+    }
+}
+
+impl Condition {
+    fn new(form: &PointForm, wanted: Wanted, on: &Discretisation) -> Result<Self, Error> {
+        let Wanted { field: name, component, boundary, params, value } = wanted;
+        let field = index("field", &name, form.fields.iter().map(|field| field.name.as_str()))?;
+        let count = form.fields[field].shape.components();
+        if component.is_some_and(|component| component >= count) {
+            let known: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+            let name = component.unwrap_or_default().to_string();
+            return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
+        }
+        let space = &on.fields[field].space;
+        if !space.element().is_continuous() {
+            return Err(Error::Discontinuous { field: name });
+        }
+        let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
+        let facets = match &boundary {
+            Boundary::All => on.mesh.boundary(),
+            Boundary::Tags(tags) => on.mesh.facets_under(tags).map_err(RunError::from)?,
+        };
+        let nodes = space.nodes_on(&facets);
+        let places = nodes.iter().map(|&node| points[node as usize]).collect();
+        let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
+        Ok(Self { name, field, component, nodes, places, params, value })
+    }
+}
+
+/// The place of a parameter that is a number.
+fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
+    let at = index("param", name, form.params.iter().map(|param| param.name.as_str()))?;
+    match form.params[at].shape {
+        Shape::Scalar => Ok(at),
+        shape => {
+            Err(Error::Components { name: name.to_owned(), expected: shape.components(), found: 1 })
+        }
+    }
+}
+
+impl Prescribed for Conditions {
+    fn conditions(
+        &self,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, RunError> {
+        self.evaluate(on, parameters).map_err(|error| match error {
+            Error::Run(error) => error,
+            other => RunError::Setting(other.to_string()),
+        })
+    }
+
+    fn aux(&self, on: &Discretisation, _: &Parameters) -> Result<Vec<AuxValues>, RunError> {
+        Ok(on.aux.clone())
+    }
+
+    fn aux_depends_on(&self, _: usize) -> bool {
+        false
+    }
+}

@@ -1,0 +1,84 @@
+//! A quadrature that was asked for: too few points for the form, too many for anything, and what is only worth a note.
+
+use serde_json::Value;
+use weakform::{Error, Form, mesh};
+
+use crate::gallery::{FORM, Stand, at, said};
+
+const PLATE: &str = "mesh = box(dim: 2, cells: 2); degree = 2; quadrature = 1; dirichlet u = 0;";
+
+/// Heat in a plate with one point a cell was 0 everywhere, and nothing said so.
+#[test]
+fn too_low_is_refused() {
+    let stand = Stand::problem(PLATE);
+    let low = |given: &str| format!("quadrature {given} is too low for `u` of degree 2");
+    let (one, three) = (low("1"), low("3"));
+    let (one, three) = ([&*one, "take 4 or more"], [&*three, "take 4 or more"]);
+    stand.refuses_run(&[], at("E0405", stand.place("1; dirichlet"), &one));
+    stand.refuses_probe(&["--at", "u=1"], at("E0405", stand.place("1; dirichlet"), &one));
+    let option = ("--quadrature", 1, 1);
+    stand.refuses_run(&["--quadrature", "3"], at("E0405", option, &three));
+    stand.refuses(&["emit", "a.wf", "--quadrature", "3"], at("E0405", option, &three));
+    let verify = ["verify", "a.wf", "--degree", "2", "--interpret"];
+    stand.refuses(&verify, said(&one));
+    let right = ["run", "a.wf", "--interpret", "--no-output", "--quadrature", "4"];
+    let output = stand.output(&right);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn too_high_is_refused() {
+    let stand = Stand::problem(PLATE);
+    let option = ("--quadrature", 1, 1);
+    stand.refuses_run(&["--quadrature", "50"], at("E0405", option, &["take 49 or less"]));
+    let emit = ["emit", "a.wf", "--cell", "tet", "--quadrature", "1000"];
+    stand.refuses(&emit, at("E0405", option, &["can use, which is 16", "take 16 or less"]));
+    let set_up = |quadrature: usize| {
+        let form = Form::parse(FORM, "p").expect("a form");
+        let on = form.on(mesh("box(dim: 2, cells: 1)").expect("a mesh"));
+        on.degree(2).quadrature(quadrature).execution(weakform::Execution::Interpreted).build()
+    };
+    for (given, words) in [(usize::MAX, "take 49 or less"), (1, "take 4 or more")] {
+        match set_up(given) {
+            Err(error @ Error::Run(_) | error @ Error::Plan(_)) => {
+                assert!(error.to_string().contains(words), "{error}");
+            }
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("{given} should be refused"),
+        }
+    }
+    let noted = set_up(11).expect("allowed");
+    assert!(noted.notes().iter().any(|note| note.contains("no use")), "{:?}", noted.notes());
+    assert!(set_up(9).expect("allowed").notes().is_empty());
+}
+
+#[test]
+fn what_is_only_worth_a_note() {
+    let stand = Stand::problem(PLATE);
+    let run = |more: &[&str]| {
+        let basic = ["run", "a.wf", "--interpret", "--no-output", "--json"];
+        let output = stand.output(&[&basic[..], more].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        let value: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (value["notes"].to_string(), said)
+    };
+    let triangles = ["--mesh", "box(dim: 2, cells: 2, cell: tri)"];
+    let cases: [(&[&str], &str); 3] = [
+        (&["--quadrature", "12"], "degree 2 has no use for more than 9"),
+        (&["--quadrature", "3", "--degree", "3"], "costs order of convergence"),
+        (&["--quadrature", "2"], ""),
+    ];
+    for (number, (arguments, words)) in cases.into_iter().enumerate() {
+        let mesh = if number == 0 { &[][..] } else { &triangles[..] };
+        let (notes, warned) = run(&[arguments, mesh].concat());
+        if words.is_empty() {
+            assert!(notes == "[]" && !warned.contains("quadrature"), "{notes}\n{warned}");
+        } else {
+            assert!(notes.contains(words) && warned.contains(words), "{notes}\n{warned}");
+        }
+    }
+    let emit = stand.output(&["emit", "a.wf", "--cell", "quad", "--quadrature", "12"]);
+    let warned = String::from_utf8_lossy(&emit.stderr);
+    assert!(emit.status.success() && warned.contains("no use for more than 9"), "{warned}");
+}

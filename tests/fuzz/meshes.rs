@@ -1,0 +1,111 @@
+//! Mutations of Gmsh files that often leave them files: numbers move, change places or name something else; and small
+//! files of every kind of cell to begin with.
+
+use crate::mutate::Random;
+
+use runtime::mesh::{Cell, Mesh};
+
+/// A mesh of straight cells as a file of format 2.2.
+fn written(mesh: &Mesh) -> Vec<u8> {
+    // Gmsh's number of each kind, and its order of the vertices.
+    let (kind, order): (_, &[usize]) = match mesh.cell() {
+        Cell::Triangle => (2, &[0, 1, 2]),
+        Cell::Quadrilateral => (3, &[0, 1, 3, 2]),
+        Cell::Tetrahedron => (4, &[0, 1, 2, 3]),
+        _ => (5, &[0, 1, 3, 2, 4, 5, 7, 6]),
+    };
+    let mirrored = mesh.mirrored();
+    let mut text =
+        format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", mesh.points().len());
+    for (i, [x, y, z]) in mesh.points().iter().enumerate() {
+        text.push_str(&format!("{} {x} {y} {z}\n", i + 1));
+    }
+    text.push_str(&format!("$EndNodes\n$Elements\n{}\n", mesh.n_cells()));
+    for cell in 0..mesh.n_cells() {
+        let mut vertices: Vec<u32> = order.iter().map(|&v| mesh.vertices(cell)[v] + 1).collect();
+        if mirrored[cell] && !mesh.cell().is_tensor() {
+            vertices.swap(0, 1);
+        }
+        let vertices: Vec<String> = vertices.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("{} {kind} 2 7 1 {}\n", cell + 1, vertices.join(" ")));
+    }
+    text.push_str("$EndElements\n");
+    text.into_bytes()
+}
+
+/// Small files of every kind of cell.
+pub(crate) fn small() -> Vec<Vec<u8>> {
+    let of = |text: &str| written(&weakform::mesh(text).expect("a mesh"));
+    let boxes = [
+        "box(dim: 2, cells: 2)",
+        "box(dim: 2, cells: 2, cell: tri)",
+        "box(dim: 3, cells: [2, 1, 1])",
+        "box(dim: 3, cells: 1, cell: tet)",
+    ];
+    boxes.map(of).into()
+}
+
+/// Changes a few numbers of a file that is a text, or of its bytes.
+pub(crate) fn change(random: &mut Random, bytes: &mut Vec<u8>) {
+    for _ in 0..=random.below(3) {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => *bytes = in_text(random, text).into_bytes(),
+            Err(_) => in_bytes(random, bytes),
+        }
+    }
+}
+
+/// Changes a number of a text.
+fn in_text(random: &mut Random, text: &str) -> String {
+    let mut lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
+    // Behind the header.
+    let start = lines.len().min(3);
+    let line = start + random.below(lines.len() - start);
+    let other = start + random.below(lines.len() - start);
+    let (Some(own), Some(from)) = (lines.get(line).cloned(), lines.get(other).cloned()) else {
+        return text.to_owned();
+    };
+    let at = random.below(own.len());
+    let Some(word) = own.get(at) else { return text.to_owned() };
+    let number: Option<f64> = word.parse().ok();
+    let new = match (random.below(8), number) {
+        // The same place of another line, as a rule another node's.
+        (0..=2, _) => from.get(at).or(own.first()).copied().unwrap_or("0").to_owned(),
+        (3, Some(x)) => format!("{}", -x),
+        (4, Some(x)) => format!("{}", x + (random.below(2001) as f64 - 1000.0) / 1000.0),
+        (5, Some(x)) => format!("{}", x * (1.0 + (random.below(2001) as f64 - 1000.0) / 2000.0)),
+        (6, Some(x)) => format!("{}", x + 1.0),
+        _ => {
+            // Two lines change places, or one comes twice.
+            if random.below(2) == 0 {
+                lines.swap(line, other);
+            } else {
+                lines[other] = own;
+            }
+            return joined(&lines);
+        }
+    };
+    lines[line][at] = &new;
+    joined(&lines)
+}
+
+fn joined(lines: &[Vec<&str>]) -> String {
+    lines.iter().map(|line| line.join(" ") + "\n").collect()
+}
+
+/// Changes a number of a binary file: a double, or an index.
+fn in_bytes(random: &mut Random, bytes: &mut [u8]) {
+    let start = bytes.windows(6).position(|word| word == b"$Nodes").unwrap_or(0);
+    let at = start + random.below(bytes.len() - start);
+    if random.below(2) == 0 {
+        let Some(piece) = bytes.get_mut(at..at + 8) else { return };
+        let x = f64::from_le_bytes(piece.try_into().expect("eight bytes"));
+        piece.copy_from_slice(&(x * (1.0 + random.below(1000) as f64 / 2000.0)).to_le_bytes());
+    } else {
+        let Some(piece) = bytes.get_mut(at..at + 4) else { return };
+        let i = i32::from_le_bytes(piece.try_into().expect("four bytes"));
+        let step = [-2, -1, 1, 2][random.below(4)];
+        piece.copy_from_slice(&i.wrapping_add(step).to_le_bytes());
+    }
+}

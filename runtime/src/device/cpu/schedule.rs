@@ -158,7 +158,8 @@ impl Schedule {
         failed.into_inner().map_or(Ok(()), Err)
     }
 
-    /// The batches of each chunk, if all that a launch writes is part of the vector and has been proved.
+    /// The batches of each chunk, if all that a launch writes is part of the vector and has been proved; none, if it
+    /// writes nothing.
     fn parts<T: Plain>(
         &self,
         vector: &Shared<'_, T>,
@@ -166,10 +167,17 @@ impl Schedule {
     ) -> Option<&[Range<usize>]> {
         let (abi, arguments) = launch.parts();
         let mut parts: Option<&[Range<usize>]> = None;
-        for (array, _) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written) {
+        for (array, wanted) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written) {
             let first = vector.place_of(&arguments[array])?;
             // What a kernel writes it writes through one index array.
-            let map = abi.reaches.iter().find(|reach| reach.array == array)?.map;
+            let Some(map) = abi.reaches.iter().find(|reach| reach.array == array) else {
+                // Neither there nor in the rows of a batch: gradients of constants are tested, say.
+                if wanted.extent == 0 {
+                    continue;
+                }
+                return None;
+            };
+            let map = map.map;
             if abi.reaches.iter().any(|reach| reach.array == array && reach.map != map) {
                 return None;
             }
@@ -181,7 +189,7 @@ impl Schedule {
             })?;
             parts = Some(&known.parts);
         }
-        parts
+        Some(parts.unwrap_or_default())
     }
 
     /// Calls `run` for each chunk, a chunk only after its neighbours that come before it in execution order. On one thread

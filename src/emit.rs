@@ -12,7 +12,7 @@ use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{describe, elements, generate, generate_for_threads};
 use kernels_gen::kir::Kernel;
-use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
+use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::choose::{MeshFacts, Wishes, choose, choose_for_threads};
 use kernels_gen::plan::{Elements, Plan, PlanError};
 use kernels_gen::strategy::lower;
@@ -297,9 +297,12 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
             let mut kernels: Vec<Kernel> = lowered.collect::<Result<_, PlanError>>()?;
             match words {
                 _ if emission.stage == Stage::Lower => {}
-                None => kernels = kernels.into_iter().map(legalise).collect(),
+                None => {
+                    let legal = kernels.into_iter().map(for_vectors);
+                    kernels = legal.collect::<Result<_, _>>().map_err(PlanError::from)?;
+                }
                 Some(words) => {
-                    legalise_for_threads(&mut kernels, words.spread.is_some());
+                    for_threads(&mut kernels, words.spread.is_some()).map_err(PlanError::from)?;
                 }
             }
             kernels.iter().for_each(|kernel| text.push_str(&kernel.to_string()));

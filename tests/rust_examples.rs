@@ -3,11 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Builds an example as `cargo run --example` does; where it lies.
+/// Builds an example, from the same libraries as this test; where it lies.
 fn built(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_wf")).parent().expect("a folder");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["build", "--quiet", "--workspace", "--example", name]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let features = [("cuda", cfg!(feature = "cuda")), ("opencl", cfg!(feature = "opencl"))];
+    for (name, _) in features.iter().filter(|(_, on)| *on) {
+        cargo.args(["--features", name]);
+    }
     if folder.ends_with("release") {
         cargo.arg("--release");
     }

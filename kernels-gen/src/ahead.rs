@@ -8,7 +8,7 @@ use crate::dialect::rust::Isa;
 use crate::element::Cell;
 use crate::generate::elements;
 use crate::kir::{Kernel, Precision};
-use crate::pass::legalise::legalise;
+use crate::pass::for_vectors;
 use crate::plan::choose::{MeshFacts, Wishes, choose};
 use crate::plan::{Elements, Plan, PlanError, Task};
 use crate::strategy::lower;
@@ -40,7 +40,7 @@ pub fn kernels(form: &PointForm, setting: Setting, isa: Isa) -> Result<Vec<Made>
     let plans = plans(form, &elements, order, isa)?;
     let make = |plan: &Plan| {
         let (kernel, abi) = lower(form, &elements, plan)?;
-        Ok((legalise(kernel), abi))
+        Ok((for_vectors(kernel)?, abi))
     };
     plans.iter().map(make).collect()
 }

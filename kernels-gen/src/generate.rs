@@ -8,8 +8,7 @@ use crate::dialect::{Generated, c};
 use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
-use crate::pass::legalise::{legalise, legalise_for_threads};
-use crate::pass::place::Constants;
+use crate::pass::{Constants, for_threads, for_vectors};
 use crate::plan::rule::judge;
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
@@ -47,8 +46,10 @@ pub fn generate(
         let text = "lanes of a processor add to their nodes one after another";
         return Err(PlanError::Unsupported(text.to_owned()));
     }
-    let legal = |(kernel, abi, header): Lowered| (legalise(kernel), abi, header);
-    let kernels: Vec<Lowered> = lowered(form, elements, plans)?.into_iter().map(legal).collect();
+    let legal = |(kernel, abi, header): Lowered| Ok((for_vectors(kernel)?, abi, header));
+    let kernels: Result<Vec<Lowered>, PlanError> =
+        lowered(form, elements, plans)?.into_iter().map(legal).collect();
+    let kernels = kernels?;
     let items: Vec<Item<'_>> =
         kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
     Ok(print(&title(form, &isa.to_string()), &items, isa))
@@ -68,7 +69,7 @@ pub fn generate_for_threads(
         notes.push((KernelAbi { threads, ..abi }, header));
         kernels.push(kernel);
     }
-    let placed = legalise_for_threads(&mut kernels, words.spread.is_some());
+    let placed = for_threads(&mut kernels, words.spread.is_some())?;
     for ((abi, _), Constants { bytes, tables }) in notes.iter_mut().zip(placed) {
         abi.constant_bytes = bytes;
         if !tables.is_empty() {

@@ -15,10 +15,11 @@ pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;
 
-use crate::abi::KernelAbi;
+use crate::abi::{KernelAbi, hash};
 use crate::kir::Kernel;
 use crate::kir::reach::reaches;
 use crate::kir::verify::VerifyError;
+use crate::pass::simplify;
 use crate::plan::{Elements, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 
@@ -42,6 +43,8 @@ pub fn lower(
             thread_transposition::lower(form, elements, plan, blocks, batches)
         }
     };
+    let kernel = simplify(kernel)?;
+    abi.hash = hash(&kernel.to_string());
     let what = reaches(&kernel, &abi.arguments);
     abi.reaches = what.map_err(|what| VerifyError { kernel: kernel.name.clone(), what })?;
     Ok((kernel, abi))

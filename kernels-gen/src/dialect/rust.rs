@@ -1,11 +1,13 @@
 //! Kernels as Rust: one batch of cells in the lanes of SIMD vectors.
 //!
-//! Each kernel is a module with a vector type `V`, a truth type `M`, its tables, a function with
-//! typed arguments, and an `extern "C"` entry with the calling convention of [`crate::abi`].
+//! A vector type `V` and a truth type `M` are a module with those of their words that kernels say. Each kernel is a module
+//! with its tables, a function with typed arguments, and an `extern "C"` entry with the calling convention of
+//! [`crate::abi`].
 
 mod isa;
 mod nested;
 mod statement;
+mod vocabulary;
 
 pub use isa::Isa;
 pub use nested::print_nested;
@@ -14,6 +16,7 @@ use super::comment::comment;
 use super::{Generated, Language, SourceFile};
 use crate::abi::KernelAbi;
 use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A kernel with what its header says.
@@ -31,9 +34,14 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> Generated {
     let mut text = String::new();
     comment(&mut text, "", title);
     text.push_str("\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n");
-    for item in items {
+    let body = |item: &Item<'_>| body(item.kernel, isa, Some(&item.abi.name));
+    let bodies: Vec<(&Kernel, String)> =
+        items.iter().map(|item| (item.kernel, body(item))).collect();
+    text.push_str(&vocabulary(&bodies, isa));
+    for (item, (kernel, body)) in items.iter().zip(&bodies) {
         text.push('\n');
-        module(&mut text, item, isa);
+        item.header.iter().for_each(|line| comment(&mut text, "", line));
+        let _ = writeln!(text, "pub mod {} {{\n{body}}}", kernel.name);
     }
     let text = trim_lines(&text);
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
@@ -50,21 +58,44 @@ fn trim_lines(text: &str) -> String {
     trimmed
 }
 
-fn module(text: &mut String, item: &Item<'_>, isa: Isa) {
-    let kernel = item.kernel;
-    let name = &kernel.name;
-    item.header.iter().for_each(|line| comment(text, "", line));
-    let _ = writeln!(text, "pub mod {name} {{");
-    let mut inner = String::new();
-    inner.push_str(&isa.preamble(kernel.precision, kernel.lanes));
-    inner.push('\n');
+/// The name of the module with a kernel's vector type.
+fn vector(kernel: &Kernel) -> String {
+    format!("{}x{}", scalar(kernel.precision), kernel.lanes)
+}
+
+/// The modules of the vector types of kernels.
+fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
+    let mut text = String::new();
+    let kinds: BTreeSet<_> =
+        bodies.iter().map(|(kernel, _)| (kernel.precision, kernel.lanes)).collect();
+    for (precision, lanes) in kinds {
+        let of = |kernel: &Kernel| (kernel.precision, kernel.lanes) == (precision, lanes);
+        let own = bodies.iter().filter(|(kernel, _)| of(kernel));
+        let said: Vec<&str> = own.map(|(_, body)| body.as_str()).collect();
+        let words = vocabulary::used(&isa.vocabulary(precision, lanes), &said.join("\n"));
+        let _ = writeln!(text, "\n/// {lanes} numbers, and what is done with them.");
+        let _ = writeln!(text, "mod {}x{lanes} {{", scalar(precision));
+        indented(&mut text, &words);
+        text.push_str("}\n");
+    }
+    text
+}
+
+/// The inside of the module of a kernel.
+fn body(kernel: &Kernel, isa: Isa, symbol: Option<&str>) -> String {
+    let mut inner = format!("use super::{}::*;\n\n", vector(kernel));
     tables(&mut inner, kernel);
     function(&mut inner, kernel, isa);
-    entry(&mut inner, kernel, Some(&item.abi.name));
+    entry(&mut inner, kernel, symbol);
+    let mut text = String::new();
+    indented(&mut text, &inner);
+    text
+}
+
+fn indented(text: &mut String, inner: &str) {
     for line in inner.lines() {
         let _ = writeln!(text, "    {line}");
     }
-    text.push_str("}\n");
 }
 
 fn tables(text: &mut String, kernel: &Kernel) {

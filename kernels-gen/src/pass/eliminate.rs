@@ -4,7 +4,7 @@ use crate::kir::{Kernel, Statement, ValueId};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel without unused values.
-pub fn eliminate(mut kernel: Kernel) -> Kernel {
+pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
     let mut used: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
     mark(&kernel.body, &mut used);
     for id in kernel.values.ids().rev() {

@@ -3,12 +3,11 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use super::place::{Constants, place};
 use crate::kir::{ArgumentId, Index, Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
-pub fn legalise(kernel: Kernel) -> Kernel {
+pub(super) fn legalise(kernel: Kernel) -> Kernel {
     let mut pass = Pass {
         old: kernel.values.clone(),
         values: IndexVec::new(),
@@ -151,15 +150,13 @@ impl Pass {
     }
 }
 
-/// The kernels of one file for targets whose lanes are threads (CUDA, OpenCL): lanes that share nodes add
-/// atomically, what only helps one core's cache is dropped, and constants are where there is room for them:
-/// [`place`](super::place). `others` says whether the language has another memory for spread tables.
-pub fn legalise_for_threads(kernels: &mut [Kernel], others: bool) -> Vec<Constants> {
+/// For targets whose lanes are threads: lanes that share nodes add atomically, and what only helps one core's cache is
+/// dropped.
+pub(super) fn share(kernels: &mut [Kernel]) {
     for kernel in kernels.iter_mut() {
         kernel.body = for_threads(std::mem::take(&mut kernel.body));
         kernel.block = 1;
     }
-    place(kernels, others)
 }
 
 fn for_threads(body: Vec<Statement>) -> Vec<Statement> {

@@ -563,11 +563,11 @@ impl<'a> Setting<'a> {
         nodes > if self.form.rows() > 1 { 6 } else { 7 }
     }
 
-    /// The kernel and its interface; what it reaches is found by [`super::lower`].
+    /// The kernel and its interface; its hash and what it reaches are found by [`super::lower`].
     pub(super) fn finish(self) -> (Kernel, KernelAbi) {
         let lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let stores_inside = lines && self.has_result() && self.stores_inside(0);
-        let kernel = crate::pass::eliminate::eliminate(self.b.finish());
+        let kernel = self.b.finish();
         let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
         let abi = KernelAbi {
             name: kernel.name.clone(),
@@ -585,7 +585,7 @@ impl<'a> Setting<'a> {
             constant_bytes: 0,
             private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
             shared_bytes: shared_bytes(kernel.shared.iter(), kernel.precision),
-            hash: crate::abi::hash(&kernel.to_string()),
+            hash: 0,
         };
         (kernel, abi)
     }

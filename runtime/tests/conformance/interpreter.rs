@@ -4,8 +4,7 @@ use super::launch::{Data, Runner};
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::kir::interpret::{Array, Interpreter};
-use kernels_gen::kir::verify::{Phase, verify};
-use kernels_gen::pass::legalise::{legalise, legalise_for_threads};
+use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::{Elements, Plan};
 
 /// Interprets the kernels of a form.
@@ -26,18 +25,16 @@ impl Runner for Interpreted<'_> {
     ) -> Result<(), String> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (kernel, _) = lowered.map_err(|error| error.to_string())?;
-        verify(&kernel, Phase::Lowered).map_err(|error| format!("{error}\n{kernel}"))?;
-        let (kernel, phase, tables) = match self.threads {
+        let (kernel, tables) = match self.threads {
             true => {
                 let mut kernels = [kernel];
                 // As in OpenCL, which hands over all large tables.
-                let tables = legalise_for_threads(&mut kernels, false).swap_remove(0).tables;
+                let placed = for_threads(&mut kernels, false).map_err(|error| error.to_string())?;
                 let [kernel] = kernels;
-                (kernel, Phase::Lowered, tables)
+                (kernel, placed.into_iter().next().unwrap_or_default().tables)
             }
-            false => (legalise(kernel), Phase::Legal, Vec::new()),
+            false => (for_vectors(kernel).map_err(|error| error.to_string())?, Vec::new()),
         };
-        verify(&kernel, phase).map_err(|error| format!("{error}, legalised\n{kernel}"))?;
         let pairs = data.iter_mut().zip(&abi.arguments);
         let mut arrays: Vec<Array<'_>> = pairs
             .map(|(data, argument)| match (data, argument.written) {

@@ -1,4 +1,4 @@
-//! The instruction sets that the Rust dialect knows, and their preambles.
+//! The instruction sets that the Rust dialect knows, and the words that they have for vectors.
 
 use super::scalar;
 use crate::kir::Precision;
@@ -78,8 +78,8 @@ impl Isa {
         }
     }
 
-    /// The vector type `V` and what goes with it.
-    pub(super) fn preamble(self, precision: Precision, lanes: usize) -> String {
+    /// The vector type `V`, its truth type `M` and all functions on them.
+    pub(super) fn vocabulary(self, precision: Precision, lanes: usize) -> String {
         let (isa, bytes) = self.bytes(precision, lanes);
         let template = match isa {
             Self::Avx512 => include_str!("../preamble/avx512.rs"),

@@ -1,41 +1,33 @@
 //! Kernels inside another program: kernels of one instruction set → the inside of one module.
 //!
 //! ```text
-//! mod f64x8 { V, M and what goes with them;  pub mod NAME_HASH { tables; run; entry } … }
-//! pub static KERNELS: &[(u64, …)] = &[(hash, f64x8::NAME_HASH::entry), …];
+//! mod f64x8 { V, M and the functions on them }
+//! pub mod NAME_HASH { tables; run; entry } …
+//! pub static KERNELS: &[(u64, …)] = &[(hash, NAME_HASH::entry), …];
 //! ```
 //!
 //! Nothing is exported, so that one program can hold the same kernel several times.
 
-use super::{Isa, entry, function, scalar, tables, trim_lines};
+use super::{Isa, body, trim_lines, vocabulary};
 use crate::abi::KernelAbi;
-use crate::kir::{Kernel, Precision};
+use crate::kir::Kernel;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Prints legalised kernels with their interfaces; of kernels with one hash only the first.
 pub fn print_nested(kernels: &[(Kernel, KernelAbi)], isa: Isa) -> String {
-    let mut groups: BTreeMap<(Precision, usize), BTreeMap<u64, &Kernel>> = BTreeMap::new();
+    let mut each: BTreeMap<u64, &Kernel> = BTreeMap::new();
     for (kernel, abi) in kernels {
-        let group = groups.entry((kernel.precision, kernel.lanes)).or_default();
-        group.entry(abi.hash).or_insert(kernel);
+        each.entry(abi.hash).or_insert(kernel);
     }
-    let mut text = String::new();
+    let bodies = each.values().map(|kernel| (*kernel, body(kernel, isa, None)));
+    let bodies: Vec<(&Kernel, String)> = bodies.collect();
+    let mut text = vocabulary(&bodies, isa);
     let mut list = String::new();
-    for ((precision, lanes), group) in groups {
-        let vector = format!("{}x{lanes}", scalar(precision));
-        let _ = writeln!(text, "mod {vector} {{");
-        text.push_str(&isa.preamble(precision, lanes));
-        for (hash, kernel) in group {
-            let name = format!("{}_{hash:016x}", kernel.name);
-            let _ = writeln!(text, "\npub mod {name} {{\nuse super::*;");
-            tables(&mut text, kernel);
-            function(&mut text, kernel, isa);
-            entry(&mut text, kernel, None);
-            text.push_str("}\n");
-            let _ = writeln!(list, "    (0x{hash:016x}, {vector}::{name}::entry),");
-        }
-        text.push_str("}\n");
+    for (hash, (kernel, body)) in each.keys().zip(&bodies) {
+        let name = format!("{}_{hash:016x}", kernel.name);
+        let _ = writeln!(text, "\npub mod {name} {{\n{body}}}");
+        let _ = writeln!(list, "    (0x{hash:016x}, {name}::entry),");
     }
     let _ = writeln!(
         text,

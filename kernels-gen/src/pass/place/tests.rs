@@ -12,7 +12,7 @@ use crate::kir::Value;
 use crate::kir::build::Builder;
 use crate::kir::interpret::{Array, Interpreter};
 use crate::kir::verify::{Phase, verify};
-use crate::pass::legalise::legalise_for_threads;
+use crate::pass::for_threads;
 use crate::plan::choose::{MeshFacts, Wishes, choose_for_threads};
 use crate::plan::{Plan, Strategy, Task};
 use fem_dsl::point::PointForm;
@@ -162,7 +162,7 @@ fn an_argument_holds_what_tables_held() {
         let before = run(&kernel, &[]);
         for others in [true, false] {
             let mut legal = [kernel.clone()];
-            let placed = legalise_for_threads(&mut legal, others);
+            let placed = for_threads(&mut legal, others).expect("sound kernels");
             let kept = if spread && others { 0 } else { 2 * count };
             assert_eq!(placed[0].tables.len(), count + kept, "{precision:?}");
             assert_eq!(placed[0].bytes, 7 * precision.bytes());
@@ -181,7 +181,7 @@ fn beyond_the_room_numbers_are_literals() {
         b.store_lanes(out, Index::from(i), third);
     }
     let mut kernels = [b.finish()];
-    let placed = legalise_for_threads(&mut kernels, true);
+    let placed = for_threads(&mut kernels, true).expect("sound kernels");
     // Every third one is short.
     assert_eq!(placed, [Constants { bytes: LARGE, tables: Vec::new() }]);
     assert_eq!(verify(&kernels[0], Phase::Lowered), Ok(()));

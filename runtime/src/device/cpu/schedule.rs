@@ -167,7 +167,8 @@ impl Schedule {
     ) -> Option<&[Range<usize>]> {
         let (abi, arguments) = launch.parts();
         let mut parts: Option<&[Range<usize>]> = None;
-        for (array, wanted) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written) {
+        for (array, wanted) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written)
+        {
             let first = vector.place_of(&arguments[array])?;
             // What a kernel writes it writes through one index array.
             let Some(map) = abi.reaches.iter().find(|reach| reach.array == array) else {

@@ -1,0 +1,76 @@
+//! A broken statement behind each pass, and who refuses it.
+
+use super::*;
+use crate::ahead;
+use crate::dialect::cuda::CUDA;
+use crate::dialect::opencl::OPENCL;
+use crate::dialect::rust::Isa;
+use crate::element::Cell;
+use crate::generate::{elements, generate, generate_for_threads, interpret};
+use crate::kir::{Index, Statement};
+use crate::plan::{Geometry, Plan, PlanError, Task};
+use fem_dsl::source::Source;
+use std::cell::Cell as Value;
+
+thread_local! {
+    /// The pass behind which kernels of this thread are broken.
+    static BROKEN: Value<Option<&'static str>> = const { Value::new(None) };
+}
+
+/// Stores beyond the end of a private array, where this is the pass.
+pub(super) fn plant(pass: &str, kernels: &mut [Kernel]) {
+    if BROKEN.get() != Some(pass) {
+        return;
+    }
+    for kernel in kernels {
+        let value = kernel.values.ids().next().expect("a value");
+        let array = kernel.locals.ids().next().expect("a private array");
+        let beyond = Index::from(kernel.locals[array].length);
+        kernel.body.push(Statement::StoreLocal(array, beyond, value));
+    }
+}
+
+/// Whether a stage of the compiler refuses what is broken behind a pass, and says behind which.
+fn refused<T>(pass: &'static str, stage: impl FnOnce() -> Result<T, PlanError>) -> bool {
+    BROKEN.set(Some(pass));
+    let made = stage();
+    BROKEN.set(None);
+    match made {
+        Ok(_) => false,
+        Err(PlanError::Malformed(error)) => {
+            assert!(error.what.contains(&format!("`{pass}`")), "{error}");
+            assert!(error.to_string().contains("bug in weakform"), "{error}");
+            true
+        }
+        Err(error) => panic!("{pass}: {error}"),
+    }
+}
+
+#[test]
+fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
+    let text = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) * grad(u); }";
+    let (program, _) = fem_dsl::program::compile(&Source::new("f", text));
+    let form = program.expect("a program").point_form("f", 2).expect("a form");
+    let elements = elements(&form, Cell::Quadrilateral, 2, 1, None).expect("elements");
+    let plans = [Task::Residual, Task::Action]
+        .map(|task| Plan::new(task, 4, crate::kir::Precision::F64, Geometry::Vertices));
+    let setting =
+        ahead::Setting { cell: Cell::Quadrilateral, degree: 2, order: 1, quadrature: None };
+    for pass in PASSES {
+        let compiled =
+            Isa::ALL.map(|isa| refused(pass, || generate(&form, &elements, &plans, isa)));
+        let words = [&CUDA, &OPENCL];
+        let threads = words
+            .map(|words| refused(pass, || generate_for_threads(&form, &elements, &plans, words)));
+        let interpreted = refused(pass, || interpret(&form, &elements, &plans));
+        let ahead = refused(pass, || ahead::kernels(&form, setting, Isa::Avx2));
+        let (vectors, devices) = match pass {
+            "legalise" => (true, false),
+            "share" | "place" => (false, true),
+            _ => (true, true),
+        };
+        assert_eq!(compiled, [vectors; 3], "{pass}");
+        assert_eq!(threads, [devices; 2], "{pass}");
+        assert_eq!((interpreted, ahead), (vectors && devices, vectors), "{pass}");
+    }
+}

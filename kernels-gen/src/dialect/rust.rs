@@ -72,7 +72,9 @@ fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
         let of = |kernel: &Kernel| (kernel.precision, kernel.lanes) == (precision, lanes);
         let own = bodies.iter().filter(|(kernel, _)| of(kernel));
         let said: Vec<&str> = own.map(|(_, body)| body.as_str()).collect();
-        let words = vocabulary::used(&isa.vocabulary(precision, lanes), &said.join("\n"));
+        let called = said.iter().any(|kernel| vocabulary::calls(kernel));
+        let words = isa.vocabulary(precision, lanes, called);
+        let words = vocabulary::used(&words, &said.join("\n"));
         let _ = writeln!(text, "\n/// {lanes} numbers, and what is done with them.");
         let _ = writeln!(text, "mod {}x{lanes} {{", scalar(precision));
         indented(&mut text, &words);

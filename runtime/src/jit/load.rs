@@ -45,6 +45,15 @@ impl Options {
         Self { name: name.into(), ..Self::default() }
     }
 
+    /// Code that takes the compiler the least time: for kernels that do little, or once.
+    #[must_use]
+    pub fn unoptimised(mut self) -> Self {
+        for flag in self.flags.iter_mut().filter(|flag| flag.starts_with("-Copt-level=")) {
+            *flag = "-Copt-level=0".to_owned();
+        }
+        self
+    }
+
     /// Code for any processor with an instruction set, not for this one alone.
     #[must_use]
     pub fn tuned_for(mut self, isa: Isa) -> Self {

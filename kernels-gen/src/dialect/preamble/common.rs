@@ -184,13 +184,13 @@ unsafe fn scatter_lanes<const LENGTH: usize, const SCALE: usize, const ADD: bool
 
 impl V {
     /// A function of one argument, lane by lane.
-    #[inline(always)]
+    $FUNCTION
     fn map(self, f: impl Fn(T) -> T) -> Self {
         Self::from_array(self.to_array().map(f))
     }
 
     /// A function of two arguments, lane by lane.
-    #[inline(always)]
+    $FUNCTION
     fn zip(self, other: Self, f: impl Fn(T, T) -> T) -> Self {
         let (a, b) = (self.to_array(), other.to_array());
         let mut lanes = a;

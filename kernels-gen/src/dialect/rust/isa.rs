@@ -78,8 +78,9 @@ impl Isa {
         }
     }
 
-    /// The vector type `V`, its truth type `M` and all functions on them.
-    pub(super) fn vocabulary(self, precision: Precision, lanes: usize) -> String {
+    /// The vector type `V`, its truth type `M` and all functions on them; those that go from lane to lane (`sin`, `exp`, …)
+    /// are `called` or written out where they are used.
+    pub(super) fn vocabulary(self, precision: Precision, lanes: usize, called: bool) -> String {
         let (isa, bytes) = self.bytes(precision, lanes);
         let template = match isa {
             Self::Avx512 => include_str!("../preamble/avx512.rs"),
@@ -109,6 +110,11 @@ impl Isa {
         let enable = enable.map_or_else(String::new, |features| {
             format!("#[target_feature(enable = \"{features}\")]")
         });
+        let function = match (called, enable.as_str()) {
+            (false, _) => "#[inline(always)]".to_owned(),
+            (true, "") => "#[inline(never)]".to_owned(),
+            (true, enable) => format!("#[inline(never)]\n    {enable}"),
+        };
         let text = [template, &transpose, common].join(
             "
 ",
@@ -118,6 +124,7 @@ impl Isa {
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
             .replace("$MASK", mask)
+            .replace("$FUNCTION", &function)
             .replace("$ENABLE", &enable)
             .replace("$LANES", &lanes.to_string())
             .replace("$BYTES", &bytes.to_string())

@@ -3,6 +3,15 @@
 
 use std::collections::BTreeSet;
 
+/// Kernels in which so many functions go from lane to lane call them. Compilers would take minutes over thousands that are
+/// written out; few take no longer, and are faster so.
+const MANY: usize = 80;
+
+/// Whether a kernel calls the functions that go from lane to lane.
+pub(super) fn calls(kernel: &str) -> bool {
+    kernel.matches(".map(T::").chain(kernel.matches(".zip(")).nth(MANY).is_some()
+}
+
 /// A function, a type or a constant with the comments and attributes before it; an `impl` comes apart into methods.
 struct Item<'t> {
     name: &'t str,
@@ -104,6 +113,7 @@ mod tests {
     use super::*;
     use crate::dialect::rust::Isa;
     use crate::kir::Precision;
+    use crate::plan::{Geometry, Plan, Task};
 
     #[test]
     fn words_bring_those_that_they_say() {
@@ -119,13 +129,34 @@ mod tests {
         assert_eq!(kept, want);
     }
 
+    /// Forms of a thousand terms are compiled in seconds.
+    #[test]
+    fn many_functions_are_calls() {
+        let source = |terms: usize| {
+            let sum: Vec<String> = (1..=terms).map(|i| format!("sin({i} * u)")).collect();
+            let text = format!("form f {{ field u: scalar; f0[u] = {}; }}", sum.join(" + "));
+            let (program, _) = fem_dsl::program::compile(&fem_dsl::source::Source::new("f", text));
+            let form = program.and_then(|program| program.point_form("f", 2).ok()).expect("a form");
+            let cell = crate::element::Cell::Quadrilateral;
+            let elements = crate::generate::elements(&form, cell, 1, 1, None).expect("elements");
+            let plan = Plan::new(Task::Residual, 8, Precision::F64, Geometry::Vertices);
+            let source = crate::generate::generate(&form, &elements, &[plan], Isa::Avx512);
+            source.expect("a source").text.clone()
+        };
+        let (few, many) = (source(3), source(100));
+        let inlined = "#[inline(always)]\n        pub fn map(";
+        assert!(few.contains(inlined) && !many.contains(inlined), "{few}");
+        let called = "#[inline(never)]\n        #[target_feature(enable = \"avx512f,";
+        assert!(many.contains(called) && !few.contains(called));
+    }
+
     /// Whatever a kernel says is found: nothing of the text belongs to no item.
     #[test]
     fn every_line_is_a_part_of_a_word() {
         for (isa, precision) in
             Isa::ALL.into_iter().flat_map(|isa| [Precision::F64, Precision::F32].map(|p| (isa, p)))
         {
-            let text = isa.vocabulary(precision, 8);
+            let text = isa.vocabulary(precision, 8, false);
             let all: Vec<&str> = items(&text).iter().map(|item| item.name).collect();
             let whole = used(&text, &all.join(" "));
             let plain = |text: &str| {

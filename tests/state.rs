@@ -243,3 +243,76 @@ fn spaces_of_equal_degree_are_not_inf_sup_stable() {
     let stable = interpreted(&text("H1(k - 1)"), "stokes", "q").expect("a flow");
     assert!(stable.inner().notes.iter().all(|note| !note.contains("inf-sup")));
 }
+
+/// From wherever a solve begins, its tolerance is one of the solution.
+#[test]
+fn a_far_start_is_not_the_measure() {
+    let linear = "form p { field u: scalar; f0[u] = -1; f1[u] = grad(u); }";
+    let cubic = "form p { field u: scalar; f0[u] = u^3 - 1; f1[u] = grad(u); }";
+    for (text, starts) in [(linear, [1e3, 1e15, 1e20]), (cubic, [1e2, 1e4, 1e6])] {
+        let on = setup(text, "p", "box(dim: 2, cells: 4)").degree(2);
+        let mut system = on.dirichlet("u", ALL, |_| 0.0).build().expect("a system");
+        for start in starts {
+            let mut u = system.interpolate("u", |x| start * x[0]).expect("a start");
+            system.solve(&mut u).expect("a solution");
+            let values = system.values("u", &u).expect("values");
+            let largest = values.into_iter().fold(0.0, f64::max);
+            assert!((largest - 0.0737).abs() < 2e-4, "{text} from {start:e}: {largest}");
+        }
+    }
+}
+
+/// The largest value of a field of a problem, and what else should be known of its solve.
+fn largest(text: &str, field: &str, component: usize) -> f64 {
+    let form = text.split_whitespace().nth(1).expect("a name");
+    let solution = interpreted(text, form, "q").expect("a solution");
+    let values = solution.values_of(field).expect("values");
+    let components = values.len() / solution.points_of(field).expect("points").len();
+    let own = values.iter().skip(component).step_by(components);
+    own.fold(f64::NEG_INFINITY, |largest, value| largest.max(value.abs()))
+}
+
+/// A field whose equations have small numbers is solved as well as one with large ones.
+#[test]
+fn tolerances_hold_for_each_field() {
+    let text = |solver: &str, load: &str, numbers: &str| {
+        format!(
+            "form f {{ field T: scalar; field v: scalar; f0[T] = {load}; f1[T] = grad(T); {numbers} }}
+             problem q solves f {{ mesh = box(dim: 2, cells: 4); degree = 2; dirichlet T = 0; dirichlet v = 0; \
+             {solver} }}"
+        )
+    };
+    let cubic = "f0[v] = v^3 - 1; f1[v] = (1 + 10 * v^2) * grad(v);";
+    let affine = "f0[v] = v - 1; f1[v] = grad(v);";
+    for (numbers, load, solver) in [
+        (cubic, "-1e12", ""),
+        (cubic, "-1e12", "solver = newton(linear: direct);"),
+        (affine, "-1e15", "solver = cg();"),
+        (affine, "-1e15", "solver = gmres();"),
+    ] {
+        let alone = largest(&text("", "-1", numbers), "v", 0);
+        let beside = largest(&text(solver, load, numbers), "v", 0);
+        assert!((alone - beside).abs() < 1e-4 * alone, "{solver} {numbers}: {alone} {beside}");
+    }
+}
+
+/// Where a term of high degree makes the first residual huge, the last is compared with the step.
+#[test]
+fn steep_reactions_are_solved_to_the_end() {
+    let text = |solver: &str| {
+        format!(
+            "form m {{ field u: scalar; f0[u] = u * abs(u)^4 - 1; f1[u] = grad(u); }}
+             problem q solves m {{ mesh = box(dim: 2, cells: 8); degree = 1; dirichlet u = 1000 on \"x0\"; {solver} }}"
+        )
+    };
+    let values = |solver: &str| {
+        let solution = interpreted(&text(solver), "m", "q").expect("a solution");
+        solution.values_of("u").expect("values").to_vec()
+    };
+    let want = values("solver = newton(rtol: 0);");
+    for solver in ["", "solver = newton(linear: direct);"] {
+        let got = values(solver);
+        let far = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(far < 1e-2, "{solver}: {far}");
+    }
+}

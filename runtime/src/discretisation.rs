@@ -146,6 +146,11 @@ impl Discretisation {
         hash
     }
 
+    /// Where the unknowns of each field lie in a vector.
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        (0..self.fields.len()).map(|field| self.dofs_of(field)).collect()
+    }
+
     /// Where the unknowns of a field lie in a vector: the fields follow one another.
     pub fn dofs_of(&self, field: usize) -> Range<usize> {
         let lengths = || self.fields.iter().map(|field| field.space.n_dofs());

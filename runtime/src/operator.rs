@@ -32,6 +32,7 @@ use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Reach, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use tables::{Array, Key, Tables};
 
@@ -682,6 +683,10 @@ impl NonlinearSystem for CellOperator {
 
     fn symmetric(&self) -> bool {
         self.symmetric
+    }
+
+    fn fields(&self) -> Vec<Range<usize>> {
+        self.on.ranges()
     }
 
     fn coupling(&self) -> Option<Coupling> {

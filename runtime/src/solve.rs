@@ -10,6 +10,7 @@
 mod cg;
 mod direct;
 mod direction;
+mod doubt;
 mod gmres;
 mod goal;
 mod load;
@@ -29,6 +30,7 @@ pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solv
 
 use crate::coupling::Coupling;
 use crate::vector::{Product, Vector};
+use std::ops::Range;
 use std::time::Instant;
 
 /// An operator that could not be applied (a kernel failed to launch, a device was lost).
@@ -461,6 +463,11 @@ pub trait NonlinearSystem {
 
     /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;
+
+    /// The unknowns of each field, whose units may be its own: tolerances hold for each.
+    fn fields(&self) -> Vec<Range<usize>> {
+        vec![0..self.size()]
+    }
 
     /// Which unknowns J couples, where its matrix can be had: see [`Direct`].
     fn coupling(&self) -> Option<Coupling> {

@@ -28,6 +28,7 @@ use kernels_gen::abi::{Role, Slots};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells that are numbered together; on a device only full groups of threads matter.
@@ -576,6 +577,10 @@ impl NonlinearSystem for DeviceOperator {
 
     fn symmetric(&self) -> bool {
         self.symmetric
+    }
+
+    fn fields(&self) -> Vec<Range<usize>> {
+        self.on.ranges()
     }
 
     fn coupling(&self) -> Option<Coupling> {

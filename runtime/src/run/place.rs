@@ -13,6 +13,7 @@ use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The kernels that solved a problem.
@@ -87,6 +88,10 @@ impl<O: NonlinearSystem> NonlinearSystem for Loaded<O> {
 
     fn symmetric(&self) -> bool {
         self.operator.symmetric()
+    }
+
+    fn fields(&self) -> Vec<Range<usize>> {
+        self.operator.fields()
     }
 
     fn coupling(&self) -> Option<Coupling> {

@@ -22,6 +22,7 @@ use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
+use std::ops::Range;
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
@@ -352,6 +353,10 @@ impl NonlinearSystem for Ramp<'_> {
 
     fn symmetric(&self) -> bool {
         self.place.equations().symmetric()
+    }
+
+    fn fields(&self) -> Vec<Range<usize>> {
+        self.place.equations().fields()
     }
 
     fn coupling(&self) -> Option<Coupling> {

@@ -5,7 +5,8 @@
 //! Eisenstat and Walker's second choice: loose while R is far from linear, tight at the end.
 
 use super::direction::{Direction, Linear};
-use super::goal::{FAR, NEAR, signs};
+use super::doubt::{Doubt, Step, noise};
+use super::goal::{FAR, NEAR};
 use super::ranges::{at_least_one, part, require, tolerances};
 use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
@@ -17,6 +18,10 @@ use std::time::Instant;
 const SUFFICIENT: f64 = 1e-4;
 /// The smallest λ tried.
 const SMALLEST_STEP: f64 = 1e-8;
+/// Relative tolerance of the linear solve where the residual is small enough, but u still moves.
+const DOUBTFUL: f64 = 1e-3;
+/// Linear solves of an affine system.
+const AGAIN: usize = 10;
 /// Growth of the residual that counts as divergence where there is no line search.
 const DIVERGENCE: f64 = 1e6;
 
@@ -201,7 +206,8 @@ pub fn newton(
     Ok(NewtonReport { report, steps: state.steps })
 }
 
-/// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve.
+/// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve; with another from there where the start was so
+/// far away, or one field's residual so large, that the tolerance says nothing of the solution.
 pub fn solve_affine(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
@@ -214,11 +220,36 @@ pub fn solve_affine(
     let start = Instant::now();
     let mut r = u.like();
     system.residual(u, &mut r)?;
+    let mut doubt = Doubt::new(system, settings.rtol, &r);
     r.scale(-1.0);
     let mut direction = Direction::new(u, linear);
     let mut report = direction.solve(system, u, &r, settings, observe)?;
-    if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
-        u.axpy(1.0, &direction.delta);
+    for _ in 0..AGAIN {
+        if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
+            u.axpy(1.0, &direction.delta);
+        }
+        if !report.outcome.is_success() || r.norm() == 0.0 {
+            break;
+        }
+        let mut after = u.like();
+        system.residual(u, &mut after)?;
+        after.scale(-1.0);
+        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
+        if after.norm() <= settings.atol || !doubt.of(system, &step)? {
+            break;
+        }
+        let (before, iterations) = (u.clone(), report.iterations);
+        let mut told = |progress: Progress| {
+            observe(Progress { iteration: iterations + progress.iteration, ..progress })
+        };
+        let next = direction.solve(system, &before, &after, settings, &mut told)?;
+        let history = std::mem::take(&mut report.history);
+        report = Report {
+            iterations: iterations + next.iterations,
+            history: [history, next.history].concat(),
+            ..next
+        };
+        r = after;
     }
     report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
@@ -242,6 +273,9 @@ struct State {
     steps: Vec<NewtonStep>,
     /// What linear solves had to say, once each.
     notes: Vec<String>,
+    doubt: Doubt,
+    /// Whether a residual within the tolerance is no end yet.
+    doubtful: bool,
 }
 
 impl State {
@@ -256,6 +290,8 @@ impl State {
         Ok(Self {
             settings,
             direction: Direction::new(u, settings.linear),
+            doubt: Doubt::new(system, settings.rtol, &r),
+            doubtful: false,
             r,
             trial: u.like(),
             trial_r: u.like(),
@@ -272,7 +308,7 @@ impl State {
     fn finished(&self) -> Option<Outcome> {
         if !self.norm.is_finite() {
             Some(Outcome::NotFinite)
-        } else if self.norm <= self.target {
+        } else if self.norm <= self.target && !self.doubtful {
             Some(Outcome::Converged)
         } else if self.norm > DIVERGENCE * self.history[0] {
             Some(Outcome::Diverged)
@@ -290,7 +326,11 @@ impl State {
         u: &mut Vector,
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
-        let eta = self.settings.forcing.next(self.previous, self.norm, self.target);
+        let eta = match self.settings.forcing {
+            Forcing::Target if self.doubtful => self.settings.rtol.max(epsilon(u.precision())),
+            _ if self.doubtful => DOUBTFUL,
+            forcing => forcing.next(self.previous, self.norm, self.target),
+        };
         let max_iterations = self.settings.max_inner;
         let linear = CgSettings { rtol: eta, max_iterations, ..CgSettings::default() };
         self.r.scale(-1.0);
@@ -326,6 +366,9 @@ impl State {
             damping,
             backtracks,
         });
+        if !found && noise && self.norm <= self.target {
+            return Ok(Some(Outcome::Converged));
+        }
         if !found {
             let outcome = if noise { self.met_rounding(u) } else { self.failed(u, inner.outcome) };
             return Ok(Some(outcome));
@@ -336,6 +379,10 @@ impl State {
         self.norm = self.r.norm();
         self.history.push(self.norm);
         if self.norm <= self.target {
+            let (before, after) = (&self.trial_r, &self.r);
+            let step = Step { before, delta: &self.direction.delta, u, after };
+            let asked = self.norm <= self.settings.atol;
+            self.doubtful = !asked && !noise && self.doubt.of(system, &step)?;
             return Ok(None);
         }
         if noise {
@@ -343,7 +390,7 @@ impl State {
         }
         // A linear solve that rounding has stopped is not to be repeated, where all that is left is that.
         let stopped = inner.outcome == Outcome::Rounding;
-        if stopped && self.norm <= NEAR * self::noise(system, u, &self.r)? {
+        if stopped && self.norm <= NEAR * self::noise(system, u, &self.r)?.norm() {
             return Ok(Some(self.solved_until_rounding(true)));
         }
         Ok(None)
@@ -388,7 +435,7 @@ impl State {
                 return Ok(search);
             }
             // A whole step that is of no use is one from noise to noise, or too long.
-            if search.backtracks == 0 && self.norm <= FAR * noise(system, u, &self.r)? {
+            if search.backtracks == 0 && self.norm <= FAR * noise(system, u, &self.r)?.norm() {
                 search.noise = true;
                 search.found = norm < self.norm;
                 return Ok(search);
@@ -416,20 +463,6 @@ struct Search {
     found: bool,
     /// Whether the residual before it was noise.
     noise: bool,
-}
-
-/// What rounding leaves of R(u), about: ε ‖J(u) (u ∘ s)‖ with random signs s, as a quotient of differences, in which
-/// the rows of constrained unknowns are 0. `r` is R(u).
-fn noise(system: &dyn NonlinearSystem, u: &Vector, r: &Vector) -> Result<f64, OperatorError> {
-    let epsilon = epsilon(u.precision());
-    let step = epsilon.sqrt();
-    let moved: Vec<f64> =
-        u.to_vec().into_iter().zip(signs()).map(|(u, sign)| u + step * sign * u).collect();
-    let (mut trial, mut difference) = (u.like(), u.like());
-    trial.set(&moved);
-    system.residual(&trial, &mut difference)?;
-    difference.axpy(-1.0, r);
-    Ok(epsilon / step * difference.norm())
 }
 
 /// The factor for λ that minimises the parabola through ‖R‖² at 0 and λ with the slope −2‖R(0)‖²

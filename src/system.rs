@@ -25,7 +25,7 @@ use runtime::mesh::load;
 use runtime::run::{Kernels, Place, RunError, check_fixed, check_unique, solve, values};
 use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Makes a mesh: a generator of the language, or a Gmsh file's path.
 ///
@@ -148,10 +148,11 @@ impl System {
     ) -> Result<Vector, Error> {
         let (index, points) = (self.field(field)?, self.points(field)?);
         let space = &self.on.fields[index].space;
-        setup::fits(field, space.components(), &value, &points)?;
-        let write = |x: &[f64; 3], row: &mut [f64]| row.copy_from_slice(value(x).components());
+        let wrong = OnceLock::new();
+        let found = space.interpolate(&points, setup::checked(field, value, &wrong));
+        wrong.into_inner().map_or(Ok(()), Err)?;
         let mut entries = vec![0.0; self.dofs()];
-        entries[self.on.dofs_of(index)].copy_from_slice(&space.interpolate(&points, write));
+        entries[self.on.dofs_of(index)].copy_from_slice(&found);
         let mut u = self.vector();
         u.set(&entries);
         Ok(u)
@@ -171,8 +172,18 @@ impl System {
         let mut parameters = self.parameters.clone();
         let range = parameters.range(index);
         parameters.values[range].copy_from_slice(value.components());
+        self.replace(parameters)
+    }
+
+    /// Replaces the parameters, and what depends on those that change; or nothing, if that cannot be.
+    fn replace(&mut self, parameters: Parameters) -> Result<(), Error> {
         runtime::run::check_parameters(&self.form, &parameters)?;
-        if self.conditions.depend_on(index) {
+        let changes = |&param: &usize| {
+            let range = parameters.range(param);
+            parameters.values[range.clone()] != self.parameters.values[range]
+        };
+        let mut changed = (0..self.form.params.len()).filter(changes);
+        if changed.any(|param| self.conditions.depend_on(param)) {
             let constraints = self.conditions.evaluate(&self.on, &parameters)?;
             self.set_conditions(constraints)?;
         }
@@ -191,15 +202,25 @@ impl System {
     ///
     /// # Errors
     ///
-    /// They are those of another form or dimension, or a value is not finite.
+    /// They are those of another form or dimension, or a value or a condition is not finite; then nothing is replaced.
     pub fn set_params(&mut self, params: &impl Params) -> Result<(), Error> {
-        let mut done = Ok(());
+        let own = &self.form.params;
+        let mut parameters = self.parameters.clone();
+        let mut done: Result<(), Error> = Ok(());
         params.visit(&mut |name, value| {
+            let mut set = || {
+                let index = index("param", name, own.iter().map(|param| param.name.as_str()))?;
+                setup::components(name, own[index].shape.components(), value)?;
+                let range = parameters.range(index);
+                parameters.values[range].copy_from_slice(value);
+                Ok(())
+            };
             if done.is_ok() {
-                done = self.set_param(name, value.to_vec());
+                done = set();
             }
         });
-        done
+        done?;
+        self.replace(parameters)
     }
 
     /// r = R(u).
@@ -296,11 +317,11 @@ impl System {
         exact: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<f64, Error> {
         let index = self.field(field)?;
-        let components = self.on.fields[index].space.components();
-        setup::fits(field, components, &exact, &self.on.mesh.points()[..1])?;
         self.fits(u)?;
-        let write = |x: &[f64; 3], row: &mut [f64]| row.copy_from_slice(exact(x).components());
-        let error = functional::error_l2(&self.on, index, &u.to_vec(), write);
+        let wrong = OnceLock::new();
+        let exact = setup::checked(field, exact, &wrong);
+        let error = functional::error_l2(&self.on, index, &u.to_vec(), exact);
+        wrong.into_inner().map_or(Ok(()), Err)?;
         error.map_err(|error| Error::Run(error.into()))
     }
 

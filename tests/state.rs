@@ -316,3 +316,26 @@ fn steep_reactions_are_solved_to_the_end() {
         assert!(far < 1e-2, "{solver}: {far}");
     }
 }
+
+/// A function that gives two numbers here and one there is an error, not the end of the program.
+#[test]
+fn functions_have_one_shape_everywhere() {
+    let system = setup(LAPLACE, "laplace", "box(dim: 2, cells: 3)")
+        .dirichlet("u", ALL, |_| 1.0)
+        .build()
+        .expect("a system");
+    let uneven = |x: &[f64; 3]| vec![0.0; if x[0] > 0.3 { 2 } else { 1 }];
+    let error = system.interpolate("u", uneven).expect_err("two components").to_string();
+    assert!(error.contains('2') && error.contains("`u`"), "{error}");
+    let error = system.error_l2("u", &system.initial(), uneven).expect_err("two").to_string();
+    assert!(error.contains('2') && error.contains("`u`"), "{error}");
+}
+
+/// A matrix is looked at even where the load is 0.
+#[test]
+fn without_a_load_solutions_are_not_unique_either() {
+    let text = "form f { field u: vector; f1[u] = grad(u) - transpose(grad(u)); }
+        problem q solves f { mesh = box(dim: 2, cells: 3); degree = 2; dirichlet u = [0, 0]; solver = direct(); }";
+    let error = interpreted(text, "f", "q").expect_err("a singular matrix");
+    assert!(error.contains("singular"), "{error}");
+}

@@ -248,5 +248,15 @@ fn structs_follow_the_dimension() -> Result<(), Error> {
     let refused = setup()?.params(space).build().map(|_| ()).expect_err("another dimension");
     assert!(refused.to_string().contains("`weights` has 4 components"), "{refused}");
     assert!(system.set_params(&space).is_err());
+    // All of them are replaced, or none.
+    let norm = |system: &System| -> Result<f64, Error> {
+        let mut r = system.vector();
+        system.residual(&system.vector(), &mut r)?;
+        Ok(r.norm())
+    };
+    let before = norm(&system)?;
+    let broken = anywhere::Params::<2> { pair: [f64::NAN, 0.0], r#final: 7.0, ..plane };
+    assert!(system.set_params(&broken).is_err());
+    assert_eq!(norm(&system)?, before);
     Ok(())
 }

@@ -137,6 +137,29 @@ const CANNOT_WRITE: [&str; 6] = [
     "Input/output error",
 ];
 
+/// Why a compiler has failed, where it found no fault in the source: its linker is missing or fails, it was ended, it does
+/// not have what it needs. The first lines of what it said, and what to do.
+fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
+    // Faults of a source come with its line, and as a rule with a code; E0463 and E0786 are those of its libraries.
+    let code = |line: &&str| line.starts_with("error[E");
+    let libraries = ["error[E0463]", "error[E0786]"];
+    let own =
+        log.lines().find(code).is_none_or(|line| libraries.iter().any(|l| line.starts_with(l)));
+    let in_source = log.lines().any(|line| line.trim_start().starts_with(&format!("--> {SOURCE}")));
+    let linking = log.contains("linker `") || log.contains("linking with `");
+    if !own || (in_source && !linking && !log.contains("E0463")) {
+        return None;
+    }
+    let first = log.lines().find(|line| line.starts_with("error")).or(log.lines().next());
+    let first = first.unwrap_or_default().trim_start_matches("error: ");
+    let how = match (linking, status.code()) {
+        (true, _) => "\nhelp: install a linker, as gcc or clang bring one",
+        (false, None) => "\nhelp: name another compiler with WF_RUSTC",
+        (false, Some(_)) => "\nhelp: reinstall Rust, or name another compiler with WF_RUSTC",
+    };
+    Some(format!("{first}{how}"))
+}
+
 /// Room that a module needs at least, in bytes.
 const ROOM: usize = 1 << 20;
 
@@ -278,6 +301,12 @@ impl Jit {
         }
     }
 
+    /// What the user tells OpenCL's compilers; nothing that holds a zero byte.
+    #[cfg(feature = "opencl")]
+    pub(crate) fn opencl_flags(&self) -> Option<&str> {
+        self.environment.opencl_flags.as_ref()?.to_str().filter(|flags| !flags.contains('\0'))
+    }
+
     /// Everything that can change the binary.
     fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
         let flags = options.flags.join("\n");
@@ -350,6 +379,10 @@ impl Jit {
             }
             if let Some(reason) = without_room(folder.path(), &log) {
                 return Err(JitError::NoRoom { folder: folder.path().into(), reason });
+            }
+            // A compiler that says nothing of the source has failed for reasons of its own.
+            if let Some(reason) = failure(&log, output.status) {
+                return Err(broken(reason).into());
             }
             let dump = self.dump_rejected(&dump_name(key, &options.name, "rs"), source)?;
             return Err(JitError::Rejected { name: options.name.clone(), log, dump });

@@ -81,7 +81,26 @@ pub enum Preconditioner<'a> {
     Operator(&'a dyn LinearOperator),
 }
 
+/// Whether vectors are of one size, in one precision.
+fn alike(b: &Vector, others: &[&Vector]) -> Result<(), OperatorError> {
+    let of = |vector: &Vector| (vector.len(), vector.precision());
+    let Some(other) = others.iter().find(|other| of(other) != of(b)) else { return Ok(()) };
+    let ((n, own), (other, unlike)) = (of(b), of(other));
+    Err(OperatorError::new(format!(
+        "a right-hand side of {n} numbers in {own:?} goes with no vector of {other} in {unlike:?}\n\
+         help: make all vectors of a solve by one system"
+    )))
+}
+
 impl<'a> Preconditioner<'a> {
+    /// The vectors of its own.
+    fn vectors(&self) -> Option<&'a Vector> {
+        match self {
+            Self::Jacobi(inverse) => Some(inverse),
+            Self::Identity | Self::Operator(_) => None,
+        }
+    }
+
     /// z = M⁻¹ r.
     fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         match self {

@@ -12,7 +12,7 @@ use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::geometry::places;
 use runtime::run::{Place, RunError, check_parameters, check_room};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
 pub trait Value {
@@ -365,14 +365,22 @@ pub(super) fn components(name: &str, expected: usize, value: &[f64]) -> Result<(
     if found == expected { Ok(()) } else { Err(Error::Components { name, expected, found }) }
 }
 
-/// Whether a function has, at the first point, as many components as its place.
-pub(super) fn fits<V: Value>(
+/// Writes what a function gives, and notes the first value with another number of components than its place.
+pub(super) fn checked<V: Value>(
     name: &str,
-    expected: usize,
-    value: impl Fn(&[f64; 3]) -> V,
-    points: &[[f64; 3]],
-) -> Result<(), Error> {
-    points.first().map_or(Ok(()), |point| components(name, expected, value(point).components()))
+    value: impl Fn(&[f64; 3]) -> V + Sync,
+    wrong: &OnceLock<Error>,
+) -> impl Fn(&[f64; 3], &mut [f64]) + Sync {
+    move |x, row| {
+        let value = value(x);
+        match components(name, row.len(), value.components()) {
+            Ok(()) => row.copy_from_slice(value.components()),
+            Err(error) => {
+                row.fill(0.0);
+                let _ = wrong.set(error);
+            }
+        }
+    }
 }
 
 fn writing<V: Value>(name: &str, value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static) -> Write {

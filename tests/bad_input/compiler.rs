@@ -84,6 +84,24 @@ fn a_compiler_that_makes_no_library_is_said_in_the_loaders_words() {
     assert_eq!(count(&stand, "building"), 0);
 }
 
+/// What stops a compiler beside its source stops no solve.
+#[test]
+fn a_compiler_without_its_linker_is_done_without() {
+    let stand = Stand::problem(BOX);
+    let linker = "echo 'error: linker `cc` not found' >&2; exit 1";
+    let output = run(&stand, &stand.compiler("unlinked", VERSION, linker));
+    interpreted(&output, &["linker `cc` not found", "install a linker", "are interpreted"]);
+    let output = run(&stand, &stand.compiler("killed", VERSION, "kill -SEGV $$"));
+    interpreted(&output, &["SIGSEGV", "WF_RUSTC", "are interpreted"]);
+    let output = run(&stand, &stand.compiler("three", VERSION, "exit 3"));
+    interpreted(&output, &["exit status: 3", "WF_RUSTC", "are interpreted"]);
+    // What it says of the source is a fault of the source, and not hidden.
+    let fault = "printf 'error[E0425]: no such name\n --> kernels.rs:1:1\n' >&2; exit 1";
+    let output = run(&stand, &stand.compiler("refusing", VERSION, fault));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && said.contains("could not compile"), "{said}");
+}
+
 /// Only where file systems can be mounted.
 #[test]
 fn a_cache_where_nothing_may_be_run_is_done_without() {

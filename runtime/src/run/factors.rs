@@ -26,6 +26,7 @@
 //! need few iterations, and new factors each.
 
 use crate::discretisation::Discretisation;
+use crate::memory::Room;
 use crate::solve::Factors;
 
 /// Seconds that factors may take where nobody has asked for them.
@@ -40,8 +41,12 @@ const A_PRODUCT: f64 = 1e-8;
 const SHARE: f64 = 2.0;
 /// Iterations that are always tried first.
 const LEAST: f64 = 1000.0;
-/// Bytes that the factors may take where nobody has asked for them.
+/// Bytes that matrix and factors may take where nobody has asked for them,
 const BYTES: f64 = 4e9;
+/// and of the memory that there is this part: estimates may be too low, and what is refused in the middle is lost.
+const PART: f64 = 0.5;
+/// Bytes of an entry of the matrix: its pattern, its values, and their copies by rows and columns.
+const AN_ENTRY: f64 = 40.0;
 /// Unknowns up to which an indefinite matrix is factorised unasked: iterations serve it badly.
 const INDEFINITE: usize = 50_000;
 
@@ -62,7 +67,8 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
         _ => (4.0 * separator.powi(3), 4.0 * separator.powi(2)),
     };
     let seconds = (AN_UNKNOWN + products * A_PRODUCT) * n + operations * AN_OPERATION;
-    Cost { seconds, bytes: 16.0 * entries }
+    let coupled = components * (1.5 * degree + 1.0).powi(dim as i32);
+    Cost { seconds, bytes: 16.0 * entries + AN_ENTRY * n * coupled }
 }
 
 /// What is known of a problem beside its discretisation.
@@ -82,11 +88,12 @@ pub(super) fn unasked(on: &Discretisation, Facts { linear, saddle, device }: Fac
     let components: usize = spaces().map(|space| space.components()).sum();
     let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
     let cost = cost(on.mesh.dim(), n, components as f64, degree as f64);
+    let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
-    if saddle && on.n_dofs() <= INDEFINITE {
-        Factors::First
-    } else if cost.bytes > BYTES {
+    if cost.bytes > BYTES.min(room) {
         Factors::Never
+    } else if saddle && on.n_dofs() <= INDEFINITE {
+        Factors::First
     } else if cost.seconds <= SECONDS && linear && !device {
         Factors::First
     } else {

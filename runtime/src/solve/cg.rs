@@ -14,7 +14,7 @@ use super::goal::{self, Goal, PATIENCE};
 use super::ranges::{at_least_one, tolerances};
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
-    residual,
+    alike, residual,
 };
 use crate::vector::{Step, Vector};
 use batches::Batches;
@@ -72,6 +72,7 @@ pub fn cg(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
     goal::solve("cg", b, x, settings, observe, |b, x, goal, observe, history| {
         let system = System { a, preconditioner };
         iterate(system, b, x, goal, settings.max_iterations, observe, history)

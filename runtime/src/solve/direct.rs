@@ -7,10 +7,10 @@
 use super::goal::{self, Goal};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Progress, Report,
-    residual,
+    alike, residual,
 };
 use crate::coupling::Coupling;
-use crate::factor::{Analysis, FactorError};
+use crate::factor::{Analysis, FactorError, Factors};
 use crate::vector::{Vector, epsilon};
 
 /// Refinements; one is what is needed as a rule.
@@ -47,75 +47,95 @@ impl Direct {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
+        alike(b, &[x])?;
+        if b.len() != self.coupling.size() {
+            let (n, size) = (b.len(), self.coupling.size());
+            let message = format!("{n} numbers are no right-hand side of {size} coupled unknowns");
+            return Err(OperatorError::new(message));
+        }
+        let factors = match self.factorise(a, b, symmetric)? {
+            Ok(factors) => factors,
+            // Whatever the load: that it is 0 makes no solution unique.
+            Err(outcome) => return goal::solve_none("direct", b, settings, outcome),
+        };
         goal::solve("direct", b, x, settings, observe, |b, x, goal, observe, history| {
             x.fill(0.0);
             history.push(goal.scale);
-            self.refine(a, b, x, symmetric, goal, observe, history)
+            refine(a, &factors, b, x, goal, observe, history)
         })
     }
 
-    fn refine(
+    /// The factors of A, or why there are none.
+    fn factorise(
         &mut self,
         a: &dyn LinearOperator,
-        b: &Vector,
-        x: &mut Vector,
+        like: &Vector,
         symmetric: bool,
-        goal: Goal,
-        observe: Observer<'_>,
-        history: &mut Vec<f64>,
-    ) -> Result<Outcome, OperatorError> {
+    ) -> Result<Result<Factors, Outcome>, OperatorError> {
         let entries = self.coupling.entries();
         if entries > ENTRIES {
             return Err(OperatorError::new(format!(
                 "the matrix of {} unknowns has {entries} entries, too many to be assembled\n\
                  help: use an iterative solver, a coarser mesh or a lower degree",
-                b.len()
+                like.len()
             )));
         }
-        let matrix = self.coupling.matrix(a, b)?;
-        let factors = match self.analysis.factorise(&matrix, symmetric) {
-            Ok(factors) => factors,
-            Err(FactorError::Singular { unknown }) => return Ok(Outcome::Singular { unknown }),
-            Err(FactorError::NotFinite) => return Ok(Outcome::NotFinite),
+        let matrix = self.coupling.matrix(a, like)?;
+        Ok(match self.analysis.factorise(&matrix, symmetric) {
+            Ok(factors) => Ok(factors),
+            Err(FactorError::Singular { unknown }) => Err(Outcome::Singular { unknown }),
+            Err(FactorError::NotFinite) => Err(Outcome::NotFinite),
             Err(error @ FactorError::Memory { .. }) => {
                 return Err(OperatorError::new(format!(
                     "{error}\nhelp: use an iterative solver, a coarser mesh or a lower degree"
                 )));
             }
-        };
-        let scale = goal.scale;
-        let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
-        let mut norm = scale;
-        for iteration in 1..=REFINEMENTS + 1 {
-            let mut entries = r.to_vec();
-            factors.solve(&mut entries);
-            step.set(&entries);
-            refined.copy_from(x);
-            refined.axpy(1.0, &step);
-            let next = residual(a, b, &refined, &mut r)?;
-            if !next.is_finite() {
-                return Ok(Outcome::NotFinite);
-            }
-            if next >= norm && iteration > 1 {
-                break;
-            }
-            std::mem::swap(x, &mut refined);
-            norm = next;
-            history.push(norm);
-            if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
-                return Ok(Outcome::Cancelled);
-            }
-            // At least one refinement, unless nothing is left of the residual.
-            if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
-                break;
-            }
-        }
-        Ok(if norm <= goal.asked {
-            Outcome::Converged
-        } else if norm <= USELESS * scale {
-            goal.met_rounding(norm)
-        } else {
-            Outcome::Stagnated
         })
     }
+}
+
+/// Solves by factors, and again for what rounding leaves.
+fn refine(
+    a: &dyn LinearOperator,
+    factors: &Factors,
+    b: &Vector,
+    x: &mut Vector,
+    goal: Goal,
+    observe: Observer<'_>,
+    history: &mut Vec<f64>,
+) -> Result<Outcome, OperatorError> {
+    let scale = goal.scale;
+    let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
+    let mut norm = scale;
+    for iteration in 1..=REFINEMENTS + 1 {
+        let mut entries = r.to_vec();
+        factors.solve(&mut entries);
+        step.set(&entries);
+        refined.copy_from(x);
+        refined.axpy(1.0, &step);
+        let next = residual(a, b, &refined, &mut r)?;
+        if !next.is_finite() {
+            return Ok(Outcome::NotFinite);
+        }
+        if next >= norm && iteration > 1 {
+            break;
+        }
+        std::mem::swap(x, &mut refined);
+        norm = next;
+        history.push(norm);
+        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+            return Ok(Outcome::Cancelled);
+        }
+        // At least one refinement, unless nothing is left of the residual.
+        if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
+            break;
+        }
+    }
+    Ok(if norm <= goal.asked {
+        Outcome::Converged
+    } else if norm <= USELESS * scale {
+        goal.met_rounding(norm)
+    } else {
+        Outcome::Stagnated
+    })
 }

@@ -10,28 +10,41 @@
 //! ‖R_f(u + δ)‖ > √rtol · max ‖R_f‖                   its equations were not solved,
 //! ```
 //!
-//! with the maximum over the states before; unless rounding leaves no less, which [`noise`] estimates.
+//! with the maximum over the states before; unless rounding leaves no less, which [`noise`] estimates. The u_f of the first
+//! line are those of free unknowns, which are the ones that a step has changed: values that are prescribed say nothing of
+//! what is to be found.
 
 use super::goal::{FAR, signs};
 use super::{NonlinearSystem, OperatorError};
 use crate::vector::{Vector, epsilon};
 use std::ops::Range;
 
+/// Where so much less than what is allowed moves, prescribed values make no difference.
+const SURELY: f64 = 1e-4;
+
 /// The norms of the parts of a vector.
 fn parts(fields: &[Range<usize>], vector: &Vector) -> Vec<f64> {
     match fields {
         [_] => vec![vector.norm()],
-        _ => {
-            let entries = vector.to_vec();
-            let norm = |part: &Range<usize>| {
-                let of = entries.get(part.clone()).unwrap_or_default();
-                let largest = of.iter().fold(0.0_f64, |largest, entry| largest.max(entry.abs()));
-                let squares = of.iter().map(|entry| (entry / largest).powi(2));
-                if largest > 0.0 { largest * squares.sum::<f64>().sqrt() } else { largest }
-            };
-            fields.iter().map(norm).collect()
-        }
+        _ => norms(fields, &vector.to_vec()),
     }
+}
+
+fn norms(fields: &[Range<usize>], entries: &[f64]) -> Vec<f64> {
+    let norm = |part: &Range<usize>| {
+        let of = entries.get(part.clone()).unwrap_or_default();
+        let largest = of.iter().fold(0.0_f64, |largest, entry| largest.max(entry.abs()));
+        let squares = of.iter().map(|entry| (entry / largest).powi(2));
+        if largest > 0.0 { largest * squares.sum::<f64>().sqrt() } else { largest }
+    };
+    fields.iter().map(norm).collect()
+}
+
+/// The norms of what a step has changed.
+fn moved(fields: &[Range<usize>], u: &Vector, delta: &Vector) -> Vec<f64> {
+    let pairs = u.to_vec().into_iter().zip(delta.to_vec());
+    let entries: Vec<f64> = pairs.map(|(u, step)| if step == 0.0 { 0.0 } else { u }).collect();
+    norms(fields, &entries)
 }
 
 /// A step that has been taken.
@@ -74,7 +87,11 @@ impl Doubt {
         let grown = self.largest.iter_mut().zip(parts(&self.fields, before));
         grown.for_each(|(largest, norm)| *largest = largest.max(norm));
         let ratio = after.norm() / before.norm();
-        let (steps, sizes) = (parts(&self.fields, delta), parts(&self.fields, u));
+        let (steps, mut sizes) = (parts(&self.fields, delta), parts(&self.fields, u));
+        let surely = |(step, size): (&f64, &f64)| step * ratio <= SURELY * self.part * size;
+        if !steps.iter().zip(&sizes).all(surely) {
+            sizes = moved(&self.fields, u, delta);
+        }
         let doubtful = |f: usize| {
             let moves = sizes[f] > 0.0 && steps[f] * ratio > self.part * sizes[f];
             let unsolved = self.fields.len() > 1

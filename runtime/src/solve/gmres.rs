@@ -9,7 +9,7 @@ use super::goal::{self, Goal};
 use super::ranges::at_least_one;
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
-    Progress, Report, residual,
+    Progress, Report, alike, residual,
 };
 use crate::vector::{Vector, epsilon};
 
@@ -46,6 +46,7 @@ pub fn gmres(
     let GmresSettings { rtol, atol, max_iterations, restart, strict } = settings;
     at_least_one("restart", restart)?;
     let stop = CgSettings { rtol, atol, max_iterations, strict };
+    alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
     goal::solve("gmres", b, x, stop, observe, |b, x, goal, observe, history| {
         cycles(a, b, x, preconditioner, settings, goal, observe, history)
     })

@@ -179,6 +179,18 @@ pub(super) fn solve(
     Ok(Report::ended(solver, start, target, (outcome, history)))
 }
 
+/// The end of a solve that has not begun.
+pub(super) fn solve_none(
+    solver: &'static str,
+    b: &Vector,
+    settings: CgSettings,
+    outcome: Outcome,
+) -> Result<Report, OperatorError> {
+    settings.check()?;
+    let (start, scale) = (Instant::now(), b.norm());
+    Ok(Report::ended(solver, start, settings.target(scale), (outcome, vec![scale])))
+}
+
 /// The smallest number above 0.
 fn least(precision: Precision) -> f64 {
     match precision {

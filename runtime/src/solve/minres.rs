@@ -14,7 +14,7 @@
 use super::goal::{self, Goal, PATIENCE};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
-    Progress, Report, residual,
+    Progress, Report, alike, residual,
 };
 use crate::vector::Vector;
 
@@ -34,6 +34,7 @@ pub fn minres(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
     goal::solve("minres", b, x, settings, observe, |b, x, goal, observe, history| {
         let system = System { a, b, preconditioner, goal };
         let mut work = Work::new(b);

@@ -7,7 +7,7 @@
 //! way on the finished cells; positions come from the map, so that curved cells follow it.
 
 use super::simplices;
-use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::assemble::{Joined, Sign, assemble};
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{
     Arrange, Cell, Counts, Mesh, MeshError, Parts, Topology, counts, index, order, orient,
@@ -66,7 +66,14 @@ impl Blocks {
         }
         let points = world.points.into_iter().map(map).collect();
         let parts = Parts { points, nodes: world.nodes, ..Parts::default() };
-        assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Negative(&negative))
+        assemble(
+            refined.cell,
+            refined.order,
+            parts,
+            Arrange::AsGiven,
+            Sign::Negative(&negative),
+            Joined::Facets,
+        )
     }
 
     /// What the refined blocks have how many times.

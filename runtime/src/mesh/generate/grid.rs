@@ -8,7 +8,7 @@
 
 use super::arguments::Arguments;
 use super::{GenerateError, simplices};
-use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::assemble::{Joined, Sign, assemble};
 use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
 use std::f64::consts::PI;
 
@@ -89,7 +89,7 @@ impl Grid {
             nodes = simplices::split(tensor, &nodes);
         }
         let parts = Parts { points, nodes, ..Parts::default() };
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive)
+        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets)
     }
 
     fn points(&self) -> Vec<[f64; 3]> {

@@ -95,7 +95,8 @@ fn a_cache_that_cannot_be_is_said_and_done_without() {
 #[test]
 fn outputs_without_a_place() {
     let stand = Stand::problem(BOX);
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 5] = [
+        ("no-such/", &["cannot write no-such/", "it names a folder", "name another file"]),
         ("no/such/folder/u.vtu", &["cannot write no/such/folder/u.vtu", "make its folder"]),
         ("a.wf/u.vtu", &["cannot write a.wf/u.vtu", "help: "]),
         (".", &["it is a folder", "name another file"]),
@@ -256,4 +257,63 @@ fn dry_runs_say_what_a_problem_takes() {
     for words in ["q (p)", "4 cells (quad)", "unknowns    9", "at least: mesh", "vectors"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+/// A limit of the process is an error where a file is written, and not the end of the program.
+#[test]
+fn a_file_that_may_not_grow_leaves_no_partial_output() {
+    let stand = Stand::problem(BOX);
+    let before = stand.files();
+    let wf = stand.command(&["run", "a.wf", "--interpret", "--degree", "8", "--output", "u.vtu"]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "sh"])
+        .arg(wf.get_program())
+        .args(wf.get_args());
+    let output = output(command.current_dir(stand.path("")));
+    let said = utf8(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write u.vtu") && said.contains("`ulimit -f`"), "{said}");
+    assert_eq!(stand.files(), before);
+}
+
+/// A pipe with a name has one reader, who has all of it.
+#[test]
+fn a_pipe_with_a_name_is_written_once() {
+    let stand = Stand::problem(BOX);
+    let made = Command::new("mkfifo").arg(stand.path("pipe")).status();
+    assert!(made.is_ok_and(|made| made.success()), "no pipe");
+    let reader = std::thread::spawn({
+        let pipe = stand.path("pipe");
+        move || fs::read(pipe).expect("read")
+    });
+    let output = stand.output(&["run", "a.wf", "--interpret", "--output", "pipe"]);
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
+    stand.output(&["run", "a.wf", "--interpret", "--output", "u.vtu"]);
+    assert_eq!(reader.join().expect("read"), fs::read(stand.path("u.vtu")).expect("written"));
+}
+
+/// Closed, standard output takes no solution; to the file behind it goes nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_takes_the_solution_alone_or_not_at_all() {
+    let stand = Stand::problem(BOX);
+    let run = |output_to: &str, redirected: &str| {
+        let wf = stand.command(&["run", "a.wf", "--interpret", "--output", output_to]);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("\"$@\" {redirected}"), "sh"]);
+        output(command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path("")))
+    };
+    let closed = run("-", ">&-");
+    assert_eq!(closed.status.code(), Some(1));
+    assert!(utf8(&closed.stderr).contains("which is closed\nhelp: "), "{}", utf8(&closed.stderr));
+    assert!(run("u.vtu", "").status.success());
+    let whole = fs::read(stand.path("u.vtu")).expect("written");
+    for (path, redirected) in [("/dev/stdout", "> v.vtu"), ("v.vtu", "> v.vtu")] {
+        let output = run(path, redirected);
+        assert!(output.status.success(), "{}", utf8(&output.stderr));
+        assert!(utf8(&output.stderr).contains("residual"), "{}", utf8(&output.stderr));
+        assert_eq!(fs::read(stand.path("v.vtu")).expect("written"), whole);
+    }
+    assert!(run("-", "> /dev/null").status.success());
 }

@@ -232,6 +232,29 @@ fn memory_that_there_is_not() {
         text.contains("1000000000000000000 cells (hex)") && text.contains("too little"),
         "{text}"
     );
+    // Nor would more memory help.
+    let text = utf8(&dry.stderr);
+    assert_eq!(dry.status.code(), Some(1), "{text}");
+    assert!(text.contains("error[E0413]") && text.contains("32-bit indices"), "{text}");
+}
+
+/// Just too little room is said as well as far too little: what is given out in large pieces counts.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_there_nearly_is() {
+    let stand = Stand::problem("mesh = box(dim: 3, cells: 60); dirichlet u = 0 on \"none\";");
+    let run = ["run", "a.wf", "--interpret", "--no-output", "--threads", "1"];
+    let mut codes = std::collections::BTreeSet::new();
+    for limit in (160_000..=360_000).step_by(20_000) {
+        let wf = stand.command(&run);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {limit}; exec \"$@\""), "sh"]);
+        command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
+        let text = plain_failure(&output(&mut command), &run);
+        codes.insert(text[..text.find(':').unwrap_or(0)].to_owned());
+    }
+    // The mesh does not fit, or does and has no such tag.
+    assert!(codes.contains("error[E0413]") && codes.contains("error[E0405]"), "{codes:?}");
 }
 
 #[test]
@@ -239,12 +262,12 @@ fn dry_runs_say_what_a_problem_takes() {
     let stand = Stand::problem(BOX);
     let before = stand.files();
     let arguments = ["run", "a.wf", "--dry-run", "--json", "--degree", "2", "--mesh"];
-    let run = stand.output(&[&arguments[..], &["box(dim: 3, cells: 1000)"]].concat());
+    let run = stand.output(&[&arguments[..], &["box(dim: 3, cells: 800)"]].concat());
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let value: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
     assert_eq!(
         (value["cells"].as_u64(), value["dofs"].as_u64()),
-        (Some(1_000_000_000), Some(8_012_006_001))
+        (Some(512_000_000), Some(4_103_684_801))
     );
     let bytes = value["bytes"].as_f64().expect("a number");
     let parts = value["bytes_by_part"].as_object().expect("parts");

@@ -82,6 +82,15 @@ impl Blocks {
         Ok(refined.counts(&topology))
     }
 
+    /// Whether indices can number the nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
+    pub(super) fn check(&self, refined: Refined) -> Result<(), MeshError> {
+        let (dim, n) = (self.cell.dim() as u32, 1usize << refined.refine);
+        let nodes_per_cell = (refined.order + 1).pow(dim);
+        let splits = if refined.cell.is_tensor() { 1 } else { 6 };
+        let blocks = self.nodes.len() / self.cell.vertex_count();
+        index(blocks * n.pow(dim) * nodes_per_cell * splits, "cell nodes").map(drop)
+    }
+
     fn oriented(mut self) -> Result<Blocks, MeshError> {
         if let Some(all) = orient::orient(self.cell, self.points.len(), &self.nodes)? {
             for (block, renumbering) in
@@ -100,10 +109,7 @@ impl Blocks {
     fn halved(&self, refined: Refined) -> Result<Blocks, MeshError> {
         let (dim, n) = (self.cell.dim(), 1usize << refined.refine);
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
-        // Nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
-        let nodes_per_cell = (refined.order + 1).pow(dim as u32);
-        let splits = if refined.cell.is_tensor() { 1 } else { 6 };
-        index(topology.n_cells() * n.pow(dim as u32) * nodes_per_cell * splits, "cell nodes")?;
+        self.check(refined)?;
         refined.counts(&topology).check_room()?;
 
         let numbering = Numbering::new(&topology, |d| (n - 1).pow(d as u32));

@@ -242,19 +242,18 @@ fn memory_that_there_is_not() {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_there_nearly_is() {
-    let stand = Stand::problem("mesh = box(dim: 3, cells: 60); dirichlet u = 0 on \"none\";");
+    let stand = Stand::problem("mesh = box(dim: 3, cells: 60); dirichlet u = 0;");
     let run = ["run", "a.wf", "--interpret", "--no-output", "--threads", "1"];
-    let mut codes = std::collections::BTreeSet::new();
-    for limit in (160_000..=360_000).step_by(20_000) {
+    let mut all = String::new();
+    for limit in (160_000..=320_000).step_by(10_000) {
         let wf = stand.command(&run);
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {limit}; exec \"$@\""), "sh"]);
         command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
-        let text = plain_failure(&output(&mut command), &run);
-        codes.insert(text[..text.find(':').unwrap_or(0)].to_owned());
+        all += &plain_failure(&output(&mut command), &run);
     }
-    // The mesh does not fit, or does and has no such tag.
-    assert!(codes.contains("error[E0413]") && codes.contains("error[E0405]"), "{codes:?}");
+    // The mesh does not fit, or else what is solved on it does not.
+    assert!(all.contains("a mesh of 216000 cells"), "{all}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Place<'_> {
         let labels = &self.parts.point_labels;
         let number = mark.vertex.and_then(|vertex| labels.get(vertex as usize)).copied();
         Some(MeshError::Hanging {
-            node: NodeName { number, at: mark.at },
+            node: Box::new(NodeName { number, at: mark.at }),
             cell: self.shape.name(self.parts, cell),
         })
     }

@@ -121,7 +121,7 @@ pub enum MeshError {
     )]
     Hanging {
         /// The node.
-        node: NodeName,
+        node: Box<NodeName>,
         /// The cell.
         cell: CellName,
     },

@@ -122,16 +122,14 @@ pub enum GmshError {
         node: u64,
     },
     /// Two nodes of one number.
-    #[error("{place}: node {node} is at ({}) here, and at ({}) before", shown(.at), shown(.before))]
+    #[error("{place}: node {node} is at ({}) here, and at ({}) before", shown(&.at[0]), shown(&.at[1]))]
     NodeTwice {
         /// Where the second is.
         place: Place,
         /// The node's number.
         node: u64,
-        /// Its coordinates there.
-        at: [f64; 3],
-        /// Those of the first.
-        before: [f64; 3],
+        /// Its coordinates there, and those of the first.
+        at: Box<[[f64; 3]; 2]>,
     },
     /// A mesh that is read but makes no sense.
     #[error(transparent)]
@@ -276,8 +274,7 @@ fn once(cursor: &Cursor<'_>, contents: &mut Contents) -> Result<(), GmshError> {
     Err(GmshError::NodeTwice {
         place: cursor.place(marks[second]),
         node: numbers[second],
-        at: contents.points[second],
-        before: contents.points[first],
+        at: Box::new([contents.points[second], contents.points[first]]),
     })
 }
 

@@ -2,8 +2,9 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use fem_dsl::diagnostic::{Diagnostic, Severity};
-use fem_dsl::source::Source;
+use fem_dsl::source::{Source, seen};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Whether text is decorated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +25,23 @@ pub fn render(source: &Source, diagnostics: &[Diagnostic], style: Style) -> Stri
     let mut text = String::new();
     for diagnostic in diagnostics {
         let source = diagnostic.source.as_deref().unwrap_or(source);
-        text.push_str(&renderer.render(&[group(source, diagnostic)]));
+        text.push_str(&renderer.render(&[group(source, &readable(diagnostic))]));
         text.push_str("\n\n");
     }
     text
+}
+
+/// A diagnostic whose words, some of which may come from files, can be shown on a terminal.
+fn readable(diagnostic: &Diagnostic) -> Diagnostic {
+    let mut shown = diagnostic.clone();
+    let labels = shown.labels.iter_mut().map(|label| &mut label.text);
+    let words = labels.chain(&mut shown.notes).chain(&mut shown.help);
+    for text in words.chain([&mut shown.message]) {
+        if let Cow::Owned(readable) = seen(text) {
+            *text = readable;
+        }
+    }
+    shown
 }
 
 fn group<'a>(source: &'a Source, diagnostic: &'a Diagnostic) -> Group<'a> {
@@ -64,7 +78,7 @@ fn snippet<'a>(
     let end = boundary(last);
     let end = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
     let mut snippet = Snippet::source(&text[start..end])
-        .path(source.name())
+        .path(seen(source.name()))
         .line_start(source.line_column(first).0);
     for label in &diagnostic.labels {
         let kind = if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };

@@ -5,6 +5,7 @@
 
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use std::borrow::Cow;
 
 /// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -20,6 +21,26 @@ pub fn is_unseen(character: char) -> bool {
     );
     control || separator || turning
 }
+
+/// A text as it may be shown: a mark takes the place of each character that cannot be read.
+pub fn seen(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unseen) {
+        return Cow::Borrowed(text);
+    }
+    let shown = |c| if is_unseen(c) { char::REPLACEMENT_CHARACTER } else { c };
+    Cow::Owned(text.chars().map(shown).collect())
+}
+
+/// A name as messages show it: what is long is cut.
+pub fn shortened(name: &str) -> Cow<'_, str> {
+    match name.char_indices().nth(MOST_SHOWN) {
+        None => Cow::Borrowed(name),
+        Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
+    }
+}
+
+/// Letters of a name that messages show.
+const MOST_SHOWN: usize = 80;
 
 /// A half-open range of bytes of a [`Source`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,7 +131,7 @@ impl Source {
     }
 
     fn too_long(name: String) -> Self {
-        let message = format!("this file is longer than {MAX_BYTES} bytes");
+        let message = format!("{} is longer than {MAX_BYTES} bytes", seen(&name));
         let diagnostic = Diagnostic::new(Code::FileTooLarge, message)
             .help("put data into a mesh or into `aux`, not into the form");
         Self { name, text: String::new(), bare_returns: false, defect: Some(Box::new(diagnostic)) }

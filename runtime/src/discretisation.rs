@@ -92,13 +92,13 @@ impl Discretisation {
     ///
     /// # Errors
     ///
-    /// The mesh has no facets with a tag that the form names.
+    /// The mesh has no facets with a tag that the form names, or some that lie between two cells.
     pub fn find_facets(&mut self, form: &PointForm) -> Result<(), MeshError> {
         let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
         let facets = form.integrals.iter().map(|integral| match &integral.region {
             Region::Cells => Ok(Vec::new()),
             Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
-            Region::Facets(tags) => self.mesh.facets_under(tags),
+            Region::Facets(tags) => self.mesh.outer_facets_under(tags),
         });
         self.facets = facets.collect::<Result<_, MeshError>>()?;
         Ok(())

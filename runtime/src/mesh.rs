@@ -16,6 +16,7 @@ pub mod order;
 pub mod orient;
 pub mod topology;
 
+mod apart;
 pub(crate) mod assemble;
 mod counts;
 mod error;
@@ -28,7 +29,7 @@ mod statistics;
 mod unfold;
 
 pub use counts::Counts;
-pub use error::{CellName, MeshError};
+pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
@@ -61,6 +62,8 @@ pub struct Parts {
     pub cells: BTreeMap<String, Vec<u32>>,
     /// The numbers by which the source knows its cells, for messages; empty where it has none.
     pub labels: Vec<u64>,
+    /// The same of its points.
+    pub point_labels: Vec<u64>,
     /// What was changed on the way here, for [`Mesh::notes`].
     pub notes: Vec<String>,
 }
@@ -136,7 +139,8 @@ impl Mesh {
         parts: Parts,
         arrange: Arrange,
     ) -> Result<Mesh, MeshError> {
-        assemble::assemble(cell, order, parts, arrange, assemble::Sign::Positive)
+        let (sign, joined) = (assemble::Sign::Positive, assemble::Joined::Unknown);
+        assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 
     /// The dimension, 2 or 3.
@@ -262,6 +266,37 @@ impl Mesh {
         }
         facets.sort_unstable();
         facets.dedup();
+        Ok(facets)
+    }
+
+    /// The same, where none of them may lie between two cells: what is integrated over has one side.
+    ///
+    /// # Errors
+    ///
+    /// The tags that no facet has, or the first one with facets inside the domain.
+    pub fn outer_facets_under<'t>(
+        &self,
+        tags: impl IntoIterator<Item = &'t String> + Clone,
+    ) -> Result<Vec<Facet>, MeshError> {
+        let facets = self.facets_under(tags.clone())?;
+        let numbered = self.topology.facets();
+        for tag in tags {
+            let tagged = self.facets_tagged(tag)?;
+            let entity = |facet: &Facet| self.topology.facet_entity(*facet) as usize;
+            let mut inner = tagged.iter().map(entity).filter(|&facet| numbered.n_cells(facet) > 1);
+            if let Some(first) = inner.next() {
+                let vertices = numbered.vertices(first).iter();
+                let sum = vertices
+                    .map(|&vertex| self.points[vertex as usize])
+                    .fold([0.0; 3], |sum, at| [0, 1, 2].map(|c| sum[c] + at[c]));
+                return Err(MeshError::Inner {
+                    tag: tag.clone(),
+                    count: tagged.len(),
+                    inner: 1 + inner.count(),
+                    at: sum.map(|x| x / numbered.vertices(first).len() as f64),
+                });
+            }
+        }
         Ok(facets)
     }
 

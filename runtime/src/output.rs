@@ -137,11 +137,16 @@ fn failed(path: &Path, error: std::io::Error) -> OutputError {
 }
 
 fn remedy(error: &std::io::Error) -> &'static str {
-    use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, StorageFull};
+    use std::io::ErrorKind::{
+        FileTooLarge, NotADirectory, NotFound, PermissionDenied, StorageFull,
+    };
     match error.kind() {
         NotFound | NotADirectory => "make its folder, or name another file",
         PermissionDenied => "name a file that you may write, in a folder that you may write to",
         StorageFull => "make room on that disk, or name a file on another",
+        FileTooLarge => {
+            "raise how large files may be (`ulimit -f`), or take a file system that holds larger ones"
+        }
         _ => "name another file",
     }
 }

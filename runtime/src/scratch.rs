@@ -134,8 +134,10 @@ fn locked<T>(
         // Between the making and the lock another program may have swept it away, or be about to.
         let taken = match lock.as_ref().map(fs::File::try_lock) {
             Some(Err(TryLockError::WouldBlock)) => true,
-            Some(Ok(())) => !path(&made).exists(),
-            Some(Err(TryLockError::Error(_))) | None => false,
+            // What the lock is of need no longer be what is there.
+            Some(Ok(())) => !lock.as_ref().is_some_and(|lock| is_at(lock, path(&made))),
+            // Nor need what could not be opened or locked be there at all.
+            Some(Err(TryLockError::Error(_))) | None => !path(&made).exists(),
         };
         if !taken {
             let noted = live.note(path(&made));
@@ -143,6 +145,20 @@ fn locked<T>(
         }
     }
     Err(Error::other("other programs keep removing what is made there"))
+}
+
+/// Whether an open file or folder is the one at a path.
+fn is_at(open: &fs::File, path: &Path) -> bool {
+    let (Ok(open), Ok(there)) = (open.metadata(), fs::symlink_metadata(path)) else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (open.dev(), open.ino()) == (there.dev(), there.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        open.file_type() == there.file_type()
+    }
 }
 
 /// Removes what programs left behind in `folder`, as far as `ours` says of a name, and whether it is that of a folder,

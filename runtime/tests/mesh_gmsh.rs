@@ -468,3 +468,155 @@ fn folded_cells_are_unfolded_inside_a_boundary_that_stays() {
 
 /// ∫ det J over the cells as the file has them, folded ones counted with their sign.
 const BRACKET_VOLUME: f64 = 5.804_583_937_391_937_5;
+
+/// Cells in format 2.2, all of one kind, with these nodes.
+fn of_cells(kind: u32, points: &[[f64; 3]], cells: &[&[u32]]) -> String {
+    let mut text = format!("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n{}\n", points.len());
+    for (i, [x, y, z]) in points.iter().enumerate() {
+        // Numbers with gaps, so that those of messages are the file's own.
+        text.push_str(&format!("{} {x} {y} {z}\n", 10 * (i + 1)));
+    }
+    text.push_str(&format!("$EndNodes\n$Elements\n{}\n", cells.len()));
+    for (i, nodes) in cells.iter().enumerate() {
+        let nodes: Vec<String> = nodes.iter().map(|node| (10 * node).to_string()).collect();
+        text.push_str(&format!("{} {kind} 2 0 1 {}\n", i + 1, nodes.join(" ")));
+    }
+    text + "$EndElements\n"
+}
+
+/// Turned and shifted, so that nothing is exact.
+fn turned(points: &[[f64; 3]], dim: usize) -> Vec<[f64; 3]> {
+    let rotate = |[x, y]: [f64; 2], angle: f64| {
+        [angle.cos() * x - angle.sin() * y, angle.sin() * x + angle.cos() * y]
+    };
+    let place = |&[x, y, z]: &[f64; 3]| {
+        let [x, y] = rotate([x, y], 0.7);
+        let [y, z] = if dim == 3 { rotate([y, z], 0.4) } else { [y, z] };
+        [x / 3.0 + 0.1, y / 3.0 - 7.0, if dim == 3 { z / 3.0 } else { 0.0 }]
+    };
+    points.iter().map(place).collect()
+}
+
+/// Cells that meet otherwise than in whole facets: kind, points, cells, and the node that hangs.
+type Hanging = (u32, Vec<[f64; 3]>, Vec<Vec<u32>>, u64);
+
+fn hanging() -> [Hanging; 6] {
+    let square = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
+    let right = [[1.0, 0.5, 0.0], [2.0, 0.0, 0.0], [2.0, 0.5, 0.0], [2.0, 1.0, 0.0]];
+    let flat = [&square[..], &right].concat();
+    let quads = vec![vec![1, 2, 3, 4], vec![2, 6, 7, 5], vec![5, 7, 8, 3]];
+    let triangles = [[1, 2, 3], [1, 3, 4], [2, 6, 5], [5, 6, 8], [5, 8, 3]];
+    // The same as prisms of hexahedra, the node's copy above it.
+    let above = flat.iter().map(|&[x, y, _]| [x, y, 1.0]);
+    let thick = [&flat[..], &above.collect::<Vec<_>>()].concat();
+    let up = |cell: &Vec<u32>| -> Vec<u32> {
+        cell.iter().copied().chain(cell.iter().map(|node| node + 8)).collect()
+    };
+    let hexes = quads.iter().map(up).collect();
+    // Two tetrahedra of which one has the middle of an edge, or of the face, of the other.
+    let corner = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let tets = |at: [f64; 3]| [&corner[..], &[at, [0.2, 0.2, -1.0], [0.6, -1.0, -0.5]]].concat();
+    let below = vec![vec![1, 2, 3, 4], vec![1, 6, 5, 7]];
+    // A quadratic edge whose middle node is a vertex of two others.
+    let curved = vec![
+        [0.0, 0.0, 0.0],
+        [2.0, 0.0, 0.0],
+        [0.0, 2.0, 0.0],
+        [1.0, -0.1, 0.0],
+        [1.0, 1.0, 0.0],
+        [0.0, 1.0, 0.0],
+        [1.0, -2.0, 0.0],
+        [0.5, -0.075, 0.0],
+        [1.0, -1.0, 0.0],
+        [0.5, -1.0, 0.0],
+    ];
+    [
+        (3, flat.clone(), quads, 50),
+        (2, flat, triangles.iter().map(|cell| cell.to_vec()).collect(), 50),
+        (5, thick, hexes, 50),
+        (4, tets([0.5, 0.0, 0.0]), below.clone(), 50),
+        (4, tets([0.3, 0.3, 0.0]), below, 50),
+        (9, curved, vec![vec![1, 2, 3, 4, 5, 6], vec![1, 7, 4, 10, 9, 8]], 40),
+    ]
+}
+
+#[test]
+fn a_node_inside_a_facet_of_another_cell_is_named() {
+    for (kind, points, cells, node) in hanging() {
+        let dim = if matches!(kind, 4 | 5) { 3 } else { 2 };
+        for points in [points.clone(), turned(&points, dim)] {
+            let cells: Vec<&[u32]> = cells.iter().map(Vec::as_slice).collect();
+            let said = message(of_cells(kind, &points, &cells).as_bytes());
+            let at = points[node as usize / 10 - 1].map(|x| format!("{x:.6}")).join(", ");
+            let hangs = said.contains("lies inside a facet of element 1 ");
+            // Of two that hang, one below the other, either is named.
+            let named = said.contains(&format!("node {node} at ({at})")) || kind == 5;
+            assert!(hangs && named, "{kind}: {said}");
+        }
+    }
+}
+
+#[test]
+fn cells_inside_others_are_named() {
+    let square = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
+    let loose = [[0.2, 0.1, 0.0], [0.7, 0.1, 0.0], [0.5, 0.2, 0.0]];
+    let points = [&square[..], &loose].concat();
+    let cells: [&[u32]; 3] = [&[1, 2, 3], &[1, 3, 4], &[5, 6, 7]];
+    let said = message(of_cells(2, &points, &cells).as_bytes());
+    for words in ["element 3 with", "element 1 with", "overlap", "inside of both"] {
+        assert!(said.contains(words), "{said}");
+    }
+    // A cell twice, each with nodes of its own; and one beside it that reaches into it.
+    let corner = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+    let beside = corner.map(|[x, y, z]| [x + 0.2, y + 0.1, z - 0.9]);
+    for other in [corner, beside] {
+        for points in [[corner, other].concat(), turned(&[corner, other].concat(), 3)] {
+            let said = message(of_cells(4, &points, &[&[1, 2, 3, 4], &[5, 6, 7, 8]]).as_bytes());
+            assert!(said.contains("overlap") && said.contains("inside of both"), "{said}");
+        }
+    }
+}
+
+/// Nodes in one place join nothing, and are right where a slit is meant.
+#[test]
+fn bodies_that_touch_in_their_nodes_are_taken() {
+    let points: Vec<[f64; 3]> = [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+        .into_iter()
+        .chain([[1.0, 0.0], [2.0, 0.0], [2.0, 1.0], [1.0, 1.0]])
+        .map(|[x, y]| [x, y, 0.0])
+        .collect();
+    for points in [points.clone(), turned(&points, 2)] {
+        let mesh = gmsh::parse(of_cells(3, &points, &[&[1, 2, 3, 4], &[5, 6, 7, 8]]).as_bytes());
+        let mesh = mesh.unwrap_or_else(|error| panic!("{error}"));
+        assert!(mesh.notes().iter().any(|note| note.contains("2 nodes lie where another does")));
+    }
+}
+
+#[test]
+fn a_node_in_two_places_is_an_error_with_its_line() {
+    let points = [[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 2.0, 0.0]];
+    let text = of_cells(2, &points, &[&[1, 2, 3], &[1, 3, 4]]);
+    let twice = text.replace("\n50 0 2 0\n", "\n40 0 2 0\n");
+    assert_eq!(
+        message(twice.as_bytes()),
+        "line 10: node 40 is at (0, 2, 0) here, and at (0, 1, 0) before"
+    );
+    // Said twice and the same, it is no matter.
+    let same = text.replace("\n50 0 2 0\n", "\n40 0 1 0\n");
+    assert!(gmsh::parse(same.as_bytes()).is_ok());
+}
+
+/// Where a facet has cells on both sides, an integral over it would take either.
+#[test]
+fn facets_between_cells_are_none_of_a_boundary() {
+    let points = [[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
+    let text = of_cells(2, &points, &[&[1, 2, 3], &[1, 3, 4]])
+        .replace("$Elements\n2\n", "$Elements\n4\n3 1 2 7 1 10 30\n4 1 2 7 2 10 20\n");
+    let mesh = gmsh::parse(text.as_bytes()).expect("a mesh");
+    let tag = "7".to_owned();
+    assert_eq!(mesh.facets_under([&tag]).map(|facets| facets.len()), Ok(2));
+    let said = mesh.outer_facets_under([&tag]).expect_err("one inside").to_string();
+    for words in ["1 of the 2 facets tagged \"7\"", "inside the domain", "(0.500000, 0.500000"] {
+        assert!(said.contains(words), "{said}");
+    }
+}

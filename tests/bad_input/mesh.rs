@@ -160,3 +160,86 @@ fn nodes_that_are_not_merged_are_noted() {
         );
     }
 }
+
+/// The unit square of two triangles, and more of both: facets of group 7, named "mid", and what `more` says.
+fn square(name: &str, nodes: &[&str], elements: &[&str]) -> String {
+    let own = ["10 0 0 0", "20 1 0 0", "30 1 1 0", "40 0 1 0"];
+    let triangles = ["1 2 2 1 1 10 20 30", "2 2 2 1 1 10 30 40"];
+    let list = |own: &[&str], more: &[&str]| {
+        format!("{}\n{}\n", own.len() + more.len(), [own, more].concat().join("\n"))
+    };
+    format!(
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n1\n1 7 \"{name}\"\n$EndPhysicalNames\n\
+         $Nodes\n{}$EndNodes\n$Elements\n{}$EndElements\n",
+        list(&own, nodes),
+        list(&triangles, elements)
+    )
+}
+
+/// A node in the middle of another cell's side: each of the two sides would count as boundary.
+#[test]
+fn nodes_inside_facets_of_other_cells_are_named_with_their_place() {
+    let nodes = ["50 1 0.5 0", "60 2 0 0", "70 2 1 0"];
+    let elements = ["3 2 2 1 1 20 60 50", "4 2 2 1 1 50 60 70", "5 2 2 1 1 50 70 30"];
+    let stand = stand(square("mid", &nodes, &elements));
+    let words = &[
+        "node 50 at (1.000000, 0.500000, 0.000000)",
+        "inside a facet of element 1",
+        "make the mesh conforming",
+    ];
+    stand.refuses_run(&[], at("E0413", PLACE, words));
+    stand.refuses(&["check", "a.wf"], at("E0413", PLACE, words));
+}
+
+/// A triangle over two others, with which it shares nothing.
+#[test]
+fn cells_inside_others_are_named_with_their_place() {
+    let nodes = ["50 0.2 0.1 0", "60 0.7 0.1 0", "70 0.5 0.2 0"];
+    let stand = stand(square("mid", &nodes, &["3 2 2 1 1 50 60 70"]));
+    let words = &["element 3 of \"1\"", "element 1 of \"1\"", "overlap", "mend the mesh there"];
+    stand.refuses_run(&[], at("E0413", PLACE, words));
+}
+
+#[test]
+fn a_node_in_two_places_is_named_with_its_line() {
+    let stand = stand(square("mid", &["40 0 2 0"], &[]));
+    let words = &["line 14: node 40 is at (0, 2, 0) here", "a number of its own"];
+    stand.refuses_run(&[], at("E0413", PLACE, words));
+}
+
+/// What is integrated over facets between two cells would be taken from either; a condition there is well.
+#[test]
+fn boundaries_between_cells_are_not_integrated_over() {
+    let text = "form p { field u: scalar; f0[u] = u - 1; f1[u] = grad(u); on boundary \"mid\" { f0[u] = -1; } }\n\
+                problem q solves p { mesh = \"part.msh\"; }\n";
+    let stand = Stand::with(text);
+    let mesh = square("mid", &[], &["3 1 2 7 1 10 30"]);
+    stand.write("part.msh", &mesh);
+    let words =
+        &["the 1 facets tagged \"mid\"", "inside the domain", "(0.500000, 0.500000", "`dirichlet`"];
+    stand.refuses_run(&[], at("E0413", crate::gallery::place(text, "\"mid\""), words));
+    let held = Stand::problem("mesh = \"part.msh\"; dirichlet u = 0 on \"mid\";");
+    held.write("part.msh", mesh);
+    let output = held.output(&["run", "a.wf", "--interpret", "--no-output"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What a mesh calls its parts is shown so that no terminal obeys it.
+#[test]
+fn names_that_cannot_be_read_are_shown_readably() {
+    let long = "x".repeat(100_000);
+    for (name, shown) in [("a\u{1b}[31mb\u{202e}", "\"a\u{fffd}[31mb\u{fffd}\""), (&long, "xxx…\"")]
+    {
+        let stand = Stand::problem("mesh = \"part.msh\"; dirichlet u = 0 on \"mid\";");
+        stand.write("part.msh", square(name, &[], &["3 1 2 7 1 10 20"]));
+        let output = stand.output(&["run", "a.wf", "--interpret"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(shown) && !said.contains('\u{1b}') && said.len() < 2000, "{said}");
+    }
+    let stand = Stand::problem("mesh = \"\"; dirichlet u = 0;");
+    std::fs::rename(stand.path("a.wf"), stand.path("b\u{1b}[31m.wf")).expect("renamed");
+    let output = stand.output(&["run", "b\u{1b}[31m.wf", "--interpret", "--output", "c\u{1b}.vtu"]);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(said.contains("b\u{fffd}[31m.wf") && !said.contains('\u{1b}'), "{said}");
+}

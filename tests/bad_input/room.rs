@@ -95,7 +95,8 @@ fn a_cache_that_cannot_be_is_said_and_done_without() {
 #[test]
 fn outputs_without_a_place() {
     let stand = Stand::problem(BOX);
-    let cases: [(&str, &[&str]); 4] = [
+    let cases: [(&str, &[&str]); 5] = [
+        ("no-such/", &["cannot write no-such/", "it names a folder", "name another file"]),
         ("no/such/folder/u.vtu", &["cannot write no/such/folder/u.vtu", "make its folder"]),
         ("a.wf/u.vtu", &["cannot write a.wf/u.vtu", "help: "]),
         (".", &["it is a folder", "name another file"]),
@@ -231,6 +232,28 @@ fn memory_that_there_is_not() {
         text.contains("1000000000000000000 cells (hex)") && text.contains("too little"),
         "{text}"
     );
+    // Nor would more memory help.
+    let text = utf8(&dry.stderr);
+    assert_eq!(dry.status.code(), Some(1), "{text}");
+    assert!(text.contains("error[E0413]") && text.contains("32-bit indices"), "{text}");
+}
+
+/// Just too little room is said as well as far too little: what is given out in large pieces counts.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_there_nearly_is() {
+    let stand = Stand::problem("mesh = box(dim: 3, cells: 60); dirichlet u = 0;");
+    let run = ["run", "a.wf", "--interpret", "--no-output", "--threads", "1"];
+    let mut all = String::new();
+    for limit in (160_000..=320_000).step_by(10_000) {
+        let wf = stand.command(&run);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {limit}; exec \"$@\""), "sh"]);
+        command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path(""));
+        all += &plain_failure(&output(&mut command), &run);
+    }
+    // The mesh does not fit, or else what is solved on it does not.
+    assert!(all.contains("a mesh of 216000 cells"), "{all}");
 }
 
 #[test]
@@ -238,12 +261,12 @@ fn dry_runs_say_what_a_problem_takes() {
     let stand = Stand::problem(BOX);
     let before = stand.files();
     let arguments = ["run", "a.wf", "--dry-run", "--json", "--degree", "2", "--mesh"];
-    let run = stand.output(&[&arguments[..], &["box(dim: 3, cells: 1000)"]].concat());
+    let run = stand.output(&[&arguments[..], &["box(dim: 3, cells: 800)"]].concat());
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let value: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
     assert_eq!(
         (value["cells"].as_u64(), value["dofs"].as_u64()),
-        (Some(1_000_000_000), Some(8_012_006_001))
+        (Some(512_000_000), Some(4_103_684_801))
     );
     let bytes = value["bytes"].as_f64().expect("a number");
     let parts = value["bytes_by_part"].as_object().expect("parts");
@@ -256,4 +279,63 @@ fn dry_runs_say_what_a_problem_takes() {
     for words in ["q (p)", "4 cells (quad)", "unknowns    9", "at least: mesh", "vectors"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+/// A limit of the process is an error where a file is written, and not the end of the program.
+#[test]
+fn a_file_that_may_not_grow_leaves_no_partial_output() {
+    let stand = Stand::problem(BOX);
+    let before = stand.files();
+    let wf = stand.command(&["run", "a.wf", "--interpret", "--degree", "8", "--output", "u.vtu"]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 1; exec \"$@\"", "sh"])
+        .arg(wf.get_program())
+        .args(wf.get_args());
+    let output = output(command.current_dir(stand.path("")));
+    let said = utf8(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write u.vtu") && said.contains("`ulimit -f`"), "{said}");
+    assert_eq!(stand.files(), before);
+}
+
+/// A pipe with a name has one reader, who has all of it.
+#[test]
+fn a_pipe_with_a_name_is_written_once() {
+    let stand = Stand::problem(BOX);
+    let made = Command::new("mkfifo").arg(stand.path("pipe")).status();
+    assert!(made.is_ok_and(|made| made.success()), "no pipe");
+    let reader = std::thread::spawn({
+        let pipe = stand.path("pipe");
+        move || fs::read(pipe).expect("read")
+    });
+    let output = stand.output(&["run", "a.wf", "--interpret", "--output", "pipe"]);
+    assert!(output.status.success(), "{}", utf8(&output.stderr));
+    stand.output(&["run", "a.wf", "--interpret", "--output", "u.vtu"]);
+    assert_eq!(reader.join().expect("read"), fs::read(stand.path("u.vtu")).expect("written"));
+}
+
+/// Closed, standard output takes no solution; to the file behind it goes nothing else.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_output_takes_the_solution_alone_or_not_at_all() {
+    let stand = Stand::problem(BOX);
+    let run = |output_to: &str, redirected: &str| {
+        let wf = stand.command(&["run", "a.wf", "--interpret", "--output", output_to]);
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("\"$@\" {redirected}"), "sh"]);
+        output(command.arg(wf.get_program()).args(wf.get_args()).current_dir(stand.path("")))
+    };
+    let closed = run("-", ">&-");
+    assert_eq!(closed.status.code(), Some(1));
+    assert!(utf8(&closed.stderr).contains("which is closed\nhelp: "), "{}", utf8(&closed.stderr));
+    assert!(run("u.vtu", "").status.success());
+    let whole = fs::read(stand.path("u.vtu")).expect("written");
+    for (path, redirected) in [("/dev/stdout", "> v.vtu"), ("v.vtu", "> v.vtu")] {
+        let output = run(path, redirected);
+        assert!(output.status.success(), "{}", utf8(&output.stderr));
+        assert!(utf8(&output.stderr).contains("residual"), "{}", utf8(&output.stderr));
+        assert_eq!(fs::read(stand.path("v.vtu")).expect("written"), whole);
+    }
+    assert!(run("-", "> /dev/null").status.success());
 }

@@ -85,6 +85,21 @@ impl Program {
         Some(diagnostic)
     }
 
+    /// Adds the place of a tag among the boundary blocks of the form that a problem solves, with a remark.
+    pub fn form_tag(
+        &self,
+        problem: &str,
+        tag: &str,
+        diagnostic: Diagnostic,
+        remark: &str,
+    ) -> Diagnostic {
+        let Ok(ast) = self.find_problem(problem) else { return diagnostic };
+        match self.form_tags(ast).find(|known| known.text == tag) {
+            Some(known) => diagnostic.label(known.span, remark),
+            None => diagnostic.label(ast.name.span, remark),
+        }
+    }
+
     /// The message that two fields of this problem's form are not inf-sup stable.
     pub fn unstable(&self, problem: &str, pair: &UnstablePair) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(Code::UnstablePair, pair.to_string());
@@ -132,6 +147,17 @@ impl Program {
         problem: &ast::Problem,
         known: &[&str],
     ) -> Vec<Diagnostic> {
+        let unknown = self.form_tags(problem).filter(|tag| !known.contains(&tag.text.as_str()));
+        let name = &problem.name;
+        let said = |tag| {
+            let remark = format!("`{}` solves this form on a mesh without it", name.name);
+            unknown_tag(tag, known).secondary(name.span, remark)
+        };
+        unknown.map(said).collect()
+    }
+
+    /// The tags of the boundary blocks of the form that a problem solves.
+    fn form_tags<'a>(&'a self, problem: &ast::Problem) -> impl Iterator<Item = &'a ast::Text> {
         let forms = &self.piece.file.forms;
         let form = forms.iter().find(|form| form.name.name == problem.form.name);
         let tags =
@@ -139,13 +165,7 @@ impl Program {
                 FormItemKind::Boundary { tags, .. } => Some(tags),
                 _ => None,
             });
-        let unknown = tags.flatten().filter(|tag| !known.contains(&tag.text.as_str()));
-        let name = &problem.name;
-        let said = |tag| {
-            let remark = format!("`{}` solves this form on a mesh without it", name.name);
-            unknown_tag(tag, known).secondary(name.span, remark)
-        };
-        unknown.map(said).collect()
+        tags.flatten()
     }
 }
 

@@ -3,8 +3,8 @@
 use super::orient::{self, IDENTITY, Renumbering};
 use super::shape::Shape;
 use super::{
-    Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, index, measure, order, seams, sides,
-    unfold,
+    Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, apart, index, measure, order, seams,
+    sides, unfold,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,12 +17,22 @@ pub(crate) enum Sign<'a> {
     Negative(&'a [bool]),
 }
 
+/// Whether cells meet in whole facets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// They were made so.
+    Facets,
+    /// That is to be seen.
+    Unknown,
+}
+
 pub(crate) fn assemble(
     cell: Cell,
     geometry_order: usize,
     mut parts: Parts,
     arrange: Arrange,
     sign: Sign<'_>,
+    joined: Joined,
 ) -> Result<Mesh, MeshError> {
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
@@ -47,7 +57,12 @@ pub(crate) fn assemble(
     let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;
     check_branching(&shape, &parts, &topology)?;
     sides::check_sides(&shape, &parts, &topology)?;
-    notes.extend(seams::note(&topology, &parts.points));
+    if let Some(tolerance) = seams::tolerance(&topology, &parts.points) {
+        if joined == Joined::Unknown {
+            apart::check_apart(&shape, &parts, &topology, tolerance)?;
+        }
+        notes.extend(seams::note(&topology, &parts.points, tolerance));
+    }
     let facet_tags = find_facets(&parts, &topology)?;
     Ok(Mesh {
         cell,
@@ -215,6 +230,15 @@ fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
         *node = number[*node as usize];
     }
     renumber_facets(parts, &number)?;
+    if !parts.point_labels.is_empty() {
+        let mut labels = vec![0; points.len()];
+        for (&new, &label) in number.iter().zip(&parts.point_labels) {
+            if let Some(slot) = labels.get_mut(new as usize) {
+                *slot = label;
+            }
+        }
+        parts.point_labels = labels;
+    }
     parts.points = points;
     Ok(n_vertices)
 }

@@ -2,6 +2,7 @@
 
 use super::Cell;
 use crate::memory::TooMuch;
+use fem_dsl::source::shortened;
 use thiserror::Error;
 
 /// Why a mesh cannot be made or asked.
@@ -114,10 +115,44 @@ pub enum MeshError {
         /// The mean of the facet's vertices.
         at: [f64; 3],
     },
+    /// A node inside a facet of a cell that does not have it.
+    #[error(
+        "{node} lies inside a facet of {cell}: nothing joins the cells there, and both sides count as boundary"
+    )]
+    Hanging {
+        /// The node.
+        node: Box<NodeName>,
+        /// The cell.
+        cell: CellName,
+    },
+    /// Two cells of which one reaches into the other.
+    #[error("{} and {} overlap: ({}) is inside of both", .cells[0], .cells[1], coordinates(.at))]
+    Inside {
+        /// The cells.
+        cells: Box<[CellName; 2]>,
+        /// A point of both.
+        at: [f64; 3],
+    },
+    /// A boundary tag that is integrated over and has facets between two cells.
+    #[error(
+        "{inner} of the {count} facets tagged \"{}\" lie inside the domain, the first near ({}): an integral over \
+         them has two sides, and nothing says which",
+        shortened(.tag), coordinates(.at)
+    )]
+    Inner {
+        /// The tag.
+        tag: String,
+        /// Facets under that tag.
+        count: usize,
+        /// How many of them have two cells.
+        inner: usize,
+        /// The mean of the first one's vertices.
+        at: [f64; 3],
+    },
     /// A tagged facet that is no facet of any cell.
     #[error(
-        "{lost} of the {count} facets tagged \"{tag}\" belong to no cell; the first is near ({})",
-        coordinates(.at)
+        "{lost} of the {count} facets tagged \"{}\" belong to no cell; the first is near ({})",
+        shortened(.tag), coordinates(.at)
     )]
     LostFacet {
         /// The tag.
@@ -154,12 +189,32 @@ pub struct CellName {
     pub centre: [f64; 3],
 }
 
+/// A node as a message names it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeName {
+    /// The source's own number, if it has one.
+    pub number: Option<u64>,
+    /// Where it is.
+    pub at: [f64; 3],
+}
+
+impl std::fmt::Display for NodeName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "node {number}")?,
+            None => f.write_str("the node")?,
+        }
+        write!(f, " at ({})", coordinates(&self.at))
+    }
+}
+
 impl std::fmt::Display for CellName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let word = if self.labelled { "element" } else { "cell" };
         write!(f, "{word} {}", self.number)?;
         if !self.tags.is_empty() {
-            write!(f, " of \"{}\"", self.tags.join("\", \""))?;
+            let tags: Vec<_> = self.tags.iter().map(|tag| shortened(tag)).collect();
+            write!(f, " of \"{}\"", tags.join("\", \""))?;
         }
         write!(f, " with centre ({})", coordinates(&self.centre))
     }
@@ -171,15 +226,21 @@ fn coordinates(point: &[f64; 3]) -> String {
 
 fn unknown_tags(kind: &str, tags: &[(String, Option<String>)], available: &[String]) -> String {
     let plural = if tags.len() == 1 { "" } else { "s" };
-    let each = tags.iter().map(|(tag, nearest)| match nearest {
-        Some(nearest) if tags.len() == 1 => format!("\"{tag}\"; did you mean \"{nearest}\"?"),
-        Some(nearest) => format!("\"{tag}\" (did you mean \"{nearest}\"?)"),
-        None => format!("\"{tag}\""),
+    let each = tags.iter().map(|(tag, nearest)| {
+        let (tag, nearest) = (shortened(tag), nearest.as_deref().map(shortened));
+        match nearest {
+            Some(nearest) if tags.len() == 1 => format!("\"{tag}\"; did you mean \"{nearest}\"?"),
+            Some(nearest) => format!("\"{tag}\" (did you mean \"{nearest}\"?)"),
+            None => format!("\"{tag}\""),
+        }
     });
     let list: Vec<String> = each.collect();
     let has = match available {
         [] => "it has none at all".to_owned(),
-        all => format!("it has \"{}\"", all.join("\", \"")),
+        all => {
+            let all: Vec<_> = all.iter().map(|tag| shortened(tag)).collect();
+            format!("it has \"{}\"", all.join("\", \""))
+        }
     };
     format!("the mesh has no {kind} tag{plural} {}; {has}", list.join(", "))
 }

@@ -102,6 +102,18 @@ pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Coun
     }
 }
 
+/// Whether indices can number what that mesh has; nothing is made.
+///
+/// # Errors
+///
+/// As those of [`generate`] before it makes anything.
+pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), GenerateError> {
+    match read(name, arguments)? {
+        ("box", arguments) => grid::check(&arguments),
+        (name, arguments) => round::check(name, &arguments),
+    }
+}
+
 /// The generators, with the arguments that they take.
 const GENERATORS: [(&str, &[&str]); 4] = [
     ("box", &["dim", "cells", "from", "to", "cell", "deform"]),

@@ -121,9 +121,23 @@ pub enum GmshError {
         /// The node's number.
         node: u64,
     },
+    /// Two nodes of one number.
+    #[error("{place}: node {node} is at ({}) here, and at ({}) before", shown(&.at[0]), shown(&.at[1]))]
+    NodeTwice {
+        /// Where the second is.
+        place: Place,
+        /// The node's number.
+        node: u64,
+        /// Its coordinates there, and those of the first.
+        at: Box<[[f64; 3]; 2]>,
+    },
     /// A mesh that is read but makes no sense.
     #[error(transparent)]
     Mesh(#[from] MeshError),
+}
+
+fn shown([x, y, z]: &[f64; 3]) -> String {
+    format!("{x}, {y}, {z}")
 }
 
 /// Reads a mesh from a Gmsh file.
@@ -178,6 +192,8 @@ struct Contents {
     node_numbers: Vec<u64>,
     /// Their coordinates.
     points: Vec<[f64; 3]>,
+    /// Where the numbers stand.
+    node_marks: Vec<usize>,
     blocks: Vec<Block>,
     /// Whether an element in several groups is written several times (format 2).
     repeats: bool,
@@ -229,8 +245,37 @@ fn contents(bytes: &[u8]) -> Result<Contents, GmshError> {
     match (nodes, elements) {
         (false, _) => Err(GmshError::Missing("Nodes")),
         (_, false) => Err(GmshError::Missing("Elements")),
-        _ => Ok(contents),
+        _ => {
+            once(&cursor, &mut contents)?;
+            Ok(contents)
+        }
     }
+}
+
+/// No node may be in two places.
+fn once(cursor: &Cursor<'_>, contents: &mut Contents) -> Result<(), GmshError> {
+    let marks = std::mem::take(&mut contents.node_marks);
+    let numbers = &contents.node_numbers;
+    let ascends = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    if ascends {
+        return Ok(());
+    }
+    let mut order: Vec<u32> = (0..).zip(numbers).map(|(place, _)| place).collect();
+    order.sort_by_key(|&place| numbers[place as usize]);
+    let differ = |pair: &&[u32]| {
+        let [first, second] = [pair[0] as usize, pair[1] as usize];
+        numbers[first] == numbers[second] && contents.points[first] != contents.points[second]
+    };
+    // The first in the file.
+    let twice = order.windows(2).filter(differ).min_by_key(|pair| pair[1]);
+    let Some([first, second]) = twice.map(|pair| [pair[0] as usize, pair[1] as usize]) else {
+        return Ok(());
+    };
+    Err(GmshError::NodeTwice {
+        place: cursor.place(marks[second]),
+        node: numbers[second],
+        at: Box::new([contents.points[second], contents.points[first]]),
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

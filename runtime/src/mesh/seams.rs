@@ -18,9 +18,9 @@ const OF_EDGE: f64 = 1e-3;
 const TOLD_APART: f64 = 1e-15;
 
 /// What is said of nodes that lie where another does, if there are any.
-pub(super) fn note(topology: &Topology, points: &[[f64; 3]]) -> Option<String> {
+pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> Option<String> {
     let boundary = boundary_vertices(topology);
-    let (count, first) = coincident(&boundary, points, tolerance(topology, points)?);
+    let (count, first) = coincident(&boundary, points, tolerance);
     let [x, y, z] = points[first? as usize];
     let (nodes, lie) = if count == 1 { ("node", "lies") } else { ("nodes", "lie") };
     Some(format!(
@@ -39,7 +39,8 @@ fn boundary_vertices(topology: &Topology) -> Vec<u32> {
     (0..).zip(outer).filter(|(_, outer)| *outer).map(|(vertex, _)| vertex).collect()
 }
 
-fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64> {
+/// How near to each other two nodes lie in one place; none where coordinates cannot tell that.
+pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64> {
     let distance = |a: &[f64; 3], b: &[f64; 3]| -> f64 {
         (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>().sqrt()
     };

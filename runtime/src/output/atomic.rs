@@ -57,10 +57,12 @@ fn plain(error: Error) -> Error {
     Error::new(error.kind(), words)
 }
 
-/// Whether a file could be written at `path`, tried without leaving anything there.
+/// Whether a file could be written at `path`, tried without leaving anything there. Of what is no file, nothing can be
+/// said before it is written to.
 pub(super) fn probe(path: &Path) -> Result<()> {
     match place(path)? {
-        Place::Stream => std::fs::OpenOptions::new().write(true).open(path).map(drop),
+        // Opened and closed, a pipe would tell its reader that there is nothing more.
+        Place::Stream => Ok(()),
         Place::File(path) => File::beside(&path).map(drop).map_err(plain),
     }
 }
@@ -81,9 +83,22 @@ fn place(path: &Path) -> Result<Place> {
             Ok(Place::File(std::fs::canonicalize(path)?))
         }
         Ok(_) => Ok(Place::Stream),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Place::File(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => match std::fs::read_link(path) {
+            // A link to nothing yet; one that leads to itself is another error.
+            Ok(target) => place(&path.parent().unwrap_or(Path::new("")).join(target)),
+            Err(_) if names_a_folder(path) => {
+                Err(Error::new(ErrorKind::IsADirectory, "it names a folder, which is not there"))
+            }
+            Err(_) => Ok(Place::File(path.to_owned())),
+        },
         Err(error) => Err(error),
     }
+}
+
+/// Whether a path ends as only those of folders do.
+fn names_a_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes.last().is_some_and(|&last| std::path::is_separator(char::from(last)))
 }
 
 /// Whether a file that is there may be replaced: only what may be written, although its folder alone decides for the
@@ -177,11 +192,26 @@ mod tests {
         assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(std::fs::read(&target).expect("there"), b"new");
 
+        // Of a chain of links in another folder, whose end is not there yet.
+        let below = folder.path().join("below");
+        std::fs::create_dir(&below).expect("a folder");
+        let (first, second) = (folder.path().join("first"), below.join("second"));
+        std::os::unix::fs::symlink("below/second", &first).expect("linked");
+        std::os::unix::fs::symlink("u.vtu", &second).expect("linked");
+        probe(&first).expect("it can be written");
+        write(&first, |out| out.write_all(b"through")).expect("written");
+        assert_eq!(std::fs::read(below.join("u.vtu")).expect("there"), b"through");
+        assert!([first, second].iter().all(|link| link.is_symlink()));
+        let itself = folder.path().join("itself");
+        std::os::unix::fs::symlink("itself", &itself).expect("linked");
+        assert!(probe(&itself).is_err());
+
         let (mut reader, writer) = std::io::pipe().expect("a pipe");
         use std::os::fd::AsRawFd as _;
         let path = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
         write(&path, |out| out.write_all(b"streamed")).expect("written");
         drop(writer);
+        probe(&PathBuf::from(format!("/dev/fd/{}", reader.as_raw_fd()))).expect("not opened");
         let mut text = String::new();
         std::io::Read::read_to_string(&mut reader, &mut text).expect("read");
         assert_eq!(text, "streamed");
@@ -194,6 +224,8 @@ mod tests {
         probe(&path).expect("it can be written");
         assert_eq!(std::fs::read_dir(folder.path()).expect("folder").count(), 0);
         assert_eq!(probe(folder.path()).expect_err("a folder").kind(), ErrorKind::IsADirectory);
+        let below = probe(&folder.path().join("no/")).expect_err("a folder that is not there");
+        assert_eq!(below.kind(), ErrorKind::IsADirectory);
         let missing = probe(&folder.path().join("no/such/u.vtu")).expect_err("no folder");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
         assert!(!missing.to_string().contains(".part"), "{missing}");

@@ -81,18 +81,41 @@ pub(super) struct Facts {
     pub(super) device: bool,
 }
 
+/// How large a system is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    pub(super) dim: usize,
+    /// Unknowns, and of them those of a node of each field.
+    pub(super) unknowns: f64,
+    pub(super) components: f64,
+    /// The highest degree.
+    pub(super) degree: f64,
+}
+
+impl Size {
+    fn of(on: &Discretisation) -> Self {
+        let spaces = || on.fields.iter().map(|field| &field.space);
+        let components: usize = spaces().map(|space| space.components()).sum();
+        let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
+        let (unknowns, dim) = (on.n_dofs() as f64, on.mesh.dim());
+        Self { dim, unknowns, components: components as f64, degree: degree as f64 }
+    }
+}
+
 /// When a problem whose solver is not named is solved by factors.
-pub(super) fn unasked(on: &Discretisation, Facts { linear, saddle, device }: Facts) -> Factors {
-    let n = on.n_dofs() as f64;
-    let spaces = || on.fields.iter().map(|field| &field.space);
-    let components: usize = spaces().map(|space| space.components()).sum();
-    let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
-    let cost = cost(on.mesh.dim(), n, components as f64, degree as f64);
+pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
+    when(Size::of(on), facts)
+}
+
+/// The same of a system of this size.
+pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Factors {
+    let Size { dim, unknowns: n, components, degree } = size;
+    let cost = cost(dim, n, components, degree);
     let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
     if cost.bytes > BYTES.min(room) {
         Factors::Never
-    } else if saddle && on.n_dofs() <= INDEFINITE {
+    } else if saddle && n <= INDEFINITE as f64 {
         Factors::First
     } else if cost.seconds <= SECONDS && linear && !device {
         Factors::First

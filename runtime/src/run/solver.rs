@@ -42,6 +42,14 @@ pub struct System<'a> {
     pub rule: Rule,
 }
 
+/// Whether some field has no term with itself.
+pub(super) fn is_saddle(form: &PointForm) -> bool {
+    let coefficients = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
+    (0..form.fields.len()).any(|field| {
+        !coefficients().any(|entry| entry.test.field == field && entry.trial.field == field)
+    })
+}
+
 impl System<'_> {
     /// Whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
@@ -52,17 +60,9 @@ impl System<'_> {
         self.form.integrals.iter().all(|integral| integral.symmetric)
     }
 
-    /// Whether some field has no term with itself.
-    fn saddle(&self) -> bool {
-        let coefficients = || self.form.integrals.iter().flat_map(|integral| &integral.jacobian);
-        (0..self.form.fields.len()).any(|field| {
-            !coefficients().any(|entry| entry.test.field == field && entry.trial.field == field)
-        })
-    }
-
     /// The linear solver where none is named, on a device or not, and when it takes factors.
     fn fitting(&self, device: bool) -> (InnerSolver, Factors) {
-        let facts = Facts { linear: self.is_linear(), saddle: self.saddle(), device };
+        let facts = Facts { linear: self.is_linear(), saddle: is_saddle(self.form), device };
         let factors = factors::unasked(self.on, facts);
         let solver = match (facts.saddle, factors, self.symmetric()) {
             (false, ..) | (true, Factors::First, _) => InnerSolver::Automatic,

@@ -51,3 +51,33 @@ fn many_at_once_do_not_sweep_each_other() {
     });
     assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 0);
 }
+
+/// Between the making and the lock another program may remove what was made, and put something else in its place.
+#[test]
+fn what_vanishes_before_it_is_locked_is_made_again() {
+    let parent = tempfile::tempdir().expect("a folder");
+    for replaced in [false, true] {
+        let tries = std::cell::Cell::new(0);
+        let (made, _noted, lock) = locked(
+            || tempfile::tempdir_in(parent.path()),
+            |folder: &TempDir| folder.path(),
+            |folder| {
+                tries.set(tries.get() + 1);
+                if tries.get() > 2 {
+                    return fs::File::open(folder.path()).ok();
+                }
+                let early = replaced.then(|| fs::File::open(folder.path()).expect("there"));
+                fs::remove_dir(folder.path()).expect("removed");
+                if replaced {
+                    // A folder that stays, so that its number is not given again.
+                    fs::create_dir(folder.path().with_extension("other")).expect("made");
+                    fs::create_dir(folder.path()).expect("made");
+                }
+                early
+            },
+        )
+        .expect("a folder");
+        assert!(made.path().is_dir() && lock.is_some());
+        assert_eq!(tries.get(), 3);
+    }
+}

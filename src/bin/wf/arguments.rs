@@ -148,8 +148,18 @@ pub(crate) fn written_as(path: &Path, formats: &[&str], what: &str) -> Result<()
         "{what} is not written as `.{}`, only as {}\nhelp: name it {}",
         extension.display(),
         known.join(" or "),
-        path.with_extension(formats[0]).display()
+        renamed(path, formats[0]).display()
     )))
+}
+
+/// A path with another extension, which takes the place of that of packed files, too.
+fn renamed(path: &Path, format: &str) -> PathBuf {
+    let packed = ["gz", "bz2", "xz", "zst", "zip"];
+    let is_packed = path
+        .extension()
+        .is_some_and(|last| packed.iter().any(|end| last.eq_ignore_ascii_case(end)));
+    let plain = if is_packed { path.with_extension("") } else { path.to_owned() };
+    plain.with_extension(format)
 }
 
 /// `name=expression`.

@@ -7,6 +7,7 @@ mod transposition;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fem_dsl::source::seen;
 use kernels_gen::abi::Slots;
 use kernels_gen::plan::choose::Wishes;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
@@ -151,7 +152,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         if let Err(failure) = plot::draw(path, &report.json) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&format!("drawn in {}\n", path.display()));
+        report.text.push_str(&format!("drawn in {}\n", seen(&path.display().to_string())));
     }
     Ok(report)
 }

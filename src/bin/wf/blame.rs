@@ -71,6 +71,14 @@ impl Blame<'_> {
                 let found = self.program.unknown_tags(self.problem, self.overrides, &available);
                 Failure::diagnostics(self.program.source(), &found)
             }
+            RunError::Mesh(MeshError::Inner { tag, .. }) => {
+                let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
+                    "integrate over facets of the boundary only; on those inside, a condition of `dirichlet` is possible",
+                );
+                let remark = "facets between two cells";
+                let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
+                Failure::diagnostics(self.program.source(), &[found])
+            }
             RunError::Unfixed(unfixed) => {
                 let found = self.program.unfixed(self.problem, &unfixed);
                 Failure::diagnostics(self.program.source(), &[found])
@@ -132,12 +140,22 @@ fn how_to_mend(error: &GmshError) -> &'static str {
         GmshError::Syntax { .. } | GmshError::Count { .. } | GmshError::UnknownNode { .. } => {
             "the file is damaged or no Gmsh mesh: save it again, in format 4.1 or 2.2"
         }
+        GmshError::NodeTwice { .. } => {
+            "give each node a number of its own, and save the mesh again"
+        }
         GmshError::Missing(_) => "save the mesh again: the file is not whole",
         GmshError::Mesh(MeshError::Inverted { .. }) => {
             "mend the mesh there: a reversed or collapsed cell, or a curved side that folds over"
         }
+        GmshError::Mesh(MeshError::Hanging { .. }) => {
+            "make the mesh conforming: join the parts before meshing (`Coherence;` or `BooleanFragments` in Gmsh), so that \
+             cells meet in whole facets"
+        }
         GmshError::Mesh(
-            MeshError::Overlap { .. } | MeshError::Gap { .. } | MeshError::Branching { .. },
+            MeshError::Overlap { .. }
+            | MeshError::Inside { .. }
+            | MeshError::Gap { .. }
+            | MeshError::Branching { .. },
         ) => "mend the mesh there: cells meet in whole facets, two in each and on its two sides",
         // These say themselves what to do.
         _ => "",

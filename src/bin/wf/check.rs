@@ -7,7 +7,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Severity;
 use fem_dsl::problem::MeshSource;
 use fem_dsl::program::{Program, compile};
-use fem_dsl::source::Source;
+use fem_dsl::source::{Source, seen};
 use runtime::mesh::{LoadError, load};
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn check(
             [2, 3].into_iter().filter(|&dim| form.dimensions.form(dim).is_some()).collect();
         let words: Vec<String> = good.iter().map(ToString::to_string).collect();
         let line = format!("form {}: good in {} dimensions", form.name, words.join(" and "));
-        text.push_str(&format!("{}: {line}\n", source.name()));
+        text.push_str(&format!("{}: {line}\n", seen(source.name())));
         forms.push(json!({ "name": form.name, "dimensions": good }));
     }
     let problems: Vec<_> = program.problems().map(|head| head.name.to_owned()).collect();
@@ -80,7 +80,7 @@ fn check(
         notes.extend(mesh_notes(&program, problem, file)?);
     }
     for note in &notes {
-        text.push_str(&format!("{}: note: {note}\n", source.name()));
+        text.push_str(&format!("{}: note: {}\n", seen(source.name()), seen(note)));
     }
     let value =
         json!({ "file": source.name(), "forms": forms, "problems": problems, "notes": notes });

@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::source::Source;
+use fem_dsl::source::{Source, seen};
 use serde_json::{Value, json};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
@@ -29,6 +29,7 @@ impl Warning {
     /// A sentence; after a line that begins with `help: `, what to do.
     pub(crate) fn new(text: impl Display) -> Self {
         let text = text.to_string();
+        let text = seen(&text);
         let (message, help) = text.split_once("\nhelp: ").unwrap_or((&text, ""));
         let help: &[&str] = if help.is_empty() { &[] } else { &[help] };
         let none = Value::Null;

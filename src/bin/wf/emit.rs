@@ -8,7 +8,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::Program;
-use fem_dsl::source::{Source, Span};
+use fem_dsl::source::{Source, Span, seen};
 use kernels_gen::plan::PlanError;
 use runtime::output::{writable, write_text};
 use serde_json::json;
@@ -133,7 +133,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         return Ok(Report::new(text, value));
     };
     write_text(path, &text)?;
-    let text = format!("{}\n", path.display());
+    let text = format!("{}\n", seen(&path.display().to_string()));
     Ok(Report::new(text, json!({ "output": called(path) })))
 }
 

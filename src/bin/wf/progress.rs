@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
+use fem_dsl::source::seen;
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How often a line is written where there is no terminal.
@@ -59,7 +60,7 @@ impl Progress {
 
     /// What is being done from now on.
     pub(crate) fn say(&self, what: impl Into<String>) {
-        self.set(what.into(), None);
+        self.set(seen(&what.into()).into_owned(), None);
     }
 
     /// What is being done from now on, and the part of all work that is behind, from 0 to 1.

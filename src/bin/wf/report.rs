@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::source::Source;
+use fem_dsl::source::{Source, seen};
 use serde_json::{Value, json};
 use weakform::render::render;
 
@@ -80,7 +80,7 @@ pub(crate) struct Failure {
 impl Failure {
     /// Bad input: a file, a form, a mesh, an expression.
     pub(crate) fn input(message: impl Display) -> Self {
-        let message = message.to_string();
+        let message = seen(&message.to_string()).into_owned();
         Self { message, diagnostics: Vec::new(), found: None, done: None, code: 1 }
     }
 
@@ -93,7 +93,8 @@ impl Failure {
     pub(crate) fn diagnostics(source: &Source, found: &[Diagnostic]) -> Self {
         let diagnostics = weakform::render::json(source, found);
         let diagnostics = diagnostics.iter().map(|found| json!(found)).collect();
-        Self { diagnostics, ..Self::input(render(source, found, style())) }
+        // Rendered, with the colours of a terminal.
+        Self { diagnostics, message: render(source, found, style()), ..Self::input("") }
     }
 
     /// What the library refused, with its places where it has any.
@@ -120,7 +121,7 @@ impl Failure {
 
     /// Adds a fact.
     pub(crate) fn note(mut self, fact: &str) -> Self {
-        self.message = format!("{}\nnote: {fact}", self.message.trim_end());
+        self.message = format!("{}\nnote: {}", self.message.trim_end(), seen(fact));
         self
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
+use fem_dsl::source::seen;
 use runtime::device::Device;
 use runtime::run::{RunError, Solution, run_on};
 use runtime::solve::Continue;
@@ -64,8 +65,11 @@ pub(crate) struct Arguments {
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let wanted = arguments.problem.problem.as_deref();
+    let mut aside = false;
     if arguments.output.is_some() {
-        Goal::of(arguments, "", console)?.try_out(&arguments.problem.file)?;
+        let goal = Goal::of(arguments, "", console)?;
+        goal.try_out(&arguments.problem.file)?;
+        aside = goal.is_standard_output();
     }
     let overrides = overrides(&arguments.problem);
     let source = read(&arguments.problem.file)?;
@@ -91,7 +95,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         let warnings = [common.clone(), console.take()].concat();
         report.add(("problem", name), done, warnings);
     }
-    report.aside = arguments.output.as_deref() == Some(Path::new("-"));
+    report.aside = aside;
     Ok(report)
 }
 
@@ -202,7 +206,7 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         seconds.compile, seconds.set_up, seconds.solve
     ));
     if let Some(path) = output {
-        lines.push(format!("  output      {}", path.display()));
+        lines.push(format!("  output      {}", seen(&path.display().to_string())));
     }
     lines.push(String::new());
     lines.join("\n")

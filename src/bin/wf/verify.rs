@@ -9,6 +9,7 @@ use std::sync::Arc;
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::Program;
+use fem_dsl::source::seen;
 use runtime::compile::Execution;
 use runtime::device::{self, Device};
 use weakform::Cell;
@@ -52,7 +53,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=10))]
     pub(crate) levels: u8,
 
-    /// Unknowns that the finest level should not exceed.
+    /// Unknowns that the finest level should not exceed. Where an order is not reached, up to three levels more are taken,
+    /// of at most 15 times as many unknowns; where it nearly is, 200 times.
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub(crate) dofs: usize,
 
@@ -211,7 +213,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         if let Err(failure) = plot::draw(path, &all) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&format!("drawn in {}\n", path.display()));
+        report.text.push_str(&format!("drawn in {}\n", seen(&path.display().to_string())));
     }
     Ok(report)
 }

@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::form;
 use crate::point::{Shape, Space};
 use crate::problem::{Dirichlet, Expression};
+use crate::source::shortened;
 
 pub(super) fn check(
     checker: &mut Checker<'_>,
@@ -100,15 +101,18 @@ fn known_tags(checker: &mut Checker<'_>, piece: &Piece, tags: &[Text], mesh: Opt
 
 /// The message that a mesh with the tags `known` lacks one.
 pub(crate) fn unknown_tag(tag: &Text, known: &[&str]) -> Diagnostic {
-    let list: Vec<String> = known.iter().map(|tag| format!("\"{tag}\"")).collect();
+    let list: Vec<String> = known.iter().map(|tag| format!("\"{}\"", shortened(tag))).collect();
     let note = match list.is_empty() {
         true => "the mesh names no part of its boundary".to_owned(),
         false => format!("its tags are {}", list.join(", ")),
     };
-    Diagnostic::new(Code::BadValue, format!("the mesh has no boundary \"{}\"", tag.text))
-        .label(tag.span, "no such tag")
-        .note(note)
-        .suggest(&tag.text, known.iter().copied())
+    Diagnostic::new(
+        Code::BadValue,
+        format!("the mesh has no boundary \"{}\"", shortened(&tag.text)),
+    )
+    .label(tag.span, "no such tag")
+    .note(note)
+    .suggest(&tag.text, known.iter().copied())
 }
 
 fn component_index(

@@ -7,7 +7,7 @@
 //! way on the finished cells; positions come from the map, so that curved cells follow it.
 
 use super::simplices;
-use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::assemble::{Joined, Sign, assemble};
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{
     Arrange, Cell, Counts, Mesh, MeshError, Parts, Topology, counts, index, order, orient,
@@ -66,13 +66,29 @@ impl Blocks {
         }
         let points = world.points.into_iter().map(map).collect();
         let parts = Parts { points, nodes: world.nodes, ..Parts::default() };
-        assemble(refined.cell, refined.order, parts, Arrange::AsGiven, Sign::Negative(&negative))
+        assemble(
+            refined.cell,
+            refined.order,
+            parts,
+            Arrange::AsGiven,
+            Sign::Negative(&negative),
+            Joined::Facets,
+        )
     }
 
     /// What the refined blocks have how many times.
     pub(super) fn counts(&self, refined: Refined) -> Result<Counts, MeshError> {
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
         Ok(refined.counts(&topology))
+    }
+
+    /// Whether indices can number the nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
+    pub(super) fn check(&self, refined: Refined) -> Result<(), MeshError> {
+        let (dim, n) = (self.cell.dim() as u32, 1usize << refined.refine);
+        let nodes_per_cell = (refined.order + 1).pow(dim);
+        let splits = if refined.cell.is_tensor() { 1 } else { 6 };
+        let blocks = self.nodes.len() / self.cell.vertex_count();
+        index(blocks * n.pow(dim) * nodes_per_cell * splits, "cell nodes").map(drop)
     }
 
     fn oriented(mut self) -> Result<Blocks, MeshError> {
@@ -93,10 +109,7 @@ impl Blocks {
     fn halved(&self, refined: Refined) -> Result<Blocks, MeshError> {
         let (dim, n) = (self.cell.dim(), 1usize << refined.refine);
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
-        // Nodes of the finished mesh, with six simplices a cell, so that all later counts fit.
-        let nodes_per_cell = (refined.order + 1).pow(dim as u32);
-        let splits = if refined.cell.is_tensor() { 1 } else { 6 };
-        index(topology.n_cells() * n.pow(dim as u32) * nodes_per_cell * splits, "cell nodes")?;
+        self.check(refined)?;
         refined.counts(&topology).check_room()?;
 
         let numbering = Numbering::new(&topology, |d| (n - 1).pow(d as u32));

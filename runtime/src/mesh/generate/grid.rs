@@ -8,7 +8,7 @@
 
 use super::arguments::Arguments;
 use super::{GenerateError, simplices};
-use crate::mesh::assemble::{Sign, assemble};
+use crate::mesh::assemble::{Joined, Sign, assemble};
 use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
 use std::f64::consts::PI;
 
@@ -28,6 +28,12 @@ pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError>
         }
     }
     Ok(mesh)
+}
+
+/// Whether indices can number what the grid has.
+pub(super) fn check(arguments: &Arguments<'_>) -> Result<(), GenerateError> {
+    let (grid, cell) = Grid::new(arguments)?;
+    grid.check(cell).map(drop).map_err(|error| arguments.mesh(error))
 }
 
 /// What the grid has how many times.
@@ -68,15 +74,20 @@ impl Grid {
         Counts::split(cell, 1, counts::grid(self.dim, self.cells.map(|cells| cells as u64)))
     }
 
-    fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
-        // Everything below fits 32 bits if eight indices for each of the cells do.
+    /// Everything fits 32 bits if eight indices for each of the cells do: so many.
+    fn check(&self, cell: Cell) -> Result<usize, MeshError> {
         let per_cell = if cell == Cell::Tetrahedron { 24 } else { 8 };
         let count = self.cells.iter().try_fold(per_cell, |n: usize, &c| n.checked_mul(c));
-        crate::mesh::index(count.unwrap_or(usize::MAX), "cell nodes")?;
+        let count = count.unwrap_or(usize::MAX);
+        crate::mesh::index(count, "cell nodes").map(|_| count)
+    }
+
+    fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
+        let count = self.check(cell)?;
         self.counts(cell).check_room()?;
         let points = self.points();
         let tensor = if self.dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
-        let mut nodes = Vec::with_capacity(count.unwrap_or(0));
+        let mut nodes = Vec::with_capacity(count);
         let stride = [1, self.cells[0] + 1, (self.cells[0] + 1) * (self.cells[1] + 1)];
         for place in order::brick_order(self.cells) {
             let first: usize = (0..3).map(|a| place[a] as usize * stride[a]).sum();
@@ -89,7 +100,7 @@ impl Grid {
             nodes = simplices::split(tensor, &nodes);
         }
         let parts = Parts { points, nodes, ..Parts::default() };
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive)
+        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets)
     }
 
     fn points(&self) -> Vec<[f64; 3]> {

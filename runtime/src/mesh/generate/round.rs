@@ -29,7 +29,19 @@ const MOST_REFINED: usize = 14;
 
 /// What the mesh of a generator has how many times.
 pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
-    let (refined, blocks) = match name {
+    let (refined, blocks) = of(name, arguments)?;
+    blocks.counts(refined).map_err(|error| arguments.mesh(error))
+}
+
+/// Whether indices can number what that mesh has.
+pub(super) fn check(name: &str, arguments: &Arguments<'_>) -> Result<(), GenerateError> {
+    let (refined, blocks) = of(name, arguments)?;
+    blocks.check(refined).map_err(|error| arguments.mesh(error))
+}
+
+/// The blocks of a generator, and what is made of them.
+fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), GenerateError> {
+    Ok(match name {
         "lshape" => {
             let refined = refined(arguments, 2, 3)?;
             (refined, corner_blocks(refined.cell.dim()))
@@ -43,8 +55,7 @@ pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, Gen
             let refined = refined(arguments, 3, 3)?;
             (refined, cube_blocks(refined.cell.dim(), true))
         }
-    };
-    blocks.counts(refined).map_err(|error| arguments.mesh(error))
+    })
 }
 
 pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {

@@ -2,7 +2,7 @@
 
 use super::kinds::{Kind, lattice};
 use super::{Block, Contents, GmshError, quads};
-use crate::mesh::assemble::{self, Sign};
+use crate::mesh::assemble::{self, Joined, Sign};
 use crate::mesh::orient::{IDENTITY, Renumbering};
 use crate::mesh::shape::Shape;
 use crate::mesh::{Arrange, Cell, Mesh, Parts};
@@ -26,13 +26,14 @@ pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
     if cell.dim() == 2 {
         flatten(&mut parts);
     }
-    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive)?)
+    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive, Joined::Unknown)?)
 }
 
 /// The cells, tags and nodes of a mesh of one kind of cell.
 fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Parts, GmshError> {
     let cell = shape.cell;
-    let mut parts = Parts { points: contents.points.clone(), ..Parts::default() };
+    let (points, point_labels) = (contents.points.clone(), contents.node_numbers.clone());
+    let mut parts = Parts { points, point_labels, ..Parts::default() };
     let mut seen = Repeats::new(contents.repeats);
     let map = node_map(shape);
     for block in blocks_of(contents, cell.dim()) {

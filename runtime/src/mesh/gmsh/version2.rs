@@ -12,6 +12,7 @@ pub(super) fn nodes(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<
     contents.node_numbers.reserve(count);
     contents.points.reserve(count);
     for _ in 0..count {
+        contents.node_marks.push(cursor.mark());
         contents.node_numbers.push(number(cursor, "a node number")?);
         contents.points.push(cursor.point()?);
     }

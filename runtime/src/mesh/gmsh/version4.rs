@@ -58,6 +58,7 @@ pub(super) fn nodes(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<
         };
         let count = cursor.count("nodes of a block", 28, 4)?;
         for _ in 0..count {
+            contents.node_marks.push(cursor.mark());
             contents.node_numbers.push(cursor.size("a node number")?);
         }
         for _ in 0..count {

@@ -34,12 +34,25 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
         "cells": counts.cells(),
         "dofs": estimate.unknowns as u64,
         "bytes": estimate.bytes(),
+        "bytes_of_factors_if_needed": estimate.perhaps,
         "bytes_by_part": parts.collect::<serde_json::Map<_, _>>(),
         "available_bytes": room.as_ref().map(|room| room.bytes),
         "available": room.as_ref().map(|room| room.bound),
         "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
     });
-    Ok(Report::new(text(name, &form.name, &counts, &estimate, room.as_ref()), value))
+    let report = Report::new(text(name, &form.name, &counts, &estimate, room.as_ref()), value);
+    match numbered(which) {
+        Ok(()) => Ok(report),
+        Err(failure) => Err(failure.after(report)),
+    }
+}
+
+/// Whether indices can number what the mesh has: with any memory, it could not be made.
+fn numbered(which: Blame<'_>) -> Result<(), Failure> {
+    let told = |found: Vec<Diagnostic>| Failure::diagnostics(which.program.source(), &found);
+    let (source, _) = which.program.mesh(which.problem, which.overrides).map_err(told)?;
+    let MeshSource::Generator { name, arguments } = source else { return Ok(()) };
+    generate::check(&name, &arguments).map_err(|error| which.mesh(&LoadError::Generate(error)))
 }
 
 /// The counts of a problem's mesh.
@@ -72,6 +85,10 @@ fn text(
         format!("  unknowns    {}", estimate.unknowns),
         format!("  memory      {all} at least: {}", parts.join(", ")),
     ];
+    if estimate.perhaps > 0.0 {
+        let more = Bytes(estimate.perhaps);
+        lines.push(format!("  factors     {more} more, where iterations give way to them"));
+    }
     if let Some(room) = room {
         let fits = if estimate.bytes() <= room.bytes { "" } else { "; too little" };
         lines.push(format!("  available   {} ({}){fits}", Bytes(room.bytes), room.bound));

@@ -31,15 +31,23 @@ impl Goal {
         match (&arguments.output, arguments.no_output) {
             (_, true) => Ok(Self::Nowhere),
             (None, false) => Ok(Self::File(PathBuf::from(format!("{problem}.vtu")))),
-            (Some(path), false) if path != Path::new("-") => Ok(Self::File(path.clone())),
+            (Some(path), false) if !is_standard_output(path) => Ok(Self::File(path.clone())),
             _ if console.json() => Err(Failure::usage(
                 "`--output -` and --json both want standard output\nhelp: name a file for one of them",
             )),
             _ if io::stdout().is_terminal() => Err(Failure::input(
                 "`--output -` writes numbers that no terminal can show\nhelp: pipe it into a program, or name a file",
             )),
+            _ if is_nothing() => Err(Failure::input(
+                "`--output -` writes to standard output, which is closed\nhelp: name a file, or add --no-output",
+            )),
             _ => Ok(Self::StandardOutput),
         }
+    }
+
+    /// Whether standard output takes it, and not the report.
+    pub(super) fn is_standard_output(&self) -> bool {
+        matches!(self, Self::StandardOutput)
     }
 
     /// Whether it could be written: worth asking before hours of work.
@@ -104,5 +112,47 @@ impl Goal {
             Self::File(path) => Some(path),
             Self::StandardOutput => Some(Path::new("standard output")),
         }
+    }
+}
+
+/// Whether a path leads to where standard output goes: to write that file anew would take the report from it.
+fn is_standard_output(path: &Path) -> bool {
+    const NAMES: [&str; 4] = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    if NAMES.iter().any(|name| path == Path::new(name)) {
+        return true;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+        let of = |path: &Path| std::fs::metadata(path).ok();
+        let (Some(there), Some(out)) = (of(path), of(Path::new("/dev/stdout"))) else {
+            return false;
+        };
+        let kept = out.is_file() || out.file_type().is_fifo();
+        kept && (there.dev(), there.ino()) == (out.dev(), out.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        false
+    }
+}
+
+/// Whether nothing stands behind standard output: where it was closed, the language's runtime opens the null device for
+/// reading and writing in its place.
+fn is_nothing() -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let device = |path: &str| std::fs::metadata(path).ok().map(|found| found.rdev());
+        let null = device("/dev/null");
+        let flags = std::fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default();
+        let flags = flags.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        let both_ways = flags.is_some_and(|flags| flags & 3 == 2);
+        both_ways && null.is_some_and(|null| null != 0 && device("/proc/self/fd/1") == Some(null))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        false
     }
 }

@@ -1,0 +1,393 @@
+//! Cells that meet otherwise than in whole facets: nodes inside facets of other cells, and cells inside others.
+//!
+//! Where a node of one cell lies inside a facet of another, both sides count as boundary there, and the domain is slit.
+//! Where cells overlap and share no facet, integrals count a part of the domain twice. Both show at facets of exactly one
+//! cell: their vertices, and the centres of their cells, are put into a tree of boxes ([`Tree`]); each such facet asks for
+//! the vertices in its own box, and each cell for all of these points. What lies there is looked for on the facet or in
+//! the cell itself, however curved, by the method of Gauss and Newton: the s that makes ‖x(o + A s) − p‖ least, with the
+//! facet or the cell as o + A s in reference coordinates. Only what is found counts.
+
+use super::error::NodeName;
+use super::shape::{Shape, vertex_function};
+use super::{Facet, MeshError, Parts, Topology};
+use kernels_gen::element::{Cell, tabulate};
+use rayon::prelude::*;
+
+/// A point this far inside a cell, as a part of it, is in no other cell.
+const DEEP: f64 = 1e-3;
+/// As near to a facet's vertex, as a part of the facet, a node lies at that vertex.
+const AT_VERTEX: f64 = 1e-3;
+/// How near to a point of a cell it must be found, as a part of the cell.
+const FOUND: f64 = 1e-9;
+/// Steps of the method, which takes a few; the last is as small as this.
+const STEPS: usize = 20;
+const SETTLED: f64 = 1e-12;
+/// As far outside of a reference cell, a point is not in the cell.
+const FAR: f64 = 4.0;
+/// As far a curved cell reaches out of the straight one, at most.
+const BULGE: f64 = 0.2;
+/// Points of a leaf of the tree.
+const LEAF: usize = 8;
+
+/// Names the first node inside a facet of another cell, or the first two cells of which one reaches into the other;
+/// nodes that are nearer than `tolerance` lie in one place.
+pub(super) fn check_apart(
+    shape: &Shape,
+    parts: &Parts,
+    topology: &Topology,
+    tolerance: f64,
+) -> Result<(), MeshError> {
+    let boundary = topology.boundary();
+    let tree = Tree::new(marks(shape, parts, topology, &boundary));
+    let place = Place { shape, parts, topology, tree: &tree };
+    let hanging = boundary.par_iter().find_map_first(|&facet| place.hanging(facet, tolerance));
+    if let Some(error) = hanging {
+        return Err(error);
+    }
+    let cells = (0..topology.n_cells()).into_par_iter().with_min_len(256);
+    cells.find_map_first(|cell| place.overlapping(cell)).map_or(Ok(()), Err)
+}
+
+/// A point of a cell.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: [f64; 3],
+    cell: u32,
+    /// None for the cell's centre.
+    vertex: Option<u32>,
+}
+
+/// The vertices of these facets, each once, and the centres of their cells.
+fn marks(shape: &Shape, parts: &Parts, topology: &Topology, facets: &[Facet]) -> Vec<Mark> {
+    let mut seen = vec![false; topology.n_vertices()];
+    let mut marks = Vec::new();
+    let centre = tabulate(shape.element, &[shape.cell.centre()]);
+    let mut last = None;
+    for &Facet { cell, local } in facets {
+        let vertices = topology.vertices(cell as usize);
+        for &v in shape.cell.facets()[local as usize] {
+            let vertex = vertices[v];
+            if !std::mem::replace(&mut seen[vertex as usize], true) {
+                let at = parts.points[vertex as usize];
+                marks.push(Mark { at, cell, vertex: Some(vertex) });
+            }
+        }
+        if last.replace(cell) != Some(cell) {
+            let nodes = nodes_of(shape, parts, cell as usize).iter().enumerate();
+            let at = nodes.fold([0.0; 3], |sum, (i, &node)| {
+                let point = parts.points[node as usize];
+                [0, 1, 2].map(|c| sum[c] + centre.value(0, i) * point[c])
+            });
+            marks.push(Mark { at, cell, vertex: None });
+        }
+    }
+    marks
+}
+
+fn nodes_of<'a>(shape: &Shape, parts: &'a Parts, cell: usize) -> &'a [u32] {
+    &parts.nodes[cell * shape.nodes..(cell + 1) * shape.nodes]
+}
+
+/// A mesh, and the points that are looked for.
+struct Place<'a> {
+    shape: &'a Shape,
+    parts: &'a Parts,
+    topology: &'a Topology,
+    tree: &'a Tree,
+}
+
+impl Place<'_> {
+    /// A vertex inside a facet that is not its own.
+    fn hanging(&self, facet: Facet, tolerance: f64) -> Option<MeshError> {
+        let (cell, local) = (facet.cell as usize, facet.local as usize);
+        let nodes = nodes_of(self.shape, self.parts, cell);
+        let own = self.shape.cell.facets()[local].iter().map(|&v| self.topology.vertices(cell)[v]);
+        let own: Vec<u32> = own.collect();
+        let points = || own.iter().map(|&vertex| self.parts.points[vertex as usize]);
+        let size = points().flat_map(|a| points().map(move |b| distance(&a, &b)));
+        let size = size.fold(0.0, f64::max);
+        let on_facet = self.shape.facet_nodes[local].iter().map(|&node| nodes[node]);
+        // A curved facet may reach a little beyond its nodes.
+        let margin = tolerance + if self.shape.element.degree() > 1 { 0.1 * size } else { 0.0 };
+        let bounds = Bounds::of(on_facet.map(|node| self.parts.points[node as usize]));
+        let frame = Frame::of_facet(self.shape.cell, local);
+        let mark = self.tree.find(&bounds.grown(margin), &mut |mark| {
+            let foreign = mark.vertex.is_some_and(|vertex| !own.contains(&vertex));
+            if !foreign || points().any(|point| distance(&point, &mark.at) <= AT_VERTEX * size) {
+                return false;
+            }
+            let found = self.nearest(nodes, &frame, &mark.at);
+            found.is_some_and(|(s, far)| far <= tolerance && frame.depth(&s) * size > -tolerance)
+        })?;
+        let labels = &self.parts.point_labels;
+        let number = mark.vertex.and_then(|vertex| labels.get(vertex as usize)).copied();
+        Some(MeshError::Hanging {
+            node: Box::new(NodeName { number, at: mark.at }),
+            cell: self.shape.name(self.parts, cell),
+        })
+    }
+
+    /// A point of another cell deep inside this one.
+    fn overlapping(&self, cell: usize) -> Option<MeshError> {
+        let nodes = nodes_of(self.shape, self.parts, cell);
+        let points = || nodes.iter().map(|&node| self.parts.points[node as usize]);
+        let bounds = Bounds::of(points());
+        let size = distance(&bounds.lower, &bounds.upper);
+        let own = self.topology.vertices(cell);
+        let frame = Frame::of_cell(self.shape.cell);
+        let mark = self.tree.find(&bounds, &mut |mark| {
+            let mine = match mark.vertex {
+                Some(vertex) => own.contains(&vertex),
+                None => mark.cell as usize == cell,
+            };
+            if mine {
+                return false;
+            }
+            let found = self.nearest(nodes, &frame, &mark.at);
+            found.is_some_and(|(s, far)| far <= FOUND * size && frame.depth(&s) > DEEP)
+        })?;
+        let cells = [mark.cell as usize, cell].map(|cell| self.shape.name(self.parts, cell));
+        Some(MeshError::Inside { cells: Box::new(cells), at: mark.at })
+    }
+
+    /// Where on a part of a cell it is nearest to a point, and how far from it. Of a curved cell, that is looked for near
+    /// the place on the straight cell with the same vertices.
+    fn nearest(&self, nodes: &[u32], frame: &Frame, p: &[f64; 3]) -> Option<([f64; 3], f64)> {
+        let straight = descend(frame, frame.centre(), p, |at| self.straight(nodes, at));
+        if self.shape.element.degree() == 1 {
+            return straight;
+        }
+        let (s, _) = straight.filter(|(s, _)| frame.depth(s) > -BULGE)?;
+        descend(frame, s, p, |at| self.curved(nodes, at))
+    }
+
+    /// x(ξ) and ∂x/∂ξ of the straight cell.
+    fn straight(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
+        let cell = self.shape.cell;
+        // (Multi)linear along each axis: the difference of the values at its ends.
+        let difference = |vertex: usize, axis: usize| {
+            let end = |x: f64| {
+                let mut end = at;
+                end[axis] = x;
+                vertex_function(cell, vertex, end)
+            };
+            if axis < cell.dim() { end(1.0) - end(0.0) } else { 0.0 }
+        };
+        let vertices = self.shape.vertices(nodes).enumerate();
+        self.map(vertices.map(|(vertex, node)| {
+            let gradient = [0, 1, 2].map(|axis| difference(vertex, axis));
+            (node, vertex_function(cell, vertex, at), gradient)
+        }))
+    }
+
+    /// The same of the curved cell.
+    fn curved(&self, nodes: &[u32], at: [f64; 3]) -> ([f64; 3], [[f64; 3]; 3]) {
+        let table = tabulate(self.shape.element, &[at]);
+        self.map(nodes.iter().enumerate().map(|(i, &node)| {
+            let mut gradient = [0.0; 3];
+            gradient[..self.shape.cell.dim()].copy_from_slice(table.gradient(0, i));
+            (node, table.value(0, i), gradient)
+        }))
+    }
+
+    fn map(&self, basis: impl Iterator<Item = (u32, f64, [f64; 3])>) -> ([f64; 3], [[f64; 3]; 3]) {
+        let (mut x, mut jacobian) = ([0.0; 3], [[0.0; 3]; 3]);
+        for (node, value, gradient) in basis {
+            let point = self.parts.points[node as usize];
+            for c in 0..3 {
+                x[c] += value * point[c];
+                (0..3).for_each(|d| jacobian[c][d] += point[c] * gradient[d]);
+            }
+        }
+        (x, jacobian)
+    }
+}
+
+/// From a first s to that which makes ‖x(o + A s) − p‖ least, and what is left of it; none where that is not found.
+fn descend(
+    frame: &Frame,
+    mut s: [f64; 3],
+    p: &[f64; 3],
+    map: impl Fn([f64; 3]) -> ([f64; 3], [[f64; 3]; 3]),
+) -> Option<([f64; 3], f64)> {
+    for _ in 0..STEPS {
+        let (x, jacobian) = map(frame.at(&s));
+        let residual = [0, 1, 2].map(|c| p[c] - x[c]);
+        let along =
+            |c: usize, d: usize| -> f64 { (0..3).map(|e| jacobian[c][e] * frame.axes[d][e]).sum() };
+        let tangents = [0, 1, 2].map(|c| [0, 1, 2].map(|d| along(c, d)));
+        let step = least_squares(&tangents, &residual, frame.dim)?;
+        (0..3).for_each(|d| s[d] += step[d]);
+        if s.iter().any(|s| s.is_nan() || s.abs() > FAR) {
+            return None;
+        }
+        if step.iter().all(|step| step.abs() <= SETTLED) {
+            return Some((s, distance(&residual, &[0.0; 3])));
+        }
+    }
+    None
+}
+
+/// A reference cell or one of its facets: the points o + A s.
+struct Frame {
+    dim: usize,
+    is_simplex: bool,
+    origin: [f64; 3],
+    axes: [[f64; 3]; 3],
+}
+
+impl Frame {
+    fn of_cell(cell: Cell) -> Self {
+        let mut axes = [[0.0; 3]; 3];
+        (0..cell.dim()).for_each(|axis| axes[axis][axis] = 1.0);
+        Self { dim: cell.dim(), is_simplex: !cell.is_tensor(), origin: [0.0; 3], axes }
+    }
+
+    fn of_facet(cell: Cell, local: usize) -> Self {
+        let (vertices, dim) = (cell.facets()[local], cell.dim() - 1);
+        let origin = cell.vertex(vertices[0]);
+        let mut axes = [[0.0; 3]; 3];
+        // The vertices stand in lexicographic order.
+        for (axis, &vertex) in axes.iter_mut().zip(&vertices[1..=dim]) {
+            let tip = cell.vertex(vertex);
+            *axis = [0, 1, 2].map(|c| tip[c] - origin[c]);
+        }
+        Self { dim, is_simplex: !cell.is_tensor(), origin, axes }
+    }
+
+    fn centre(&self) -> [f64; 3] {
+        let middle = if self.is_simplex { 1.0 / (self.dim + 1) as f64 } else { 0.5 };
+        [0, 1, 2].map(|d| if d < self.dim { middle } else { 0.0 })
+    }
+
+    fn at(&self, s: &[f64; 3]) -> [f64; 3] {
+        [0, 1, 2]
+            .map(|c| self.origin[c] + (0..self.dim).map(|d| s[d] * self.axes[d][c]).sum::<f64>())
+    }
+
+    /// How far inside a place is; negative outside.
+    fn depth(&self, s: &[f64; 3]) -> f64 {
+        let s = &s[..self.dim];
+        let least = s.iter().copied().fold(f64::INFINITY, f64::min);
+        if self.is_simplex {
+            least.min(1.0 - s.iter().sum::<f64>())
+        } else {
+            s.iter().fold(least, |least, s| least.min(1.0 - s))
+        }
+    }
+}
+
+/// The d that makes ‖T d − r‖ least, with so many columns of T.
+fn least_squares(t: &[[f64; 3]; 3], r: &[f64; 3], columns: usize) -> Option<[f64; 3]> {
+    let product = |i: usize, j: usize| (0..3).map(|c| t[c][i] * t[c][j]).sum::<f64>();
+    let mut a = [0, 1, 2].map(|i| [0, 1, 2].map(|j| product(i, j)));
+    let mut b = [0, 1, 2].map(|i| (0..3).map(|c| t[c][i] * r[c]).sum::<f64>());
+    for i in columns..3 {
+        a[i] = [0.0; 3];
+        (0..3).for_each(|j| a[j][i] = 0.0);
+        a[i][i] = 1.0;
+        b[i] = 0.0;
+    }
+    // TᵀT is positive definite, so that no rows need be exchanged.
+    for i in 0..3 {
+        if a[i][i].is_nan() || a[i][i] <= 0.0 {
+            return None;
+        }
+        for j in i + 1..3 {
+            let factor = a[j][i] / a[i][i];
+            (i..3).for_each(|k| a[j][k] -= factor * a[i][k]);
+            b[j] -= factor * b[i];
+        }
+    }
+    for i in (0..3).rev() {
+        let known: f64 = (i + 1..3).map(|k| a[i][k] * b[k]).sum();
+        b[i] = (b[i] - known) / a[i][i];
+    }
+    Some(b)
+}
+
+fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>().sqrt()
+}
+
+/// A box along the axes.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    lower: [f64; 3],
+    upper: [f64; 3],
+}
+
+impl Bounds {
+    fn of(points: impl Iterator<Item = [f64; 3]>) -> Self {
+        let none = Self { lower: [f64::INFINITY; 3], upper: [f64::NEG_INFINITY; 3] };
+        points.fold(none, |bounds, point| Self {
+            lower: [0, 1, 2].map(|c| bounds.lower[c].min(point[c])),
+            upper: [0, 1, 2].map(|c| bounds.upper[c].max(point[c])),
+        })
+    }
+
+    fn grown(&self, margin: f64) -> Self {
+        Self { lower: self.lower.map(|x| x - margin), upper: self.upper.map(|x| x + margin) }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        (0..3).all(|c| self.lower[c] <= other.upper[c] && other.lower[c] <= self.upper[c])
+    }
+}
+
+/// Points in boxes within boxes: each box is halved along its longest side, so that each half has as many points.
+struct Tree {
+    marks: Vec<Mark>,
+    /// The box of the whole, and behind that of number i those of its halves, 2i + 1 and 2i + 2.
+    boxes: Vec<Bounds>,
+}
+
+impl Tree {
+    fn new(mut marks: Vec<Mark>) -> Self {
+        let leaves = marks.len().div_ceil(LEAF).next_power_of_two();
+        let mut boxes = vec![Bounds::of(std::iter::empty()); 2 * leaves - 1];
+        Self::halve(&mut marks, &mut boxes, 0);
+        Self { marks, boxes }
+    }
+
+    fn halve(marks: &mut [Mark], boxes: &mut [Bounds], number: usize) {
+        let bounds = Bounds::of(marks.iter().map(|mark| mark.at));
+        boxes[number] = bounds;
+        if 2 * number + 1 >= boxes.len() {
+            return;
+        }
+        let side = |c: usize| bounds.upper[c] - bounds.lower[c];
+        let along = (0..3).max_by(|&a, &b| side(a).total_cmp(&side(b))).unwrap_or(0);
+        let middle = marks.len() / 2;
+        if middle < marks.len() {
+            marks.select_nth_unstable_by(middle, |a, b| a.at[along].total_cmp(&b.at[along]));
+        }
+        let (first, second) = marks.split_at_mut(middle);
+        Self::halve(first, boxes, 2 * number + 1);
+        Self::halve(second, boxes, 2 * number + 2);
+    }
+
+    /// The first point in a box that a test holds for.
+    fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&Mark) -> bool) -> Option<Mark> {
+        self.find_within(&self.marks, 0, bounds, holds)
+    }
+
+    fn find_within(
+        &self,
+        marks: &[Mark],
+        number: usize,
+        bounds: &Bounds,
+        holds: &mut impl FnMut(&Mark) -> bool,
+    ) -> Option<Mark> {
+        if !self.boxes[number].meets(bounds) {
+            return None;
+        }
+        if 2 * number + 1 >= self.boxes.len() {
+            let within = |mark: &&Mark| bounds.meets(&Bounds { lower: mark.at, upper: mark.at });
+            return marks.iter().filter(within).find(|mark| holds(mark)).copied();
+        }
+        let (first, second) = marks.split_at(marks.len() / 2);
+        let found = self.find_within(first, 2 * number + 1, bounds, holds);
+        found.or_else(|| self.find_within(second, 2 * number + 2, bounds, holds))
+    }
+}

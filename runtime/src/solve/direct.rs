@@ -75,7 +75,9 @@ impl Direct {
         let matrix = self.coupling.matrix(a, b)?;
         let factors = match self.analysis.factorise(&matrix, symmetric) {
             Ok(factors) => factors,
-            Err(FactorError::Singular { unknown }) => return Ok(Outcome::Singular { unknown }),
+            Err(FactorError::Singular { unknown, condition }) => {
+                return Ok(Outcome::Singular { unknown, condition });
+            }
             Err(FactorError::NotFinite) => return Ok(Outcome::NotFinite),
             Err(error @ FactorError::Memory { .. }) => {
                 return Err(OperatorError::new(format!(

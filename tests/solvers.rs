@@ -75,7 +75,22 @@ fn factors_say_which_field_nothing_fixes() {
         form b { field u: scalar; field v: scalar; f0[u] = u + v - 1; f0[v] = u + v - 1; }
         problem r solves b { mesh = box(dim: 2, cells: 4); SOLVER }";
     let said = solve(text, "b", "r", "solver = direct();").expect_err("the same rows");
-    assert!(said.contains("singular") && said.contains("nothing fixes `"), "{said}");
+    assert!(said.contains("singular to working precision, most at `"), "{said}");
+    assert!(said.contains("say the same twice"), "{said}");
+}
+
+/// What has a term that fixes it, or conditions all around, is not said to have none.
+#[test]
+fn ill_conditioned_matrices_are_not_said_to_leave_something_free() {
+    let tiny = "
+        form p { field u: scalar; f0[u] = u - 1; f1[u] = grad(u); }
+        problem q solves p { mesh = box(dim: 2, cells: 4, to: [1e-6, 1e-6]); degree = 2; SOLVER }";
+    let smaller = tiny.replace("1e-6", "1e-9");
+    for (text, solver) in [(tiny, "solver = direct();"), (&smaller, "solver = direct();")] {
+        let said = solve(text, "p", "q", solver).expect_err("ill-conditioned");
+        assert!(said.contains("condition number is about") && said.contains("units"), "{said}");
+        assert!(!said.contains("nothing fixes"), "{said}");
+    }
 }
 
 /// A block that is pressed together by a fifth of its height and then some.

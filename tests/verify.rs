@@ -322,3 +322,28 @@ fn degrees_that_a_cell_does_not_have_are_left_out() {
     let settings = Settings { degrees: vec![5], ..settings };
     assert_eq!(verified(&program(text), "p", &settings).failures(), ["no degree is possible"]);
 }
+
+/// Blocks on every side leave no side for a condition.
+#[test]
+fn forms_with_boundary_blocks_all_around_are_verified() {
+    let robin = "form p { field u: scalar; f0[u] = u; f1[u] = grad(u); \
+                 on boundary \"x0\", \"x1\", \"y0\", \"y1\" { f0[u] = u; } }";
+    holds(robin, Cell::Quadrilateral, &[1], false);
+    let whole =
+        format!("{robin} problem q solves p {{ mesh = box(dim: 2, cells: 2); degree = 1; }}");
+    let found = verified(&program(&whole), "q", &small(&[1], None));
+    assert_eq!(found.failures(), Vec::<String>::new());
+}
+
+/// Orders mean nothing where the source of a solution misses a jump.
+#[test]
+fn fluxes_that_jump_are_refused_and_not_said_to_fail() {
+    let text = "form p { field u: scalar; let a = if x[0] < 0.5 { 1 } else { 3 }; f1[u] = a * grad(u); }\n\
+                problem q solves p { mesh = box(dim: 2, cells: 2); degree = 1; dirichlet u = 0; }";
+    let program = program(text);
+    let settings = small(&[1], None);
+    let found = verify(&program, "q", &Overrides::default(), Path::new(""), &settings, &mut |_| ());
+    let error = found.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("the flux of `u` jumps inside the domain"), "{error}");
+    assert!(error.contains("E0414") && error.contains("forms:1:"), "{error}");
+}

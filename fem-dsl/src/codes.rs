@@ -62,7 +62,7 @@ codes! {
     StrayDocumentation = "E0112",
     /// `if` without `else`.
     MissingElse = "E0113",
-    /// A number above the largest f64.
+    /// A number above the largest f64, or one that would become 0.
     NumberTooLarge = "E0114",
     /// Too many errors to go on.
     TooManyErrors = "E0115",

@@ -155,8 +155,11 @@ impl Space {
     pub fn degree_at(self, k: usize) -> i64 {
         let (Self::H1(degree) | Self::L2(degree)) = self;
         match degree {
-            Degree::Relative(offset) => k as i64 + i64::from(offset),
-            Degree::Fixed(degree) => degree as i64,
+            Degree::Relative(offset) => {
+                let k = i64::try_from(k).unwrap_or(i64::MAX);
+                k.saturating_add(i64::from(offset))
+            }
+            Degree::Fixed(degree) => i64::try_from(degree).unwrap_or(i64::MAX),
         }
     }
 }

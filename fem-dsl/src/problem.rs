@@ -194,8 +194,9 @@ struct Point([f64; 3]);
 
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "({x}, {y}, {z})")
+        let large = |x: f64| x.abs() >= 1e6 || (x != 0.0 && x.abs() < 1e-6);
+        let shown = |x: f64| if large(x) { format!("{x:e}") } else { x.to_string() };
+        write!(f, "({})", self.0.map(shown).join(", "))
     }
 }
 

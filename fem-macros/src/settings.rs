@@ -148,7 +148,10 @@ fn degrees(cell: Cell, arguments: &Group) -> Result<Vec<Wanted>, Mistake> {
 fn number(text: &str, span: Span) -> Result<usize, Mistake> {
     let number = text.parse().ok().filter(|number| (1..=64).contains(number));
     number.ok_or_else(|| {
-        Mistake::new(format!("`{text}` is not a degree: expected a whole number from 1 on"), span)
+        Mistake::new(
+            format!("`{text}` is not a degree: expected a whole number from 1 to 64"),
+            span,
+        )
     })
 }
 
@@ -206,6 +209,10 @@ mod tests {
             ("#![ahead_of_time(hex())]", "expected a degree"),
             ("#![ahead_of_time(hex(order = 2))]", "expected a degree"),
             ("#![ahead_of_time(hex(0))]", "`0` is not a degree"),
+            (
+                "#![ahead_of_time(hex(99))]",
+                "`99` is not a degree: expected a whole number from 1 to 64",
+            ),
             ("#![ahead_of_time(hex(2.5))]", "`2.5` is not a degree"),
             ("#![ahead_of_time(hex(2, rule = 1))]", "unknown setting `rule`"),
             ("#![ahead_of_time(hex(2 2))]", "expected a degree"),

@@ -3,6 +3,7 @@
 pub mod c;
 mod comment;
 pub mod cuda;
+mod names;
 pub mod opencl;
 pub mod rust;
 

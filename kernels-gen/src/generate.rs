@@ -9,7 +9,7 @@ use crate::element::{Cell, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::{Constants, for_threads, for_vectors};
-use crate::plan::rule::judge;
+use crate::plan::rule::{Unsuited, judge, largest_quadrature};
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
@@ -27,6 +27,12 @@ pub fn elements(
     order: usize,
     quadrature: Option<usize>,
 ) -> Result<Elements, PlanError> {
+    if let Some(given) = quadrature {
+        let most = largest_quadrature(cell, order);
+        if given > most {
+            return Err(Unsuited::High { given, cell, most }.into());
+        }
+    }
     let provisional = default_rule(cell, 1, 1, None);
     let degrees = Elements::new(form, cell, degree, provisional)?;
     let rule = default_rule(cell, degrees.largest(), order, quadrature);

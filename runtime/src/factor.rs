@@ -17,13 +17,15 @@ use faer::sparse::{SparseColMat, SymbolicSparseColMat};
 const SWEEPS: usize = 3;
 
 /// Why there are no factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum FactorError {
     /// The matrix is singular to working precision; the unknown is where its null vector is largest.
     #[error("the matrix is singular")]
     Singular {
         /// The unknown.
         unknown: usize,
+        /// About ‖A‖₁ ‖A⁻¹‖₁ of the scaled matrix; infinite where a pivot is 0.
+        condition: f64,
     },
     /// An entry is not a number.
     #[error("the matrix has an entry that is not finite")]
@@ -75,6 +77,7 @@ impl Analysis {
         let (rows, columns) = scaling(matrix)?;
         let n = rows.len();
         let scaled = scaled(matrix, &rows, &columns);
+        let norm = one_norm(&scaled);
         let kind = match definite.then(|| self.cholesky(&scaled)).transpose()?.flatten() {
             Some(factors) => Kind::Cholesky(factors),
             None => Kind::Lu(Box::new(self.lu(&scaled)?)),
@@ -85,7 +88,8 @@ impl Analysis {
         let bound = f64::EPSILON * (10.0 + (n as f64).sqrt());
         // Columns of the scaled matrix have norms from 1 to their number of entries.
         if !inverse.is_finite() || inverse * bound > 1.0 {
-            return Err(FactorError::Singular { unknown: largest });
+            let condition = inverse * norm;
+            return Err(FactorError::Singular { unknown: largest, condition });
         }
         Ok(factors)
     }
@@ -120,7 +124,9 @@ impl Analysis {
             }
         };
         Lu::try_new_with_symbolic(symbolic, matrix.as_ref()).map_err(|error| match error {
-            LuError::SymbolicSingular { index } => FactorError::Singular { unknown: index },
+            LuError::SymbolicSingular { index } => {
+                FactorError::Singular { unknown: index, condition: f64::INFINITY }
+            }
             LuError::Generic(_) => memory,
         })
     }
@@ -189,6 +195,12 @@ fn largest(x: &[f64]) -> usize {
     entries.fold(none, |best, entry| if entry.1 > best.1 { entry } else { best }).0
 }
 
+/// The largest sum of a column's absolute values.
+fn one_norm(matrix: &SparseColMat<usize, f64>) -> f64 {
+    let sum = |j: usize| matrix.val_of_col(j).iter().map(|value| value.abs()).sum::<f64>();
+    (0..matrix.ncols()).map(sum).fold(0.0, f64::max)
+}
+
 /// The diagonals of R and C.
 fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     let n = matrix.starts.len() - 1;
@@ -204,7 +216,7 @@ fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
         }
         for (scales, largest) in [(&mut rows, of_rows), (&mut columns, of_columns)] {
             if let Some(unknown) = largest.iter().position(|&size| size == 0.0) {
-                return Err(FactorError::Singular { unknown });
+                return Err(FactorError::Singular { unknown, condition: f64::INFINITY });
             }
             scales.iter_mut().zip(largest).for_each(|(scale, size)| *scale /= size.sqrt());
         }
@@ -317,10 +329,16 @@ mod tests {
         };
         for definite in [true, false] {
             let found = told(&free, definite);
-            assert!(matches!(found, Some(FactorError::Singular { unknown: 20.. })), "{found:?}");
+            assert!(
+                matches!(found, Some(FactorError::Singular { unknown: 20.., .. })),
+                "{found:?}"
+            );
         }
         let empty = |i: usize, j: usize| f64::from(u8::from(i == j && i != 31));
-        assert_eq!(told(&empty, true), Some(FactorError::Singular { unknown: 31 }));
+        assert_eq!(
+            told(&empty, true),
+            Some(FactorError::Singular { unknown: 31, condition: f64::INFINITY })
+        );
         let twice = |i: usize, j: usize| {
             f64::from(u8::from(i == j || (i, j) == (8, 9)))
                 * if j == 9 && i == 9 { 0.0 } else { 1.0 }

@@ -57,7 +57,10 @@ impl Room {
     /// What does not.
     pub fn check(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
         match Self::now() {
-            Some(room) if bytes > room.bytes => Err(TooMuch { what: what(), bytes, room }),
+            Some(room) if bytes > room.bytes => {
+                let remedy = "fewer cells or a lower degree";
+                Err(TooMuch { what: what(), bytes, room, remedy })
+            }
             _ => Ok(()),
         }
     }
@@ -122,7 +125,7 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
 /// More memory than there is.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "{what} takes {} of memory, and there is {} ({}); take fewer cells or a lower degree, or a machine with more memory",
+    "{what} takes {} of memory, and there is {} ({}); take {remedy}, or a machine with more memory",
     Bytes(*.bytes), Bytes(.room.bytes), .room.bound
 )]
 pub struct TooMuch {
@@ -132,6 +135,8 @@ pub struct TooMuch {
     pub bytes: f64,
     /// What there is.
     pub room: Room,
+    /// What takes less.
+    pub remedy: &'static str,
 }
 
 /// A number of bytes as reports show it.

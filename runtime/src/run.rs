@@ -11,6 +11,7 @@ mod mean;
 mod not_finite;
 mod place;
 mod prescribed;
+mod singular;
 mod solver;
 mod unique;
 
@@ -20,6 +21,7 @@ pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
 pub use place::{Kernels, Place};
 pub use prescribed::{OfProblem, Prescribed};
+pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
 
@@ -144,17 +146,9 @@ pub enum RunError {
     /// A solver's setting.
     #[error("{0}")]
     Setting(String),
-    /// A matrix that is singular.
-    #[error(
-        "the matrix is singular: nothing fixes {field}, up to a constant or another null vector\n\
-         help: add `dirichlet {name} = …;` or `mean {name} = 0;`, or give the form a term that fixes it"
-    )]
-    Singular {
-        /// The field, and where it has several its component, in which the null vector is largest.
-        field: String,
-        /// The field alone.
-        name: String,
-    },
+    /// A matrix that is singular to working precision.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Singular(Singular),
     /// Two fields whose spaces do not go together.
     #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
     Unstable(UnstablePair),
@@ -205,7 +199,9 @@ pub struct Reached {
 }
 
 fn shown(point: &[f64; 3]) -> String {
-    format!("({}, {}, {})", point[0], point[1], point[2])
+    let large = |x: f64| x.abs() >= 1e6 || (x != 0.0 && x.abs() < 1e-6);
+    let shown = |x: f64| if large(x) { format!("{x:e}") } else { x.to_string() };
+    format!("({})", point.map(shown).join(", "))
 }
 
 /// A problem on its mesh, before anything is compiled.

@@ -155,6 +155,8 @@ pub enum Outcome {
     Singular {
         /// Where its null vector is largest.
         unknown: usize,
+        /// About its condition number.
+        condition: f64,
     },
     /// A number that is not finite appeared.
     NotFinite,
@@ -284,7 +286,7 @@ impl Report {
             Outcome::Indefinite { curvature } => {
                 SolveError::Indefinite { solver, iterations, curvature }
             }
-            Outcome::Singular { unknown } => SolveError::Singular { solver, unknown },
+            Outcome::Singular { unknown, .. } => SolveError::Singular { solver, unknown },
             Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
             Outcome::Overflow => SolveError::Overflow { solver },
             Outcome::Underflow => SolveError::Underflow { solver },
@@ -359,8 +361,8 @@ pub enum SolveError {
     },
     /// See [`Outcome::Singular`].
     #[error(
-        "{solver}: the matrix is singular, and unknown {unknown} is known up to a multiple of its null vector: fix \
-         the field there with an essential condition, or its mean"
+        "{solver}: the matrix is singular to working precision, most at unknown {unknown}: fix the field there with an \
+         essential condition, or its mean, where the equations leave it free, or take other units"
     )]
     Singular {
         /// The solver.

@@ -120,6 +120,10 @@ impl Series {
         let held =
             self.sides().filter(|side| !free.contains(side)).map(|side| format!("\"{side}\""));
         let held: Vec<String> = held.collect();
+        if held.is_empty() {
+            // Boundary blocks say what holds on all of it.
+            return Vec::new();
+        }
         let place = match (free.is_empty(), self.generator == "box") {
             (false, true) => format!(" on {}", held.join(", ")),
             _ => String::new(),

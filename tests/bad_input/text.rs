@@ -192,10 +192,17 @@ fn forms_on_meshes_of_the_wrong_dimension() {
 #[test]
 fn what_the_command_line_gets_wrong() {
     let stand = Stand::problem(BOX);
-    let cases: [(&[&str], &str, (&str, u64, u64), &[&str]); 13] = [
+    let cases: [(&[&str], &str, (&str, u64, u64), &[&str]); 15] = [
         (&["--param", "f=0/0"], "E0307", ("--param", 1, 5), &["NaN"]),
         (&["--param", "f=NaN"], "E0201", ("--param", 1, 5), &["`NaN`"]),
         (&["--param", "f=1e400"], "E0114", ("--param", 1, 5), &["1.8e308"]),
+        (&["--param", "f=1e-400"], "E0114", ("--param", 1, 5), &["4.9e-324"]),
+        (
+            &["--quadrature", "62"],
+            "E0405",
+            ("--quadrature", 1, 1),
+            &["on a quad can use, which is 49"],
+        ),
         (&["--param", "f=0"], "E0307", ("--param", 1, 5), &["`g`", "inf"]),
         (&["--param", "f=[1, 2]"], "E0203", ("--param", 1, 5), &["vector of 2"]),
         (&["--param", "f=1 +"], "E0101", ("--param", 1, 8), &["expected an expression"]),
@@ -203,7 +210,12 @@ fn what_the_command_line_gets_wrong() {
         (&["--aux", "a=1"], "E0408", ("--aux", 1, 1), &["no auxiliary data"]),
         (&["--degree", "0"], "E0405", ("--degree", 1, 1), &["from 1 to 32"]),
         (&["--degree", "13"], "E0405", ("--degree", 1, 1), &["degrees 1 to 12"]),
-        (&["--quadrature", "63"], "E0405", ("--quadrature", 1, 1), &["from 0 to 62"]),
+        (
+            &["--quadrature", "63"],
+            "E0405",
+            ("--quadrature", 1, 1),
+            &["on a quad can use, which is 49"],
+        ),
         (&["--mesh", "box(cells: 0)"], "E0405", ("--mesh", 1, 12), &["a whole number from 1"]),
         (&["--mesh", "gone.msh"], "E0413", ("--mesh", 1, 1), &["gone.msh", "current folder"]),
     ];

@@ -25,7 +25,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::Shape;
-use crate::problem::{Dirichlet, Expression, LARGEST_QUADRATURE, Solver};
+use crate::problem::{Dirichlet, Expression, Solver};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -211,7 +211,8 @@ impl Checker<'_> {
             ProblemItemKind::Setting { name, value } => match name.name.as_str() {
                 "degree" => self.degree(piece, *value),
                 "quadrature" => {
-                    let most = f64::from(LARGEST_QUADRATURE);
+                    // What the cells can use is said where they are known.
+                    let most = f64::from(u16::MAX);
                     self.content.quadrature = self.whole(piece, *value, "quadrature", 0.0, most);
                 }
                 _ => {
@@ -282,7 +283,11 @@ impl Checker<'_> {
             return Some(number as usize);
         }
         let span = piece.file.exprs[value].span;
-        let message = format!("`{what}` is a whole number from {least} to {most}");
+        let end = match most == f64::from(u16::MAX) {
+            true => "on".to_owned(),
+            false => format!("to {most}"),
+        };
+        let message = format!("`{what}` is a whole number from {least} {end}");
         self.report(
             piece,
             Diagnostic::new(Code::BadValue, message).label(span, format!("this is {number}")),

@@ -8,7 +8,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::adjoint;
 use crate::form::{Expr, ExprId, Integral, Row, Shape, Terminal, Type};
-use crate::point::Region;
+use crate::point::{Location, Region};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -224,8 +224,65 @@ fn region(
         .into_values()
         .map(|row| Row { f0: nonzero(row.f0), f1: nonzero(row.f1), ..row })
         .filter(|row| row.f0.is_some() || row.f1.is_some())
-        .collect();
+        .collect::<Vec<Row>>();
+    if block.is_some() {
+        data_at_points(checker, items, &rows, energy);
+    }
     checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
+}
+
+/// Data at the points of cells, which a boundary block reads.
+fn data_at_points(
+    checker: &mut Checker<'_>,
+    items: &[FormItem],
+    rows: &[Row],
+    energy: Option<ExprId>,
+) {
+    let form = &checker.form;
+    let roots: Vec<ExprId> =
+        rows.iter().flat_map(|row| [row.f0, row.f1]).flatten().chain(energy).collect();
+    let parts = form.exprs.reachable_in_order(&roots);
+    let read: BTreeSet<usize> = parts
+        .into_iter()
+        .filter_map(|part| match form.exprs.expr(part) {
+            Expr::Terminal(Terminal::Aux(i)) => Some(*i),
+            _ => None,
+        })
+        .filter(|&i| form.aux[i].location == Location::Points)
+        .collect();
+    let names: Vec<(String, Shape)> = read
+        .into_iter()
+        .map(|i| (form.aux[i].name.clone(), Shape::from(form.aux[i].shape)))
+        .collect();
+    for (name, shape) in names {
+        let inside = |span: Span| {
+            items.iter().any(|item| item.span.start <= span.start && span.end <= item.span.end)
+        };
+        let says = |expr: &&ast::Expr| {
+            matches!(&expr.kind, ast::ExprKind::Name(said) if *said == name) && inside(expr.span)
+        };
+        let said = checker.file.exprs.iter().find(says).map(|expr| expr.span);
+        let rows = items.iter().find(|item| {
+            use FormItemKind::{Energy, Residual, Row};
+            matches!(item.kind, Row { .. } | Residual { .. } | Energy { .. })
+        });
+        let (Some(span), here) = (said.or(rows.map(|item| item.span)), said.is_some()) else {
+            continue;
+        };
+        let message =
+            format!("`{name}` lies at the points of cells and has no values on the boundary");
+        let label = if here { "" } else { "read here, by what is defined outside the block" };
+        let shape = match shape.rank() {
+            0 => "scalar",
+            1 => "vector",
+            _ => "matrix",
+        };
+        checker.report(
+            Diagnostic::new(Code::NotAvailableHere, message)
+                .label(span, label)
+                .help(format!("declare it at nodes: `aux {name}: {shape} on nodes;`")),
+        );
+    }
 }
 
 fn row_name(row: ast::Row) -> &'static str {

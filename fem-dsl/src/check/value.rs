@@ -119,7 +119,8 @@ fn checked(
     }
     let place = Place { param: allowed == Allowed::Numbers, ..Place::region(None) };
     let (names, diagnostics) = names::resolve_expression(file, root, names, place);
-    let diagnostics = diagnostics.into_iter().map(|found| known_to_form(found, file, form));
+    let diagnostics =
+        diagnostics.into_iter().map(|found| known_to_form(found, file, form, allowed));
     let scratch = Form {
         fields: form.fields.clone(),
         aux: form.aux.clone(),
@@ -149,7 +150,12 @@ fn checked(
 }
 
 /// Says what an unknown name is in the form.
-fn known_to_form(diagnostic: Diagnostic, file: &ast::File, form: &Form) -> Diagnostic {
+fn known_to_form(
+    diagnostic: Diagnostic,
+    file: &ast::File,
+    form: &Form,
+    allowed: Allowed,
+) -> Diagnostic {
     let Some(place) = diagnostic.primary().map(|label| label.span) else { return diagnostic };
     let name = file.exprs.iter().find_map(|expr| match &expr.kind {
         ast::ExprKind::Name(name) if expr.span == place => Some(name),
@@ -158,14 +164,22 @@ fn known_to_form(diagnostic: Diagnostic, file: &ast::File, form: &Form) -> Diagn
     let Some(name) = name.filter(|_| diagnostic.code == Code::UnknownName) else {
         return diagnostic;
     };
+    let known = match allowed {
+        Allowed::Functions => "x, t, k, dim, pi, I and the form's parameters",
+        // Generators and solvers belong to no form.
+        Allowed::Numbers if form.name.is_empty() => {
+            "numbers, dim and pi, not the form's parameters"
+        }
+        Allowed::Numbers => "numbers, dim, pi, I and the form's parameters",
+    };
     let what = if form.fields.iter().any(|field| field.name == *name) {
         "a field, which is not known before the problem is solved"
     } else if form.aux.iter().any(|aux| aux.name == *name) {
         "auxiliary data, which only the form itself sees"
     } else {
-        return diagnostic.note("here are known: x, t, h, k, dim, pi, I and the form's parameters");
+        return diagnostic.note(format!("here are known: {known}"));
     };
     Diagnostic::new(Code::NotAvailableHere, format!("`{name}` is {what}"))
         .label(place, "not known here")
-        .help("use x, t, h, k, dim, pi, I and the form's parameters")
+        .help(format!("use {known}"))
 }

@@ -164,6 +164,7 @@ fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
         (_, "*", "*") => "a power is written `a^b`",
         ("dirichlet", _, "at" | "where" | "for") => "write `on \"tag\"`, or `on all`",
         ("dirichlet", _, "and") => "tags are separated by `,`",
+        ("dirichlet", _, "not") => "name the tags that are meant: `on \"y0\", \"y1\"`, or `on all`",
         (_, _, "and") => "write `&&`",
         (_, _, "or") => "write `||`",
         (_, _, "not") => "write `!`",

@@ -300,6 +300,10 @@ impl Scanner<'_> {
             let message = "this number is too large";
             let help = "the largest number is about 1.8e308";
             self.report(Code::NumberTooLarge, message, end, "above the largest f64", help);
+        } else if vanishes(&self.text[self.at..end]) {
+            let message = "this number is too small";
+            let help = "the smallest number is about 4.9e-324; write 0 where 0 is meant";
+            self.report(Code::NumberTooLarge, message, end, "0 as an f64", help);
         }
         blank(&mut self.blanked, good..end);
         self.token(TokenKind::Number, good);
@@ -416,12 +420,38 @@ impl Scanner<'_> {
     }
 }
 
+/// Whether a number that is not 0 becomes 0.
+fn vanishes(text: &str) -> bool {
+    let digits = text.split(['e', 'E']).next().unwrap_or_default();
+    digits.contains(|c: char| matches!(c, '1'..='9')) && text.parse().is_ok_and(|n: f64| n == 0.0)
+}
+
+/// Whether a character alone leaves no mark, or one on the character before it.
+fn is_invisible(character: char) -> bool {
+    let blank = matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+            | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}'
+    );
+    let combining = matches!(
+        character,
+        '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}'
+            | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}'
+    );
+    is_unseen(character) || blank || combining
+}
+
 /// Message, label and help for a character that the language does not use.
 fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&'static str>) {
-    let shown = if is_unseen(first) || (first.is_whitespace() && first != ' ') {
+    let shown = if is_invisible(first) || (first.is_whitespace() && first != ' ') {
         format!("U+{:04X}", first as u32)
     } else {
-        format!("`{}`", run.chars().take(20).collect::<String>())
+        let seen = |c: char| match is_invisible(c) {
+            true => c.escape_unicode().to_string(),
+            false => c.to_string(),
+        };
+        format!("`{}`", run.chars().take(20).map(seen).collect::<String>())
     };
     let help = match first {
         '∇' => Some("write `grad(u)`, `div(u)` or `curl(u)`"),
@@ -438,7 +468,7 @@ fn describe_character(first: char, run: &str) -> (String, &'static str, Option<&
         '_' => Some("names begin with a letter"),
         '.' => Some("components are written `u[0]`, functions `f(u)`"),
         '?' => Some("write `if c { a } else { b }`"),
-        _ if is_unseen(first) => Some("remove it"),
+        _ if is_invisible(first) => Some("remove it"),
         _ if first.is_alphabetic() => Some("names are made of ASCII letters, digits and `_`"),
         _ => None,
     };

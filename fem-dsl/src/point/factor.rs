@@ -21,13 +21,18 @@ pub(super) struct Factored {
 /// Rounds of factoring; each goes one pair of brackets deeper.
 const ROUNDS: usize = 6;
 
+/// Nodes that all rounds together look at, about: forms of thousands of terms have fewer rounds.
+const NODES: usize = 60_000;
+
 /// Takes common factors out of the sums on which `roots` rest.
 pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> Factored {
-    let identity = reachable(&scalars.graph, roots).into_iter().map(|id| (id, id)).collect();
+    let order = reachable(&scalars.graph, roots);
+    let rounds = (NODES / order.len().max(1)).clamp(1, ROUNDS);
+    let identity = order.into_iter().map(|id| (id, id)).collect();
     let mut best = Factored { scalars: scalars.clone(), moved: identity };
     let mut roots = roots.to_vec();
     let mut weight = operation_count(&best.scalars.graph, &roots).weight();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let (next, moved) = round(&best.scalars, &roots);
         let next_roots: Vec<NodeId> = roots.iter().map(|root| moved[root]).collect();
         let next_weight = operation_count(&next.graph, &next_roots).weight();
@@ -135,23 +140,32 @@ fn factors(old: &Scalars, uses: &IdMap<NodeId, usize>, id: NodeId, own: bool) ->
 /// Σ terms with common factors taken out.
 fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
     let mut rest: Vec<Term> = Vec::with_capacity(terms.len());
+    let mut places: BTreeMap<Vec<NodeId>, usize> = BTreeMap::new();
     for term in terms {
-        match rest.iter_mut().find(|other| other.factors == term.factors) {
+        match places.get(&term.factors).map(|&place| &mut rest[place]) {
             Some(other) if (other.coefficient + term.coefficient).is_finite() => {
                 other.coefficient += term.coefficient;
+                continue;
             }
-            _ => rest.push(term),
+            Some(_) => {}
+            None => {
+                places.insert(term.factors.clone(), rest.len());
+            }
         }
+        rest.push(term);
     }
     rest.retain(|term| term.coefficient != 0.0);
-    while let Some(common) = most_common(new, &rest) {
+    let mut counts = Counts::default();
+    rest.iter().for_each(|term| counts.add(new, term));
+    while let Some(common) = most_common(new, &rest, &counts) {
         let has = |term: &Term| match common {
             Common::Factor(factor) => term.factors.contains(&factor),
             Common::Constant(c) => constant(new, term) == Some(c),
         };
         let (inside, outside): (Vec<_>, Vec<_>) =
-            rest.iter().cloned().enumerate().partition(|(_, term)| has(term));
+            std::mem::take(&mut rest).into_iter().enumerate().partition(|(_, term)| has(term));
         let place = inside[0].0;
+        inside.iter().for_each(|(_, term)| counts.remove(new, term));
         let mut inside: Vec<Term> = inside.into_iter().map(|(_, term)| term).collect();
         let (mut factors, mut coefficient) = (Vec::new(), 1.0);
         match common {
@@ -173,6 +187,7 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         factors.push(plain_sum(new, inside));
         factors.sort_unstable();
         let group = Term { coefficient, factors };
+        counts.add(new, &group);
         let at = outside.iter().take_while(|(index, _)| *index < place).count();
         rest = outside.into_iter().map(|(_, term)| term).collect();
         rest.insert(at, group);
@@ -193,34 +208,65 @@ fn constant(new: &Scalars, term: &Term) -> Option<f64> {
     (c != 1.0 && !number).then_some(c)
 }
 
-/// What most of the terms share, if two do; a factor before a constant.
-fn most_common(new: &Scalars, terms: &[Term]) -> Option<Common> {
-    let mut counts: BTreeMap<NodeId, usize> = BTreeMap::new();
-    for term in terms {
-        // Where nothing else is in a term, taking its factor out leaves a 1 and saves nothing.
-        if term.factors.len() == 1 {
-            continue;
-        }
-        let mut before = None;
-        for &factor in &term.factors {
-            if before != Some(factor) && new.value(factor).is_none() {
-                *counts.entry(factor).or_insert(0) += 1;
+/// In how many terms of a sum each factor is that can be taken out, in the order of the factors.
+#[derive(Default)]
+struct Counts(Vec<(NodeId, usize)>);
+
+impl Counts {
+    fn add(&mut self, new: &Scalars, term: &Term) {
+        each_factor(new, term, |factor| {
+            match self.0.binary_search_by_key(&factor, |&(known, _)| known) {
+                Ok(at) => self.0[at].1 += 1,
+                Err(at) => self.0.insert(at, (factor, 1)),
             }
-            before = Some(factor);
-        }
+        });
     }
-    let mut best: Option<(NodeId, usize)> = None;
-    for (factor, count) in counts {
-        if count > best.map_or(1, |(_, most)| most) {
-            best = Some((factor, count));
-        }
+
+    fn remove(&mut self, new: &Scalars, term: &Term) {
+        each_factor(new, term, |factor| {
+            if let Ok(at) = self.0.binary_search_by_key(&factor, |&(known, _)| known) {
+                self.0[at].1 -= 1;
+            }
+        });
     }
-    if let Some((factor, _)) = best {
+
+    /// The factor of most terms, the first of several, if two have it.
+    fn most(&self) -> Option<NodeId> {
+        let none = (None, 1);
+        let more = |best, &(factor, count): &(NodeId, usize)| match best {
+            (_, most) if count > most => (Some(factor), count),
+            _ => best,
+        };
+        self.0.iter().fold(none, more).0
+    }
+}
+
+/// Each factor of a term that can be taken out, once.
+fn each_factor(new: &Scalars, term: &Term, mut each: impl FnMut(NodeId)) {
+    // Where nothing else is in a term, taking its factor out leaves a 1 and saves nothing.
+    if term.factors.len() == 1 {
+        return;
+    }
+    let mut before = None;
+    for &factor in &term.factors {
+        if before != Some(factor) && new.value(factor).is_none() {
+            each(factor);
+        }
+        before = Some(factor);
+    }
+}
+
+/// What most of the terms share, if two do; a factor before a constant.
+fn most_common(new: &Scalars, terms: &[Term], counts: &Counts) -> Option<Common> {
+    if let Some(factor) = counts.most() {
         return Some(Common::Factor(factor));
     }
-    let magnitudes: Vec<f64> = terms.iter().filter_map(|term| constant(new, term)).collect();
-    let twice = |c: &&f64| magnitudes.iter().filter(|other| other == c).count() > 1;
-    magnitudes.iter().find(twice).map(|&c| Common::Constant(c))
+    let mut magnitudes: BTreeMap<u64, usize> = BTreeMap::new();
+    for c in terms.iter().filter_map(|term| constant(new, term)) {
+        *magnitudes.entry(c.to_bits()).or_insert(0) += 1;
+    }
+    let twice = |c: &f64| magnitudes.get(&c.to_bits()).is_some_and(|&count| count > 1);
+    terms.iter().filter_map(|term| constant(new, term)).find(twice).map(Common::Constant)
 }
 
 fn plain_sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {

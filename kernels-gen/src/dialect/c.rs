@@ -5,7 +5,6 @@
 //! arrays are the thread's own, and all loops over them are to be unrolled, so that they become
 //! registers.
 
-mod names;
 mod statement;
 pub mod sum;
 
@@ -106,7 +105,7 @@ fn preamble(words: &Words, precision: Precision) -> String {
 }
 
 fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
-    let kernel = &names::rename(item.kernel);
+    let kernel = &statement::renamed(item.kernel);
     item.header.iter().for_each(|line| comment(text, "", line));
     tables(text, kernel, words);
     let count = kernel.threads.max(kernel.lanes).to_string();

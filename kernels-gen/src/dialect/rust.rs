@@ -83,8 +83,15 @@ fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
     text
 }
 
+/// What the module of a vector type declares.
+#[cfg(test)]
+pub(super) fn words_of_vectors(isa: Isa, precision: Precision, lanes: usize) -> Vec<String> {
+    vocabulary::free(&isa.vocabulary(precision, lanes, false))
+}
+
 /// The inside of the module of a kernel.
 fn body(kernel: &Kernel, isa: Isa, symbol: Option<&str>) -> String {
+    let kernel = &statement::renamed(kernel);
     let mut inner = format!("use super::{}::*;\n\n", vector(kernel));
     tables(&mut inner, kernel);
     function(&mut inner, kernel, isa);

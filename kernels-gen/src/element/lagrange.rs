@@ -106,7 +106,7 @@ impl Lagrange {
         min: usize,
         family: Family,
     ) -> Result<Self, ElementError> {
-        Self::ranged(cell, degree as i64, min, family)
+        Self::ranged(cell, i64::try_from(degree).unwrap_or(i64::MAX), min, family)
     }
 
     fn ranged(cell: Cell, degree: i64, min: usize, family: Family) -> Result<Self, ElementError> {

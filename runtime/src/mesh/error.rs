@@ -73,9 +73,13 @@ pub enum MeshError {
     /// A cell whose Jacobian determinant is not positive everywhere.
     #[error(
         "{cell} is {}: its Jacobian determinant is {determinant:.3e} somewhere inside, \
-         where {} would be usual for its size",
-        if *.determinant < 0.0 { "inverted" } else { "degenerate" },
-        format_args!("{:.1e}", .usual)
+         where {:.1e} would be usual for its size",
+        match (.usual.is_finite() && .determinant.is_finite(), *.determinant < 0.0) {
+            (false, _) => "too large for numbers to hold",
+            (true, true) => "inverted",
+            (true, false) => "degenerate",
+        },
+        .usual
     )]
     Inverted {
         /// The cell.
@@ -221,7 +225,8 @@ impl std::fmt::Display for CellName {
 }
 
 fn coordinates(point: &[f64; 3]) -> String {
-    format!("{:.6}, {:.6}, {:.6}", point[0], point[1], point[2])
+    let shown = |x: f64| if x.abs() < 1e6 { format!("{x:.6}") } else { format!("{x:e}") };
+    point.map(shown).join(", ")
 }
 
 fn unknown_tags(kind: &str, tags: &[(String, Option<String>)], available: &[String]) -> String {

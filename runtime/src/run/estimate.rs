@@ -21,7 +21,7 @@
 use super::RunError;
 use super::factors::{self, Facts, Size};
 use super::solver::is_saddle;
-use crate::memory::Estimate;
+use crate::memory::{Estimate, TooMuch};
 use crate::mesh::{Counts, Mesh};
 use crate::solve::Factors;
 use fem_dsl::point::{Location, PointForm};
@@ -150,7 +150,22 @@ pub fn check_room(
     on_device: bool,
 ) -> Result<(), RunError> {
     let there: &[&str] = if on_device { &["mesh", "tables", "vectors"] } else { &["mesh"] };
-    Ok(estimate(form, elements, &Counts::of(mesh), solver).check(there)?)
+    let checked = estimate(form, elements, &Counts::of(mesh), solver).check(there);
+    Ok(checked.map_err(|error| match restart(solver) {
+        Some(restart) if restart > LONG => TooMuch { remedy: "a smaller `restart`", ..error },
+        _ => error,
+    })?)
+}
+
+/// Cycles of GMRES longer than this are what takes the memory.
+const LONG: f64 = 1000.0;
+
+/// The length of the cycles that a solver is told to make.
+fn restart(solver: Option<&Solver>) -> Option<f64> {
+    match solver?.arguments.get("restart")? {
+        Argument::Number(number) => Some(*number),
+        _ => None,
+    }
 }
 
 /// Whether maps hold one number an entity.
@@ -178,10 +193,6 @@ fn named(solver: Option<&Solver>) -> &str {
 fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
     let linear = form.integrals.iter().all(|integral| integral.linear);
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
-    let number = |name: &str| match solver?.arguments.get(name)? {
-        Argument::Number(number) => Some(*number),
-        _ => None,
-    };
     // The state, the residual, a step and the diagonal; Newton's method tries another state.
     let own = if linear { 4.0 } else { 6.0 };
     own + match named(solver) {
@@ -190,6 +201,6 @@ fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
         "cg" => 3.0,
         "" if symmetric => 3.0,
         // They are made as iterations come to them; half of a cycle is rarely enough.
-        _ => number("restart").unwrap_or(if linear { 100.0 } else { 30.0 }) / 2.0,
+        _ => restart(solver).unwrap_or(if linear { 100.0 } else { 30.0 }) / 2.0,
     }
 }

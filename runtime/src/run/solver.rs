@@ -8,6 +8,7 @@
 
 use super::factors::{self, Facts};
 use super::not_finite::cause;
+use super::singular::Singular;
 use super::{Place, Prescribed, RunError};
 use crate::constraint::Constraints;
 use crate::coupling::Coupling;
@@ -19,7 +20,7 @@ use crate::solve::{
     newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Coefficient, Part, PointForm};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use std::ops::Range;
@@ -77,32 +78,40 @@ impl System<'_> {
         unstable(self.form, self.parameters.degree)
     }
 
-    /// The error that nothing fixes an unknown.
-    pub fn singular(&self, unknown: usize) -> RunError {
+    /// The error that a matrix is singular to working precision, with about its condition number.
+    pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
             return RunError::Unstable(pair);
         }
-        let (field, name) = self.named(unknown);
-        RunError::Singular { field, name }
+        let (place, field, name) = self.named(unknown);
+        let on = self.on;
+        let dofs = field.map_or(0..0, |field| on.dofs_of(field));
+        let held = on.conditions().any(|(dof, _)| dofs.contains(&dof));
+        let mut entries = self.form.integrals.iter().flat_map(|integral| &integral.jacobian);
+        let value =
+            |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
+        let read = entries.any(value);
+        RunError::Singular(Singular { place, name, condition, held, free: !held && !read })
     }
 
-    /// The field of an unknown, and its component where it has several; and the field alone.
-    fn named(&self, unknown: usize) -> (String, String) {
+    /// The field of an unknown, and its component where it has several; and the field alone: its number and its name.
+    fn named(&self, unknown: usize) -> (String, Option<usize>, String) {
         let mut end = 0;
-        for (field, of) in self.form.fields.iter().zip(&self.on.fields) {
+        for (number, (field, of)) in self.form.fields.iter().zip(&self.on.fields).enumerate() {
             let start = end;
             end += of.space.n_dofs();
             if unknown < end {
                 let components = of.space.components();
                 let component = (unknown - start) % components;
                 let whole = format!("`{}`", field.name);
-                return match components {
-                    1 => (whole, field.name.clone()),
-                    _ => (format!("component {component} of {whole}"), field.name.clone()),
+                let place = match components {
+                    1 => whole,
+                    _ => format!("component {component} of {whole}"),
                 };
+                return (place, Some(number), field.name.clone());
             }
         }
-        (format!("unknown {unknown}"), String::from("u"))
+        (format!("unknown {unknown}"), None, String::from("u"))
     }
 }
 
@@ -142,8 +151,8 @@ pub fn solve(
             )));
         }
     };
-    if let Outcome::Singular { unknown } = report.outcome {
-        return Err(system.singular(unknown));
+    if let Outcome::Singular { unknown, condition } = report.outcome {
+        return Err(system.singular(unknown, condition));
     }
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(place, system, u, &report));

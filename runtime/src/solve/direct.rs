@@ -83,7 +83,9 @@ impl Direct {
         let matrix = self.coupling.matrix(a, like)?;
         Ok(match self.analysis.factorise(&matrix, symmetric) {
             Ok(factors) => Ok(factors),
-            Err(FactorError::Singular { unknown }) => Err(Outcome::Singular { unknown }),
+            Err(FactorError::Singular { unknown, condition }) => {
+                Err(Outcome::Singular { unknown, condition })
+            }
             Err(FactorError::NotFinite) => Err(Outcome::NotFinite),
             Err(error @ FactorError::Memory { .. }) => {
                 return Err(OperatorError::new(format!(

@@ -139,8 +139,8 @@ impl Trial<'_> {
 }
 
 fn converged(report: Report, system: System<'_>) -> Result<Report, RunError> {
-    if let Outcome::Singular { unknown } = report.outcome {
-        return Err(system.singular(unknown));
+    if let Outcome::Singular { unknown, condition } = report.outcome {
+        return Err(system.singular(unknown, condition));
     }
     Ok(report.converged()?)
 }

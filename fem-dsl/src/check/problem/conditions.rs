@@ -5,7 +5,7 @@ use crate::ast::{ExprId, ExprKind, Ident, Place, ProblemItemKind, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
-use crate::point::{Shape, Space};
+use crate::point::{Input, Node, Shape, Space};
 use crate::problem::{Dirichlet, Expression};
 use crate::source::shortened;
 
@@ -49,6 +49,13 @@ pub(super) fn check(
         None => exact(checker, statement, field, index, component),
     };
     let Some(value) = value else { return };
+    if value.graph.nodes().iter().any(|node| matches!(node, Node::Input(Input::Diameter))) {
+        let message = format!("the condition of `{}` asks for `h`", field.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(statement.span, "several cells meet at a node, each with a diameter of its own")
+            .help("use x, t, k, dim, pi, I and the form's parameters");
+        return checker.report(piece, diagnostic);
+    }
     checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
 }
 

@@ -5,9 +5,10 @@ use crate::ast::{ExprId, Ident, ProblemItemKind};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Expr, Form, Terminal};
+use crate::form::{Expr, ExprId as ExprOfForm, Form, Terminal};
 use crate::manufacture::Known;
-use crate::point::{Field, Location, Region, Space};
+use crate::point::{Field, Location, Region, Space, Unary};
+use crate::source::Span;
 
 /// A manufactured solution.
 #[derive(Clone, Debug)]
@@ -65,6 +66,9 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let fields: Option<Vec<Known>> = fields.into_iter().collect();
     let aux = data(checker, statements);
     if let (Some(fields), Some(aux)) = (fields, aux) {
+        if let Some((field, place)) = broken_flux(form, &aux) {
+            return report_broken_flux(checker, first, &field.name, place);
+        }
         checker.content.manufactured = Some(Solutions { fields, aux });
     }
 }
@@ -86,6 +90,61 @@ fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &F
         .note("where cells meet, what is tested against the gradient of a discontinuous field leaves a jump")
         .help("leave `f1` out, or let the field live in `H1(k)`");
     checker.report(statement.piece, diagnostic);
+}
+
+/// A flux in the cells with an `if` on the place, or a `sign` of it, and where that is written: on the line or surface where
+/// another branch begins the flux jumps, and f0 − div f1 misses what that is tested against. `abs`, `min` and `max` do not
+/// jump, and what is the derivative of an energy is taken not to.
+fn broken_flux<'f>(form: &'f Form, aux: &[Known]) -> Option<(&'f Field, Span)> {
+    let exprs = &form.exprs;
+    let of_place = |terminal: Terminal| match terminal {
+        Terminal::Coordinates | Terminal::Diameter => true,
+        Terminal::Aux(i) => aux.get(i).is_some_and(varies),
+        _ => false,
+    };
+    let on_place = |condition: ExprOfForm| {
+        let parts = exprs.reachable_in_order(&[condition]);
+        parts.iter().any(
+            |&part| matches!(exprs.expr(part), Expr::Terminal(terminal) if of_place(*terminal)),
+        )
+    };
+    let jumps = |id: ExprOfForm| match *exprs.expr(id) {
+        Expr::Select(condition, ..) | Expr::Unary(Unary::Sign, condition) => {
+            exprs.origin(id).filter(|origin| !origin.derived && on_place(condition))
+        }
+        _ => None,
+    };
+    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    cells.flat_map(|integral| &integral.rows).find_map(|row| {
+        let parts = exprs.reachable_in_order(&[row.f1?]);
+        let origin = parts.into_iter().find_map(jumps)?;
+        Some((&form.fields[row.field], origin.span))
+    })
+}
+
+fn report_broken_flux(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    field: &str,
+    place: Span,
+) {
+    let message = format!(
+        "the flux of `{field}` jumps inside the domain: no source makes a solution of that"
+    );
+    let (source, jump) = (
+        "the source f0 − div f1 is for fluxes that are continuous",
+        "another value from one place to the next",
+    );
+    let diagnostic = Diagnostic::new(Code::BadManufactured, message);
+    // A solution from outside has no place in the file.
+    let diagnostic = match statement.piece.is_of_file() {
+        true => diagnostic.label(statement.span, source).secondary(place, jump),
+        false => diagnostic.label(place, jump),
+    };
+    let diagnostic = diagnostic
+        .note("an `if` or a `sign` in `f1` that asks for the place makes it jump there, and orders of errors mean nothing then")
+        .help("take a coefficient without a jump (`abs`, `min` and `max` have none), or compare with `exact`");
+    checker.diagnostics.push(diagnostic);
 }
 
 /// A field whose solution is given twice.

@@ -53,6 +53,11 @@ impl Piece {
         Self { file, origin: None }
     }
 
+    /// Whether it is the text of the file that is compiled.
+    pub(crate) fn is_of_file(&self) -> bool {
+        self.origin.is_none()
+    }
+
     /// Moves a diagnostic's places from the parsed text to the text that the user wrote.
     pub(crate) fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         let Some(Origin { source, before }) = &self.origin else { return diagnostic };

@@ -2,6 +2,7 @@
 
 use super::{Words, number};
 use crate::dialect::comment::comment;
+use crate::dialect::names::{C, Numbered, rename};
 use crate::kir::{
     ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
     TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
@@ -31,6 +32,20 @@ pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
 
 pub(super) fn unique(name: &str, number: usize) -> String {
     format!("{name}_{number}")
+}
+
+/// The kernel with names that can stand in its text.
+pub(super) fn renamed(kernel: &Kernel) -> Kernel {
+    let vars = kernel.vars.ids().map(|id| var_name(kernel, id)).flat_map(|name| {
+        let of_batch = ["own", "writes"].map(|word| format!("{word}_{name}"));
+        of_batch.into_iter().chain([name])
+    });
+    let shared = kernel.shared.ids().map(|id| shared_name(kernel, id));
+    let terms = kernel.terms.ids().map(|id| terms_name(kernel, id));
+    let tables = kernel.tables.ids().map(|id| table_name(kernel, id));
+    let fixed = vars.chain(shared).chain(terms).chain(tables).collect();
+    let value = |name: &str, id: ValueId| unique(name, id.index());
+    rename(kernel, &C, &Numbered { fixed, local: &local_name, value: &value })
 }
 
 /// Whether a local array is used by some statements.
@@ -550,4 +565,27 @@ fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
 /// minutes to find that they cannot.
 fn in_registers(kernel: &Kernel) -> bool {
     kernel.locals.iter().map(|local| local.length).sum::<usize>() <= REGISTERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::renamed;
+    use crate::kir::build::Builder;
+    use crate::kir::{Element, Index, Precision};
+
+    #[test]
+    fn a_value_is_not_called_as_a_variable() {
+        let mut b = Builder::new("f", Precision::F64, 1);
+        let params = b.argument("params", Element::Real, false);
+        b.set_threads(4, 1);
+        let (cell, t) = (b.thread_var("cell", 4, 1), b.thread_var("t", 1, 4));
+        assert!(cell < t);
+        for (at, name) in ["time", "cell", "t", "t"].into_iter().enumerate() {
+            let value = b.load_uniform(params, Index::from(at));
+            b.name(value, name);
+        }
+        let kernel = renamed(&b.finish());
+        let names: Vec<&str> = kernel.values.iter().filter_map(|v| v.name.as_deref()).collect();
+        assert_eq!(names, ["time", "cell_", "t_", "t"]);
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::number;
 use crate::dialect::comment::comment;
+use crate::dialect::names::{Numbered, RUST, rename};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
     ValueId, VarId, Write as Mode,
@@ -22,6 +23,19 @@ pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
     let twins = kernel.locals.iter().filter(|local| local.name == *name).count();
     let argument = kernel.arguments.iter().any(|argument| argument.name == *name);
     if twins > 1 || argument { format!("{name}_{}", id.index()) } else { name.clone() }
+}
+
+/// The name of a value that the form names.
+fn unique(name: &str, id: ValueId) -> String {
+    format!("{name}_{}", id.index())
+}
+
+/// The kernel with names that can stand in its text.
+pub(super) fn renamed(kernel: &Kernel) -> Kernel {
+    let vars = kernel.vars.ids().map(|id| var_name(kernel, id));
+    let tables = kernel.tables.ids().map(|id| table_name(kernel, id));
+    let fixed = vars.chain(tables).collect();
+    rename(kernel, &RUST, &Numbered { fixed, local: &local_name, value: &unique })
 }
 
 /// Whether a private array is read or written.
@@ -97,7 +111,7 @@ fn value(kernel: &Kernel, id: ValueId) -> String {
             format!("V::splat({})", number(constant))
         }
         _ => match &value.name {
-            Some(name) => format!("{name}_{}", id.index()),
+            Some(name) => unique(name, id),
             None => format!("v{}", id.index()),
         },
     }

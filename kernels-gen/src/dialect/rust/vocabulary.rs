@@ -76,6 +76,14 @@ fn items(text: &str) -> Vec<Item<'_>> {
     all
 }
 
+/// The words of a text that are no methods.
+#[cfg(test)]
+pub(super) fn free(text: &str) -> Vec<String> {
+    let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("use ")).collect();
+    let all = text.join("\n");
+    items(&all).iter().filter(|item| item.of.is_none()).map(|item| item.name.to_owned()).collect()
+}
+
 /// What `kernels` use of the words of a text, each made public.
 pub(super) fn used(text: &str, kernels: &str) -> String {
     let (uses, rest): (Vec<&str>, Vec<&str>) =

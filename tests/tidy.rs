@@ -300,3 +300,40 @@ fn every_code_has_a_page_and_every_page_a_code() {
     }
     report("`wf explain` knows every code", &complaints);
 }
+
+/// The map names, behind each invariant, the tests of this file that hold it; it stays short, and its links lead somewhere.
+#[test]
+fn the_map_says_what_is_checked() {
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
+    let own = fs::read_to_string(root().join("tests/tidy.rs")).expect("this file");
+    let mut complaints = Vec::new();
+    if map.lines().count() > 150 {
+        complaints.push("ARCHITECTURE.md has more than 150 lines".to_owned());
+    }
+    let is_test = |word: &str| own.contains(&format!("#[test]\nfn {word}() {{"));
+    for claim in map.split("**Invariant:**").skip(1) {
+        let end = claim.find("\n- ").or(claim.find("\n\n")).unwrap_or(claim.len());
+        let claim = claim[..end].split("\n\n").next().unwrap_or_default();
+        let named = claim.split('`').skip(1).step_by(2).filter(|word| is_test(word)).count();
+        if named == 0 {
+            complaints.push(format!("no test here holds:{}", claim.replace('\n', " ")));
+        }
+    }
+    let mut pages = vec![(String::new(), map)];
+    for folder in ["docs", "docs/design"] {
+        for page in fs::read_dir(root().join(folder)).expect("the documents").flatten() {
+            if page.path().extension().is_some_and(|extension| extension == "md") {
+                let text = fs::read_to_string(page.path()).expect("UTF-8");
+                pages.push((format!("{folder}/"), text));
+            }
+        }
+    }
+    for (folder, text) in &pages {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if !root().join(folder).join(link).exists() {
+                complaints.push(format!("{folder} links to {link}, which is not there"));
+            }
+        }
+    }
+    report("ARCHITECTURE.md is a map of what is so", &complaints);
+}

@@ -61,7 +61,8 @@ fn build_with(
     let foreign =
         Foreign { name, extension: "cl", compiler: &compiler, flags, source: &source.text };
     let flags = CString::new(flags).expect("options should have no zero byte");
-    if let Some(binary) = jit.recall_code(&foreign)
+    if !device.keeps_kernels()
+        && let Some(binary) = jit.recall_code(&foreign)
         && let Ok(program) = context.binary(device.id, &binary)
         && program.build(device.id, &flags).is_ok()
     {
@@ -84,7 +85,11 @@ fn build_with(
     if let Err(status) = program.build(device.id, &flags) {
         return Err(rejected(status, program.log(device.id).unwrap_or_default()));
     }
-    if let Ok(binary) = program.made() {
+    // To ask PoCL for its binary is to have every kernel compiled once more, for groups of any size; and it keeps what it
+    // compiles for the groups that are launched.
+    if !device.keeps_kernels()
+        && let Ok(binary) = program.made()
+    {
         jit.keep_code(&foreign, &binary);
     }
     Ok((program, false))

@@ -38,6 +38,13 @@ pub struct Facts {
     pub(super) id: DeviceId,
 }
 
+impl Facts {
+    /// Whether its platform has a cache of compiled kernels.
+    pub fn keeps_kernels(&self) -> bool {
+        self.platform.contains("Portable Computing Language")
+    }
+}
+
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.platform, self.name)

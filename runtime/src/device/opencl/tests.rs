@@ -154,11 +154,13 @@ fn what_was_compiled_is_found_again() {
     let folder = tempfile::tempdir().expect("a folder");
     for round in 0..2 {
         let Some(device) = keeping(folder.path()) else { return };
+        // PoCL finds it again by itself.
+        let ours = !device.facts().keeps_kernels();
         let device: &dyn Device = &device;
         let module = device.load_written(&source(SOURCE)).expect("a module");
-        assert_eq!(module.cached, round == 1, "in round {round}");
+        assert_eq!(module.cached, ours && round == 1, "in round {round}");
         let modules = jit(folder.path()).cache().expect("a cache").contents().modules;
-        assert_eq!(modules, 1, "in round {round}");
+        assert_eq!(modules, usize::from(ours), "in round {round}");
         let (x, y) = (device.upload(&[1.0; LANES]).expect("x"), zeros(device, LANES));
         let kernel = module.kernel("axpy").expect("the kernel");
         device.launch(kernel, 0..1, &[&x, &y]).expect("a launch");

@@ -1,9 +1,9 @@
 //! Diagnostics → `compile_error!`, each from the first to the last token that it is about.
 
 use crate::layout::Layout;
-use crate::settings::Mistake;
 use fem_dsl::diagnostic::Diagnostic;
-use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream};
+use quote::{ToTokens as _, quote_spanned};
 
 /// One `compile_error!` for each error. The compiler underlines what lies between the place of an
 /// invocation's path and that of its body.
@@ -15,11 +15,6 @@ pub(crate) fn errors(layout: &Layout, diagnostics: &[Diagnostic]) -> TokenStream
         all.extend(compile_error(&message(layout, diagnostic), first, last));
     }
     all
-}
-
-/// A `compile_error!` for a mistake that is none of the language.
-pub(crate) fn mistake(mistake: &Mistake) -> TokenStream {
-    compile_error(&mistake.message, mistake.span, mistake.span)
 }
 
 /// The message with all that the compiler has no place for.
@@ -48,21 +43,9 @@ fn message(layout: &Layout, diagnostic: &Diagnostic) -> String {
 
 /// `::core::compile_error! { "message" }`.
 fn compile_error(message: &str, first: Span, last: Span) -> TokenStream {
-    let punct = |character, spacing| {
-        let mut punct = Punct::new(character, spacing);
-        punct.set_span(first);
-        TokenTree::from(punct)
-    };
-    let path = || [punct(':', Spacing::Joint), punct(':', Spacing::Alone)];
-    let word = |word| TokenTree::from(Ident::new(word, first));
     let mut literal = Literal::string(message);
     literal.set_span(last);
-    let mut body = Group::new(Delimiter::Brace, TokenTree::from(literal).into());
+    let mut body = Group::new(Delimiter::Brace, literal.into_token_stream());
     body.set_span(last);
-    let mut tokens = TokenStream::new();
-    tokens.extend(path());
-    tokens.extend([word("core")]);
-    tokens.extend(path());
-    tokens.extend([word("compile_error"), punct('!', Spacing::Alone), body.into()]);
-    tokens
+    quote_spanned! { first => ::core::compile_error! #body }
 }

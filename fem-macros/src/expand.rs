@@ -4,9 +4,9 @@
 //! #![ahead_of_time(…)] + text ─compile→ Program ─ahead::module→ text of the kernels ─→ tokens
 //! ```
 
-use crate::errors::{errors, mistake};
+use crate::errors::errors;
 use crate::layout::{Layout, layout};
-use crate::settings::{Mistake, Settings, Wanted, settings};
+use crate::settings::{Settings, Wanted, settings};
 use crate::typed::structs;
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
@@ -15,8 +15,10 @@ use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::source::Source;
 use kernels_gen::ahead::{self, Setting};
 use kernels_gen::dialect::rust::{Isa, print_nested};
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote};
 use std::collections::BTreeSet;
+use syn::Error;
 
 /// A module for each form, or one `compile_error!` for each diagnostic.
 pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
@@ -26,91 +28,79 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     let (program, diagnostics) = compile(&source);
     let right = mistakes.is_empty() && !diagnostics.iter().any(|found| found.is_error());
     let mut all = errors(&layout, &diagnostics);
-    all.extend(mistakes.iter().map(mistake));
+    all.extend(mistakes.iter().map(Error::to_compile_error));
     if let Some(program) = program.filter(|_| right) {
         match kernels(&program, &wanted) {
             Ok(kernels) => {
                 let value = |form: &str| embedded(&source, form, &kernels);
                 let typed = |form: &str| structs(&program, form);
-                return modules(&layout, program.file(), value, typed);
+                let made = modules(&layout, program.file(), value, typed);
+                return made.unwrap_or_else(|error| error.to_compile_error());
             }
-            Err(found) => all.extend(mistake(&found)),
+            Err(found) => all.extend(found.to_compile_error()),
         }
     }
     // So that what names a form is not followed by an error of its own.
     let (file, _) = fem_dsl::parse::parse(&source);
-    let nothing = |_: &str| "::core::unreachable!()".to_owned();
-    all.extend(modules(&layout, &file, nothing, |_| String::new()));
+    let nothing = |_: &str| Ok(quote!(::core::unreachable!()));
+    let made = modules(&layout, &file, nothing, |_| TokenStream::new());
+    all.extend(made.unwrap_or_else(|error| error.to_compile_error()));
     all
 }
-
-/// Tokens of text that this crate or `kernels-gen` has written.
-fn tokens(text: &str) -> TokenStream {
-    text.parse().unwrap_or_else(|error| {
-        let message = format!("weakform printed what is not Rust: {error}; please report this");
-        mistake(&Mistake::new(message, Span::call_site()))
-    })
-}
-
-fn braced(text: TokenStream) -> TokenTree {
-    Group::new(Delimiter::Brace, text).into()
-}
-
-/// The compiler's lints do not look into what a macro wrote; some of Clippy's do.
-const LINTS: &str = "#[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]";
 
 /// `pub mod NAME { … }` for each form, with a function for the form and one for each problem that
 /// solves it; `value` gives the form's kernels, then what makes a form of it, and `typed` the structs of what can be set.
 fn modules(
     layout: &Layout,
     file: &ast::File,
-    value: impl Fn(&str) -> String,
-    typed: impl Fn(&str) -> String,
-) -> TokenStream {
+    value: impl Fn(&str) -> Result<TokenStream, Error>,
+    typed: impl Fn(&str) -> TokenStream,
+) -> Result<TokenStream, Error> {
     let mut all = TokenStream::new();
     for form in file.forms.iter().filter(|form| !form.name.name.is_empty()) {
-        let mut inner = tokens(&format!(
-            "/// The form, with its kernels that were compiled ahead of time.\n\
-             {LINTS}\npub fn form() -> ::weakform::Form {{ {} }}",
-            value(&form.name.name)
-        ));
-        inner.extend(tokens(&typed(&form.name.name)));
-        let mut problems = tokens("use ::weakform::Problem;");
+        let (value, typed) = (value(&form.name.name)?, typed(&form.name.name));
+        let (doc, name) = named(layout, &form.doc, &form.name);
         let solved = file.problems.iter().filter(|problem| problem.form.name == form.name.name);
-        let mut any = false;
-        for problem in solved.filter(|problem| !problem.name.name.is_empty()) {
-            any = true;
-            let text = Literal::string(&problem.name.name);
-            let body = tokens(&format!("super::form().known_problem({text})"));
-            problems.extend(item(layout, &problem.doc, "pub fn", &problem.name, body));
-        }
-        if any {
-            inner.extend(tokens("/// The problems that solve this form.\npub mod problem"));
-            inner.extend([braced(problems)]);
-        }
-        all.extend(item(layout, &form.doc, "pub mod", &form.name, inner));
+        let solved = solved.filter(|problem| !problem.name.name.is_empty());
+        let problems: Vec<TokenStream> = solved
+            .map(|problem| {
+                let (doc, name) = named(layout, &problem.doc, &problem.name);
+                let text = &problem.name.name;
+                quote! {
+                    #[doc = #doc]
+                    pub fn #name() -> Problem { super::form().known_problem(#text) }
+                }
+            })
+            .collect();
+        let problems = (!problems.is_empty()).then(|| {
+            quote! {
+                /// The problems that solve this form.
+                pub mod problem {
+                    use ::weakform::Problem;
+                    #(#problems)*
+                }
+            }
+        });
+        all.extend(quote! {
+            #[doc = #doc]
+            pub mod #name {
+                /// The form, with its kernels that were compiled ahead of time.
+                // The compiler's lints do not look into what a macro wrote; some of Clippy's do.
+                #[allow(clippy::all, clippy::pedantic, clippy::nursery, clippy::restriction)]
+                pub fn form() -> ::weakform::Form { #value }
+                #typed
+                #problems
+            }
+        });
     }
-    all
+    Ok(all)
 }
 
-/// `/// doc` `kind NAME { body }`, the name where the user wrote it.
-fn item(
-    layout: &Layout,
-    doc: &str,
-    kind: &str,
-    name: &ast::Ident,
-    body: TokenStream,
-) -> TokenStream {
+/// The documentation of an item, and its name where the user wrote it.
+fn named<'a>(layout: &Layout, doc: &'a str, name: &'a ast::Ident) -> (&'a str, Ident) {
     let (place, _) = layout.tokens(Some(name.span));
-    let text = if doc.is_empty() { &name.name } else { doc };
-    let mut item = tokens(&format!("#[doc = {}] {kind}", Literal::string(text)));
     // Words of Rust are none of the language.
-    item.extend([TokenTree::from(Ident::new(&name.name, place))]);
-    if kind == "pub fn" {
-        item.extend(tokens("() -> Problem"));
-    }
-    item.extend([braced(body)]);
-    item
+    (if doc.is_empty() { &name.name } else { doc }, Ident::new(&name.name, place))
 }
 
 /// The kernels of one form.
@@ -127,13 +117,13 @@ struct Module {
 }
 
 /// The kernels of all forms for all that is wanted.
-fn kernels(program: &Program, wanted: &[Wanted]) -> Result<Vec<Kernels>, Mistake> {
+fn kernels(program: &Program, wanted: &[Wanted]) -> Result<Vec<Kernels>, Error> {
     for wanted in wanted {
         let dim = wanted.cell.dim();
         if !program.forms().iter().any(|form| form.dimensions.form(dim).is_some()) {
             let message =
                 format!("no form here holds in the {dim} dimensions of a {}", wanted.cell);
-            return Err(Mistake::new(message, wanted.span));
+            return Err(Error::new(wanted.span, message));
         }
     }
     program.forms().iter().map(|form| kernels_of(program, form, wanted)).collect()
@@ -143,7 +133,7 @@ fn kernels_of(
     program: &Program,
     checked: &CheckedForm,
     wanted: &[Wanted],
-) -> Result<Kernels, Mistake> {
+) -> Result<Kernels, Error> {
     let mut modules = Vec::new();
     for dim in [2, 3] {
         let wanted: Vec<&Wanted> = wanted.iter().filter(|w| w.cell.dim() == dim).collect();
@@ -153,7 +143,7 @@ fn kernels_of(
             for wanted in &wanted {
                 for setting in settings_of(program, checked, wanted) {
                     let found = ahead::kernels(&form, setting, isa)
-                        .map_err(|error| Mistake::new(error.to_string(), wanted.span))?;
+                        .map_err(|error| Error::new(wanted.span, error))?;
                     made.extend(found);
                 }
             }
@@ -201,30 +191,37 @@ fn order_of(problem: &Problem) -> Option<usize> {
 }
 
 /// What a form's function consists of: its kernels as modules, and a static with all of it.
-fn embedded(source: &Source, form: &str, kernels: &[Kernels]) -> String {
-    let mut modules = String::new();
-    let mut linked = String::new();
+fn embedded(source: &Source, form: &str, kernels: &[Kernels]) -> Result<TokenStream, Error> {
+    let (mut modules, mut linked) = (TokenStream::new(), TokenStream::new());
     let found = kernels.iter().filter(|kernels| kernels.form == form);
     for Module { isa, dim, text } in found.flat_map(|kernels| &kernels.modules) {
-        let (cfg, variant) = match isa {
-            Isa::Avx512 => ("#[cfg(target_arch = \"x86_64\")]\n", "Avx512"),
-            Isa::Avx2 => ("#[cfg(target_arch = \"x86_64\")]\n", "Avx2"),
-            Isa::Portable => ("", "Portable"),
+        let cfg = match isa {
+            Isa::Avx512 | Isa::Avx2 => quote!(#[cfg(target_arch = "x86_64")]),
+            Isa::Portable => TokenStream::new(),
         };
-        let name = format!("{isa}_{dim}d");
-        modules.push_str(&format!("{cfg}mod {name} {{\n{text}}}\n"));
-        linked.push_str(&format!(
-            "{cfg}unsafe {{ ::weakform::embedded::Linked::new(\
-             ::weakform::embedded::Isa::{variant}, {name}::KERNELS) }},\n"
-        ));
+        let (name, variant) = (format_ident!("{isa}_{dim}d"), format_ident!("{isa:?}"));
+        let inner: TokenStream = text.parse().map_err(|error| {
+            let message = "weakform printed what is not Rust";
+            Error::new(Span::call_site(), format!("{message}: {error}; please report this"))
+        })?;
+        modules.extend(quote!(#cfg mod #name { #inner }));
+        linked.extend(quote! {
+            #cfg
+            unsafe {
+                ::weakform::embedded::Linked::new(
+                    ::weakform::embedded::Isa::#variant,
+                    #name::KERNELS,
+                )
+            },
+        });
     }
-    format!(
-        "{modules}\n\
-         static FORM: ::weakform::embedded::Embedded = ::weakform::embedded::Embedded::new(\
-         {}, {}, &[\n{linked}]);\nFORM.form()",
-        Literal::string(source.text()),
-        Literal::string(form),
-    )
+    let text = source.text();
+    Ok(quote! {
+        #modules
+        static FORM: ::weakform::embedded::Embedded =
+            ::weakform::embedded::Embedded::new(#text, #form, &[#linked]);
+        FORM.form()
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@
 
 use kernels_gen::element::Cell;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, Lit, Token, parenthesized, parse2, token};
 
 /// Kernels asked for.
 #[derive(Clone, Debug)]
@@ -21,24 +25,11 @@ pub(crate) struct Wanted {
     pub(crate) span: Span,
 }
 
-/// A mistake in the attribute.
-#[derive(Clone, Debug)]
-pub(crate) struct Mistake {
-    pub(crate) message: String,
-    pub(crate) span: Span,
-}
-
-impl Mistake {
-    pub(crate) fn new(message: impl Into<String>, span: Span) -> Self {
-        Self { message: message.into(), span }
-    }
-}
-
 /// What the attributes say, what is wrong with them, and the tokens without them.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) wanted: Vec<Wanted>,
-    pub(crate) mistakes: Vec<Mistake>,
+    pub(crate) mistakes: Vec<Error>,
     pub(crate) rest: TokenStream,
 }
 
@@ -49,125 +40,128 @@ pub(crate) fn settings(tokens: TokenStream) -> Settings {
     let mut rest = TokenStream::new();
     let mut at = 0;
     while at < tokens.len() {
-        if let [hash, bang, TokenTree::Group(group), ..] = &tokens[at..]
-            && is(hash, '#')
-            && is(bang, '!')
-            && group.delimiter() == Delimiter::Bracket
-            && let Some(name) = word(group.stream().into_iter().next().as_ref())
-            && name != "doc"
-        {
-            match attribute(&name, group) {
-                Ok(found) => wanted.extend(found),
-                Err(mistake) => mistakes.push(mistake),
-            }
-            at += 3;
-        } else {
+        let Some(group) = attribute(&tokens[at..]) else {
             rest.extend([tokens[at].clone()]);
             at += 1;
+            continue;
+        };
+        match parse2::<Attribute>(group.stream()) {
+            Ok(Attribute::AheadOfTime(found)) => wanted.extend(found),
+            Ok(Attribute::Unknown(name)) => {
+                let message = format!("unknown attribute `{name}`; there is `ahead_of_time`");
+                mistakes.push(Error::new(group.span(), message));
+            }
+            Err(mistake) => mistakes.push(mistake),
         }
+        at += 3;
     }
     Settings { wanted, mistakes, rest }
 }
 
-fn is(token: &TokenTree, sign: char) -> bool {
-    matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
-}
-
-fn word(token: Option<&TokenTree>) -> Option<String> {
-    match token {
-        Some(TokenTree::Ident(ident)) => Some(ident.to_string()),
-        _ => None,
-    }
+/// The inside of `#![…]`, where tokens begin with one that is no documentation.
+fn attribute(tokens: &[TokenTree]) -> Option<&Group> {
+    let is = |token: &TokenTree, sign| matches!(token, TokenTree::Punct(p) if p.as_char() == sign);
+    let [hash, bang, TokenTree::Group(group), ..] = tokens else { return None };
+    let bracketed = group.delimiter() == Delimiter::Bracket && is(hash, '#') && is(bang, '!');
+    let named = |name: &TokenTree| matches!(name, TokenTree::Ident(name) if name != "doc");
+    (bracketed && group.stream().into_iter().next().is_some_and(|first| named(&first)))
+        .then_some(group)
 }
 
 const SHAPE: &str = "expected cells with degrees, as in `#![ahead_of_time(hex(2), tri(1, 3))]`";
+const DEGREE: &str = "expected a degree, as in `hex(2)`";
 
-/// `ahead_of_time(hex(2), …)`.
-fn attribute(name: &str, group: &Group) -> Result<Vec<Wanted>, Mistake> {
-    if name != "ahead_of_time" {
-        let message = format!("unknown attribute `{name}`; there is `ahead_of_time`");
-        return Err(Mistake::new(message, group.span()));
-    }
-    let parts: Vec<TokenTree> = group.stream().into_iter().collect();
-    let [_, TokenTree::Group(list)] = parts.as_slice() else {
-        return Err(Mistake::new(SHAPE, group.span()));
-    };
-    let mut wanted = Vec::new();
-    for item in split(list.stream()) {
-        let [TokenTree::Ident(cell), TokenTree::Group(arguments)] = item.as_slice() else {
-            let span = item.first().map_or(list.span(), TokenTree::span);
-            return Err(Mistake::new(SHAPE, span));
-        };
-        let named = cell.to_string().parse::<Cell>().ok().filter(|cell| Cell::ALL.contains(cell));
-        let named = named.ok_or_else(|| {
-            let message = format!("unknown cell `{cell}`; the cells are tri, quad, tet, hex");
-            Mistake::new(message, cell.span())
-        })?;
-        wanted.extend(degrees(named, arguments)?);
-    }
-    match wanted.is_empty() {
-        true => Err(Mistake::new(SHAPE, group.span())),
-        false => Ok(wanted),
+/// An attribute of the macro.
+enum Attribute {
+    /// `ahead_of_time(hex(2), …)`.
+    AheadOfTime(Vec<Wanted>),
+    /// One that there is not.
+    Unknown(Ident),
+}
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: Ident = input.parse()?;
+        if name != "ahead_of_time" {
+            input.parse::<TokenStream>()?;
+            return Ok(Self::Unknown(name));
+        }
+        let shape = Error::new(name.span(), SHAPE);
+        if !input.peek(token::Paren) {
+            return Err(shape);
+        }
+        let list;
+        parenthesized!(list in input);
+        let items = Punctuated::<Item, Token![,]>::parse_terminated(&list)?;
+        let wanted: Vec<Wanted> = items.into_iter().flat_map(|item| item.0).collect();
+        if wanted.is_empty() || !input.is_empty() {
+            return Err(shape);
+        }
+        Ok(Self::AheadOfTime(wanted))
     }
 }
 
-/// `(1, 2, order = 3)`.
-fn degrees(cell: Cell, arguments: &Group) -> Result<Vec<Wanted>, Mistake> {
-    let (mut order, mut quadrature) = (None, None);
-    let mut degrees = Vec::new();
-    for item in split(arguments.stream()) {
-        match item.as_slice() {
-            [TokenTree::Literal(degree)] => {
-                degrees.push((number(&degree.to_string(), degree.span())?, degree.span()));
-            }
-            [TokenTree::Ident(name), equals, TokenTree::Literal(value)] if is(equals, '=') => {
-                let value = number(&value.to_string(), value.span())?;
-                match name.to_string().as_str() {
+/// `hex(1, 2, order = 3)`.
+struct Item(Vec<Wanted>);
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let name: Ident = input.parse().map_err(|error| Error::new(error.span(), SHAPE))?;
+        if !input.peek(token::Paren) {
+            return Err(Error::new(name.span(), SHAPE));
+        }
+        let arguments;
+        let parentheses = parenthesized!(arguments in input);
+        let known = name.to_string().parse::<Cell>().ok().filter(|cell| Cell::ALL.contains(cell));
+        let cell = known.ok_or_else(|| {
+            let message = format!("unknown cell `{name}`; the cells are tri, quad, tet, hex");
+            Error::new(name.span(), message)
+        })?;
+        let (mut order, mut quadrature, mut degrees) = (None, None, Vec::new());
+        while !arguments.is_empty() {
+            if arguments.peek(Ident) && arguments.peek2(Token![=]) {
+                let setting: Ident = arguments.parse()?;
+                arguments.parse::<Token![=]>()?;
+                let (value, _) = number(&arguments)?;
+                match setting.to_string().as_str() {
                     "order" => order = Some(value),
                     "quadrature" => quadrature = Some(value),
                     _ => {
-                        let message =
-                            format!("unknown setting `{name}`; there are `order` and `quadrature`");
-                        return Err(Mistake::new(message, name.span()));
+                        let message = format!(
+                            "unknown setting `{setting}`; there are `order` and `quadrature`"
+                        );
+                        return Err(Error::new(setting.span(), message));
                     }
                 }
+            } else {
+                degrees.push(number(&arguments)?);
             }
-            _ => {
-                let span = item.first().map_or(arguments.span(), TokenTree::span);
-                return Err(Mistake::new("expected a degree, as in `hex(2)`", span));
+            if !arguments.is_empty() {
+                let comma = arguments.parse::<Token![,]>();
+                comma.map_err(|error| Error::new(error.span(), DEGREE))?;
             }
         }
-    }
-    if degrees.is_empty() {
-        return Err(Mistake::new("expected a degree, as in `hex(2)`", arguments.span()));
-    }
-    let wanted = |(degree, span): (usize, Span)| Wanted { cell, degree, order, quadrature, span };
-    Ok(degrees.into_iter().map(wanted).collect())
-}
-
-fn number(text: &str, span: Span) -> Result<usize, Mistake> {
-    let number = text.parse().ok().filter(|number| (1..=64).contains(number));
-    number.ok_or_else(|| {
-        Mistake::new(
-            format!("`{text}` is not a degree: expected a whole number from 1 to 64"),
-            span,
-        )
-    })
-}
-
-/// The parts between commas.
-fn split(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
-    let mut parts = vec![Vec::new()];
-    for token in tokens {
-        match (is(&token, ','), parts.last_mut()) {
-            (false, Some(last)) => last.push(token),
-            _ => parts.push(Vec::new()),
+        if degrees.is_empty() {
+            return Err(Error::new(parentheses.span.join(), DEGREE));
         }
+        let wanted = |(degree, span)| Wanted { cell, degree, order, quadrature, span };
+        Ok(Self(degrees.into_iter().map(wanted).collect()))
     }
-    if parts.last().is_some_and(Vec::is_empty) {
-        parts.pop();
-    }
-    parts
+}
+
+/// A whole number, and where it stands.
+fn number(input: ParseStream<'_>) -> syn::Result<(usize, Span)> {
+    let literal: Lit = input.parse().map_err(|error| Error::new(error.span(), DEGREE))?;
+    let number = match &literal {
+        Lit::Int(number) => number.base10_parse().ok(),
+        _ => None,
+    };
+    let number = number.filter(|number| (1..=64).contains(number)).ok_or_else(|| {
+        let text = literal.to_token_stream();
+        let message = format!("`{text}` is not a degree: expected a whole number from 1 to 64");
+        Error::new(literal.span(), message)
+    })?;
+    Ok((number, literal.span()))
 }
 
 #[cfg(test)]
@@ -177,7 +171,7 @@ mod tests {
     fn taken(text: &str) -> Result<(Vec<Wanted>, String), String> {
         let found = settings(text.parse().expect("the text should be tokens of Rust"));
         match found.mistakes.into_iter().next() {
-            Some(mistake) => Err(mistake.message),
+            Some(mistake) => Err(mistake.to_string()),
             None => Ok((found.wanted, found.rest.to_string())),
         }
     }

@@ -1,4 +1,4 @@
-//! `typed`: a form → structs of its parameters and of its auxiliary data, as text.
+//! `typed`: a form → structs of its parameters and of its auxiliary data, as items.
 //!
 //! ```text
 //! param f = 4; param g: vector = x;     struct Params<const DIM: usize> { f: f64, g: [f64; DIM] }
@@ -10,146 +10,158 @@
 
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::program::Program;
-use std::fmt::Write;
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{format_ident, quote};
 
-/// Words that the language takes as names and Rust keeps for itself.
-const KEPT: [&str; 13] = [
-    "abstract", "become", "box", "do", "final", "gen", "macro", "override", "priv", "try",
-    "typeof", "unsized", "virtual",
-];
-
-fn ident(name: &str) -> String {
-    if KEPT.contains(&name) || name == "yield" { format!("r#{name}") } else { name.to_owned() }
+/// A name of the language as one of Rust, which keeps some words for itself.
+fn ident(name: &str) -> Ident {
+    syn::parse_str(name).unwrap_or_else(|_| Ident::new_raw(name, Span::call_site()))
 }
 
 /// A field of a struct: its name, its type, and its documentation.
 struct Field {
     name: String,
-    ty: String,
+    ty: Type,
     doc: String,
 }
 
-/// The structs of a form of a program, and what makes them known to the facade; empty where there is nothing to be set.
-pub(crate) fn structs(program: &Program, name: &str) -> String {
-    let forms: Vec<PointForm> =
-        [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
-    let Some(first) = forms.first() else { return String::new() };
-    let mut text = String::new();
-    if !first.params.is_empty() {
-        params(&mut text, &forms, first);
-    }
-    if !first.aux.is_empty() {
-        data(&mut text, &forms, first);
-    }
-    text
+/// A type, and whether it depends on the dimension.
+struct Type {
+    tokens: TokenStream,
+    generic: bool,
 }
 
-fn params(text: &mut String, forms: &[PointForm], first: &PointForm) {
+/// The structs of a form of a program, and what makes them known to the facade; empty where there is nothing to be set.
+pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
+    let forms: Vec<PointForm> =
+        [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
+    let mut items = TokenStream::new();
+    let Some(first) = forms.first() else { return items };
+    if !first.params.is_empty() {
+        items.extend(params(&forms, first));
+    }
+    if !first.aux.is_empty() {
+        items.extend(data(&forms, first));
+    }
+    items
+}
+
+fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
     let mut fields = Vec::new();
     let mut generic = false;
     for (at, param) in first.params.iter().enumerate() {
         let shapes: Vec<Shape> = forms.iter().map(|form| form.params[at].shape).collect();
-        let differ = forms.iter().any(|form| form.params[at].value != param.value);
-        generic |= differ;
+        generic |= forms.iter().any(|form| form.params[at].value != param.value);
         let doc = format!("The parameter `{}`.", param.name);
         fields.push(Field { name: param.name.clone(), ty: ty(&shapes), doc });
     }
-    let of = declare(text, ("Params", "The parameters of the form."), &fields, generic);
-    for form in forms {
-        let to = if of.is_empty() { String::new() } else { format!("<{}>", form.dim) };
-        let values = form.params.iter().map(|param| {
-            format!("{}: {},", ident(&param.name), literal(param.shape, &param.value))
-        });
-        let _ = write!(
-            text,
-            "/// The form's own values.\nimpl ::core::default::Default for Params{to} {{\n\
-             fn default() -> Self {{ Self {{ {} }} }}\n}}\n",
-            values.collect::<String>()
-        );
-        if of.is_empty() {
-            break;
+    generic |= fields.iter().any(|field| field.ty.generic);
+    let (bound, of) = generics(generic);
+    let declared = declare("Params", "The parameters of the form.", &fields, &bound);
+    // Of a struct without a dimension there is one.
+    let forms = if generic { forms } else { &forms[..1] };
+    let defaults = forms.iter().map(|form| {
+        let dim = Literal::usize_unsuffixed(form.dim);
+        let to = generic.then(|| quote!(<#dim>));
+        let names = form.params.iter().map(|param| ident(&param.name));
+        let values = form.params.iter().map(|param| literal(param.shape, &param.value));
+        quote! {
+            /// The form's own values.
+            impl ::core::default::Default for Params #to {
+                fn default() -> Self { Self { #(#names: #values,)* } }
+            }
+        }
+    });
+    let names = fields.iter().map(|field| &field.name);
+    let own = fields.iter().map(|field| ident(&field.name));
+    quote! {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #declared
+        #(#defaults)*
+        impl #bound ::weakform::Params for Params #of {
+            fn visit(&self, each: &mut dyn ::core::ops::FnMut(&'static str, &[f64])) {
+                #(each(#names, ::weakform::Value::components(&self.#own));)*
+            }
         }
     }
-    let visits = fields.iter().map(|field| {
-        let (name, own) = (&field.name, ident(&field.name));
-        format!("each(\"{name}\", ::weakform::Value::components(&self.{own}));\n")
-    });
-    let _ = write!(
-        text,
-        "impl{} ::weakform::Params for Params{of} {{\n\
-         fn visit(&self, each: &mut dyn ::core::ops::FnMut(&'static str, &[f64])) {{\n{}}}\n}}\n",
-        bound(&of),
-        visits.collect::<String>()
-    );
 }
 
-fn data(text: &mut String, forms: &[PointForm], first: &PointForm) {
+fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
     let fields: Vec<Field> = (0..first.aux.len())
         .map(|at| {
             let shapes: Vec<Shape> = forms.iter().map(|form| form.aux[at].shape).collect();
             let name = first.aux[at].name.clone();
             let doc = format!("The data `{name}`, as a function of the place.");
-            Field { name, ty: format!("::weakform::Function<{}>", ty(&shapes)), doc }
+            let Type { tokens, generic } = ty(&shapes);
+            let tokens = quote!(::weakform::Function<#tokens>);
+            Field { name, ty: Type { tokens, generic }, doc }
         })
         .collect();
-    let of = declare(text, ("Aux", "The auxiliary data of the form."), &fields, false);
-    let adds = fields
-        .iter()
-        .map(|field| format!(".aux(\"{}\", self.{}.into_inner())", field.name, ident(&field.name)));
-    let _ = write!(
-        text,
-        "impl{} ::weakform::Data for Aux{of} {{\n\
-         fn add(self, setup: ::weakform::Setup) -> ::weakform::Setup {{ setup{} }}\n}}\n",
-        bound(&of),
-        adds.collect::<String>()
-    );
-}
-
-/// Writes a struct, generic in the dimension where `generic` or a field says so; the arguments that its name takes.
-fn declare(
-    text: &mut String,
-    (name, doc): (&str, &str),
-    fields: &[Field],
-    generic: bool,
-) -> String {
-    let used = fields.iter().any(|field| field.ty.contains("DIM"));
-    let of = if used || generic { "<DIM>".to_owned() } else { String::new() };
-    let derives = if name == "Params" { "#[derive(Clone, Copy, Debug, PartialEq)]\n" } else { "" };
-    let all = fields
-        .iter()
-        .map(|field| format!("/// {}\npub {}: {},\n", field.doc, ident(&field.name), field.ty));
-    let all: String = all.collect();
-    let _ = write!(text, "/// {doc}\n{derives}pub struct {name}{} {{\n{all}}}\n", bound(&of));
-    of
-}
-
-fn bound(of: &str) -> &'static str {
-    if of.is_empty() { "" } else { "<const DIM: usize>" }
-}
-
-/// The type of a value that has these shapes in the dimensions of the form.
-fn ty(shapes: &[Shape]) -> String {
-    let differ = shapes.windows(2).any(|pair| pair[0] != pair[1]);
-    let extent = |n: usize| if differ { "DIM".to_owned() } else { n.to_string() };
-    match shapes[0] {
-        Shape::Scalar => "f64".to_owned(),
-        Shape::Vector(n) => format!("[f64; {}]", extent(n)),
-        Shape::Matrix(n, m) => format!("[[f64; {}]; {}]", extent(m), extent(n)),
+    let (bound, of) = generics(fields.iter().any(|field| field.ty.generic));
+    let declared = declare("Aux", "The auxiliary data of the form.", &fields, &bound);
+    let names = fields.iter().map(|field| &field.name);
+    let own = fields.iter().map(|field| ident(&field.name));
+    quote! {
+        #declared
+        impl #bound ::weakform::Data for Aux #of {
+            fn add(self, setup: ::weakform::Setup) -> ::weakform::Setup {
+                setup #(.aux(#names, self.#own.into_inner()))*
+            }
+        }
     }
 }
 
-/// A value of a shape.
-fn literal(shape: Shape, value: &[f64]) -> String {
-    let row = |row: &[f64]| {
-        let numbers: Vec<String> = row.iter().map(|number| format!("{number:?}_f64")).collect();
-        format!("[{}]", numbers.join(", "))
+/// What a struct is generic in, where it is, and the argument that its name takes.
+fn generics(generic: bool) -> (Option<TokenStream>, Option<TokenStream>) {
+    (generic.then(|| quote!(<const DIM: usize>)), generic.then(|| quote!(<DIM>)))
+}
+
+fn declare(name: &str, doc: &str, fields: &[Field], bound: &Option<TokenStream>) -> TokenStream {
+    let name = format_ident!("{name}");
+    let docs = fields.iter().map(|field| &field.doc);
+    let names = fields.iter().map(|field| ident(&field.name));
+    let types = fields.iter().map(|field| &field.ty.tokens);
+    quote! {
+        #[doc = #doc]
+        pub struct #name #bound {
+            #(#[doc = #docs] pub #names: #types,)*
+        }
+    }
+}
+
+/// The type of a value that has these shapes in the dimensions of the form.
+fn ty(shapes: &[Shape]) -> Type {
+    let generic = shapes.windows(2).any(|pair| pair[0] != pair[1]);
+    let extent = |n: usize| {
+        let n = Literal::usize_unsuffixed(n);
+        if generic { quote!(DIM) } else { quote!(#n) }
     };
+    let tokens = match shapes[0] {
+        Shape::Scalar => quote!(f64),
+        Shape::Vector(n) => {
+            let n = extent(n);
+            quote!([f64; #n])
+        }
+        Shape::Matrix(n, m) => {
+            let (n, m) = (extent(n), extent(m));
+            quote!([[f64; #m]; #n])
+        }
+    };
+    Type { tokens, generic }
+}
+
+/// A value of a shape.
+fn literal(shape: Shape, value: &[f64]) -> TokenStream {
     match shape {
-        Shape::Scalar => format!("{:?}_f64", value[0]),
-        Shape::Vector(_) => row(value),
+        Shape::Scalar => {
+            let value = value[0];
+            quote!(#value)
+        }
+        Shape::Vector(_) => quote!([#(#value),*]),
         Shape::Matrix(_, m) => {
-            let rows: Vec<String> = value.chunks(m).map(row).collect();
-            format!("[{}]", rows.join(", "))
+            let rows = value.chunks(m);
+            let rows = rows.map(|row| quote!([#(#row),*]));
+            quote!([#(#rows),*])
         }
     }
 }

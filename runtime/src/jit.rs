@@ -301,12 +301,6 @@ impl Jit {
         }
     }
 
-    /// What the user tells OpenCL's compilers; nothing that holds a zero byte.
-    #[cfg(feature = "opencl")]
-    pub(crate) fn opencl_flags(&self) -> Option<&str> {
-        self.environment.opencl_flags.as_ref()?.to_str().filter(|flags| !flags.contains('\0'))
-    }
-
     /// Everything that can change the binary.
     fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
         let flags = options.flags.join("\n");

@@ -487,7 +487,7 @@ pub trait NonlinearSystem {
 
     /// The unknowns of each field, whose units may be its own: tolerances hold for each.
     fn fields(&self) -> Vec<Range<usize>> {
-        vec![0..self.size()]
+        std::iter::once(0..self.size()).collect()
     }
 
     /// Which unknowns J couples, where its matrix can be had: see [`Direct`].

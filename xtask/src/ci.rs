@@ -11,10 +11,11 @@ const REQUIRED: &str = "rust nvrtc opencl";
 type Step = (&'static str, fn() -> Result<(), String>);
 
 /// In the order of what they cost.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     ("format", || execute(&mut cargo(&["fmt", "--all", "--check"]))),
     ("test", test),
     ("clippy", clippy),
+    ("default features", || execute(&mut cargo(&["check", "--workspace"]))),
     ("documentation", documentation),
     ("validate rust", validate::rust),
     ("command line", command_line),
@@ -61,9 +62,12 @@ fn documentation() -> Result<(), String> {
     execute(doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links"))
 }
 
-/// What a newcomer does first.
+/// What a newcomer does first, with the program that the tests have built.
 fn command_line() -> Result<(), String> {
-    execute(&mut cargo(&["run", "--quiet", "--", "run", "examples/poisson.wf", "--no-output"]))
+    execute(&mut cargo(&["build", "--workspace", "--all-features", "--bin", "wf"]))?;
+    let own = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut wf = Command::new(own.with_file_name("wf"));
+    execute(wf.args(["run", "examples/poisson.wf", "--no-output"]).current_dir(root()))
 }
 
 /// The files that differ from the last commit, with their states.

@@ -21,8 +21,6 @@ pub struct Environment {
     pub dump_dir: Option<PathBuf>,
     /// How long a compiler may take; ten minutes without it.
     pub bound: Option<Duration>,
-    /// What OpenCL's compilers are told beside the language, as `-cl-opt-disable`.
-    pub opencl_flags: Option<OsString>,
 }
 
 impl Environment {
@@ -35,7 +33,6 @@ impl Environment {
             cache_dir: cache_dir(),
             dump_dir: variable("WF_DUMP_DIR").map(PathBuf::from),
             bound: variable("WF_COMPILE_SECONDS").and_then(|text| seconds(&text)),
-            opencl_flags: variable("WF_OPENCL_FLAGS"),
         }
     }
 

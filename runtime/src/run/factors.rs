@@ -115,9 +115,7 @@ pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Facto
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
     if cost.bytes > BYTES.min(room) {
         Factors::Never
-    } else if saddle && n <= INDEFINITE as f64 {
-        Factors::First
-    } else if cost.seconds <= SECONDS && linear && !device {
+    } else if saddle && n <= INDEFINITE as f64 || cost.seconds <= SECONDS && linear && !device {
         Factors::First
     } else {
         Factors::After { iterations: if device { usize::MAX } else { after as usize } }

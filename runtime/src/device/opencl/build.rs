@@ -26,9 +26,6 @@ pub(super) fn build(
     let (mut programs, mut cached) = (Vec::new(), true);
     for part in parts {
         let mut flags = FLAGS.to_owned();
-        if let Some(own) = jit.opencl_flags() {
-            flags.push_str(&format!(" {own}"));
-        }
         if let [abi] = &part.kernels[..]
             && device.bounds_registers
         {

@@ -236,6 +236,34 @@ pub struct KernelAbi {
 }
 
 impl KernelAbi {
+    /// The interface of a kernel that is written by hand, with one batch a group of `lanes` threads: it reaches nothing
+    /// through index arrays, and shares and stores nothing of its own.
+    pub fn by_hand(
+        name: impl Into<String>,
+        precision: Precision,
+        lanes: usize,
+        arguments: Vec<Argument>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            lanes,
+            threads: lanes,
+            group: 1,
+            residency: 1,
+            in_order: false,
+            slots: Vec::new(),
+            stores_inside: false,
+            precision,
+            arguments,
+            reaches: Vec::new(),
+            tables: Vec::new(),
+            constant_bytes: 0,
+            private_bytes: 0,
+            shared_bytes: 0,
+            hash: 0,
+        }
+    }
+
     /// Registers that a thread may have where a processor is to hold [`KernelAbi::residency`] groups.
     pub fn registers(&self) -> usize {
         registers(self.threads, self.residency)

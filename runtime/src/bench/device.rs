@@ -180,29 +180,13 @@ pub fn rates_source(words: &Words) -> SourceFile {
         .replace("$SIZE", words.size)
         .replace("$GROUP", words.group)
         .replace("$THREAD", &thread);
-    let abi = |name: &str, written: &[bool], each: usize| KernelAbi {
-        name: name.to_owned(),
-        lanes: 256,
-        threads: 256,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments: written
-            .iter()
-            .map(|&written| {
-                let (role, name) = (Role::Stored, "array".to_owned());
-                Argument { role, name, extent: each, written }
-            })
-            .collect(),
-        reaches: Vec::new(),
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: 0,
+    let abi = |name: &str, written: &[bool], each: usize| {
+        let argument = |&written: &bool| {
+            let (role, name) = (Role::Stored, "array".to_owned());
+            Argument { role, name, extent: each, written }
+        };
+        let arguments = written.iter().map(argument).collect();
+        KernelAbi::by_hand(name, Precision::F64, 256, arguments)
     };
     let kernels = vec![abi("rates_copy", &[false, true], SHARE), abi("rates_fma", &[true], 256)];
     SourceFile { text, kernels, ..SourceFile::empty(words.language) }

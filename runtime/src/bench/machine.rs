@@ -32,23 +32,10 @@ pub fn measure() -> Result<Rates, JitError> {
         extent: 1,
         written,
     };
-    let kernel = |name: &str| KernelAbi {
-        name: name.into(),
-        lanes: 1,
-        threads: 1,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments: vec![argument("x", false), argument("y", true)],
-        reaches: Vec::new(),
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: abi::hash(name),
+    let kernel = |name: &str| {
+        let arguments = vec![argument("x", false), argument("y", true)];
+        let hash = abi::hash(name);
+        KernelAbi { hash, ..KernelAbi::by_hand(name, Precision::F64, 1, arguments) }
     };
     let module = Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")])
         .map_err(JitError::Load)?;

@@ -176,23 +176,8 @@ impl Arithmetic {
         for (word, with) in replacements {
             text = text.replace(word, with);
         }
-        let abi = |name: &str| KernelAbi {
-            name: format!("{PREFIX}{name}"),
-            lanes: THREADS,
-            threads: THREADS,
-            group: 1,
-            residency: 1,
-            in_order: false,
-            slots: Vec::new(),
-            stores_inside: false,
-            precision,
-            arguments: Vec::new(),
-            reaches: Vec::new(),
-            tables: Vec::new(),
-            constant_bytes: 0,
-            private_bytes: 0,
-            shared_bytes: 0,
-            hash: 0,
+        let abi = |name: &str| {
+            KernelAbi::by_hand(format!("{PREFIX}{name}"), precision, THREADS, Vec::new())
         };
         SourceFile { text, kernels: NAMES.map(abi).into(), ..SourceFile::empty(words.language) }
     }

@@ -19,24 +19,7 @@ const PROBE: &str = "#[unsafe(no_mangle)]
 
 fn probe() -> KernelAbi {
     let values = Wanted { role: Role::Stored, name: "values".into(), extent: 1, written: true };
-    KernelAbi {
-        name: "probe".into(),
-        lanes: 1,
-        threads: 1,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments: vec![values],
-        reaches: Vec::new(),
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: 0,
-    }
+    KernelAbi::by_hand("probe", Precision::F64, 1, vec![values])
 }
 
 impl Options {

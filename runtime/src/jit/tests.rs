@@ -25,25 +25,7 @@ fn axpy() -> KernelAbi {
     let argument =
         |name: &str, role, written| abi::Argument { role, name: name.into(), extent: 1, written };
     let arguments = vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)];
-    let name = "axpy".into();
-    KernelAbi {
-        name,
-        lanes: 1,
-        threads: 1,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments,
-        reaches: Vec::new(),
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: 0,
-    }
+    KernelAbi::by_hand("axpy", Precision::F64, 1, arguments)
 }
 
 fn jit(cache: &Path) -> Jit {

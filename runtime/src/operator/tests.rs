@@ -216,23 +216,11 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             part: None,
         });
         let reaches = reaches.into_iter().collect();
+        let arguments = arguments.into_iter().map(argument).collect();
         abis.push(KernelAbi {
-            name: name.clone(),
-            lanes,
             threads: 1,
-            group: 1,
-            residency: 1,
-            in_order: false,
-            slots: Vec::new(),
-            stores_inside: false,
-            precision,
-            arguments: arguments.into_iter().map(argument).collect(),
             reaches,
-            tables: Vec::new(),
-            constant_bytes: 0,
-            private_bytes: 0,
-            shared_bytes: 0,
-            hash: 0,
+            ..KernelAbi::by_hand(name.clone(), precision, lanes, arguments)
         });
         uses.push(CellKernel { task, class, name, geometry });
     }

@@ -70,22 +70,9 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> Generated {
     let (ends, places) = (Reach { map: 0, array: 1, last: -1, ..whole.clone() }, whole);
     let text = format!("{}\n{text}", preamble(words, precision));
     let abi = KernelAbi {
-        name: NAME.to_owned(),
-        lanes: UNKNOWNS,
-        threads: UNKNOWNS,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision,
-        arguments,
         reaches: vec![ends, places],
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
         hash: crate::abi::hash(TEXT),
+        ..KernelAbi::by_hand(NAME, precision, UNKNOWNS, arguments)
     };
     let file = SourceFile { text, kernels: vec![abi], ..SourceFile::empty(words.language) };
     Generated::new(file, None)

@@ -32,24 +32,8 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void axpy(
 fn axpy() -> KernelAbi {
     let argument =
         |name: &str, role, written| Argument { role, name: name.into(), extent: LANES, written };
-    KernelAbi {
-        name: "axpy".into(),
-        lanes: LANES,
-        threads: LANES,
-        group: 1,
-        residency: 1,
-        in_order: false,
-        slots: Vec::new(),
-        stores_inside: false,
-        precision: Precision::F64,
-        arguments: vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)],
-        reaches: Vec::new(),
-        tables: Vec::new(),
-        constant_bytes: 0,
-        private_bytes: 0,
-        shared_bytes: 0,
-        hash: 0,
-    }
+    let arguments = vec![argument("x", Role::Diameter, false), argument("y", Role::Stored, true)];
+    KernelAbi::by_hand("axpy", Precision::F64, LANES, arguments)
 }
 
 fn source(text: &str) -> SourceFile {

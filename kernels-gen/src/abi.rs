@@ -23,6 +23,8 @@
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
 //! | [`Role::Stored`], [`Role::Metric`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
 
+pub mod reach;
+
 pub use crate::kir::Precision;
 use std::ops::Range;
 
@@ -170,7 +172,7 @@ pub struct Argument {
 }
 
 /// What a kernel touches through an index array: the elements `index · scale` to `index · scale + last` of an array, for
-/// each index that the array holds. Read off the kernel itself (`kir::reach`), so that a launch can be compared with
+/// each index that the array holds. Read off the kernel itself ([`reach`]), so that a launch can be compared with
 /// its arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {

@@ -4,12 +4,12 @@
 //! of them. At run time the same choices lead to the same kernels, which are found by their hash.
 
 use crate::abi::KernelAbi;
+use crate::choose::{MeshFacts, Wishes, choose};
 use crate::dialect::rust::Isa;
 use crate::element::Cell;
 use crate::generate::elements;
 use crate::kir::{Kernel, Precision};
 use crate::pass::for_vectors;
-use crate::plan::choose::{MeshFacts, Wishes, choose};
 use crate::plan::{Elements, Plan, PlanError, Task};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;

@@ -39,7 +39,6 @@
 
 pub mod build;
 pub mod interpret;
-pub mod reach;
 mod show;
 mod threads;
 pub mod verify;

@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub mod ahead;
+pub mod choose;
 pub mod cost;
 pub mod dialect;
 pub mod element;

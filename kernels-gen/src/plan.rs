@@ -4,13 +4,11 @@
 //! independent of the others; [`Plan::check`] says which combinations are supported and why others
 //! are not.
 
-pub mod choose;
 pub mod rule;
 
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
-use crate::lower::contract::EvenOdd;
 use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Region, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
@@ -143,6 +141,15 @@ pub enum Linearisation {
     Recompute,
     /// Read from the quadrature points, where [`Task::Linearise`] has put it.
     Stored,
+}
+
+/// Which products use the even-odd decomposition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvenOdd {
+    /// Wherever the matrix allows it.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// The discrete setting: one cell, one rule, an element for each field and each nodal aux.
@@ -444,7 +451,8 @@ impl Plan {
         }
     }
 
-    /// Whether this combination is supported for the form.
+    /// Whether the choices of a plan go together, for the form; whether its strategy can do it is
+    /// [`crate::strategy::check`]'s to say.
     pub fn check(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
         let Some(integral) = form.integrals.get(self.integral) else {
@@ -477,21 +485,8 @@ impl Plan {
             }
             _ => {}
         }
-        match self.scatter {
-            Scatter::Block => self.check_slots(form, elements)?,
-            _ if !self.slots.is_empty() => {
-                return unsupported("slots are where the cells of a batch sum first");
-            }
-            _ => {}
-        }
-        if let Strategy::ThreadPerLine { cells } = self.strategy {
-            crate::strategy::thread_per_line::check(form, elements, self, cells)?;
-        }
-        if self.strategy == Strategy::ThreadPerDof {
-            crate::strategy::thread_per_dof::check(form, elements, self)?;
-        }
-        if let Strategy::ThreadTransposition { blocks, batches } = self.strategy {
-            crate::strategy::thread_transposition::check(form, elements, self, blocks, batches)?;
+        if self.scatter != Scatter::Block && !self.slots.is_empty() {
+            return unsupported("slots are where the cells of a batch sum first");
         }
         if self.indices == Indices::Tiles {
             return unsupported(
@@ -512,35 +507,6 @@ impl Plan {
 }
 
 impl Plan {
-    /// What holds where the cells of a batch sum first.
-    fn check_slots(&self, form: &PointForm, elements: &Elements) -> Result<(), PlanError> {
-        let unsupported = |text: String| Err(PlanError::Unsupported(text));
-        let by_cells =
-            matches!(self.strategy, Strategy::CellPerLane | Strategy::ThreadTransposition { .. });
-        if !by_cells {
-            return unsupported(format!("a batch of {} has no slots for its nodes", self.strategy));
-        }
-        if self.indices == Indices::Runs {
-            return unsupported("slots are of nodes or unknowns, not of runs".to_owned());
-        }
-        let fields = elements.fields.iter().zip(&self.slots);
-        let enough = |(element, slots): (&Lagrange, &crate::abi::Slots)| {
-            slots.terms > 0 && slots.count >= element.count()
-        };
-        if self.slots.len() != elements.fields.len() || !fields.into_iter().all(enough) {
-            return unsupported(
-                "a batch needs slots for the nodes of one cell at least".to_owned(),
-            );
-        }
-        let bytes = crate::strategy::bytes_of_slots(form, elements, self);
-        if bytes > self.shared_bytes {
-            return unsupported(format!(
-                "a batch's slots would take {bytes} bytes of shared memory"
-            ));
-        }
-        Ok(())
-    }
-
     /// What holds for integrals over facets alone.
     fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
@@ -615,4 +581,13 @@ pub fn is_flat(form: &PointForm) -> bool {
 /// Whether a slot is a derivative.
 pub fn is_derivative(part: Part) -> bool {
     matches!(part, Part::Derivative(_))
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The least common multiple.
+pub(crate) fn lcm(a: usize, b: usize) -> usize {
+    a / gcd(a, b) * b
 }

@@ -18,8 +18,7 @@ use interpreter::Interpreted;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::lower::contract::EvenOdd;
-use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Task};
 use launch::{Launcher, Shape};
 use setting::Setting;
 use std::collections::BTreeMap;
@@ -56,8 +55,9 @@ impl Tally {
 
     fn run(&mut self, case: &Case<'_>) {
         let elements = Elements::new(case.form, case.rule.cell(), case.degree, case.rule);
-        let checked =
-            elements.and_then(|elements| case.plan.check(case.form, &elements).map(|()| elements));
+        let checked = elements.and_then(|elements| {
+            kernels_gen::strategy::check(case.form, &elements, &case.plan).map(|()| elements)
+        });
         match checked {
             Err(reason) => *self.refused.entry(reason.to_string()).or_default() += 1,
             Ok(elements) => {

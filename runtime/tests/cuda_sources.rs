@@ -6,11 +6,11 @@
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
+use kernels_gen::choose::{MeshFacts, Wishes, choose_for_threads};
 use kernels_gen::dialect::c::sum::sum_of_cells;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
-use kernels_gen::plan::choose::{MeshFacts, Wishes, choose_for_threads};
 use kernels_gen::plan::{Elements, Strategy, Task};
 use runtime::bench::CASES;
 use runtime::bench::device::rates_source;

@@ -11,13 +11,13 @@ use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
+use kernels_gen::choose::{MeshFacts, Wishes, choose};
 use kernels_gen::dialect::Generated;
 use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::Cell;
 use kernels_gen::generate::{elements, generate};
 use kernels_gen::plan::Task;
-use kernels_gen::plan::choose::{MeshFacts, Wishes, choose};
 use runtime::jit::{Environment, Jit, Options};
 
 const WORDS: &str = "
@@ -125,8 +125,8 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
 
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 fn for_threads(words: &kernels_gen::dialect::c::Words) -> Vec<Generated> {
+    use kernels_gen::choose::choose_for_threads;
     use kernels_gen::generate::generate_for_threads;
-    use kernels_gen::plan::choose::choose_for_threads;
     let mut sources: Vec<Generated> = Vec::new();
     for form in forms() {
         let elements = elements(&form, Cell::Quadrilateral, 1, 1, None).expect("elements");

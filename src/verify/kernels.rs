@@ -2,9 +2,9 @@
 
 use super::Settings;
 use crate::Error;
+use kernels_gen::choose::{Wishes, own_geometry};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::Strategy;
-use kernels_gen::plan::choose::{Wishes, own_geometry};
 use runtime::compile::{CompileError, Execution, Target, facts};
 use runtime::device::Device;
 use runtime::jit::{Jit, JitError};

@@ -4,8 +4,7 @@
 //! on the GPU" (2016), in which each thread owns one component and geometry is read as J⁻¹ and det J. Our
 //! own kernels are counted in their text ([`super::count`]); this model stands beside them.
 
-use crate::plan::Elements;
-use crate::strategy::thread_transposition::lcm;
+use crate::plan::{Elements, lcm};
 use fem_dsl::point::{Part, PointForm};
 
 /// The sizes that the model knows.

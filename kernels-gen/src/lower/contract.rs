@@ -11,6 +11,7 @@
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
+use crate::plan::EvenOdd;
 
 /// A small dense matrix, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,15 +85,6 @@ impl Matrix {
             Symmetry::None
         }
     }
-}
-
-/// Which products use the even-odd decomposition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EvenOdd {
-    /// Wherever the matrix allows it.
-    Always,
-    /// Never.
-    Never,
 }
 
 /// `Σ_j M_ij in_j`, added to `onto` where that is given.

@@ -17,7 +17,8 @@ use super::setting::{Setting, Source};
 use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
 use crate::kir::build::Builder;
 use crate::kir::{Index, SharedId, Slots, Statement, TermsId, ValueId, Write};
-use crate::plan::{Geometry, Scatter};
+use crate::plan::{Elements, Geometry, Plan, PlanError, Scatter, Strategy};
+use fem_dsl::point::PointForm;
 
 /// Where the nodes of one field lie in an array of slots.
 #[derive(Clone, Copy)]
@@ -241,4 +242,27 @@ fn slots_of(
     let (scale, step) = if indices == Indices::Tiles { (1, TILE) } else { (components, 1) };
     let parts = (0..components).map(|c| (c * step, first(c))).collect();
     vec![Slots { shared, map, at: batch.times(count), count, stride, scale, parts }]
+}
+
+/// What holds where the cells of a batch sum first.
+pub(super) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
+    let unsupported = |text: String| Err(PlanError::Unsupported(text));
+    let by_cells =
+        matches!(plan.strategy, Strategy::CellPerLane | Strategy::ThreadTransposition { .. });
+    if !by_cells {
+        return unsupported(format!("a batch of {} has no slots for its nodes", plan.strategy));
+    }
+    if plan.indices == Indices::Runs {
+        return unsupported("slots are of nodes or unknowns, not of runs".to_owned());
+    }
+    let mut fields = elements.fields.iter().zip(&plan.slots);
+    let enough = fields.all(|(element, slots)| slots.terms > 0 && slots.count >= element.count());
+    if plan.slots.len() != elements.fields.len() || !enough {
+        return unsupported("a batch needs slots for the nodes of one cell at least".to_owned());
+    }
+    let bytes = super::bytes_of_slots(form, elements, plan);
+    if bytes > plan.shared_bytes {
+        return unsupported(format!("a batch's slots would take {bytes} bytes of shared memory"));
+    }
+    Ok(())
 }

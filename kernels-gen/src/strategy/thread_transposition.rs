@@ -37,7 +37,6 @@ use crate::kir::Kernel;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 pub use layout::Layout;
-pub(crate) use layout::lcm;
 use phases::Transposition;
 
 /// Blocks of a batch that give groups of about 128 threads.

@@ -4,10 +4,10 @@
 use super::Target;
 use crate::device::cpu::{Linked, Module};
 use fem_dsl::point::PointForm;
+use kernels_gen::choose::MeshFacts;
 use kernels_gen::dialect::{Language, SourceFile};
 use kernels_gen::element::{Rule, default_rule};
 use kernels_gen::generate::interfaces;
-use kernels_gen::plan::choose::MeshFacts;
 use kernels_gen::plan::{Elements, Plan, PlanError};
 
 /// The kernels of `plans`, or the name of the first that is not there.

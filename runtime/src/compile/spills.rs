@@ -4,7 +4,7 @@
 //! whoever asked for it, has named stays as it is.
 
 use kernels_gen::abi::registers;
-use kernels_gen::plan::choose::Wishes;
+use kernels_gen::choose::Wishes;
 use kernels_gen::plan::{Plan, Strategy, Task};
 
 /// Bytes that a thread may keep in memory for want of registers: twenty spilt doubles cost less than the groups of

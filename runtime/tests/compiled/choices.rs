@@ -9,8 +9,7 @@ use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::{Cell, Rule, default_rule};
-use kernels_gen::lower::contract::EvenOdd;
-use kernels_gen::plan::{Elements, Plan};
+use kernels_gen::plan::{Elements, EvenOdd, Plan};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -122,7 +121,9 @@ impl Choices {
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
         let refused = |plan: &Plan| match &elements {
             Err(error) => Some(error.to_string()),
-            Ok(elements) => plan.check(form, elements).err().map(|error| error.to_string()),
+            Ok(elements) => kernels_gen::strategy::check(form, elements, &plan)
+                .err()
+                .map(|error| error.to_string()),
         };
         if refused(plan).is_some() {
             reasons.extend([plan, &direct, &nodes].into_iter().filter_map(refused));

@@ -115,7 +115,7 @@ pub(crate) fn companions(
         // Where the strategy is not up to a cell's map, a thread a cell is, with loops, since what is short
         // for a line is long for a cell.
         let unroll = plan.unroll.min(8);
-        match own.check(form, elements) {
+        match kernels_gen::strategy::check(form, elements, &own) {
             Ok(()) => own,
             Err(_) => Plan { strategy: Strategy::CellPerLane, unroll, ..own },
         }

@@ -8,8 +8,7 @@ use fem_dsl::point::PointForm;
 use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::{Indices, Slots};
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
-use kernels_gen::lower::contract::EvenOdd;
-use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Strategy, Task};
 use kernels_gen::strategy::{thread_per_dof, thread_transposition};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
@@ -154,7 +153,9 @@ impl Choices {
             Err(error) => Some(error.to_string()),
             Ok(elements) => {
                 let plan = with_batch(form, elements, plan, setup.shape);
-                plan.check(form, elements).err().map(|error| error.to_string())
+                kernels_gen::strategy::check(form, elements, &plan)
+                    .err()
+                    .map(|error| error.to_string())
             }
         };
         if reasons.is_empty() && refused(plan).is_some() {
@@ -275,7 +276,7 @@ impl Setup {
         let elements = Elements::new(&form, rule.cell(), degree, rule);
         let elements = elements.map_err(|error| error.to_string())?;
         plan = with_batch(&form, &elements, &plan, shape);
-        while let Err(error) = plan.check(&form, &elements) {
+        while let Err(error) = kernels_gen::strategy::check(&form, &elements, &plan) {
             plan.strategy = match plan.strategy {
                 Strategy::ThreadPerLine { cells } if cells > 1 => {
                     Strategy::ThreadPerLine { cells: cells - 1 }

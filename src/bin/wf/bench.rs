@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use fem_dsl::source::seen;
 use kernels_gen::abi::Slots;
-use kernels_gen::plan::choose::Wishes;
+use kernels_gen::choose::Wishes;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
 use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::abi::Role;
+use crate::choose::{MeshFacts, Wishes, choose_for_threads};
 use crate::dialect::Generated;
 use crate::dialect::c::Words;
 use crate::dialect::cuda::CUDA;
@@ -13,7 +14,6 @@ use crate::kir::build::Builder;
 use crate::kir::interpret::{Array, Interpreter};
 use crate::kir::verify::{Phase, verify};
 use crate::pass::for_threads;
-use crate::plan::choose::{MeshFacts, Wishes, choose_for_threads};
 use crate::plan::{Plan, Strategy, Task};
 use fem_dsl::point::PointForm;
 use fem_dsl::source::Source;

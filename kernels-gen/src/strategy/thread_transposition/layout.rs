@@ -2,7 +2,7 @@
 
 use crate::kir::build::Builder;
 use crate::kir::{Index, VarId};
-use crate::plan::Elements;
+use crate::plan::{Elements, lcm};
 use crate::strategy::setting::Setting;
 use fem_dsl::point::PointForm;
 
@@ -21,15 +21,6 @@ pub struct Layout {
     pub threads: usize,
     /// Cells of a batch.
     pub cells: usize,
-}
-
-fn gcd(a: usize, b: usize) -> usize {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// The least common multiple.
-pub(crate) fn lcm(a: usize, b: usize) -> usize {
-    a / gcd(a, b) * b
 }
 
 impl Layout {

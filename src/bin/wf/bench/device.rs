@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kernels_gen::plan::choose::Wishes;
+use kernels_gen::choose::Wishes;
 use runtime::assemble::Csr;
 use runtime::bench::device::{csr_seconds, prepare, rates};
 use runtime::bench::{BenchError, Case, input, prepare as prepare_host};

@@ -6,12 +6,14 @@ mod transposed;
 
 pub use threads::{THREADS, choose_for_threads};
 
-use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::abi::{Indices, Slots};
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::kir::Precision;
-use crate::lower::contract::EvenOdd;
+use crate::plan::{
+    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task,
+};
+use crate::strategy::check;
 use fem_dsl::point::{PointForm, Region, Slot};
 
 /// What a plan needs to know of a mesh.
@@ -154,7 +156,7 @@ pub fn choose(
         ..Plan::new(task, 1, precision, own)
     }));
     for plan in &plans {
-        plan.check(form, elements)?;
+        check(form, elements, plan)?;
     }
     Ok(plans)
 }

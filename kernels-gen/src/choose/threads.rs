@@ -9,11 +9,11 @@ use crate::abi::SHARED_BYTES;
 use crate::cost::Machine;
 use crate::element::{Cell, LinePoints};
 use crate::kir::Precision;
-use crate::lower::contract::EvenOdd;
 use crate::lower::stored::blocks;
 use crate::plan::{
-    Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, is_flat,
+    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, is_flat,
 };
+use crate::strategy::check;
 use crate::strategy::thread_per_line;
 use fem_dsl::point::PointForm;
 
@@ -133,7 +133,7 @@ pub fn choose_for_threads(
         ));
     }
     for plan in &plans {
-        plan.check(form, elements)?;
+        check(form, elements, plan)?;
     }
     Ok(plans)
 }
@@ -233,7 +233,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
     let last = [line(1), Plan { in_place: true, ..line(1) }];
     let mut plans = (1..=most).rev().map(usual).chain(last);
-    plans.find(|plan| many && plan.check(form, elements).is_ok())
+    plans.find(|plan| many && check(form, elements, plan).is_ok())
 }
 
 /// Whether a cell is too much for the registers of one thread, and enough for many. Two nodes a direction fill too few
@@ -315,11 +315,11 @@ mod tests {
                                 strategy,
                                 ..Plan::new(task, lanes, Precision::F64, geometry)
                             };
-                            if plan(Task::Action).check(&form, &elements).is_err() {
+                            if check(&form, &elements, &plan(Task::Action)).is_err() {
                                 beyond += 1;
                                 continue;
                             }
-                            let diagonal = plan(Task::Diagonal).check(&form, &elements);
+                            let diagonal = check(&form, &elements, &plan(Task::Diagonal));
                             assert_eq!(diagonal, Ok(()), "{text} {elements:?} {strategy:?}");
                             seen += 1;
                         }

@@ -4,8 +4,8 @@
 //! that with the array's length. What is accessed batch by batch must lie within the extent that the interface names,
 //! which is proved here, once for all launches.
 
-use super::{ArgumentId, Index, Kernel, Op, Slots, Statement, VarId};
-use crate::abi::{Argument, Reach, Role};
+use super::{Argument, Reach, Role};
+use crate::kir::{ArgumentId, Index, Kernel, Op, Slots, Statement, VarId};
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -214,7 +214,8 @@ impl<'k> Finder<'k> {
         let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
         for &(var, factor) in &index.terms {
             let rule = self.kernel.vars[var].thread;
-            if var == self.kernel.batch() || matches!(rule, Some(super::Thread::Batch { .. })) {
+            if var == self.kernel.batch() || matches!(rule, Some(crate::kir::Thread::Batch { .. }))
+            {
                 batch += factor;
                 continue;
             }

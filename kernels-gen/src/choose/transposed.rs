@@ -6,6 +6,7 @@ use super::slots::{sums_first, with_slots};
 use crate::abi::SHARED_BYTES;
 use crate::element::Cell;
 use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
+use crate::strategy::check;
 use crate::strategy::thread_per_dof;
 use crate::strategy::thread_transposition::{blocks, cells, transposed};
 use fem_dsl::point::PointForm;
@@ -56,7 +57,7 @@ pub(super) fn transpose(
         let all = |cells: usize| plans.iter().map(|plan| one(plan, cells)).collect();
         numbers.into_iter().map(all).collect()
     };
-    let check = |plans: &[Plan]| plans.iter().try_for_each(|plan| plan.check(form, elements));
+    let possible = |plans: &[Plan]| plans.iter().try_for_each(|plan| check(form, elements, plan));
     // As many blocks as were asked for, or the most that there is room for.
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
@@ -68,7 +69,7 @@ pub(super) fn transpose(
     for first in if first && wishes.scatter.is_none() { vec![true, false] } else { vec![first] } {
         for &(blocks, room) in &candidates {
             for candidate in with(blocks, room, first) {
-                match check(&candidate) {
+                match possible(&candidate) {
                     Ok(()) => return Ok(candidate),
                     Err(error) => refused = Some(error),
                 }
@@ -127,8 +128,8 @@ fn per_dof(
         let in_order = wishes.in_order.unwrap_or(false);
         let plan = Plan { residency, in_order, ..thread_per_dof::per_dof(plan, cells) };
         let usual = within(&plan, SHARED_BYTES);
-        let able = usual.check(form, elements).map(|()| usual);
-        able.or_else(|_| plan.check(form, elements).map(|()| plan))
+        let able = check(form, elements, &usual).map(|()| usual);
+        able.or_else(|_| check(form, elements, &plan).map(|()| plan))
     };
     let able: Vec<Plan> = plans.iter().filter_map(|plan| with(plan, 1).ok()).collect();
     if able.is_empty()

@@ -21,7 +21,7 @@
 //! | [`Role::Diameter`] | `[batch][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
-//! | [`Role::Stored`], [`Role::Metric`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
+//! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
 
 pub mod reach;
 
@@ -121,8 +121,6 @@ pub enum Role {
     Active,
     /// Numbers that give the geometry of a cell.
     Geometry,
-    /// w / det J at the quadrature points, beside [`Role::Geometry`]: [`crate::plan::Geometry::Semi`].
-    Metric,
     /// The coordinates of the nodes of the first field, whose degree is 1: x at `node · stride`,
     /// with the stride of [`coordinate_stride`]; in tiles as an unknown of as many components.
     Coordinates,

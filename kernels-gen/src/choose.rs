@@ -43,22 +43,8 @@ pub struct Wishes {
     pub scatter: Option<Scatter>,
     /// The slots of a batch whose cells sum first, for each field.
     pub slots: Option<Slots>,
-    /// Addressing of cells without constraints.
-    pub indices: Option<Indices>,
-    /// On GPUs, whether threads with a cell each add to both ends of an edge at once.
-    pub edges: Option<bool>,
     /// On GPUs, whether vectors of several components are in tiles.
     pub tiles: Option<bool>,
-    /// On GPUs, whether index arrays are in the order of the lines that threads take.
-    pub turned: Option<bool>,
-    /// On GPUs, whether coordinates lie axis by axis.
-    pub axes: Option<bool>,
-    /// The even-odd decomposition.
-    pub even_odd: Option<EvenOdd>,
-    /// Whether to prefetch.
-    pub prefetch: Option<bool>,
-    /// Loops over at most this many entries are written out.
-    pub unroll: Option<usize>,
     /// Batches that are gathered together.
     pub block: Option<usize>,
     /// Who does what on a GPU; a thread a line stands for any number of cells a group, and no blocks or
@@ -99,13 +85,13 @@ pub fn choose(
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
     let runs = facts.runs && elements.largest() >= 3 && elements.are_continuous();
-    let indices = wishes.indices.unwrap_or(if runs { Indices::Runs } else { Indices::Nodes });
+    let indices = if runs { Indices::Runs } else { Indices::Nodes };
     let base = |task: Task| Plan {
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
         indices,
-        even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
-        prefetch: wishes.prefetch.unwrap_or(true),
-        unroll: wishes.unroll.unwrap_or(8),
+        even_odd: EvenOdd::Always,
+        prefetch: true,
+        unroll: 8,
         block: wishes.block.unwrap_or_else(|| block(form, elements, task)),
         ..Plan::new(task, 1, precision, wishes.geometry.unwrap_or(own))
     };
@@ -122,7 +108,6 @@ pub fn choose(
             Task::Linearise | Task::Metric if plan.geometry == Geometry::Stored => {
                 plan.geometry = own;
             }
-            Task::Linearise if plan.geometry == Geometry::Semi => plan.geometry = own,
             Task::Action => {
                 let mut candidates = action_candidates(&plan, wishes);
                 candidates.extend(corners(&plan, elements, facts, wishes));
@@ -145,8 +130,6 @@ pub fn choose(
     }
     if plans.iter().any(|plan| plan.geometry == Geometry::Stored && reads_geometry(plan)) {
         plans.push(Plan { geometry: own, ..base(Task::Metric) });
-    } else if plans.iter().any(|plan| plan.geometry == Geometry::Semi && reads_geometry(plan)) {
-        plans.push(Plan { geometry: Geometry::Semi, ..base(Task::Metric) });
     }
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));

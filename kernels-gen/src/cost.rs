@@ -132,7 +132,6 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             | Role::AuxCells(_)
             | Role::AuxPoints(_)
             | Role::Geometry
-            | Role::Metric
             | Role::Diameter
             | Role::Stored => real * share(argument.extent),
         })

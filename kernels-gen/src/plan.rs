@@ -25,8 +25,7 @@ pub enum Task {
     /// The coefficients of J(u) at the quadrature points, pulled back to the reference cell and
     /// weighted: what [`Linearisation::Stored`] reads.
     Linearise,
-    /// J⁻¹ and w |det J| at the quadrature points: what [`Geometry::Stored`] reads. With
-    /// [`Geometry::Semi`] the one number that its readers take from there.
+    /// J⁻¹ and w |det J| at the quadrature points: what [`Geometry::Stored`] reads.
     Metric,
 }
 
@@ -62,19 +61,9 @@ pub enum Geometry {
     Corners,
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
-    /// Multilinear: cofactors on the fly from the numbers of [`Geometry::Vertices`], and w / det J from the
-    /// quadrature points, [`crate::abi::Role::Metric`], so that nothing is divided.
-    Semi,
     /// From the quadrature points: c = 1 + d² (+ d) numbers at each, w |det J|, J⁻¹ row-major, and x where the
     /// form needs it; see [`Plan::points_last`].
     Stored,
-}
-
-impl Geometry {
-    /// Whether the map comes from the coefficients of a multilinear one.
-    pub fn is_multilinear(self) -> bool {
-        matches!(self, Self::Vertices | Self::Semi)
-    }
 }
 
 impl fmt::Display for Geometry {
@@ -84,7 +73,6 @@ impl fmt::Display for Geometry {
             Self::Vertices => write!(f, "vertices"),
             Self::Corners => write!(f, "corners"),
             Self::Nodes(order) => write!(f, "nodes of order {order}"),
-            Self::Semi => write!(f, "semi"),
             Self::Stored => write!(f, "stored"),
         }
     }
@@ -463,11 +451,8 @@ impl Plan {
         }
         let tensor = elements.cell.is_tensor();
         match self.geometry {
-            Geometry::Vertices | Geometry::Semi if !tensor => {
+            Geometry::Vertices if !tensor => {
                 return unsupported("a simplex with straight sides is affine: use that geometry");
-            }
-            Geometry::Semi if self.task == Task::Linearise => {
-                return unsupported("what is stored at the points must come from the mesh itself");
             }
             Geometry::Stored if matches!(self.task, Task::Linearise | Task::Metric) => {
                 return unsupported("what is stored at the points must come from the mesh itself");

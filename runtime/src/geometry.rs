@@ -40,15 +40,13 @@ pub fn table<T: Real>(
     Ok(Some(match geometry {
         Geometry::Affine if !mesh.is_affine() => return fail("its cells are not affine"),
         Geometry::Affine => batches.table(numbers, |cell, row| affine(mesh, cell, row)),
-        Geometry::Vertices | Geometry::Semi if mesh.order() != 1 => {
+        Geometry::Vertices if mesh.order() != 1 => {
             return fail("its cells are curved");
         }
-        Geometry::Vertices | Geometry::Semi if !mesh.cell().is_tensor() => {
+        Geometry::Vertices if !mesh.cell().is_tensor() => {
             return fail("its cells are simplices");
         }
-        Geometry::Vertices | Geometry::Semi => {
-            batches.table(dim << dim, |cell, row| modes(mesh, cell, row))
-        }
+        Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
         Geometry::Corners => return fail("its corners are gathered, not tabulated"),
         Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
         Geometry::Nodes(order) => {

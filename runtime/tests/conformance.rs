@@ -89,13 +89,9 @@ fn shapes(cell: Cell) -> Vec<Shape> {
 fn geometries(shape: Shape) -> Vec<Geometry> {
     match shape {
         Shape::Affine => vec![Geometry::Affine, Geometry::Corners, Geometry::Stored],
-        Shape::Multilinear => vec![
-            Geometry::Vertices,
-            Geometry::Corners,
-            Geometry::Nodes(1),
-            Geometry::Semi,
-            Geometry::Stored,
-        ],
+        Shape::Multilinear => {
+            vec![Geometry::Vertices, Geometry::Corners, Geometry::Nodes(1), Geometry::Stored]
+        }
         Shape::Curved(order) => vec![Geometry::Nodes(order), Geometry::Stored],
     }
 }

@@ -368,32 +368,6 @@ fn batches_sum_before_they_add() {
     }
 }
 
-/// What is stored of a straight-sided cell is made for each class of its cells, by the strategy that reads it.
-#[test]
-fn quotients_by_the_determinant_may_be_stored() {
-    let quads = || boxed("quad", 2.0, 9.0, 0.1);
-    let hexes = |cells: f64| boxed("hex", 3.0, cells, 0.1);
-    let (double, single) = (Precision::F64, Precision::F32);
-    let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 2 };
-    let cases: [(Case, Strategy); 4] = [
-        (("quadrilaterals", quads(), SCALAR, 1, double), Strategy::CellPerLane),
-        (("hexahedra", hexes(4.0), VECTOR, 2, double), Strategy::ThreadPerLine { cells: 0 }),
-        (("hexahedra", hexes(3.0), SCALAR, 2, single), Strategy::ThreadPerDof),
-        (("quadrilaterals", quads(), SCALAR, 2, double), transposition),
-    ];
-    let devices = devices();
-    for (case, strategy) in cases {
-        let setting = Setting::new(case);
-        let wanted = setting.on_the_processor();
-        for device in &devices {
-            let (geometry, strategy) = (Some(Geometry::Semi), Some(strategy));
-            let wishes = Wishes { geometry, strategy, ..Wishes::default() };
-            let [found, _] = setting.on_a_device(device, &wishes);
-            setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}"));
-        }
-    }
-}
-
 /// Tables for which the memory of constants has no room are handed over.
 #[test]
 fn large_tables_may_lie_elsewhere() {

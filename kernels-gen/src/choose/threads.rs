@@ -37,25 +37,21 @@ pub fn choose_for_threads(
     let components = form.fields.first().map_or(1, |field| field.shape.components());
     let base = |task: Task| {
         let stores = matches!(task, Task::Linearise | Task::Metric);
-        let geometry = wishes.geometry.filter(|&wish| match wish {
-            Geometry::Stored => !stores,
-            Geometry::Semi => task != Task::Linearise,
-            _ => true,
-        });
+        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !stores);
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
             points_last: true,
             tiles,
-            axes: wishes.axes.unwrap_or(!tiles),
-            turned: wishes.turned.unwrap_or(true),
+            axes: !tiles,
+            turned: true,
             scatter,
-            edges: wishes.edges.unwrap_or_else(|| busy(form, elements)),
+            edges: busy(form, elements),
             unroll: unrolled(form, elements, task),
             residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
             in_order: wishes.in_order.unwrap_or_else(|| crowded(form, elements)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
-            even_odd: wishes.even_odd.unwrap_or(EvenOdd::Always),
+            even_odd: EvenOdd::Always,
             linearisation: match task {
                 Task::Action => wishes.linearisation.unwrap_or(Linearisation::Recompute),
                 _ => Linearisation::Recompute,
@@ -159,7 +155,7 @@ fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
     for plan in plans {
         if plan.linearisation == Linearisation::Stored {
             wanted.push((Task::Linearise, plan.clone()));
-        } else if matches!(plan.geometry, Geometry::Stored | Geometry::Semi) {
+        } else if plan.geometry == Geometry::Stored {
             wanted.push((Task::Metric, plan.clone()));
         }
     }
@@ -211,7 +207,6 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     let degree = elements.largest();
     // What is symmetric about the middle pays from five points on.
     let even_odd = if q >= 5 { EvenOdd::Always } else { EvenOdd::Never };
-    let even_odd = wishes.even_odd.unwrap_or(even_odd);
     let line = |cells: usize| {
         let strategy = Strategy::ThreadPerLine { cells };
         let unroll = 1 << 16;

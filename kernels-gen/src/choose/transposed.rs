@@ -112,8 +112,7 @@ fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
 
 /// Whether a plan reads what another has stored at the points.
 fn reads_stored(plan: &Plan) -> bool {
-    let stored = matches!(plan.geometry, Geometry::Stored | Geometry::Semi);
-    stored || plan.linearisation == Linearisation::Stored
+    plan.geometry == Geometry::Stored || plan.linearisation == Linearisation::Stored
 }
 
 /// The plans with a thread a node where that is possible. What is stored for them has their batches.

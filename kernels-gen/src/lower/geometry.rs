@@ -19,19 +19,8 @@ pub struct AtPoint {
     pub weight: ValueId,
     /// Physical coordinates, where the form needs them.
     pub x: Vec<ValueId>,
-    /// Quotients by det J that were stored, where `k` holds cofactors.
-    pub quotients: Option<Quotients>,
     /// The outward unit normal, on facets where the form needs it.
     pub normal: Vec<ValueId>,
-}
-
-/// What was divided by det J before.
-#[derive(Clone, Copy, Debug)]
-pub struct Quotients {
-    /// w / det J.
-    pub weight: ValueId,
-    /// 1 / det J, where the point function reads gradients as they are.
-    pub one: Option<ValueId>,
 }
 
 /// a × b.
@@ -191,12 +180,12 @@ pub fn multilinear_point(
         ];
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
-        return AtPoint { k, det: Some(det), weight, x, quotients: None, normal: Vec::new() };
+        return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
     if let Some([start, slope]) = &row.c {
         columns.push(line(b, start, slope, xi));
     }
     let (k, det) = cofactors(b, &columns);
-    AtPoint { k, det: Some(det), weight, x, quotients: None, normal: Vec::new() }
+    AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
 }

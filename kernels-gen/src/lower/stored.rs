@@ -248,14 +248,6 @@ impl Scales {
             let weight = at.weight;
             return Self { value_value: weight, gradient_value: weight, gradient_gradient: weight };
         };
-        if let Some(known) = at.quotients {
-            let size = b.unary(Unary::Abs, det);
-            return Self {
-                value_value: b.mul(at.weight, size),
-                gradient_value: b.mul(known.weight, size),
-                gradient_gradient: b.unary(Unary::Abs, known.weight),
-            };
-        }
         let reciprocal = b.reciprocal(det);
         let size = b.unary(Unary::Abs, det);
         let value_value = b.mul(at.weight, size);

@@ -7,8 +7,7 @@ use super::setting::{Setting, Source, geometry_element};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Statement, Unary, ValueId};
 use crate::lower::geometry::{
-    AtPoint, MultilinearRow, Quotients, cofactors, inverse, multilinear_layer, multilinear_point,
-    multilinear_row,
+    AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::plan::Geometry;
 use fem_dsl::point::Part;
@@ -55,7 +54,7 @@ impl Affine {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        AtPoint { k: self.k.clone(), det: None, weight, x, quotients: None, normal: Vec::new() }
+        AtPoint { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
     }
 
     /// x = origin + Σ_a ξ_a J_a.
@@ -206,7 +205,6 @@ pub(super) fn given(s: &mut Setting<'_>, point: &Index) -> Option<AtPoint> {
             det: None,
             weight,
             x: Vec::new(),
-            quotients: None,
             normal: Vec::new(),
         });
     }
@@ -227,7 +225,7 @@ fn stored(s: &mut Setting<'_>, point: &Index) -> AtPoint {
     let (weight, rest) = (loaded[0], &loaded[1..]);
     let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
     let x = rest[dim * dim..].to_vec();
-    AtPoint { k, det: None, weight, x, quotients: None, normal: Vec::new() }
+    AtPoint { k, det: None, weight, x, normal: Vec::new() }
 }
 
 /// The weight of a point of the rule.
@@ -260,30 +258,7 @@ pub(super) fn multilinear(s: &mut Setting<'_>, point: &Index, weight: ValueId) -
     });
     let needs_x = s.needs_x;
     let row = multilinear_row(&mut s.b, &layer, at[1], 0, needs_x);
-    along_row(s, &row, at[0], weight, point)
-}
-
-/// A point at `xi` of a row of a multilinear cell, with what the plan says is stored there.
-pub(super) fn along_row(
-    s: &mut Setting<'_>,
-    row: &MultilinearRow,
-    xi: ValueId,
-    weight: ValueId,
-    point: &Index,
-) -> AtPoint {
-    let at = multilinear_point(&mut s.b, row, xi, weight);
-    if !s.reads_metric() {
-        return at;
-    }
-    let stored = s.stored_at(1, point, 0);
-    let weight = s.b.load_lanes(s.arguments[&Role::Metric], stored);
-    let one = (s.reads_gradients && !s.merged()).then(|| {
-        let entries = s.elements.rule.weights().iter().map(|weight| 1.0 / weight).collect();
-        let inverse = s.point_table("inverse_weights", Entries::Real(entries));
-        let inverse = s.b.load_table(inverse, point.clone());
-        s.b.mul(weight, inverse)
-    });
-    AtPoint { quotients: Some(Quotients { weight, one }), ..at }
+    multilinear_point(&mut s.b, &row, at[0], weight)
 }
 
 /// A point of a curved cell; `position` gives component i of the map, or a derivative of it, there.
@@ -299,7 +274,7 @@ pub(super) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    AtPoint { k, det: Some(det), weight, x, quotients: None, normal: Vec::new() }
+    AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
 }
 
 /// The same point as one of the facet ξ₀ = 0: with the normal, and with ds for dx.
@@ -332,65 +307,4 @@ pub(super) fn on_facet(s: &mut Setting<'_>, at: AtPoint) -> AtPoint {
 /// The quantity that a curved cell's map is.
 pub(super) fn position(s: &Setting<'_>) -> usize {
     s.quantity(Source::Position).expect("curved geometry should be evaluated")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cost::{Cost, count};
-    use crate::element::{Cell, LinePoints, Rule};
-    use crate::kir::{Binary, Op, Precision};
-    use crate::plan::{Elements, Plan, Strategy, Task};
-    use fem_dsl::point::PointForm;
-    use fem_dsl::source::Source;
-
-    const FORMS: [&str; 4] = [
-        "form f { field u: scalar; f1[u] = grad(u); }",
-        "form f { field u: vector; f1[u] = 2 * sym(grad(u)) + tr(grad(u)) * I; }",
-        "form f { field u: scalar; f0[u] = x[0] * u; f1[u] = (1 + x[1]) * grad(u); }",
-        "form f { field u: scalar; f0[u] = grad(u)[0]^2 * u; f1[u] = (1 + u^2) * grad(u); }",
-    ];
-
-    /// The cost of a kernel, and how often it divides.
-    fn cost(form: &PointForm, elements: &Elements, plan: &Plan) -> (Cost, usize) {
-        let (kernel, abi) = crate::strategy::lower(form, elements, plan).expect("a kernel");
-        let divides = |op: &Op| {
-            matches!(op, Op::Binary(Binary::Div, ..) | Op::Quotient(..) | Op::Reciprocal(_))
-        };
-        let divided = kernel.values.iter().filter(|value| divides(&value.op)).count();
-        (count(&kernel, &abi, elements), divided)
-    }
-
-    #[test]
-    fn semi_divides_nothing_by_the_determinant() {
-        let strategies = [
-            (Strategy::CellPerLane, 8),
-            (Strategy::ThreadPerLine { cells: 1 }, 1),
-            (Strategy::ThreadPerDof, 1),
-            (Strategy::ThreadTransposition { blocks: 1, batches: 1 }, 1),
-        ];
-        for (text, dim) in FORMS.iter().flat_map(|text| [(text, 2), (text, 3)]) {
-            let (program, found) = fem_dsl::program::compile(&Source::new("f", *text));
-            let program = program.unwrap_or_else(|| panic!("{found:?}"));
-            let form = program.point_form("f", dim).expect("a form");
-            let cell = if dim == 3 { Cell::Hexahedron } else { Cell::Quadrilateral };
-            let rule = Rule::Tensor { cell, line: LinePoints::GaussLobatto(4) };
-            let elements = Elements::new(&form, cell, 3, rule).expect("elements");
-            for (strategy, lanes) in strategies {
-                for task in [Task::Residual, Task::Action, Task::Diagonal] {
-                    let with = |geometry: Geometry| {
-                        let plan = Plan::new(task, lanes, Precision::F64, geometry);
-                        cost(&form, &elements, &Plan { strategy, ..plan })
-                    };
-                    let (vertices, divided) = with(Geometry::Vertices);
-                    let (semi, left) = with(Geometry::Semi);
-                    let name = format!("{text} {dim} {strategy} {task:?}");
-                    assert!(left == 0 && divided > 0, "{name}: {left} of {divided}");
-                    assert!(semi.operations < vertices.operations, "{name}");
-                    let points = elements.rule.count() as f64;
-                    assert_eq!(semi.bytes - vertices.bytes, 8.0 * points, "{name}");
-                }
-            }
-        }
-    }
 }

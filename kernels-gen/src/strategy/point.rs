@@ -8,10 +8,10 @@
 
 use super::setting::{Setting, Source};
 use crate::abi::Role;
-use crate::kir::{Binary, Index, Unary, ValueId};
+use crate::kir::{Index, Unary, ValueId};
 use crate::lower::geometry::AtPoint;
 use crate::lower::stored::{Pulled, Tested, act};
-use crate::plan::{Geometry, Linearisation, Task};
+use crate::plan::{Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
 
@@ -70,11 +70,6 @@ fn keep_coefficients(
 }
 
 fn store_metric(s: &mut Setting<'_>, at: &AtPoint, point: &Index) {
-    if s.plan.geometry == Geometry::Semi {
-        let det = at.det.expect("a multilinear cell's determinant should be known");
-        let quotient = s.b.binary(Binary::Div, at.weight, det);
-        return store_numbers(s, &[quotient], point);
-    }
     let (k, weight) = match at.det {
         None => (at.k.clone(), at.weight),
         Some(det) => {
@@ -169,15 +164,6 @@ impl Factors {
         let Some(det) = at.det else {
             return Self { gradient: None, value: at.weight, flux: at.weight };
         };
-        if let Some(known) = at.quotients {
-            if merged {
-                let flux = s.b.unary(Unary::Abs, known.weight);
-                return Self { gradient: None, value: flux, flux };
-            }
-            let size = s.b.unary(Unary::Abs, det);
-            let (value, flux) = (s.b.mul(at.weight, size), s.b.mul(known.weight, size));
-            return Self { gradient: known.one, value, flux };
-        }
         let size = s.b.unary(Unary::Abs, det);
         if merged {
             let flux = s.b.quotient(at.weight, size);
@@ -268,11 +254,7 @@ pub(super) fn pulled_blocks(
     evaluate: &mut Evaluate<'_>,
 ) -> Vec<Pulled> {
     let nodes = s.blocks.nodes();
-    let factor = match (at.det, at.quotients) {
-        (Some(_), Some(known)) => known.one,
-        (Some(det), None) if s.reads_gradients => Some(s.b.reciprocal(det)),
-        _ => None,
-    };
+    let factor = at.det.filter(|_| s.reads_gradients).map(|det| s.b.reciprocal(det));
     let lowered = lower_graph(s, at, point, factor, &nodes, evaluate);
     let blocks = s.blocks.clone();
     blocks.blocks.iter().map(|(block, _)| blocks.pull(&mut s.b, block, at, &lowered)).collect()

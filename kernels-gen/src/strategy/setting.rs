@@ -126,7 +126,6 @@ impl<'a> Setting<'a> {
         let mut inputs = inputs_of(integral, &nodes);
         inputs.retain(|input| !elements.is_zero(*input));
         let needs_x = match plan.task {
-            Task::Metric if plan.geometry == Geometry::Semi => false,
             Task::Metric => crate::plan::reads_coordinates(form),
             _ => inputs.iter().any(|input| matches!(input, Input::Coordinate(_))),
         };
@@ -272,25 +271,12 @@ impl<'a> Setting<'a> {
         matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
     }
 
-    /// Whether w / det J is read from the points: where the plan says so, and a gradient is read or tested.
-    pub(super) fn reads_metric(&self) -> bool {
-        let tests = self.outputs.iter().any(|(slot, _)| slot.part != Part::Value);
-        let pulled =
-            self.blocks.blocks.iter().any(|(block, _)| {
-                !(block.gg.is_empty() && block.gv.is_empty() && block.vg.is_empty())
-            });
-        self.plan.geometry == Geometry::Semi
-            && self.plan.task != Task::Metric
-            && self.needs_geometry()
-            && (self.reads_gradients || tests || pulled)
-    }
-
     /// Numbers a cell of the geometry argument, or a point where it is stored.
     pub(super) fn geometry_numbers(&self) -> usize {
         let dim = self.form.dim;
         match self.plan.geometry {
             Geometry::Affine => crate::plan::affine_numbers(self.form),
-            Geometry::Vertices | Geometry::Semi => dim << dim,
+            Geometry::Vertices => dim << dim,
             Geometry::Corners => 0,
             Geometry::Nodes(order) => dim * geometry_element(self.elements, order).count(),
             Geometry::Stored => {

@@ -346,7 +346,7 @@ impl Dofs {
         }
         let weight = weight(s, point);
         match s.plan.geometry {
-            Geometry::Vertices | Geometry::Semi => multilinear(s, point, weight),
+            Geometry::Vertices => multilinear(s, point, weight),
             Geometry::Nodes(_) => {
                 let x = position(s);
                 curved(s, weight, |_, i, part| values[x].get(i, part))

@@ -259,7 +259,7 @@ impl Group {
             }
         };
         let (inputs, results) = hold(s, line, layout.length());
-        let modes = (s.plan.geometry.is_multilinear() && s.needs_geometry())
+        let modes = (s.plan.geometry == Geometry::Vertices && s.needs_geometry())
             .then(|| s.b.shared("modes", cells * mode_stride(s)));
         let rows = BTreeMap::new();
         let mut group = Self {

@@ -90,7 +90,6 @@ pub(super) enum Key {
     Terms(usize),
     Active,
     Geometry(Geometry),
-    Metric,
     Coordinates,
     Axis(usize),
     Diameter,
@@ -107,12 +106,7 @@ impl Key {
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
             Role::Active => Some(Self::Active),
-            // They read the same numbers of a cell.
-            Role::Geometry if geometry == Geometry::Semi => {
-                Some(Self::Geometry(Geometry::Vertices))
-            }
             Role::Geometry => Some(Self::Geometry(geometry)),
-            Role::Metric => Some(Self::Metric),
             Role::Coordinates => Some(Self::Coordinates),
             Role::Axis(axis) => Some(Self::Axis(axis)),
             Role::Diameter => Some(Self::Diameter),
@@ -137,12 +131,8 @@ pub(super) type Tables = BTreeMap<Key, Array>;
 
 /// What a kernel of [`kernels_gen::plan::Task::Metric`] makes for those that read this geometry.
 pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<Key> {
-    let key = match geometry {
-        Geometry::Stored => (Role::Geometry, Key::Geometry(Geometry::Stored)),
-        Geometry::Semi => (Role::Metric, Key::Metric),
-        _ => return None,
-    };
-    arguments.iter().any(|argument| argument.role == key.0).then_some(key.1)
+    let reads = || arguments.iter().any(|argument| argument.role == Role::Geometry);
+    (geometry == Geometry::Stored && reads()).then_some(Key::Geometry(geometry))
 }
 
 /// Makes a table; what a kernel computes is left to it. `slots` are those of a batch for each field, if it has any.
@@ -190,7 +180,6 @@ pub(super) fn make(
             };
             return Ok(table);
         }
-        Key::Metric => return Ok(None),
         Key::Coordinates | Key::Axis(_) => {
             let Some(field) = on.fields.first() else {
                 return Err(BuildError::Field { field: 0 });

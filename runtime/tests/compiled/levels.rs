@@ -49,11 +49,9 @@ pub(crate) enum Map {
     Stored,
     /// From its corners, which are gathered.
     Corners,
-    /// From numbers of the cell and one at each point.
-    Semi,
 }
 
-pub(crate) const MAPS: [Map; 4] = [Map::Direct, Map::Stored, Map::Corners, Map::Semi];
+pub(crate) const MAPS: [Map; 3] = [Map::Direct, Map::Stored, Map::Corners];
 
 impl Map {
     /// The geometry of cells of a shape.
@@ -62,7 +60,6 @@ impl Map {
             Self::Direct => shape.direct(),
             Self::Stored => Geometry::Stored,
             Self::Corners => Geometry::Corners,
-            Self::Semi => Geometry::Semi,
         }
     }
 }
@@ -76,9 +73,7 @@ pub(crate) fn against(
 ) -> Vec<String> {
     let straight = shape == Shape::Multilinear && !cell.is_tensor();
     let curved = geometry == Geometry::Corners && shape.order() > 1;
-    let bent = geometry == Geometry::Semi && shape.order() > 1;
     let against = [
-        (bent, "a curved cell is not multilinear"),
         (rule.is_none(), "Gauss-Lobatto points need a tensor cell"),
         (curved, "a curved cell is not its corners"),
         (straight, "a simplex with straight sides is affine: that shape stands for it"),

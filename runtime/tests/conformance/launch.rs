@@ -109,9 +109,7 @@ pub(crate) fn companions(
 ) -> Vec<Plan> {
     let plan = Plan { linearisation: Linearisation::Recompute, ..plan.clone() };
     let direct = |task: Task| {
-        let semi = plan.geometry == Geometry::Semi && task == Task::Metric;
-        let geometry = if semi { Geometry::Semi } else { shape.direct() };
-        let own = Plan { task, geometry, ..plan.clone() };
+        let own = Plan { task, geometry: shape.direct(), ..plan.clone() };
         // Where the strategy is not up to a cell's map, a thread a cell is, with loops, since what is short
         // for a line is long for a cell.
         let unroll = plan.unroll.min(8);
@@ -121,7 +119,7 @@ pub(crate) fn companions(
         }
     };
     let mut all = Vec::new();
-    if matches!(plan.geometry, Geometry::Stored | Geometry::Semi) {
+    if plan.geometry == Geometry::Stored {
         all.push(direct(Task::Metric));
     }
     all.push(direct(Task::Linearise));
@@ -279,13 +277,10 @@ impl Launcher<'_> {
                     let x = affine_numbers(self.form) > dim * dim;
                     batched(&self.per_cell(|c| affine(s.cell, c, dim, x)))
                 }
-                Geometry::Vertices | Geometry::Semi => {
-                    batched(&self.per_cell(|c| monomials(c, dim)))
-                }
+                Geometry::Vertices => batched(&self.per_cell(|c| monomials(c, dim))),
                 Geometry::Nodes(_) => batched(&s.coordinates),
                 Geometry::Corners => panic!("corners have an argument of their own"),
             },
-            Role::Metric => self.computed(plan, Task::Metric, runner)?,
             Role::Coordinates => self.corners(plan),
             Role::Axis(axis) => {
                 let numbering = &s.fields[0].numbering;

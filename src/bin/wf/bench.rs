@@ -310,8 +310,6 @@ pub(crate) enum Given {
     Corners,
     /// The Jacobian of the cell; on triangles and tetrahedra
     Affine,
-    /// Eight coefficients a cell, and w / det J at each quadrature point
-    Semi,
     /// Weight and inverse Jacobian at each quadrature point
     Stored,
     /// The coefficients of the Jacobian at each quadrature point
@@ -345,7 +343,6 @@ fn wishes(arguments: &Arguments) -> Wishes {
         Some(Given::Vertices) => Some(Geometry::Vertices),
         Some(Given::Corners) => Some(Geometry::Corners),
         Some(Given::Affine) => Some(Geometry::Affine),
-        Some(Given::Semi) => Some(Geometry::Semi),
         Some(Given::Stored) => Some(Geometry::Stored),
         Some(Given::Coefficients) | None => None,
     };

@@ -27,7 +27,7 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
     }
     match argument.role {
         Role::Geometry if s.plan.geometry == Geometry::Stored => Some(Layout::Points),
-        Role::AuxPoints(_) | Role::Stored | Role::Metric => Some(Layout::Points),
+        Role::AuxPoints(_) | Role::Stored => Some(Layout::Points),
         Role::Geometry | Role::Map(..) | Role::Lines(..) | Role::AuxCells(_) | Role::Diameter => {
             Some(Layout::Cell)
         }

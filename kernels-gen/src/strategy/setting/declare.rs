@@ -70,18 +70,11 @@ impl Setting<'_> {
                 _ => numbers,
             };
             self.argument(Role::Geometry, "geometry", Element::Real, extent, false);
-            if self.reads_metric() {
-                let extent = self.points * lanes;
-                self.argument(Role::Metric, "metric", Element::Real, extent, false);
-            }
         }
         match (self.plan.task, self.plan.linearisation) {
             (Task::Metric, _) => {
                 let x = if self.needs_x { self.form.dim } else { 0 };
-                let numbers = match self.plan.geometry {
-                    Geometry::Semi => 1,
-                    _ => 1 + self.form.dim * self.form.dim + x,
-                };
+                let numbers = 1 + self.form.dim * self.form.dim + x;
                 let extent = numbers * self.points * lanes;
                 self.argument(Role::Stored, "stored", Element::Real, extent, true);
             }

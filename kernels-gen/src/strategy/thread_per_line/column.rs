@@ -3,9 +3,11 @@
 use super::{Group, Outcome, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
-use crate::lower::geometry::{AtPoint, MultilinearRow, multilinear_layer, multilinear_row};
+use crate::lower::geometry::{
+    AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
+};
 use crate::plan::{Geometry, Task};
-use crate::strategy::geometry::{Affine, affine_map, along_row, curved, given, position};
+use crate::strategy::geometry::{Affine, affine_map, curved, given, position};
 use crate::strategy::point::{Evaluate, at_point};
 use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
@@ -354,7 +356,7 @@ impl Group {
                 place
             }),
             ColumnGeometry::Row(row) => {
-                let mut at = along_row(s, row, last, weight, number);
+                let mut at = multilinear_point(&mut s.b, row, last, weight);
                 // Back from z, x, y.
                 at.k.rotate_left(1);
                 at

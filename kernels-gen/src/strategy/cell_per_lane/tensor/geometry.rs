@@ -4,10 +4,11 @@ use super::{Point, Tensor};
 use crate::abi::Role;
 use crate::kir::Index;
 use crate::kir::build::Builder;
-use crate::lower::geometry::{AtPoint, MultilinearLayer, MultilinearRow, multilinear_layer};
-use crate::strategy::geometry::{
-    CellGeometry, along_row, curved, given, position, reference_point,
+use crate::lower::geometry::{
+    AtPoint, MultilinearLayer, MultilinearRow, multilinear_layer, multilinear_point,
 };
+use crate::plan::Geometry;
+use crate::strategy::geometry::{CellGeometry, curved, given, position, reference_point};
 use crate::strategy::setting::Setting;
 
 impl Tensor {
@@ -32,7 +33,7 @@ impl Tensor {
         z: Option<&Index>,
     ) -> Option<MultilinearLayer> {
         let corners = matches!(cell, CellGeometry::Multilinear(_));
-        let multilinear = s.plan.geometry.is_multilinear() && s.needs_geometry();
+        let multilinear = s.plan.geometry == Geometry::Vertices && s.needs_geometry();
         if !(corners || multilinear) {
             return None;
         }
@@ -66,7 +67,7 @@ impl Tensor {
             (CellGeometry::Affine(map), _) => map.at(s, weight, |s| reference_point(s, point)),
             (_, Some(row)) => {
                 let xi = s.b.load_table(self.points, at.x.clone());
-                along_row(s, row, xi, weight, point)
+                multilinear_point(&mut s.b, row, xi, weight)
             }
             (_, None) => {
                 let x = position(s);

@@ -9,7 +9,7 @@ pub mod element;
 pub mod generate;
 pub mod interpreted;
 pub mod kir;
-pub mod lower;
+mod lower;
 pub mod pass;
 pub mod plan;
 pub mod strategy;

@@ -1,16 +1,9 @@
 //! `lower`: (`PointForm`, `Elements`, `Plan`) → `kir::Kernel` + `KernelAbi`, one file a strategy.
 //!
-//! What strategies share: `setting` (what a kernel reads, evaluates and writes), `nodal` (gather and
-//! scatter), `slots` (the nodes of a batch, where its cells sum first), `geometry` (the map of a cell), `point` (the point function), `factors` (1D tables), `diagonal`.
+//! A strategy says where the numbers of a cell are, who works on which of them, and when threads meet. What is done with
+//! them lies in [`lower`](mod@crate::lower).
 
 pub mod cell_per_lane;
-mod diagonal;
-mod factors;
-mod geometry;
-mod nodal;
-mod point;
-mod setting;
-mod slots;
 pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;
@@ -19,29 +12,42 @@ use crate::abi::reach::reaches;
 use crate::abi::{KernelAbi, hash};
 use crate::kir::Kernel;
 use crate::kir::verify::VerifyError;
+use crate::lower::facts::Facts;
+use crate::lower::slots;
 use crate::pass::simplify;
 use crate::plan::{Elements, Plan, PlanError, Scatter, Strategy};
 use fem_dsl::point::PointForm;
 
-/// Bytes of shared memory that the slots of a batch take; nothing where cells do not sum first.
-pub(crate) fn bytes_of_slots(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
-    slots::numbers(&setting::Setting::new(form, elements, plan)) * plan.precision.bytes()
-}
-
 /// Whether a plan is supported for the form: its choices go together, and its strategy can do them.
 pub fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
+    checked(form, elements, plan).map(drop)
+}
+
+/// What is known of a kernel that its strategy can write.
+fn checked<'a>(
+    form: &'a PointForm,
+    elements: &'a Elements,
+    plan: &'a Plan,
+) -> Result<Facts<'a>, PlanError> {
     plan.check(form, elements)?;
+    let facts = Facts::new(form, elements, plan);
     if plan.scatter == Scatter::Block {
-        slots::check(form, elements, plan)?;
+        slots::check(&facts)?;
     }
     match plan.strategy {
-        Strategy::CellPerLane => Ok(()),
-        Strategy::ThreadPerLine { cells } => thread_per_line::check(form, elements, plan, cells),
-        Strategy::ThreadPerDof => thread_per_dof::check(form, elements, plan),
+        Strategy::CellPerLane => {}
+        Strategy::ThreadPerLine { cells } => thread_per_line::check(&facts, cells)?,
+        Strategy::ThreadPerDof => thread_per_dof::check(&facts)?,
         Strategy::ThreadTransposition { blocks, batches } => {
-            thread_transposition::check(form, elements, plan, blocks, batches)
+            thread_transposition::check(&facts, blocks, batches)?;
         }
     }
+    Ok(facts)
+}
+
+/// Bytes of shared memory that the slots of a batch take; nothing where cells do not sum first.
+pub(crate) fn bytes_of_slots(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
+    slots::bytes(&Facts::new(form, elements, plan))
 }
 
 /// Writes the kernel of a plan.
@@ -50,13 +56,13 @@ pub fn lower(
     elements: &Elements,
     plan: &Plan,
 ) -> Result<(Kernel, KernelAbi), PlanError> {
-    check(form, elements, plan)?;
+    let facts = checked(form, elements, plan)?;
     let (kernel, mut abi) = match plan.strategy {
-        Strategy::CellPerLane => cell_per_lane::lower(form, elements, plan),
-        Strategy::ThreadPerLine { cells } => thread_per_line::lower(form, elements, plan, cells),
-        Strategy::ThreadPerDof => thread_per_dof::lower(form, elements, plan),
+        Strategy::CellPerLane => cell_per_lane::lower(&facts),
+        Strategy::ThreadPerLine { cells } => thread_per_line::lower(&facts, cells),
+        Strategy::ThreadPerDof => thread_per_dof::lower(&facts),
         Strategy::ThreadTransposition { blocks, batches } => {
-            thread_transposition::lower(form, elements, plan, blocks, batches)
+            thread_transposition::lower(&facts, blocks, batches)
         }
     };
     let kernel = simplify(kernel)?;

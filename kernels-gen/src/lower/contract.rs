@@ -15,13 +15,13 @@ use crate::plan::EvenOdd;
 
 /// A small dense matrix, row-major.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// Number of outputs.
-    pub rows: usize,
+    pub(crate) rows: usize,
     /// Number of inputs.
-    pub columns: usize,
+    pub(crate) columns: usize,
     /// Entries.
-    pub entries: Vec<f64>,
+    pub(crate) entries: Vec<f64>,
 }
 
 /// The symmetry of a matrix under reversal of its rows and columns.
@@ -34,24 +34,28 @@ enum Symmetry {
 
 impl Matrix {
     /// From rows.
-    pub fn from_fn(rows: usize, columns: usize, entry: impl Fn(usize, usize) -> f64) -> Self {
+    pub(crate) fn from_fn(
+        rows: usize,
+        columns: usize,
+        entry: impl Fn(usize, usize) -> f64,
+    ) -> Self {
         let entries =
             (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j))).map(|(i, j)| entry(i, j));
         Self { rows, columns, entries: entries.collect() }
     }
 
     /// M_ij.
-    pub fn at(&self, i: usize, j: usize) -> f64 {
+    pub(crate) fn at(&self, i: usize, j: usize) -> f64 {
         self.entries[i * self.columns + j]
     }
 
     /// The transposed matrix.
-    pub fn transposed(&self) -> Self {
+    pub(crate) fn transposed(&self) -> Self {
         Self::from_fn(self.columns, self.rows, |i, j| self.at(j, i))
     }
 
     /// Whether it is the identity.
-    pub fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         self.rows == self.columns
             && (0..self.rows)
                 .all(|i| (0..self.columns).all(|j| self.at(i, j) == f64::from(u8::from(i == j))))
@@ -88,7 +92,7 @@ impl Matrix {
 }
 
 /// `Σ_j M_ij in_j`, added to `onto` where that is given.
-pub fn contract(
+pub(crate) fn contract(
     b: &mut Builder,
     matrix: &Matrix,
     input: &[ValueId],
@@ -146,7 +150,7 @@ fn along(b: &mut Builder, matrix: &Matrix, input: &[ValueId]) -> Vec<ValueId> {
 
 /// The values B in and their derivatives D B in. Between the two products nothing is put together
 /// and taken apart again.
-pub fn interpolate_and_derive(
+pub(crate) fn interpolate_and_derive(
     b: &mut Builder,
     interpolate: &Matrix,
     derive: &Matrix,
@@ -190,7 +194,7 @@ fn inverse_distance(interpolate: &Matrix, derive: &Matrix) -> f64 {
 
 /// Bᵀ (values + Dᵀ flux): the transposed of [`interpolate_and_derive`]; `derive` and `interpolate`
 /// are Dᵀ and Bᵀ.
-pub fn derive_and_integrate(
+pub(crate) fn derive_and_integrate(
     b: &mut Builder,
     derive: &Matrix,
     interpolate: &Matrix,

@@ -1,191 +1,311 @@
-//! The map from the reference cell, at a quadrature point.
+//! The map of a cell, for all strategies: what the plan says of it → what is known at a point.
 //!
-//! With J_ij = ∂x_i/∂ξ_j, columns a, b, c, the rows of det J · J⁻¹ are b×c, c×a, a×b. For a
-//! multilinear cell a does not depend on ξ, b is linear in ξ and so is c; hence along a row of
-//! points in ξ the first cofactor row and det J are quadratic polynomials in ξ, the other two rows
-//! linear ones, with coefficients that are computed once a row.
+//! What is the same on a whole cell is computed by [`cell_geometry`] or [`affine_map`]; the rest at each
+//! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
 
-use crate::kir::ValueId;
-use crate::kir::build::Builder;
+use super::facts::{Source, geometry_element};
+use super::lowering::Lowering;
+use crate::abi::{Owner, Role, TILE, coordinate_stride};
+use crate::kir::{ArgumentId, Binary, Entries, Index, Statement, Unary, ValueId};
+use crate::lower::jacobian::{
+    AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
+};
+use crate::plan::Geometry;
+use fem_dsl::point::Part;
 
-/// Geometry at a point: how gradients are pulled back, and the weight of the point.
-#[derive(Clone, Debug)]
-pub struct AtPoint {
-    /// `k[i][j]` = ∂ξ_i/∂x_j, times det J where `det` is given.
-    pub k: Vec<Vec<ValueId>>,
-    /// det J, where `k` holds cofactors.
-    pub det: Option<ValueId>,
-    /// The quadrature weight, times |det J| where `k` holds the inverse.
-    pub weight: ValueId,
-    /// Physical coordinates, where the form needs them.
-    pub x: Vec<ValueId>,
-    /// The outward unit normal, on facets where the form needs it.
-    pub normal: Vec<ValueId>,
+/// What is known of the geometry of a whole cell.
+pub(crate) enum CellGeometry {
+    /// J is constant.
+    Affine(Affine),
+    /// Coefficients of the multilinear map: component i of the monomial with bits m at `[m][i]`.
+    Multilinear(Vec<Vec<ValueId>>),
+    /// Nothing: it differs from point to point.
+    Varying,
 }
 
-/// a × b.
-fn cross(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
-    (0..3)
-        .map(|i| {
-            let (j, k) = ((i + 1) % 3, (i + 2) % 3);
-            let product = b.mul(u[j], v[k]);
-            b.fma_neg(u[k], v[j], product)
-        })
-        .collect()
+/// An affine map.
+pub(crate) struct Affine {
+    /// J⁻¹.
+    pub(crate) k: Vec<Vec<ValueId>>,
+    /// |det J|.
+    pub(crate) det: ValueId,
+    /// The image of the reference origin, where it is needed.
+    pub(crate) origin: Vec<ValueId>,
+    /// The columns of J.
+    pub(crate) jacobian: Vec<Vec<ValueId>>,
 }
 
-/// `onto + u × v`.
-fn cross_onto(b: &mut Builder, u: &[ValueId], v: &[ValueId], onto: &[ValueId]) -> Vec<ValueId> {
-    (0..3)
-        .map(|i| {
-            let (j, k) = ((i + 1) % 3, (i + 2) % 3);
-            let sum = b.fma(u[j], v[k], onto[i]);
-            b.fma_neg(u[k], v[j], sum)
-        })
-        .collect()
-}
-
-fn dot(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> ValueId {
-    let mut sum = b.mul(u[0], v[0]);
-    for (&x, &y) in u.iter().zip(v).skip(1) {
-        sum = b.fma(x, y, sum);
+impl Affine {
+    /// The map with this origin and Jacobian.
+    fn new(s: &mut Lowering<'_>, origin: Vec<ValueId>, jacobian: Vec<Vec<ValueId>>) -> Self {
+        let (k, det) = inverse(&mut s.b, &jacobian);
+        Self { k, det, origin, jacobian }
     }
-    sum
-}
 
-/// `start + factor · slope`, component by component.
-fn line(b: &mut Builder, start: &[ValueId], slope: &[ValueId], factor: ValueId) -> Vec<ValueId> {
-    start.iter().zip(slope).map(|(&s, &d)| b.fma(factor, d, s)).collect()
-}
-
-/// Cofactor rows and determinant of a Jacobian given by its columns.
-pub fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
-    if let [u, v] = columns {
-        let minus_v0 = b.unary(crate::kir::Unary::Neg, v[0]);
-        let minus_u1 = b.unary(crate::kir::Unary::Neg, u[1]);
-        let product = b.mul(u[0], v[1]);
-        let det = b.fma_neg(u[1], v[0], product);
-        return (vec![vec![v[1], minus_v0], vec![minus_u1, u[0]]], det);
-    }
-    let first = cross(b, &columns[1], &columns[2]);
-    let second = cross(b, &columns[2], &columns[0]);
-    let third = cross(b, &columns[0], &columns[1]);
-    let det = dot(b, &columns[0], &first);
-    (vec![first, second, third], det)
-}
-
-/// The inverse and |det J| from the columns of J: for cells whose J is constant.
-pub fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
-    let (k, det) = cofactors(b, columns);
-    let reciprocal = b.reciprocal(det);
-    let k = k.iter().map(|row| row.iter().map(|&v| b.mul(v, reciprocal)).collect()).collect();
-    let size = b.unary(crate::kir::Unary::Abs, det);
-    (k, size)
-}
-
-/// A multilinear cell along a row of points: what is constant on it.
-pub struct MultilinearRow {
-    a: Vec<ValueId>,
-    b: [Vec<ValueId>; 2],
-    c: Option<[Vec<ValueId>; 2]>,
-    x: Vec<ValueId>,
-    polynomials: Option<Polynomials>,
-}
-
-/// Coefficients in ξ along a row.
-struct Polynomials {
-    first: [Vec<ValueId>; 3],
-    second: [Vec<ValueId>; 2],
-    third: [Vec<ValueId>; 2],
-    det: [ValueId; 3],
-}
-
-/// What is constant on a layer of points of a trilinear cell.
-pub struct MultilinearLayer {
-    /// Modes of the map, restricted to the layer: `modes[m][i]`, m = 0 … 3 for 1, ξ, η, ξη.
-    modes: [Vec<ValueId>; 4],
-    /// ∂x/∂ζ: modes 1, ξ, η, ξη; none in 2D.
-    up: Option<[Vec<ValueId>; 4]>,
-}
-
-/// The layer at `zeta`; `mode(b, m, i)` is component i of the coefficient of the monomial with bits
-/// m (1 for ξ, 2 for η, 4 for ζ).
-pub fn multilinear_layer(
-    b: &mut Builder,
-    dim: usize,
-    zeta: Option<ValueId>,
-    mut mode: impl FnMut(&mut Builder, usize, usize) -> ValueId,
-) -> MultilinearLayer {
-    let mut all =
-        |b: &mut Builder, m: usize| -> Vec<ValueId> { (0..dim).map(|i| mode(b, m, i)).collect() };
-    let Some(zeta) = zeta else {
-        return MultilinearLayer { modes: [0, 1, 2, 3].map(|m| all(b, m)), up: None };
-    };
-    let up = [4, 5, 6, 7].map(|m| all(b, m));
-    let modes = [0, 1, 2, 3].map(|m| {
-        let flat = all(b, m);
-        line(b, &flat, &up[m], zeta)
-    });
-    MultilinearLayer { modes, up: Some(up) }
-}
-
-/// The row at `eta`. `points` is how many points will be asked for: from five on, polynomials pay.
-pub fn multilinear_row(
-    b: &mut Builder,
-    layer: &MultilinearLayer,
-    eta: ValueId,
-    points: usize,
-    needs_x: bool,
-) -> MultilinearRow {
-    let [constant, xi, along_eta, both] = &layer.modes;
-    let a = line(b, xi, both, eta);
-    let columns_b = [along_eta.clone(), both.clone()];
-    let c = layer.up.as_ref().map(|[up, up_xi, up_eta, up_both]| {
-        [line(b, up, up_eta, eta), line(b, up_xi, up_both, eta)]
-    });
-    let x = if needs_x { line(b, constant, along_eta, eta) } else { Vec::new() };
-    let polynomials = c.as_ref().filter(|_| points >= 5).map(|c| {
-        let first = [
-            cross(b, &columns_b[0], &c[0]),
-            {
-                let part = cross(b, &columns_b[0], &c[1]);
-                cross_onto(b, &columns_b[1], &c[0], &part)
-            },
-            cross(b, &columns_b[1], &c[1]),
-        ];
-        Polynomials {
-            det: [0, 1, 2].map(|power| dot(b, &a, &first[power])),
-            first,
-            second: [cross(b, &c[0], &a), cross(b, &c[1], &a)],
-            third: [cross(b, &a, &columns_b[0]), cross(b, &a, &columns_b[1])],
+    /// The geometry at a point of this weight; `reference` are its reference coordinates.
+    pub(crate) fn at(
+        &self,
+        s: &mut Lowering<'_>,
+        weight: ValueId,
+        reference: impl FnOnce(&mut Lowering<'_>) -> Vec<ValueId>,
+    ) -> AtPoint {
+        let weight = s.b.mul(weight, self.det);
+        let mut x = Vec::new();
+        if s.facts.needs_x {
+            let coordinates = reference(s);
+            x = self.image(s, &coordinates);
         }
-    });
-    MultilinearRow { a, b: columns_b, c, x, polynomials }
+        AtPoint { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
+    }
+
+    /// x = origin + Σ_a ξ_a J_a.
+    fn image(&self, s: &mut Lowering<'_>, coordinates: &[ValueId]) -> Vec<ValueId> {
+        let of = |i: usize| {
+            let terms = self.jacobian.iter().zip(coordinates);
+            terms.fold(self.origin[i], |sum, (column, &xi)| s.b.fma(xi, column[i], sum))
+        };
+        (0..self.origin.len()).map(of).collect()
+    }
 }
 
-/// The point at `xi` of a row.
-pub fn multilinear_point(
-    b: &mut Builder,
-    row: &MultilinearRow,
-    xi: ValueId,
+/// The map of an affine cell.
+pub(crate) fn affine_map(s: &mut Lowering<'_>) -> Affine {
+    match cell_geometry(s) {
+        CellGeometry::Affine(map) => map,
+        _ => unreachable!("the cell should be affine"),
+    }
+}
+
+/// What is the same on all of a cell.
+pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
+    match s.facts.plan.geometry {
+        _ if !s.facts.needs_geometry() => return CellGeometry::Varying,
+        Geometry::Corners if s.facts.elements.cell.is_tensor() => {
+            return CellGeometry::Multilinear(modes(s));
+        }
+        Geometry::Corners => {
+            let corners = corners(s);
+            let edges: Vec<_> = corners[1..].iter().map(|tip| minus(s, tip, &corners[0])).collect();
+            return CellGeometry::Affine(Affine::new(s, corners[0].clone(), edges));
+        }
+        Geometry::Affine => {}
+        _ => return CellGeometry::Varying,
+    }
+    let given = s.affine.take();
+    let Given { origin, jacobian } = given.unwrap_or_else(|| load_affine(s));
+    CellGeometry::Affine(Affine::new(s, origin, jacobian))
+}
+
+/// What is stored of an affine cell.
+pub(crate) struct Given {
+    origin: Vec<ValueId>,
+    jacobian: Vec<Vec<ValueId>>,
+}
+
+/// Reads what is stored of an affine cell.
+pub(crate) fn load_affine(s: &mut Lowering<'_>) -> Given {
+    let dim = s.facts.form.dim;
+    let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
+    let argument = s.arguments[&Role::Geometry];
+    let x = if s.facts.needs_x { dim } else { 0 };
+    let origin = (0..x).map(|i| s.b.load_lanes(argument, base.plus(dim * dim + i))).collect();
+    let jacobian = (0..dim)
+        .map(|a| {
+            let entry = |i: usize| base.plus(i * dim + a);
+            (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
+        })
+        .collect();
+    Given { origin, jacobian }
+}
+
+fn minus(s: &mut Lowering<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
+    u.iter().zip(v).map(|(&u, &v)| s.b.sub(u, v)).collect()
+}
+
+/// Gathers the coordinates of the corners by the nodes of the first field, where the plan says so.
+pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
+    if s.facts.plan.geometry != Geometry::Corners || !s.facts.needs_geometry() {
+        return;
+    }
+    let dim = s.facts.form.dim;
+    let count = geometry_element(s.facts.elements, 1).count();
+    let local = s.b.local("corners", count * dim);
+    let positions = (0..count * dim).map(|i| i as u32).collect();
+    let positions = s.b.table("corner_places", Entries::Position(positions));
+    if let Some(place) = s.in_slots(Role::Coordinates, 0) {
+        for corner in 0..count {
+            let at = Index::from(s.b.batch()).times(count).plus(corner);
+            for i in 0..dim {
+                let x = place.load(&mut s.b, &at, i);
+                s.b.store(local, Index::from(corner * dim + i), x);
+            }
+        }
+        s.corners = Some(local);
+        return;
+    }
+    let arrays = |role: Role| s.arguments.get(&role).copied();
+    let axes: Vec<ArgumentId> = (0..dim).filter_map(|i| arrays(Role::Axis(i))).collect();
+    let source = arrays(Role::Coordinates);
+    let map = s.arguments[&Role::Map(Owner::Field(0), s.facts.by_node())];
+    for corner in 0..count {
+        let at = Index::from(s.b.batch()).times(count).plus(corner);
+        let Some(source) = source.filter(|_| !s.facts.plan.tiles) else {
+            for i in 0..dim {
+                let (from, offset) = match source {
+                    Some(tiles) => (tiles, i * TILE),
+                    None => (axes[i], 0),
+                };
+                let x = s.b.gather(from, map, at.clone(), (1, offset), false);
+                s.b.store(local, Index::from(corner * dim + i), x);
+            }
+            continue;
+        };
+        let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
+        s.b.statement(Statement::GatherRun {
+            source,
+            map,
+            at,
+            scale,
+            local,
+            positions,
+            first,
+            length,
+        });
+    }
+    s.corners = Some(local);
+}
+
+/// The coordinates of the corners.
+fn corners(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
+    let (dim, count) = (s.facts.form.dim, geometry_element(s.facts.elements, 1).count());
+    let local = s.corners.expect("the corners should have been gathered");
+    let corner = |s: &mut Lowering<'_>, a: usize| {
+        (0..dim).map(|i| s.b.load(local, Index::from(a * dim + i))).collect()
+    };
+    (0..count).map(|a| corner(s, a)).collect()
+}
+
+/// The coefficient of the monomial m: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
+    let mut modes = corners(s);
+    for axis in 0..s.facts.form.dim {
+        let bit = 1 << axis;
+        for m in (0..modes.len()).filter(|m| m & bit != 0) {
+            modes[m] = minus(s, &modes[m], &modes[m ^ bit]);
+        }
+    }
+    modes
+}
+
+/// The geometry at a point where nothing needs it, or where it was stored.
+pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
+    if !s.facts.needs_geometry() {
+        let weight = s.b.constant(0.0);
+        return Some(AtPoint {
+            k: Vec::new(),
+            det: None,
+            weight,
+            x: Vec::new(),
+            normal: Vec::new(),
+        });
+    }
+    (s.facts.plan.geometry == Geometry::Stored).then(|| stored(s, point))
+}
+
+/// Geometry at a point that was stored there.
+fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
+    let dim = s.facts.elements.cell.dim();
+    let numbers = s.facts.geometry_numbers();
+    let argument = s.arguments[&Role::Geometry];
+    let x = if s.facts.needs_x { dim } else { 0 };
+    let load = |number: usize| {
+        let at = s.stored_at(numbers, point, number);
+        s.b.load_lanes(argument, at)
+    };
+    let loaded: Vec<ValueId> = (0..1 + dim * dim + x).map(load).collect();
+    let (weight, rest) = (loaded[0], &loaded[1..]);
+    let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
+    let x = rest[dim * dim..].to_vec();
+    AtPoint { k, det: None, weight, x, normal: Vec::new() }
+}
+
+/// The weight of a point of the rule.
+pub(crate) fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
+    let weights = Entries::Real(s.facts.rule_weights());
+    let weights = s.point_table("weights", weights);
+    s.b.load_table(weights, point.clone())
+}
+
+/// Reference coordinates of a point of the rule.
+pub(crate) fn reference_point(s: &mut Lowering<'_>, point: &Index) -> Vec<ValueId> {
+    let points = s.facts.rule_points();
+    (0..s.facts.form.dim)
+        .map(|axis| {
+            let entries = points.iter().map(|p| p[axis]).collect();
+            let table = s.point_table(["xi", "eta", "zeta"][axis], Entries::Real(entries));
+            s.b.load_table(table, point.clone())
+        })
+        .collect()
+}
+
+/// A point of a cell with straight edges, from the coefficients of its map.
+pub(crate) fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint {
+    let dim = s.facts.form.dim;
+    let at = reference_point(s, point);
+    let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
+    let argument = s.arguments[&Role::Geometry];
+    let layer = multilinear_layer(&mut s.b, dim, at.get(2).copied(), |b, mode, i| {
+        b.load_lanes(argument, base.plus(mode * dim + i))
+    });
+    let needs_x = s.facts.needs_x;
+    let row = multilinear_row(&mut s.b, &layer, at[1], 0, needs_x);
+    multilinear_point(&mut s.b, &row, at[0], weight)
+}
+
+/// A point of a curved cell; `position` gives component i of the map, or a derivative of it, there.
+pub(crate) fn curved(
+    s: &mut Lowering<'_>,
     weight: ValueId,
+    mut position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
 ) -> AtPoint {
-    let x = if row.x.is_empty() { Vec::new() } else { line(b, &row.x, &row.a, xi) };
-    if let Some(Polynomials { first, second, third, det }) = &row.polynomials {
-        let rising = line(b, &first[1], &first[2], xi);
-        let k = vec![
-            line(b, &first[0], &rising, xi),
-            line(b, &second[0], &second[1], xi),
-            line(b, &third[0], &third[1], xi),
-        ];
-        let rising = b.fma(xi, det[2], det[1]);
-        let det = b.fma(xi, rising, det[0]);
-        return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
-    }
-    let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
-    if let Some([start, slope]) = &row.c {
-        columns.push(line(b, start, slope, xi));
-    }
-    let (k, det) = cofactors(b, &columns);
+    let dim = s.facts.form.dim;
+    let mut part = |s: &mut Lowering<'_>, part: Part| -> Vec<ValueId> {
+        (0..dim).map(|i| position(s, i, part)).collect()
+    };
+    let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
+    let x = if s.facts.needs_x { part(s, Part::Value) } else { Vec::new() };
+    let (k, det) = cofactors(&mut s.b, &columns);
     AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
+}
+
+/// The same point as one of the facet ξ₀ = 0: with the normal, and with ds for dx.
+///
+/// ```text
+/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
+/// ```
+pub(crate) fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
+    let det = at.det.expect("a facet's cell should be given by its nodes");
+    let first = at.k[0].clone();
+    let square = s.b.mul(first[0], first[0]);
+    let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
+    // |cof₀| = |det J| |∇ξ₀|
+    let length = s.b.unary(Unary::Sqrt, square);
+    let weight = s.b.mul(at.weight, length);
+    let reciprocal = s.b.reciprocal(det);
+    let k: Vec<Vec<ValueId>> =
+        at.k.iter().map(|row| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect()).collect();
+    let normal = if s.facts.reads_normal() {
+        let size = s.b.unary(Unary::Abs, det);
+        let scale = s.b.binary(Binary::Div, size, length);
+        let scale = s.b.unary(Unary::Neg, scale);
+        k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
+    } else {
+        Vec::new()
+    };
+    AtPoint { k, det: None, weight, normal, ..at }
+}
+
+/// The quantity that a curved cell's map is.
+pub(crate) fn position(s: &Lowering<'_>) -> usize {
+    s.facts.quantity(Source::Position).expect("curved geometry should be evaluated")
 }

@@ -1,211 +1,320 @@
-//! The point function: a `PointForm`'s scalar graph as kernel IR.
+//! The point function: what a kernel does at one quadrature point, whoever does it.
+//!
+//! ```text
+//! values and reference gradients, geometry → inputs → f0, f1 or the Jacobian's coefficients → what is tested
+//! ```
+//!
+//! A strategy evaluates quantities in its own way and hands that over as [`Evaluate`].
 
-use crate::kir::ValueId;
-use crate::kir::build::Builder;
-use fem_dsl::arena::IndexVec;
-use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
+use super::facts::Source;
+use super::lowering::Lowering;
+use crate::abi::Role;
+use crate::kir::{Index, Unary, ValueId};
+use crate::lower::jacobian::AtPoint;
+use crate::lower::stored::{Pulled, Tested, act};
+use crate::plan::{Linearisation, Task};
+use fem_dsl::point::{Input, NodeId, Part, Slot};
+use std::collections::BTreeMap;
 
-/// Values of graph nodes, as far as they have been lowered.
-#[derive(Clone)]
-pub struct Lowered {
-    values: IndexVec<NodeId, Option<ValueId>>,
+/// A value or a reference derivative of a quantity at the point.
+pub(crate) type Evaluate<'e> = dyn FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId + 'e;
+
+/// What each component of the fields is tested against at a point, or nothing where the task stores instead.
+pub(crate) fn at_point(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Tested> {
+    match (s.facts.plan.task, s.facts.plan.linearisation) {
+        (Task::Metric, _) => {
+            store_metric(s, at, point);
+            Vec::new()
+        }
+        (Task::Linearise, _) => {
+            let numbers = pulled_blocks(s, at, point, evaluate)
+                .iter()
+                .zip(s.facts.blocks.blocks.clone())
+                .flat_map(|(pulled, (block, _))| s.facts.blocks.numbers_of(&block, pulled))
+                .collect::<Vec<_>>();
+            store_numbers(s, &numbers, point);
+            Vec::new()
+        }
+        (Task::Action, Linearisation::Stored) => act_stored(s, point, evaluate),
+        (Task::Diagonal, _) => {
+            keep_coefficients(s, at, point, evaluate);
+            Vec::new()
+        }
+        (Task::Residual | Task::Action, _) => physics(s, at, point, evaluate),
+    }
 }
 
-impl Lowered {
-    /// Nothing lowered yet.
-    pub fn new(graph: &Graph) -> Self {
-        Self { values: graph.nodes().iter().map(|_| None).collect() }
+/// Puts the pulled coefficients of the diagonal into a private array: number by number on tensor
+/// cells, of this point only on simplices.
+fn keep_coefficients(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) {
+    let tensor = s.facts.elements.cell.is_tensor() && !s.facts.on_facets();
+    let count = if tensor { s.facts.points() } else { 1 };
+    let coefficients = s.coefficients(count);
+    let blocks = &s.facts.blocks;
+    for (pulled, (block, first)) in pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
+    {
+        for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
+            let place = if tensor { point.clone() } else { Index::default() };
+            s.b.store(coefficients, place.plus((first + i) * count), number);
+        }
     }
+}
 
-    /// The value of a node that has been lowered.
-    pub fn get(&self, node: NodeId) -> Option<ValueId> {
-        self.values[node]
+fn store_metric(s: &mut Lowering<'_>, at: &AtPoint, point: &Index) {
+    let (k, weight) = match at.det {
+        None => (at.k.clone(), at.weight),
+        Some(det) => {
+            let reciprocal = s.b.reciprocal(det);
+            let size = s.b.unary(Unary::Abs, det);
+            let k = at.k.iter().map(|row| row.iter().map(|&v| s.b.mul(v, reciprocal)).collect());
+            let k = k.collect();
+            (k, s.b.mul(at.weight, size))
+        }
+    };
+    let mut numbers = vec![weight];
+    numbers.extend(k.iter().flatten());
+    numbers.extend(&at.x);
+    store_numbers(s, &numbers, point);
+}
+
+fn store_numbers(s: &mut Lowering<'_>, numbers: &[ValueId], point: &Index) {
+    let argument = s.arguments[&Role::Stored];
+    for (entry, &number) in numbers.iter().enumerate() {
+        let at = s.stored_at(numbers.len(), point, entry);
+        s.b.store_lanes(argument, at, number);
     }
+}
 
-    /// Lowers what `outputs` need; `supply` gives the inputs. With `only`, nodes for which it is
-    /// false are left alone (the parts that do not depend on the point come first, outside loops).
-    pub fn lower<H: AsMut<Builder>>(
-        &mut self,
-        host: &mut H,
-        graph: &Graph,
-        outputs: &[NodeId],
-        only: Option<&IndexVec<NodeId, bool>>,
-        mut supply: impl FnMut(&mut H, Input) -> ValueId,
-    ) {
-        let needed = needed(graph, outputs);
-        let uses = use_counts(graph, &needed);
-        let fused = match only {
-            None => fused_elsewhere(graph, &needed, &uses, outputs),
-            Some(_) => IndexVec::new(),
-        };
-        for (id, node) in graph.nodes().iter_enumerated() {
-            if !needed[id] || self.values[id].is_some() || only.is_some_and(|only| !only[id]) {
-                continue;
-            }
-            if fused.get(id).is_some_and(|fused| *fused) {
-                continue;
-            }
-            let value = match *node {
-                Node::Input(input) => supply(host, input),
-                node => self.operation(host.as_mut(), graph, node, &uses),
+/// The reference gradient of a component.
+fn reference_gradient(
+    s: &mut Lowering<'_>,
+    quantity: usize,
+    component: usize,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<ValueId> {
+    let dim = s.facts.elements.cell.dim();
+    (0..dim).map(|a| evaluate(s, quantity, component, Part::Derivative(a))).collect()
+}
+
+fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -> Vec<Tested> {
+    let numbers = s.facts.blocks.numbers;
+    let argument = s.arguments[&Role::Stored];
+    let blocks = &s.facts.blocks;
+    let loaded: Vec<Pulled> = blocks
+        .blocks
+        .iter()
+        .map(|(block, first)| {
+            let mut at = *first;
+            blocks.from_numbers(block, || {
+                at += 1;
+                let at = s.stored_at(numbers, point, at - 1);
+                s.b.load_lanes(argument, at)
+            })
+        })
+        .collect();
+    let mut inputs = Vec::new();
+    for field in 0..s.facts.form.fields.len() {
+        let quantity = s.facts.quantity(Source::Direction(field));
+        for component in 0..s.facts.components(field) {
+            let (value, gradient) = match quantity {
+                Some(q) => (
+                    s.facts.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
+                    if s.facts.quantities[q].gradient {
+                        reference_gradient(s, q, component, evaluate)
+                    } else {
+                        Vec::new()
+                    },
+                ),
+                None => (None, Vec::new()),
             };
-            self.values[id] = Some(value);
+            inputs.push((value, gradient));
         }
     }
+    let mut tested = vec![Tested::default(); s.facts.rows()];
+    for &(test, trial, block) in &blocks.pairs {
+        let (value, gradient) = &inputs[trial];
+        act(&mut s.b, &loaded[block], *value, gradient, &mut tested[test]);
+    }
+    tested
+}
 
-    fn at(&mut self, b: &mut Builder, graph: &Graph, id: NodeId) -> ValueId {
-        if let Some(value) = self.values[id] {
-            return value;
-        }
-        // Only a product that was left to be fused can be missing, and its operands are there.
-        let Node::Binary(Binary::Mul, x, y) = graph.nodes()[id] else {
-            unreachable!("operands should be lowered before their node")
+/// The factors at a point that depend on how its geometry is given.
+struct Factors {
+    /// Multiplies Σ_a K_aj ∂u/∂ξ_a.
+    gradient: Option<ValueId>,
+    /// Multiplies what is tested against a value.
+    value: ValueId,
+    /// Multiplies Σ_j K_aj f1_j.
+    flux: ValueId,
+}
+
+impl Factors {
+    /// `merged`: the point function is linear in the gradient of the direction and gives fluxes
+    /// only, so that both factors 1/det J meet in one.
+    fn new(s: &mut Lowering<'_>, at: &AtPoint, merged: bool) -> Self {
+        let Some(det) = at.det else {
+            return Self { gradient: None, value: at.weight, flux: at.weight };
         };
-        let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-        let value = b.mul(x, y);
-        self.values[id] = Some(value);
-        value
-    }
-
-    /// The factors of a product that is used once and not lowered: it becomes part of an fma.
-    fn product(
-        &self,
-        graph: &Graph,
-        id: NodeId,
-        uses: &IndexVec<NodeId, u32>,
-    ) -> Option<(ValueId, ValueId)> {
-        if self.values[id].is_some() || uses[id] != 1 {
-            return None;
+        let size = s.b.unary(Unary::Abs, det);
+        if merged {
+            let flux = s.b.quotient(at.weight, size);
+            return Self { gradient: None, value: flux, flux };
         }
-        match graph.nodes()[id] {
-            Node::Binary(Binary::Mul, x, y) => Some((self.values[x]?, self.values[y]?)),
-            _ => None,
-        }
+        let value = s.b.mul(at.weight, size);
+        let reciprocal = s.b.reciprocal(det);
+        let flux = s.b.mul(value, reciprocal);
+        Self { gradient: Some(reciprocal), value, flux }
     }
+}
 
-    fn operation(
-        &mut self,
-        b: &mut Builder,
-        graph: &Graph,
-        node: Node,
-        uses: &IndexVec<NodeId, u32>,
-    ) -> ValueId {
-        match node {
-            Node::Constant(number) => b.constant(number.get()),
-            Node::Input(_) => unreachable!("inputs should be supplied"),
-            Node::Unary(function, x) => {
-                let x = self.at(b, graph, x);
-                b.unary(function, x)
-            }
-            Node::Binary(Binary::Add, x, y) => {
-                if let Some((p, q)) = self.product(graph, y, uses) {
-                    let x = self.at(b, graph, x);
-                    b.fma(p, q, x)
-                } else if let Some((p, q)) = self.product(graph, x, uses) {
-                    let y = self.at(b, graph, y);
-                    b.fma(p, q, y)
-                } else {
-                    let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                    b.add(x, y)
+/// Supplies an input of the point function.
+fn supply(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    gradient_factor: Option<ValueId>,
+    gradients: &mut BTreeMap<(usize, usize), Vec<ValueId>>,
+    evaluate: &mut Evaluate<'_>,
+    input: Input,
+) -> ValueId {
+    if s.facts.elements.is_zero(input) {
+        return s.b.constant(0.0);
+    }
+    let (source, slot) = match input {
+        Input::State(slot) => (Source::State(slot.field), slot),
+        Input::Direction(slot) => (Source::Direction(slot.field), slot),
+        Input::Aux(slot) => (Source::Aux(slot.field), slot),
+        Input::Coordinate(axis) => return at.x[axis],
+        Input::Normal(axis) => return at.normal[axis],
+        _ => unreachable!("what is constant on a cell should have been lowered before"),
+    };
+    let Some(quantity) = s.facts.quantity(source) else {
+        // Aux at points.
+        let components = s.facts.form.aux[slot.field].shape.components();
+        let role = Role::AuxPoints(slot.field);
+        let argument = s.arguments[&role];
+        let at = s.given_at(components, point, slot.component);
+        return s.b.load_lanes(argument, at);
+    };
+    match slot.part {
+        Part::Value => evaluate(s, quantity, slot.component, Part::Value),
+        Part::Derivative(axis) => {
+            let key = (quantity, slot.component);
+            let gradient = match gradients.get(&key) {
+                Some(known) => known.clone(),
+                None => {
+                    let gradient = reference_gradient(s, quantity, slot.component, evaluate);
+                    gradients.insert(key, gradient.clone());
+                    gradient
                 }
+            };
+            let mut sum = s.b.mul(at.k[0][axis], gradient[0]);
+            for (a, &derivative) in gradient.iter().enumerate().skip(1) {
+                sum = s.b.fma(at.k[a][axis], derivative, sum);
             }
-            Node::Binary(Binary::Sub, x, y) => {
-                if let Some((p, q)) = self.product(graph, y, uses) {
-                    let x = self.at(b, graph, x);
-                    b.fma_neg(p, q, x)
-                } else if let Some((p, q)) = self.product(graph, x, uses) {
-                    let y = self.at(b, graph, y);
-                    let minus = b.unary(Unary::Neg, y);
-                    b.fma(p, q, minus)
-                } else {
-                    let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                    b.sub(x, y)
-                }
-            }
-            Node::Binary(function, x, y) => {
-                let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                b.binary(function, x, y)
-            }
-            Node::Powi(x, exponent) => {
-                let x = self.at(b, graph, x);
-                b.powi(x, exponent)
-            }
-            Node::Compare(comparison, x, y) => {
-                let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                b.compare(comparison, x, y)
-            }
-            Node::And(x, y) => {
-                let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                b.and(x, y)
-            }
-            Node::Or(x, y) => {
-                let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                b.or(x, y)
-            }
-            Node::Not(x) => {
-                let x = self.at(b, graph, x);
-                b.not(x)
-            }
-            Node::Select(c, x, y) => {
-                let c = self.at(b, graph, c);
-                let (x, y) = (self.at(b, graph, x), self.at(b, graph, y));
-                b.select(c, x, y)
+            match gradient_factor {
+                Some(factor) => s.b.mul(sum, factor),
+                None => sum,
             }
         }
     }
 }
 
-/// Which nodes the outputs need.
-pub fn needed(graph: &Graph, outputs: &[NodeId]) -> IndexVec<NodeId, bool> {
-    let mut needed: IndexVec<NodeId, bool> = graph.nodes().iter().map(|_| false).collect();
-    for &output in outputs {
-        needed[output] = true;
-    }
-    for id in graph.nodes().ids().rev() {
-        if needed[id] {
-            for operand in graph.nodes()[id].operands() {
-                needed[operand] = true;
-            }
-        }
-    }
-    needed
-}
-
-fn use_counts(graph: &Graph, needed: &IndexVec<NodeId, bool>) -> IndexVec<NodeId, u32> {
-    let mut uses: IndexVec<NodeId, u32> = graph.nodes().iter().map(|_| 0).collect();
-    for (id, node) in graph.nodes().iter_enumerated() {
-        if needed[id] {
-            for operand in node.operands() {
-                uses[operand] += 1;
-            }
-        }
-    }
-    uses
-}
-
-/// The products whose single use is a sum that takes them as an fma.
-fn fused_elsewhere(
-    graph: &Graph,
-    needed: &IndexVec<NodeId, bool>,
-    uses: &IndexVec<NodeId, u32>,
+/// Lowers the graph nodes `outputs` at the point.
+fn lower_graph(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    gradient_factor: Option<ValueId>,
     outputs: &[NodeId],
-) -> IndexVec<NodeId, bool> {
-    let mut fused: IndexVec<NodeId, bool> = graph.nodes().iter().map(|_| false).collect();
-    for (user, node) in graph.nodes().iter_enumerated() {
-        if let Node::Binary(Binary::Add | Binary::Sub, x, y) = *node
-            && needed[user]
-        {
-            for part in [x, y] {
-                let product = matches!(graph.nodes()[part], Node::Binary(Binary::Mul, ..));
-                fused[part] |= product && uses[part] == 1;
+    evaluate: &mut Evaluate<'_>,
+) -> crate::lower::graph::Lowered {
+    let mut lowered = s.hoisted.clone();
+    let mut gradients = BTreeMap::new();
+    let integral = s.facts.integral;
+    lowered.lower(s, &integral.graph, outputs, None, |s, input| {
+        supply(s, at, point, gradient_factor, &mut gradients, evaluate, input)
+    });
+    lowered
+}
+
+pub(crate) fn pulled_blocks(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Pulled> {
+    let nodes = s.facts.blocks.nodes();
+    let factor = at.det.filter(|_| s.facts.reads_gradients).map(|det| s.b.reciprocal(det));
+    let lowered = lower_graph(s, at, point, factor, &nodes, evaluate);
+    let blocks = &s.facts.blocks;
+    blocks.blocks.iter().map(|(block, _)| blocks.pull(&mut s.b, block, at, &lowered)).collect()
+}
+
+fn physics(
+    s: &mut Lowering<'_>,
+    at: &AtPoint,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<Tested> {
+    let dim = s.facts.elements.cell.dim();
+    let merged = s.facts.merged();
+    let factors = Factors::new(s, at, merged);
+    let outputs = &s.facts.outputs;
+    let nodes: Vec<_> = outputs.iter().map(|(_, node)| *node).collect();
+    let lowered = lower_graph(s, at, point, factors.gradient, &nodes, evaluate);
+    let mut tested = vec![Tested::default(); s.facts.rows()];
+    let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
+    for &(Slot { field, component, part }, node) in outputs {
+        let value = lowered.get(node).expect("an output should be lowered");
+        let row = s.facts.row(field, component);
+        match part {
+            Part::Value => tested[row].value = Some(s.b.mul(value, factors.value)),
+            Part::Derivative(axis) => {
+                let flux = s.b.mul(value, factors.flux);
+                fluxes[row].push((axis, flux));
             }
         }
     }
-    for &output in outputs {
-        fused[output] = false;
+    for (row, flux) in fluxes.iter().enumerate() {
+        if let [(first_axis, first), rest @ ..] = flux.as_slice() {
+            tested[row].gradient = (0..dim)
+                .map(|a| {
+                    let start = s.b.mul(at.k[a][*first_axis], *first);
+                    rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(at.k[a][axis], f, sum))
+                })
+                .collect();
+        }
     }
-    fused
+    tested
 }
 
-#[cfg(test)]
-mod tests;
+/// What a quantity is at a point.
+pub(crate) struct Interpolated {
+    /// The parts of a component, in the order of `values`.
+    pub(crate) parts: Vec<Part>,
+    /// `[component][part]`
+    pub(crate) values: Vec<ValueId>,
+    /// `[component][axis]`, where derivatives are the same at all points.
+    pub(crate) slopes: Vec<Vec<ValueId>>,
+}
+
+impl Interpolated {
+    pub(crate) fn get(&self, c: usize, part: Part) -> ValueId {
+        if let (Part::Derivative(a), Some(slopes)) = (part, self.slopes.get(c)) {
+            return slopes[a];
+        }
+        let at = self.parts.iter().position(|&known| known == part);
+        self.values[c * self.parts.len() + at.expect("the part should have been asked for")]
+    }
+}

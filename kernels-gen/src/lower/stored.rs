@@ -9,8 +9,8 @@
 //! They say all that the Jacobian's action needs to know of geometry, parameters and u: 6 numbers a
 //! point for any scalar diffusion in 3D. Pairs of components with the same block share it.
 
-use super::geometry::AtPoint;
-use super::point::Lowered;
+use super::graph::Lowered;
+use super::jacobian::AtPoint;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
 use fem_dsl::point::{Integral, NodeId, Part, PointForm, Slot};
@@ -18,20 +18,20 @@ use std::collections::BTreeMap;
 
 /// The coefficients of one pair of components.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Block {
+pub(crate) struct Block {
     /// g3\[i\]\[j\]: test derivative i, trial derivative j.
-    pub gg: BTreeMap<(usize, usize), NodeId>,
+    pub(crate) gg: BTreeMap<(usize, usize), NodeId>,
     /// g2\[i\]: test derivative i, trial value.
-    pub gv: BTreeMap<usize, NodeId>,
+    pub(crate) gv: BTreeMap<usize, NodeId>,
     /// g1\[j\]: test value, trial derivative j.
-    pub vg: BTreeMap<usize, NodeId>,
+    pub(crate) vg: BTreeMap<usize, NodeId>,
     /// g0: values.
-    pub vv: Option<NodeId>,
+    pub(crate) vv: Option<NodeId>,
 }
 
 impl Block {
     /// Whether gg is symmetric because the same nodes stand on both sides.
-    pub fn symmetric(&self) -> bool {
+    pub(crate) fn symmetric(&self) -> bool {
         self.gg.iter().all(|(&(i, j), node)| self.gg.get(&(j, i)) == Some(node))
     }
 
@@ -43,7 +43,7 @@ impl Block {
     }
 
     /// How many numbers a point it takes.
-    pub fn numbers(&self, dim: usize) -> usize {
+    pub(crate) fn numbers(&self, dim: usize) -> usize {
         let gg = match (self.gg.is_empty(), self.symmetric()) {
             (true, _) => 0,
             (false, true) => dim * (dim + 1) / 2,
@@ -57,18 +57,22 @@ impl Block {
 
 /// All blocks of an integral and who uses them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Blocks {
+pub(crate) struct Blocks {
     dim: usize,
     /// The distinct blocks and the place of their first number.
-    pub blocks: Vec<(Block, usize)>,
+    pub(crate) blocks: Vec<(Block, usize)>,
     /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
-    pub pairs: Vec<(usize, usize, usize)>,
+    pub(crate) pairs: Vec<(usize, usize, usize)>,
     /// Numbers a point.
-    pub numbers: usize,
+    pub(crate) numbers: usize,
 }
 
 /// The blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot.
-pub fn blocks(form: &PointForm, integral: &Integral, keep: impl Fn(Slot, Slot) -> bool) -> Blocks {
+pub(crate) fn blocks(
+    form: &PointForm,
+    integral: &Integral,
+    keep: impl Fn(Slot, Slot) -> bool,
+) -> Blocks {
     let dim = form.dim;
     let row = |slot: Slot| form.row(slot.field, slot.component);
     let mut by_pair = BTreeMap::<(usize, usize), Block>::new();
@@ -108,20 +112,20 @@ pub fn blocks(form: &PointForm, integral: &Integral, keep: impl Fn(Slot, Slot) -
 
 /// The numbers of one block, pulled back, as matrices; absent parts are empty.
 #[derive(Clone, Debug, Default)]
-pub struct Pulled {
+pub(crate) struct Pulled {
     /// gg\[a\]\[b\].
-    pub gg: Vec<Vec<ValueId>>,
+    pub(crate) gg: Vec<Vec<ValueId>>,
     /// gv\[a\].
-    pub gv: Vec<ValueId>,
+    pub(crate) gv: Vec<ValueId>,
     /// vg\[b\].
-    pub vg: Vec<ValueId>,
+    pub(crate) vg: Vec<ValueId>,
     /// vv.
-    pub vv: Option<ValueId>,
+    pub(crate) vv: Option<ValueId>,
 }
 
 impl Blocks {
     /// The graph nodes that the blocks are made of.
-    pub fn nodes(&self) -> Vec<NodeId> {
+    pub(crate) fn nodes(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self
             .blocks
             .iter()
@@ -136,7 +140,13 @@ impl Blocks {
     }
 
     /// Pulls a block back at a point.
-    pub fn pull(&self, b: &mut Builder, block: &Block, at: &AtPoint, values: &Lowered) -> Pulled {
+    pub(crate) fn pull(
+        &self,
+        b: &mut Builder,
+        block: &Block,
+        at: &AtPoint,
+        values: &Lowered,
+    ) -> Pulled {
         let value = |node: &NodeId| values.get(*node).expect("a coefficient should be lowered");
         let zero = b.constant(0.0);
         let dim = self.dim;
@@ -198,7 +208,7 @@ impl Blocks {
     }
 
     /// The numbers of a pulled block in the order in which they are stored.
-    pub fn numbers_of(&self, block: &Block, pulled: &Pulled) -> Vec<ValueId> {
+    pub(crate) fn numbers_of(&self, block: &Block, pulled: &Pulled) -> Vec<ValueId> {
         let mut numbers = Vec::new();
         for (a, row) in pulled.gg.iter().enumerate() {
             let from = if block.symmetric() { a } else { 0 };
@@ -211,7 +221,7 @@ impl Blocks {
     }
 
     /// The reverse of [`Blocks::numbers_of`]; `load` gives the numbers one after another.
-    pub fn from_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
+    pub(crate) fn from_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
         let dim = self.dim;
         let mut pulled = Pulled::default();
         if !block.gg.is_empty() {
@@ -259,15 +269,15 @@ impl Scales {
 
 /// What one component of a result is tested against: its value and its reference gradient.
 #[derive(Clone, Debug, Default)]
-pub struct Tested {
+pub(crate) struct Tested {
     /// Against φ.
-    pub value: Option<ValueId>,
+    pub(crate) value: Option<ValueId>,
     /// Against ∂φ/∂ξ_a; empty where there is nothing.
-    pub gradient: Vec<ValueId>,
+    pub(crate) gradient: Vec<ValueId>,
 }
 
 /// Adds a pulled block's action on one trial component to one test component.
-pub fn act(
+pub(crate) fn act(
     b: &mut Builder,
     pulled: &Pulled,
     value: Option<ValueId>,

@@ -20,15 +20,18 @@
 
 mod diagonal;
 
-use super::factors::nodes_of;
-use super::geometry::{affine_map, curved, given, multilinear, position, reference_point, weight};
-use super::nodal::Nodal;
-use super::point::{Interpolated, at_point};
-use super::setting::{Quantity, Setting};
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
-use crate::lower::geometry::AtPoint;
+use crate::lower::factors::nodes_of;
+use crate::lower::facts::{Facts, Quantity};
+use crate::lower::geometry::{
+    affine_map, curved, given, multilinear, position, reference_point, weight,
+};
+use crate::lower::jacobian::AtPoint;
+use crate::lower::lowering::Lowering;
+use crate::lower::point::{Interpolated, at_point};
+use crate::lower::restrict::Nodal;
 use crate::lower::stored::Tested;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
 use diagonal::Diagonal;
@@ -40,7 +43,7 @@ pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
     let threads = elements.rule.count().max(1);
     let fits = |cells: usize| {
         let mut plans = plans.iter().map(|plan| per_dof(plan, cells));
-        plans.all(|plan| check(form, elements, &plan).is_ok())
+        plans.all(|plan| check(&Facts::new(form, elements, &plan)).is_ok())
     };
     let most = (128 / threads).max(1);
     (1..=most).rev().find(|&cells| fits(cells)).unwrap_or(1)
@@ -53,7 +56,8 @@ pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
 }
 
 /// Whether this strategy can do a plan.
-pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
+    let (elements, plan) = (facts.elements, facts.plan);
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     let Some(line) = elements.rule.line() else {
         return refuse("a thread a node works on tensor cells".to_owned());
@@ -64,14 +68,14 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
     if plan.geometry == Geometry::Corners {
         return refuse("a thread a node does not gather corners".to_owned());
     }
-    let mut setting = Setting::new(form, elements, plan);
     let q = line.count();
-    let elements_read = setting.quantities.iter().map(|quantity| quantity.element);
+    let elements_read = facts.quantities.iter().map(|quantity| quantity.element);
     let mut all = elements_read.chain(elements.fields.iter().copied());
     if all.any(|element| element.degree() + 1 > q) {
         return refuse("a thread a node needs as many points as nodes a direction".to_owned());
     }
     let threads = plan.lanes * elements.rule.count();
+    let mut setting = Lowering::new(facts);
     Dofs::new(&mut setting);
     let bytes = setting.shared_bytes();
     if threads > THREADS || bytes > plan.shared_bytes {
@@ -84,8 +88,9 @@ pub(crate) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
 }
 
 /// Writes the kernel.
-pub(super) fn lower(form: &PointForm, elements: &Elements, plan: &Plan) -> (Kernel, KernelAbi) {
-    let mut setting = Setting::new(form, elements, plan);
+pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
+    let (elements, plan) = (facts.elements, facts.plan);
+    let mut setting = Lowering::new(facts);
     setting.b.set_threads(plan.lanes * elements.rule.count(), 1);
     setting.b.set_cells(plan.lanes);
     let dofs = Dofs::new(&mut setting);
@@ -150,16 +155,16 @@ enum End {
     Stored,
 }
 
-fn barrier(s: &mut Setting<'_>) {
+fn barrier(s: &mut Lowering<'_>) {
     s.b.statement(Statement::Barrier);
 }
 
 impl Dofs {
-    fn new(s: &mut Setting<'_>) -> Self {
-        let line = s.elements.rule.line().expect("the plan should have checked the rule");
-        let (dim, q, cells) = (s.form.dim, line.count(), s.plan.lanes);
+    fn new(s: &mut Lowering<'_>) -> Self {
+        let line = s.facts.elements.rule.line().expect("the plan should have checked the rule");
+        let (dim, q, cells) = (s.facts.form.dim, line.count(), s.facts.plan.lanes);
         let cell = Index::from(s.b.thread_var("cell", 1, cells));
-        let digit = |s: &mut Setting<'_>, axis: usize| {
+        let digit = |s: &mut Lowering<'_>, axis: usize| {
             s.b.thread_var(["x", "y", "z"][axis], cells * q.pow(axis as u32), q)
         };
         let digits: Vec<VarId> = (0..dim).map(|axis| digit(s, axis)).collect();
@@ -172,12 +177,12 @@ impl Dofs {
             s.b.spread_table("derive_t", square(&|i, a| own.derivative(a, i))),
         ];
         let volume = q.pow(dim as u32) * cells;
-        let quantities = s.quantities.clone();
+        let quantities = &s.facts.quantities;
         let inputs = quantities.iter().map(|quantity| {
             held(s, &quantity.name, quantity.components, quantity.element, line, volume)
         });
         let inputs = inputs.collect();
-        let end = match s.plan.task {
+        let end = match s.facts.plan.task {
             Task::Residual | Task::Action => tested(s, line, volume),
             Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
             Task::Linearise | Task::Metric => End::Stored,
@@ -205,7 +210,12 @@ impl Dofs {
     }
 
     /// Runs `body` in the threads whose digits are below `bounds`.
-    fn when(&self, s: &mut Setting<'_>, bounds: &[usize], body: &mut dyn FnMut(&mut Setting<'_>)) {
+    fn when(
+        &self,
+        s: &mut Lowering<'_>,
+        bounds: &[usize],
+        body: &mut dyn FnMut(&mut Lowering<'_>),
+    ) {
         s.b.at_cell(self.cell.clone());
         let pairs = self.digits.iter().copied().zip(bounds.iter().copied());
         let below: Vec<_> = pairs.filter(|(_, bound)| *bound < self.q).collect();
@@ -218,7 +228,7 @@ impl Dofs {
         s.b.close_when(below);
     }
 
-    fn store(&self, s: &mut Setting<'_>, array: SharedId, component: usize, value: ValueId) {
+    fn store(&self, s: &mut Lowering<'_>, array: SharedId, component: usize, value: ValueId) {
         let place = self.place(component, None);
         s.b.statement(Statement::StoreShared(array, place, value));
     }
@@ -226,7 +236,7 @@ impl Dofs {
     /// Σ_a table[a · stride + own] array[… a …] + onto.
     fn contract(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         (table, stride, count): (TableId, usize, usize),
         (array, component): (SharedId, usize),
         axis: usize,
@@ -240,7 +250,7 @@ impl Dofs {
         })
     }
 
-    fn write(&self, s: &mut Setting<'_>) {
+    fn write(&self, s: &mut Lowering<'_>) {
         if !self.inputs.is_empty() {
             self.load(s);
             barrier(s);
@@ -249,8 +259,8 @@ impl Dofs {
         self.evaluate(s);
     }
 
-    fn load(&self, s: &mut Setting<'_>) {
-        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+    fn load(&self, s: &mut Lowering<'_>) {
+        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             s.b.comment(&format!("load {}", quantity.name));
             self.when(s, &vec![held.n; self.dim], &mut |s| {
                 for c in 0..held.components {
@@ -261,14 +271,14 @@ impl Dofs {
         }
     }
 
-    fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity, n: usize, c: usize) -> ValueId {
+    fn gather(&self, s: &mut Lowering<'_>, quantity: &Quantity, n: usize, c: usize) -> ValueId {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
         let nodal = Nodal::of(s, quantity);
         nodal.gather(&mut s.b, &(&nodes + &self.number(n)), c)
     }
 
     /// B, one direction after another.
-    fn interpolate(&self, s: &mut Setting<'_>) {
+    fn interpolate(&self, s: &mut Lowering<'_>) {
         if self.inputs.iter().all(|held| held.interpolate.is_none()) {
             return;
         }
@@ -295,17 +305,17 @@ impl Dofs {
         held.after(if held.interpolate.is_some() { self.dim } else { 0 })
     }
 
-    fn evaluate(&self, s: &mut Setting<'_>) {
+    fn evaluate(&self, s: &mut Lowering<'_>) {
         s.b.comment("evaluate");
         s.b.at_cell(self.cell.clone());
         s.hoist();
         let point = self.number(self.q);
         let mut values = Vec::new();
-        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             values.push(self.interpolated(s, quantity, held));
         }
         let at = self.geometry(s, &values, &point);
-        let mut evaluate = |_: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+        let mut evaluate = |_: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             values[quantity].get(c, part)
         };
         if let End::Diagonal(diagonal) = &self.end {
@@ -320,7 +330,7 @@ impl Dofs {
         }
     }
 
-    fn interpolated(&self, s: &mut Setting<'_>, quantity: &Quantity, held: &Held) -> Interpolated {
+    fn interpolated(&self, s: &mut Lowering<'_>, quantity: &Quantity, held: &Held) -> Interpolated {
         let value = quantity.value.then_some(Part::Value);
         let axes = if quantity.gradient { 0..self.dim } else { 0..0 };
         let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
@@ -340,12 +350,12 @@ impl Dofs {
         Interpolated { parts, values, slopes: Vec::new() }
     }
 
-    fn geometry(&self, s: &mut Setting<'_>, values: &[Interpolated], point: &Index) -> AtPoint {
+    fn geometry(&self, s: &mut Lowering<'_>, values: &[Interpolated], point: &Index) -> AtPoint {
         if let Some(known) = given(s, point) {
             return known;
         }
         let weight = weight(s, point);
-        match s.plan.geometry {
+        match s.facts.plan.geometry {
             Geometry::Vertices => multilinear(s, point, weight),
             Geometry::Nodes(_) => {
                 let x = position(s);
@@ -355,7 +365,7 @@ impl Dofs {
         }
     }
 
-    fn keep(&self, s: &mut Setting<'_>, kept: &Kept, tested: &[Tested]) {
+    fn keep(&self, s: &mut Lowering<'_>, kept: &Kept, tested: &[Tested]) {
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in kept.numbers.iter().enumerate() {
             let value = match part {
@@ -367,7 +377,7 @@ impl Dofs {
     }
 
     /// Dᵀ in all directions at once, then Bᵀ in one after another.
-    fn integrate(&self, s: &mut Setting<'_>, kept: &Kept, results: &[Outcome]) {
+    fn integrate(&self, s: &mut Lowering<'_>, kept: &Kept, results: &[Outcome]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
         for Outcome { field, rows, held } in results {
@@ -407,7 +417,7 @@ impl Dofs {
     }
 
     /// f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
-    fn tested(&self, s: &mut Setting<'_>, kept: &Kept, row: usize) -> ValueId {
+    fn tested(&self, s: &mut Lowering<'_>, kept: &Kept, row: usize) -> ValueId {
         let mut sum = s.b.constant(0.0);
         for (number, &(own, part)) in kept.numbers.iter().enumerate() {
             if own != row {
@@ -433,7 +443,7 @@ impl Dofs {
     }
 
     /// Adds to the components of a field at the thread's node of `n` a direction.
-    fn scatter(&self, s: &mut Setting<'_>, (field, n): (usize, usize), sums: &[ValueId]) {
+    fn scatter(&self, s: &mut Lowering<'_>, (field, n): (usize, usize), sums: &[ValueId]) {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
         let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, field));
         s.b.open_when();
@@ -445,18 +455,18 @@ impl Dofs {
 }
 
 /// What is tested in shared memory, and the results.
-fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
+fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
     let mut numbers = Vec::new();
-    for row in 0..s.rows() {
-        let (value, gradient) = s.tested(row);
-        let axes = if gradient { 0..s.form.dim } else { 0..0 };
+    for row in 0..s.facts.rows() {
+        let (value, gradient) = s.facts.tested(row);
+        let axes = if gradient { 0..s.facts.form.dim } else { 0..0 };
         let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
         numbers.extend(parts.map(|part| (row, part)));
     }
     let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
-    let results = s.results().into_iter().map(|field| {
-        let (name, rows) = (s.of_field("r", field), s.rows_of(field));
-        let held = held(s, &name, rows.len(), s.elements.fields[field], line, volume);
+    let results = s.facts.results().into_iter().map(|field| {
+        let (name, rows) = (s.facts.of_field("r", field), s.facts.rows_of(field));
+        let held = held(s, &name, rows.len(), s.facts.elements.fields[field], line, volume);
         Outcome { field, rows, held }
     });
     let results = results.collect();
@@ -465,7 +475,7 @@ fn tested(s: &mut Setting<'_>, line: LinePoints, volume: usize) -> End {
 
 /// A quantity of an element in shared memory.
 fn held(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     name: &str,
     components: usize,
     element: Lagrange,

@@ -37,12 +37,13 @@ mod layout;
 mod phases;
 mod rows;
 
-use super::setting::{Setting, Source};
 use crate::abi::{Indices, KernelAbi, THREADS, registers};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Kernel, SharedId, Statement, TableId, VarId};
 use crate::lower::contract::Matrix;
+use crate::lower::facts::{Facts, Source};
+use crate::lower::lowering::Lowering;
 use crate::plan::{self, Elements, Geometry, Plan, PlanError, Task};
 use fem_dsl::point::{Location, PointForm};
 use held::{Held, Outcome, hold, is_in_place, traffic};
@@ -80,22 +81,22 @@ fn collocated(elements: &Elements) -> bool {
 /// two whole warps are a cell, 45.4 with 255, 37.0 with 168 and 38.5 with 128.
 pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
     let q = elements.rule.line().map_or(1, LinePoints::count);
-    let setting = Setting::new(form, elements, plan);
+    let facts = Facts::new(form, elements, plan);
     let collocated = collocated(elements);
-    let one = match (setting.is_flat(), collocated, q) {
+    let one = match (facts.is_flat(), collocated, q) {
         (true, _, 4) => 56,
         (true, _, _) => 64,
         (false, false, 9) => 88,
         (false, true, 7) | (false, _, 8..) => 96,
         (false, _, _) => 80,
     };
-    let (sloped, flat) = components(&setting);
+    let (sloped, flat) = components(&facts);
     let further = match sloped {
         3.. if form.dim == 3 && q == 8 => 255,
         3.. if form.dim == 3 && (q > 3 || !collocated) => 4 * q * (sloped - 1) + q * flat,
         _ => 2 * q * (sloped + flat - 1),
     };
-    let position = setting.quantity(Source::Position).map_or(0, |_| 2 * q * form.dim);
+    let position = facts.quantity(Source::Position).map_or(0, |_| 2 * q * form.dim);
     let most = if q == 8 { 255 } else { 168 };
     let wanted = match plan.task {
         // Its coefficients wait in registers.
@@ -107,11 +108,11 @@ pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usiz
 }
 
 /// How many components of the fields have gradients, and how many are values alone.
-fn components(setting: &Setting<'_>) -> (usize, usize) {
-    let fields = 0..setting.form.fields.len();
+fn components(facts: &Facts<'_>) -> (usize, usize) {
+    let fields = 0..facts.form.fields.len();
     let (flat, sloped): (Vec<usize>, Vec<usize>) =
-        fields.partition(|&field| setting.is_flat_field(field));
-    let sum = |fields: Vec<usize>| fields.into_iter().map(|field| setting.components(field)).sum();
+        fields.partition(|&field| facts.is_flat_field(field));
+    let sum = |fields: Vec<usize>| fields.into_iter().map(|field| facts.components(field)).sum();
     (sum(sloped), sum(flat))
 }
 
@@ -121,7 +122,7 @@ fn components(setting: &Setting<'_>) -> (usize, usize) {
 /// 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9 %.
 pub fn in_order(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
     let q = elements.rule.line().map_or(1, LinePoints::count);
-    let (sloped, _) = components(&Setting::new(form, elements, plan));
+    let (sloped, _) = components(&Facts::new(form, elements, plan));
     let crowded = (q == 7 && sloped > 0) || (q >= 9 && sloped >= 3);
     form.dim == 3 && crowded && !collocated(elements)
 }
@@ -133,17 +134,13 @@ pub fn in_order(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
 /// 39.9 and 38.8. On 4 and 8 points it loses 12 to 43 %, with one component it gains nothing.
 pub fn in_place(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
     let q = elements.rule.line().map_or(1, LinePoints::count);
-    let (sloped, _) = components(&Setting::new(form, elements, plan));
+    let (sloped, _) = components(&Facts::new(form, elements, plan));
     form.dim == 3 && sloped >= 3 && matches!(q, 5..=7 | 9)
 }
 
 /// Whether this strategy can do a plan.
-pub(crate) fn check(
-    form: &PointForm,
-    elements: &Elements,
-    plan: &Plan,
-    cells: usize,
-) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
+    let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     let Some(line) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
         return refuse("a thread a line works on quadrilaterals and hexahedra".to_owned());
@@ -171,7 +168,7 @@ pub(crate) fn check(
     if threads > THREADS {
         return refuse(format!("{cells} cells a group would take {threads} threads"));
     }
-    let mut setting = Setting::new(form, elements, plan);
+    let mut setting = Lowering::new(facts);
     Group::new(&mut setting, cells);
     let bytes = setting.shared_bytes();
     if bytes > plan.shared_bytes {
@@ -181,13 +178,8 @@ pub(crate) fn check(
 }
 
 /// Writes the kernel.
-pub(super) fn lower(
-    form: &PointForm,
-    elements: &Elements,
-    plan: &Plan,
-    cells: usize,
-) -> (Kernel, KernelAbi) {
-    let mut setting = Setting::new(form, elements, plan);
+pub(super) fn lower(facts: &Facts<'_>, cells: usize) -> (Kernel, KernelAbi) {
+    let mut setting = Lowering::new(facts);
     let group = Group::new(&mut setting, cells);
     let declared = setting.shared_bytes();
     group.write(&mut setting);
@@ -227,9 +219,9 @@ struct Group {
 }
 
 impl Group {
-    fn new(s: &mut Setting<'_>, cells: usize) -> Self {
-        let line = s.elements.rule.line().expect("the plan should have checked the rule");
-        let (q, dim) = (line.count(), s.form.dim);
+    fn new(s: &mut Lowering<'_>, cells: usize) -> Self {
+        let line = s.facts.elements.rule.line().expect("the plan should have checked the rule");
+        let (q, dim) = (line.count(), s.facts.form.dim);
         let members = q.pow(dim as u32 - 1);
         s.b.set_threads(cells * members, cells);
         let cell = s.b.thread_var("cell", members, cells);
@@ -239,10 +231,10 @@ impl Group {
         let derive = Matrix::from_fn(q, q, |a, b| table.derivative(a, b));
         let points = s.b.spread_table("points", Entries::Real(line.points()));
         let weights = s.b.spread_table("weights", Entries::Real(line.weights()));
-        let flat = s.is_flat();
+        let flat = s.facts.is_flat();
         let in_place = is_in_place(s);
         let traffic = traffic(s, (dim, q), cells == 1);
-        let bytes = s.plan.precision.bytes();
+        let bytes = s.facts.plan.precision.bytes();
         let layout = match in_place {
             // There is no room to spare.
             true => Layout::dense((dim, q), cells, bytes),
@@ -259,7 +251,7 @@ impl Group {
             }
         };
         let (inputs, results) = hold(s, line, layout.length());
-        let modes = (s.plan.geometry == Geometry::Vertices && s.needs_geometry())
+        let modes = (s.facts.plan.geometry == Geometry::Vertices && s.facts.needs_geometry())
             .then(|| s.b.shared("modes", cells * mode_stride(s)));
         let rows = BTreeMap::new();
         let mut group = Self {
@@ -299,15 +291,15 @@ fn listed(b: &mut Builder, names: &[&str], lists: Vec<Vec<usize>>, threads: usiz
 }
 
 /// Coefficients a cell in shared memory: an even number, so that two can be read at once.
-fn mode_stride(s: &Setting<'_>) -> usize {
-    (s.geometry_numbers() - first_mode(s)).next_multiple_of(2)
+fn mode_stride(s: &Lowering<'_>) -> usize {
+    (s.facts.geometry_numbers() - first_mode(s)).next_multiple_of(2)
 }
 
 /// The image of the origin is needed for coordinates only.
-fn first_mode(s: &Setting<'_>) -> usize {
-    if s.needs_x { 0 } else { s.form.dim }
+fn first_mode(s: &Lowering<'_>) -> usize {
+    if s.facts.needs_x { 0 } else { s.facts.form.dim }
 }
 
-fn barrier(s: &mut Setting<'_>) {
+fn barrier(s: &mut Lowering<'_>) {
     s.b.statement(Statement::Barrier);
 }

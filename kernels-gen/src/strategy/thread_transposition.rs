@@ -30,10 +30,11 @@ mod layout;
 mod phases;
 mod tables;
 
-use super::bytes_of_slots;
-use super::setting::Setting;
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::kir::Kernel;
+use crate::lower::facts::Facts;
+use crate::lower::lowering::Lowering;
+use crate::lower::slots;
 use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
 use fem_dsl::point::PointForm;
 pub use layout::Layout;
@@ -62,18 +63,12 @@ pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> P
 
 /// Bytes of shared memory that a cell takes.
 fn bytes_of_cell(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
-    let mut setting = Setting::new(form, elements, plan);
-    phases::numbers_of_cell(&mut setting) * plan.precision.bytes()
+    phases::numbers_of_cell(&Facts::new(form, elements, plan)) * plan.precision.bytes()
 }
 
 /// Whether this strategy can do a plan.
-pub(crate) fn check(
-    form: &PointForm,
-    elements: &Elements,
-    plan: &Plan,
-    blocks: usize,
-    batches: usize,
-) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<(), PlanError> {
+    let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     if blocks == 0 || batches == 0 || plan.lanes == 0 {
         return refuse("a group of threads needs a block, a batch and a cell".to_owned());
@@ -90,8 +85,8 @@ pub(crate) fn check(
             "{blocks} blocks of thread transposition would take {threads} threads"
         ));
     }
-    let own = plan.lanes * bytes_of_cell(form, elements, plan);
-    let bytes = own + bytes_of_slots(form, elements, plan);
+    let own = plan.lanes * phases::numbers_of_cell(facts) * plan.precision.bytes();
+    let bytes = own + slots::bytes(facts);
     if bytes > plan.shared_bytes {
         let cells = plan.lanes;
         return refuse(format!("{cells} cells a batch would take {bytes} bytes of shared memory"));
@@ -100,14 +95,9 @@ pub(crate) fn check(
 }
 
 /// Writes the kernel.
-pub(super) fn lower(
-    form: &PointForm,
-    elements: &Elements,
-    plan: &Plan,
-    blocks: usize,
-    batches: usize,
-) -> (Kernel, KernelAbi) {
-    let mut setting = Setting::new(form, elements, plan);
+pub(super) fn lower(facts: &Facts<'_>, blocks: usize, batches: usize) -> (Kernel, KernelAbi) {
+    let Facts { form, elements, plan, .. } = *facts;
+    let mut setting = Lowering::new(facts);
     let layout = Layout::new(form, elements, blocks, plan.lanes);
     setting.b.set_threads(layout.threads, 1);
     setting.b.set_series(batches);

@@ -10,8 +10,8 @@ use super::tensor::{Outcome, Tensor, load_line, store_line};
 use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
+use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::Block;
-use crate::strategy::setting::{Setting, repeat};
 
 /// One coefficient: its place among the numbers of a point, how many times it counts, and in which
 /// directions the two factors are derived.
@@ -50,10 +50,10 @@ fn terms(block: &Block, first: usize, dim: usize) -> Vec<Term> {
     terms
 }
 
-pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
+pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
     let coefficients = s.coefficients(tensor.q_all());
     tensor.each_row_point(s);
-    let blocks = s.blocks.clone();
+    let blocks = &s.facts.blocks;
     for result in tensor.results() {
         let (factors, nodal) = (&result.factors, result.arrays.nodal);
         let nodes = factors.n * tensor.nodal_plane(factors);
@@ -80,11 +80,11 @@ pub(super) fn lower(s: &mut Setting<'_>, tensor: &Tensor) {
 fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
     let factors = [term.derived.0, term.derived.1];
     let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();
-    crate::strategy::diagonal::table(nodes, tensor.line, derived)
+    crate::lower::diagonal::table(nodes, tensor.line, derived)
 }
 
 fn integrate(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     (tensor, result): (&Tensor, &Outcome),
     coefficients: LocalId,
     term: &Term,
@@ -94,7 +94,7 @@ fn integrate(
     let (dim, q, columns) = (tensor.dim, tensor.q, tensor.columns());
     let (factors, nodal) = (&result.factors, result.arrays.nodal);
     let (n, plane) = (factors.n, tensor.nodal_plane(factors));
-    let even_odd = s.plan.even_odd;
+    let even_odd = s.facts.plan.even_odd;
     let from = term.number * tensor.q_all();
     let last = s.b.local("diagonal_last", n * columns);
     let scaled = {

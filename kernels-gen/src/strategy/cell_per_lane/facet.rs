@@ -14,13 +14,14 @@ use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::{Matrix, contract};
+use crate::lower::factors::nodes_of;
+use crate::lower::facts::Quantity;
+use crate::lower::geometry::{curved, on_facet, position, weight};
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::point::at_point;
+use crate::lower::restrict::Nodal;
 use crate::lower::stored::{Block, Tested, act};
 use crate::plan::Task;
-use crate::strategy::factors::nodes_of;
-use crate::strategy::geometry::{curved, on_facet, position, weight};
-use crate::strategy::nodal::Nodal;
-use crate::strategy::point::at_point;
-use crate::strategy::setting::{Quantity, Setting, repeat};
 use fem_dsl::point::Part;
 
 /// The nodes of a line, at the points of a line and at its beginning.
@@ -77,23 +78,23 @@ struct Facet {
     q: usize,
 }
 
-pub(super) fn lower(s: &mut Setting<'_>) {
-    let points = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
-    let facet = Facet { dim: s.form.dim, points, q: points.count() };
+pub(super) fn lower(s: &mut Lowering<'_>) {
+    let points = s.facts.elements.rule.line().expect("a tensor cell should have a tensor rule");
+    let facet = Facet { dim: s.facts.form.dim, points, q: points.count() };
     let mut traces = Vec::new();
-    for quantity in s.quantities.clone() {
+    for quantity in &s.facts.quantities {
         traces.push(facet.gather(s, &quantity));
     }
     s.gathered();
     let mut inputs = Vec::new();
-    for (quantity, (line, face, slope)) in s.quantities.clone().iter().zip(traces) {
+    for (quantity, (line, face, slope)) in s.facts.quantities.iter().zip(traces) {
         inputs.push(facet.interpolate(s, quantity, &line, face, slope));
     }
     let outcomes: Vec<Outcome> =
-        s.results().into_iter().map(|field| facet.outcome(s, field)).collect();
+        s.facts.results().into_iter().map(|field| facet.outcome(s, field)).collect();
     s.b.comment("points");
     let outer = if facet.dim == 3 { facet.q } else { 1 };
-    if s.plan.task == Task::Diagonal {
+    if s.facts.plan.task == Task::Diagonal {
         s.coefficients(1);
     }
     repeat(s, "z", outer, false, |s, z| {
@@ -102,7 +103,7 @@ pub(super) fn lower(s: &mut Setting<'_>) {
             facet.at(s, &inputs, &outcomes, &point, [&y, &z]);
         });
     });
-    s.b.stage(s.plan.block);
+    s.b.stage(s.facts.plan.block);
     outcomes.iter().for_each(|outcome| facet.integrate(s, outcome));
 }
 
@@ -118,7 +119,11 @@ impl Facet {
     }
 
     /// The values on the facet, and the derivatives along ξ₀ where a gradient is needed.
-    fn gather(&self, s: &mut Setting<'_>, quantity: &Quantity) -> (Line, LocalId, Option<LocalId>) {
+    fn gather(
+        &self,
+        s: &mut Lowering<'_>,
+        quantity: &Quantity,
+    ) -> (Line, LocalId, Option<LocalId>) {
         let line = Line::new(self.points, quantity.element);
         let (n, plane, components) = (line.n, self.plane(&line), quantity.components);
         let name = &quantity.name;
@@ -147,7 +152,7 @@ impl Facet {
 
     fn interpolate(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         quantity: &Quantity,
         line: &Line,
         face: LocalId,
@@ -155,7 +160,7 @@ impl Facet {
     ) -> Parts {
         let (name, components) = (&quantity.name, quantity.components);
         s.b.comment(&format!("interpolate {name}"));
-        let room = |s: &mut Setting<'_>, what: &str| {
+        let room = |s: &mut Lowering<'_>, what: &str| {
             s.b.local(&format!("{name}_{what}"), components * self.count())
         };
         let mut parts = Parts { value: None, gradient: Vec::new() };
@@ -180,13 +185,13 @@ impl Facet {
     /// Applies a matrix along each axis of the facet; `matrix` names that of an axis.
     fn product<'m>(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         components: usize,
         (from, to): (LocalId, LocalId),
         matrix: impl Fn(usize) -> &'m Matrix,
         add: bool,
     ) {
-        let even_odd = s.plan.even_odd;
+        let even_odd = s.facts.plan.even_odd;
         let first = matrix(0);
         let (rows, columns) = (first.rows, first.columns);
         if self.dim == 2 {
@@ -218,20 +223,20 @@ impl Facet {
         }
     }
 
-    fn outcome(&self, s: &mut Setting<'_>, field: usize) -> Outcome {
-        let line = Line::new(self.points, s.elements.fields[field]);
-        let (components, nodes) = (s.components(field), line.n * self.plane(&line));
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> Outcome {
+        let line = Line::new(self.points, s.facts.elements.fields[field]);
+        let (components, nodes) = (s.facts.components(field), line.n * self.plane(&line));
         let mut parts = Parts { value: None, gradient: Vec::new() };
-        if s.plan.task == Task::Diagonal {
-            let name = s.of_field("r_nodal", field);
+        if s.facts.plan.task == Task::Diagonal {
+            let name = s.facts.of_field("r_nodal", field);
             let diagonal = s.b.local(&name, components * nodes);
             clear(s, diagonal, components * nodes);
             return Outcome { field, line, parts, diagonal: Some(diagonal) };
         }
-        let tested = s.rows_of(field).map(|row| s.tested(row));
+        let tested = s.facts.rows_of(field).map(|row| s.facts.tested(row));
         let tested = tested.fold((false, false), |all, one| (all.0 || one.0, all.1 || one.1));
-        let room = |s: &mut Setting<'_>, what: &str| {
-            let name = s.of_field(what, field);
+        let room = |s: &mut Lowering<'_>, what: &str| {
+            let name = s.facts.of_field(what, field);
             let local = s.b.local(&name, components * self.count());
             clear(s, local, components * self.count());
             local
@@ -246,13 +251,13 @@ impl Facet {
     /// The point function at one point.
     fn at(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         inputs: &[Parts],
         outcomes: &[Outcome],
         point: &Index,
         line: [&Index; 2],
     ) {
-        let value = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+        let value = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             let parts = &inputs[quantity];
             let local = match part {
                 Part::Value => parts.value.expect("a value should be evaluated where it is needed"),
@@ -264,20 +269,20 @@ impl Facet {
         let x = position(s);
         let at = curved(s, weight, |s, i, part| value(s, x, i, part));
         let at = on_facet(s, at);
-        let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+        let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             value(s, quantity, c, part)
         };
         let tested = at_point(s, &at, point, &mut evaluate);
         for outcome in outcomes {
             match outcome.diagonal {
                 Some(nodal) => self.diagonal(s, outcome, nodal, line),
-                None => self.keep(s, outcome, &tested[s.rows_of(outcome.field)], point),
+                None => self.keep(s, outcome, &tested[s.facts.rows_of(outcome.field)], point),
             }
         }
     }
 
     /// Keeps what is tested at a point.
-    fn keep(&self, s: &mut Setting<'_>, outcome: &Outcome, tested: &[Tested], point: &Index) {
+    fn keep(&self, s: &mut Lowering<'_>, outcome: &Outcome, tested: &[Tested], point: &Index) {
         for (c, tested) in tested.iter().enumerate() {
             let place = point.plus(c * self.count());
             if let (Some(local), Some(value)) = (outcome.parts.value, tested.value) {
@@ -290,7 +295,7 @@ impl Facet {
     }
 
     /// The values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
-    fn tables(&self, s: &mut Setting<'_>, line: &Line) -> [TableId; 2] {
+    fn tables(&self, s: &mut Lowering<'_>, line: &Line) -> [TableId; 2] {
         let degree = line.n - 1;
         let flat = |matrix: &Matrix| {
             let rows = 0..matrix.rows;
@@ -304,24 +309,24 @@ impl Facet {
     }
 
     /// r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
-    fn diagonal(&self, s: &mut Setting<'_>, outcome: &Outcome, nodal: LocalId, at: [&Index; 2]) {
+    fn diagonal(&self, s: &mut Lowering<'_>, outcome: &Outcome, nodal: LocalId, at: [&Index; 2]) {
         let (n, dim) = (outcome.line.n, self.dim);
         let plane = self.plane(&outcome.line);
         let coefficients = s.coefficients(1);
         let [values, slopes] = self.tables(s, &outcome.line);
-        let (blocks, rows) = (s.blocks.clone(), s.rows_of(outcome.field));
+        let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
         let outer = if dim == 3 { n } else { 1 };
         repeat(s, "k", outer, false, |s, k| {
             repeat(s, "j", n, false, |s, j| {
                 let entry = |point: &Index, node: &Index| &point.times(n) + node;
-                let of = |s: &mut Setting<'_>, table: TableId, axis: usize| {
+                let of = |s: &mut Lowering<'_>, table: TableId, axis: usize| {
                     let node = if axis == 0 { &j } else { &k };
                     s.b.load_table(table, entry(at[axis], node))
                 };
                 // φ and its derivatives along the facet, but for the factor of ξ₀.
                 let along: Vec<[ValueId; 2]> =
                     (0..dim - 1).map(|axis| [of(s, values, axis), of(s, slopes, axis)]).collect();
-                let product = |s: &mut Setting<'_>, derived: Option<usize>| {
+                let product = |s: &mut Lowering<'_>, derived: Option<usize>| {
                     let of = |axis: usize| along[axis][usize::from(derived == Some(axis))];
                     let mut product = of(0);
                     for axis in 1..dim - 1 {
@@ -367,16 +372,16 @@ impl Facet {
     }
 
     /// Back to the nodes, and to the vector.
-    fn integrate(&self, s: &mut Setting<'_>, outcome: &Outcome) {
+    fn integrate(&self, s: &mut Lowering<'_>, outcome: &Outcome) {
         let Outcome { field, line, parts, diagonal } = outcome;
-        let (components, plane, n) = (s.components(*field), self.plane(line), line.n);
-        let stores = s.plan.scatter == crate::plan::Scatter::Owner;
+        let (components, plane, n) = (s.facts.components(*field), self.plane(line), line.n);
+        let stores = s.facts.plan.scatter == crate::plan::Scatter::Owner;
         let (mut face, mut slope) = (None, None);
         if diagonal.is_none() {
             s.comment_on("integrate", *field);
             let (values, derivatives) = (line.values.transposed(), line.derivatives.transposed());
-            let room = |s: &mut Setting<'_>, what: &str| {
-                let name = s.of_field(what, *field);
+            let room = |s: &mut Lowering<'_>, what: &str| {
+                let name = s.facts.of_field(what, *field);
                 s.b.local(&name, components * plane)
             };
             let onto = room(s, "r_face");
@@ -454,14 +459,14 @@ fn times(b: &mut Builder, factor: f64, value: ValueId) -> ValueId {
     }
 }
 
-fn clear(s: &mut Setting<'_>, local: LocalId, length: usize) {
+fn clear(s: &mut Lowering<'_>, local: LocalId, length: usize) {
     let zero = s.b.constant(0.0);
     s.b.repeat("b", length, false, |b, i| b.store(local, i, zero));
 }
 
 /// `count` entries of an array, `stride` apart.
 fn load(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     local: LocalId,
     start: &Index,
     stride: usize,
@@ -471,6 +476,6 @@ fn load(
 }
 
 /// The reverse of [`load`].
-fn store(s: &mut Setting<'_>, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
+fn store(s: &mut Lowering<'_>, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
     super::tensor::store_line(&mut s.b, local, start, stride, values);
 }

@@ -5,8 +5,8 @@
 
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
+use crate::lower::lowering::Lowering;
 use crate::plan::Geometry;
-use crate::strategy::setting::Setting;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -21,12 +21,12 @@ enum Layout {
     Points,
 }
 
-fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
+fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
     if argument.written {
         return None;
     }
     match argument.role {
-        Role::Geometry if s.plan.geometry == Geometry::Stored => Some(Layout::Points),
+        Role::Geometry if s.facts.plan.geometry == Geometry::Stored => Some(Layout::Points),
         Role::AuxPoints(_) | Role::Stored => Some(Layout::Points),
         Role::Geometry | Role::Map(..) | Role::Lines(..) | Role::AuxCells(_) | Role::Diameter => {
             Some(Layout::Cell)
@@ -49,30 +49,30 @@ fn layout(s: &Setting<'_>, argument: &Argument) -> Option<Layout> {
 }
 
 /// Entries of a table in a cache line, each one element a lane.
-fn entries_a_line(s: &Setting<'_>, role: Role) -> usize {
+fn entries_a_line(s: &Lowering<'_>, role: Role) -> usize {
     let bytes = match role {
         Role::Map(..) => 4,
-        _ => s.plan.precision.bytes(),
+        _ => s.facts.plan.precision.bytes(),
     };
-    (LINE / (bytes * s.plan.lanes)).max(1)
+    (LINE / (bytes * s.facts.plan.lanes)).max(1)
 }
 
 /// Asks for the tables of the next cells.
-pub(super) fn cells(s: &mut Setting<'_>) {
-    if !s.plan.prefetch {
+pub(super) fn cells(s: &mut Lowering<'_>) {
+    if !s.facts.plan.prefetch {
         return;
     }
     let batch = Index::from(s.b.batch());
     for argument in s.declared().to_vec() {
         let Some(Layout::Cell) = layout(s, &argument) else { continue };
         // In a block of batches the rest is read after all have been gathered.
-        let ahead = match (argument.role, s.plan.block) {
+        let ahead = match (argument.role, s.facts.plan.block) {
             (_, 1) => 1,
             (Role::Map(..), block) => block,
             _ => 0,
         };
         let next = batch.plus(ahead);
-        let entries = argument.extent / s.plan.lanes;
+        let entries = argument.extent / s.facts.plan.lanes;
         let step = entries_a_line(s, argument.role);
         let start = next.times(entries);
         let id = s.arguments[&argument.role];
@@ -90,17 +90,17 @@ const AHEAD: usize = 4;
 /// Asks for the entries of the vectors, and of the coordinates, at the last node of the cells some
 /// batches ahead. At degree 1 that is the node that earlier cells have not brought, and a batch is
 /// so little work that waiting for it shows; at higher degrees nothing is gained.
-pub(super) fn nodes(s: &mut Setting<'_>) {
+pub(super) fn nodes(s: &mut Lowering<'_>) {
     let map = Role::Map(Owner::Field(0), Indices::Nodes);
     let Some(&map) = s.arguments.get(&map) else { return };
-    if !s.plan.prefetch || !s.elements.at_corners() {
+    if !s.facts.plan.prefetch || !s.facts.elements.at_corners() {
         return;
     }
-    let entries = s.elements.fields[0].count();
+    let entries = s.facts.elements.fields[0].count();
     for argument in s.declared().to_vec() {
         let scale = match argument.role {
-            Role::State(0) | Role::Direction(0) | Role::Result(0) => s.components(0),
-            Role::Coordinates => coordinate_stride(s.form.dim),
+            Role::State(0) | Role::Direction(0) | Role::Result(0) => s.facts.components(0),
+            Role::Coordinates => coordinate_stride(s.facts.form.dim),
             _ => continue,
         };
         let array = s.arguments[&argument.role];
@@ -110,14 +110,14 @@ pub(super) fn nodes(s: &mut Setting<'_>) {
 }
 
 /// Asks for the numbers at `count` points of the next cells, from the point `first` on.
-pub(super) fn points(s: &mut Setting<'_>, first: &Index, count: usize) {
-    if !s.plan.prefetch {
+pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
+    if !s.facts.plan.prefetch {
         return;
     }
-    let (next, points) = (Index::from(s.b.batch()).plus(1), s.points());
+    let (next, points) = (Index::from(s.b.batch()).plus(1), s.facts.points());
     for argument in s.declared().to_vec() {
         let Some(Layout::Points) = layout(s, &argument) else { continue };
-        let entries = argument.extent / (s.plan.lanes * points);
+        let entries = argument.extent / (s.facts.plan.lanes * points);
         let step = entries_a_line(s, argument.role);
         let start = &next.times(points * entries) + &first.times(entries);
         let id = s.arguments[&argument.role];

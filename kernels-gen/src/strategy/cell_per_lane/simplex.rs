@@ -10,16 +10,17 @@
 use super::prefetch;
 use crate::element::{Lagrange, tabulate};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::lower::geometry::AtPoint;
-use crate::lower::stored::{Block, Tested};
-use crate::plan::Task;
-use crate::strategy::geometry::{
+use crate::lower::facts::Quantity;
+use crate::lower::geometry::{
     CellGeometry, cell_geometry, curved, gather_corners, given, on_facet, position,
     reference_point, weight,
 };
-use crate::strategy::nodal::Nodal;
-use crate::strategy::point::at_point;
-use crate::strategy::setting::{Quantity, Setting, repeat};
+use crate::lower::jacobian::AtPoint;
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::point::at_point;
+use crate::lower::restrict::Nodal;
+use crate::lower::stored::{Block, Tested};
+use crate::plan::Task;
 use fem_dsl::point::Part;
 
 /// Tables of one element: `[point · nodes + node]`.
@@ -31,11 +32,11 @@ pub(super) struct Tables {
     constant: Option<Vec<Vec<f64>>>,
 }
 
-pub(super) fn tables(s: &mut Setting<'_>, name: &str, element: Lagrange) -> Tables {
-    let points = s.rule_points();
+pub(super) fn tables(s: &mut Lowering<'_>, name: &str, element: Lagrange) -> Tables {
+    let points = s.facts.rule_points();
     let tabulation = tabulate(element, &points);
     let nodes = element.count();
-    let dim = s.form.dim;
+    let dim = s.facts.form.dim;
     let flat = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
         (0..points.len())
             .flat_map(|q| (0..nodes).map(move |b| (q, b)))
@@ -46,7 +47,7 @@ pub(super) fn tables(s: &mut Setting<'_>, name: &str, element: Lagrange) -> Tabl
     let value = s.b.table(&format!("{name}_values"), Entries::Real(value));
     let gradients: Vec<Vec<f64>> =
         (0..dim).map(|a| flat(&|q, b| tabulation.gradient(q, b)[a])).collect();
-    let same = element.degree() <= 1 && !s.elements.cell.is_tensor();
+    let same = element.degree() <= 1 && !s.facts.elements.cell.is_tensor();
     let constant = same.then(|| gradients.iter().map(|table| table[..nodes].to_vec()).collect());
     let derivatives = gradients
         .into_iter()
@@ -64,9 +65,9 @@ pub(super) struct Evaluated {
     pub(super) gradient: Option<Vec<Vec<ValueId>>>,
 }
 
-pub(super) fn lower(s: &mut Setting<'_>) {
+pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut evaluated = Vec::new();
-    for quantity in s.quantities.clone() {
+    for quantity in &s.facts.quantities {
         let tables = tables(s, &quantity.name, quantity.element);
         let nodal =
             s.b.local(&format!("{}_nodal", quantity.name), quantity.components * tables.nodes);
@@ -77,43 +78,43 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     prefetch::cells(s);
     prefetch::nodes(s);
     s.gathered();
-    for (quantity, evaluated) in s.quantities.clone().iter().zip(&mut evaluated) {
+    for (quantity, evaluated) in s.facts.quantities.iter().zip(&mut evaluated) {
         evaluated.gradient = constant_gradient(s, quantity, evaluated.nodal, &evaluated.tables);
     }
     let mut results = Vec::new();
-    for field in s.results() {
-        let (components, element) = (s.components(field), s.elements.fields[field]);
-        let tables = tables(s, &s.form.fields[field].name.clone(), element);
-        let name = s.of_field("r_nodal", field);
+    for field in s.facts.results() {
+        let (components, element) = (s.facts.components(field), s.facts.elements.fields[field]);
+        let tables = tables(s, &s.facts.form.fields[field].name.clone(), element);
+        let name = s.facts.of_field("r_nodal", field);
         let nodal = s.b.local(&name, components * tables.nodes);
         let zero = s.b.constant(0.0);
         s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
         results.push(Outcome { field, nodal, tables });
     }
     let cell = cell_geometry(s);
-    let points = s.points();
+    let points = s.facts.points();
     s.b.comment("points");
-    if s.plan.task == Task::Diagonal {
+    if s.facts.plan.task == Task::Diagonal {
         s.coefficients(1);
     }
     repeat(s, "q", points, false, |s, point| {
         prefetch::points(s, &point, 1);
         let at = geometry(s, &cell, &evaluated, &point);
-        let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+        let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             value_at(s, &evaluated[quantity], quantity, c, part, &point)
         };
         let tested = at_point(s, &at, &point, &mut evaluate);
         for result in &results {
-            if s.plan.task == Task::Diagonal {
+            if s.facts.plan.task == Task::Diagonal {
                 diagonal(s, result, &point);
             } else {
-                let tested = &tested[s.rows_of(result.field)];
+                let tested = &tested[s.facts.rows_of(result.field)];
                 integrate(s, result.nodal, &result.tables, tested, &point);
             }
         }
     });
     if !results.is_empty() {
-        s.b.stage(s.plan.block);
+        s.b.stage(s.facts.plan.block);
     }
     results.iter().for_each(|result| scatter(s, result));
 }
@@ -125,7 +126,7 @@ struct Outcome {
     tables: Tables,
 }
 
-fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
+fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
     let nodes = quantity.element.count();
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
@@ -138,9 +139,9 @@ fn gather(s: &mut Setting<'_>, quantity: &Quantity, local: LocalId) {
     });
 }
 
-fn scatter(s: &mut Setting<'_>, result: &Outcome) {
+fn scatter(s: &mut Lowering<'_>, result: &Outcome) {
     let (components, local, nodes) =
-        (s.components(result.field), result.nodal, result.tables.nodes);
+        (s.facts.components(result.field), result.nodal, result.tables.nodes);
     let batch = Index::from(s.b.batch());
     let nodal = Nodal::result(s, result.field);
     s.comment_on("scatter", result.field);
@@ -153,7 +154,7 @@ fn scatter(s: &mut Setting<'_>, result: &Outcome) {
 }
 
 fn constant_gradient(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     quantity: &Quantity,
     nodal: LocalId,
     tables: &Tables,
@@ -179,7 +180,7 @@ fn constant_gradient(
 }
 
 pub(super) fn value_at(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     evaluated: &Evaluated,
     quantity: usize,
     c: usize,
@@ -208,7 +209,7 @@ pub(super) fn value_at(
 }
 
 fn geometry(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     cell: &CellGeometry,
     evaluated: &[Evaluated],
     point: &Index,
@@ -222,12 +223,12 @@ fn geometry(
     }
     let x = position(s);
     let at = curved(s, weight, |s, i, part| value_at(s, &evaluated[x], x, i, part, point));
-    if s.on_facets() { on_facet(s, at) } else { at }
+    if s.facts.on_facets() { on_facet(s, at) } else { at }
 }
 
 /// Tests what one point has against every node.
 pub(super) fn integrate(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     nodal: LocalId,
     tables: &Tables,
     tested: &[Tested],
@@ -255,7 +256,7 @@ pub(super) fn integrate(
 }
 
 fn derivative(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     tables: &Tables,
     a: usize,
     node: usize,
@@ -268,10 +269,10 @@ fn derivative(
 }
 
 /// r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
-fn diagonal(s: &mut Setting<'_>, result: &Outcome, point: &Index) {
-    let dim = s.form.dim;
+fn diagonal(s: &mut Lowering<'_>, result: &Outcome, point: &Index) {
+    let dim = s.facts.form.dim;
     let coefficients = s.coefficients(1);
-    let (blocks, rows) = (s.blocks.clone(), s.rows_of(result.field));
+    let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(result.field));
     let Outcome { nodal, tables, .. } = result;
     for &(row, _, block) in &blocks.pairs {
         if !rows.contains(&row) {

@@ -29,13 +29,13 @@ use super::{diagonal, prefetch, simplex};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
-use crate::lower::geometry::{MultilinearLayer, multilinear_row};
+use crate::lower::factors::Factors;
+use crate::lower::facts::Facts;
+use crate::lower::geometry::{CellGeometry, cell_geometry, gather_corners};
+use crate::lower::jacobian::{MultilinearLayer, multilinear_row};
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::point::at_point;
 use crate::lower::stored::Tested;
-use crate::plan::Plan;
-use crate::strategy::factors::Factors;
-use crate::strategy::geometry::{CellGeometry, cell_geometry, gather_corners};
-use crate::strategy::point::at_point;
-use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
 
 /// A point of the rule.
@@ -50,9 +50,9 @@ struct Point<'a> {
     number: Index,
 }
 
-pub(super) fn lower(s: &mut Setting<'_>) {
+pub(super) fn lower(s: &mut Lowering<'_>) {
     let tensor = Tensor::new(s);
-    for index in 0..s.quantities.len() {
+    for index in 0..s.facts.quantities.len() {
         tensor.gather(s, index);
     }
     gather_corners(s);
@@ -60,16 +60,16 @@ pub(super) fn lower(s: &mut Setting<'_>) {
     prefetch::nodes(s);
     s.gathered();
     let column_only = tensor.column_only(s);
-    for index in 0..s.quantities.len() {
+    for index in 0..s.facts.quantities.len() {
         tensor.interpolate_layers(s, index);
     }
     if column_only {
         tensor.columns_with_points(s);
     } else {
-        for index in 0..s.quantities.len() {
+        for index in 0..s.facts.quantities.len() {
             tensor.last_direction(s, index);
         }
-        if s.plan.task == crate::plan::Task::Diagonal {
+        if s.facts.plan.task == crate::plan::Task::Diagonal {
             diagonal::lower(s, &tensor);
             return;
         }
@@ -82,11 +82,11 @@ pub(super) fn lower(s: &mut Setting<'_>) {
 
 impl Tensor {
     /// Whether steps 2 to 4 are one pass, because nothing has a gradient.
-    fn column_only(&self, s: &Setting<'_>) -> bool {
-        s.quantities.iter().all(|quantity| !quantity.gradient)
-            && !(0..s.rows()).any(|row| s.tested(row).1)
-            && s.has_result()
-            && s.plan.task != crate::plan::Task::Diagonal
+    fn column_only(&self, s: &Lowering<'_>) -> bool {
+        s.facts.quantities.iter().all(|quantity| !quantity.gradient)
+            && !(0..s.facts.rows()).any(|row| s.facts.tested(row).1)
+            && s.facts.has_result()
+            && s.facts.plan.task != crate::plan::Task::Diagonal
             && self.results.iter().all(|result| result.dense.is_none())
             && self.dense.iter().all(Option::is_none)
     }
@@ -112,29 +112,29 @@ impl Tensor {
         self.q.pow(self.dim as u32 - 1)
     }
 
-    pub(super) fn unrolled(&self, plan: &Plan, extent: usize) -> bool {
-        extent <= plan.unroll
+    pub(super) fn unrolled(&self, facts: &Facts<'_>, extent: usize) -> bool {
+        extent <= facts.unroll()
     }
 
     /// Whether everything is so small that all loops are written out.
-    fn tiny(&self, plan: &Plan) -> bool {
-        self.q_all() <= plan.unroll
+    fn tiny(&self, facts: &Facts<'_>) -> bool {
+        self.q_all() <= facts.unroll()
     }
 
     /// Step 1.
-    fn interpolate_layers(&self, s: &mut Setting<'_>, index: usize) {
+    fn interpolate_layers(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
         if factors.interpolate.is_identity() || self.dense[index].is_some() {
             return;
         }
-        let quantity = s.quantities[index].clone();
+        let quantity = s.facts.quantities[index].clone();
         s.b.comment(&format!("interpolate {}", quantity.name));
         let (n, q, dim) = (factors.n, self.q, self.dim);
         let matrix = &factors.interpolate;
         let rows_a_layer = n.pow(dim as u32 - 2);
         let layer = if dim == 3 { Some(s.b.local("layer", n * q)) } else { None };
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         for c in 0..quantity.components {
             let (from, to) = (c * n.pow(dim as u32), c * self.volume());
             s.b.repeat("k", n, tiny, |b, k| {
@@ -162,13 +162,13 @@ impl Tensor {
     }
 
     /// Step 5.
-    pub(super) fn integrate_layers(&self, s: &mut Setting<'_>) {
+    pub(super) fn integrate_layers(&self, s: &mut Lowering<'_>) {
         for result in &self.results {
             self.integrate_layers_of(s, result);
         }
     }
 
-    fn integrate_layers_of(&self, s: &mut Setting<'_>, result: &Outcome) {
+    fn integrate_layers_of(&self, s: &mut Lowering<'_>, result: &Outcome) {
         let Outcome { factors, arrays, .. } = result;
         if factors.interpolate.is_identity() || result.dense.is_some() {
             return;
@@ -178,8 +178,8 @@ impl Tensor {
         let matrix = factors.interpolate.transposed();
         let rows_a_layer = n.pow(dim as u32 - 2);
         let layer = if dim == 3 { Some(s.b.local("layer_back", n * q)) } else { None };
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         for c in 0..result.rows.len() {
             let (to, from) = (c * n.pow(dim as u32), c * self.volume());
             s.b.repeat("k", n, tiny, |b, k| {
@@ -205,17 +205,17 @@ impl Tensor {
     }
 
     /// Step 2.
-    fn last_direction(&self, s: &mut Setting<'_>, index: usize) {
+    fn last_direction(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
-        let quantity = s.quantities[index].clone();
+        let quantity = s.facts.quantities[index].clone();
         let identity = factors.interpolate.is_identity();
         if (identity && !quantity.gradient) || self.dense[index].is_some() {
             return;
         }
         s.b.comment(&format!("last direction of {}", quantity.name));
         let columns = self.columns();
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         for c in 0..quantity.components {
             let offset = c * self.volume();
             s.b.repeat("column", columns, tiny, |b, column| {
@@ -244,13 +244,13 @@ impl Tensor {
     }
 
     /// Step 4.
-    fn last_direction_back(&self, s: &mut Setting<'_>) {
+    fn last_direction_back(&self, s: &mut Lowering<'_>) {
         for result in &self.results {
             self.last_direction_back_of(s, result);
         }
     }
 
-    fn last_direction_back_of(&self, s: &mut Setting<'_>, result: &Outcome) {
+    fn last_direction_back_of(&self, s: &mut Lowering<'_>, result: &Outcome) {
         let Outcome { factors, arrays, .. } = result;
         let identity = factors.interpolate.is_identity();
         if (identity && !result.has_gradient(s)) || result.dense.is_some() {
@@ -258,13 +258,13 @@ impl Tensor {
         }
         s.comment_on("last direction back", result.field);
         let columns = self.columns();
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         let back = factors.interpolate.transposed();
         let derive_back = factors.derive.transposed();
         for (c, row) in result.rows.clone().enumerate() {
             let offset = c * self.volume();
-            let has_gradient = s.tested(row).1;
+            let has_gradient = s.facts.tested(row).1;
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
                 let values = load_line(b, arrays.value, &start, self.plane, self.q);
@@ -281,10 +281,10 @@ impl Tensor {
     }
 
     /// Step 3.
-    fn layers(&self, s: &mut Setting<'_>) {
+    fn layers(&self, s: &mut Lowering<'_>) {
         let q = self.q;
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         self.clear_dense_result(s);
         s.b.comment("points");
         let cell = cell_geometry(s);
@@ -294,7 +294,7 @@ impl Tensor {
             return;
         }
         repeat(s, "z", q, tiny, |s, z| {
-            for (index, quantity) in s.quantities.clone().iter().enumerate() {
+            for (index, quantity) in s.facts.quantities.iter().enumerate() {
                 let (factors, arrays) = &self.inputs[index];
                 let Some(middle) = arrays.middle else { continue };
                 for c in 0..quantity.components {
@@ -312,7 +312,7 @@ impl Tensor {
                 let Some(middle) = arrays.middle else { continue };
                 let back = factors.derive.transposed();
                 for (c, row) in rows.clone().enumerate() {
-                    if !s.tested(row).1 {
+                    if !s.facts.tested(row).1 {
                         continue;
                     }
                     let to = z.times(self.plane).plus(c * self.volume());
@@ -330,19 +330,19 @@ impl Tensor {
     /// One row of points: D in the first direction, the point function, Dᵀ.
     fn row(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         cell: &CellGeometry,
         layer: &Option<MultilinearLayer>,
         z: &Index,
         y: Index,
     ) {
         let q = self.q;
-        let even_odd = s.plan.even_odd;
+        let even_odd = s.facts.plan.even_odd;
         let first = (&z.times(q) + &y).times(q);
         // In private arrays layers may lie further apart.
         let place = &z.times(self.plane) + &y.times(q);
         prefetch::points(s, &first, q);
-        for (index, quantity) in s.quantities.clone().iter().enumerate() {
+        for (index, quantity) in s.facts.quantities.iter().enumerate() {
             let (factors, arrays) = &self.inputs[index];
             if self.dense[index].is_some() {
                 continue;
@@ -361,13 +361,13 @@ impl Tensor {
         }
         let row_geometry = layer.as_ref().map(|layer| {
             let eta = s.b.load_table(self.points, y.clone());
-            let needs_x = s.needs_x;
+            let needs_x = s.facts.needs_x;
             multilinear_row(&mut s.b, layer, eta, q, needs_x)
         });
         repeat(s, "x", q, self.unroll_row, |s, x| {
             let point = Point { x: &x, y: &y, place: &place + &x, number: &first + &x };
             let at = self.point_geometry(s, cell, row_geometry.as_ref(), &point);
-            let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
                 self.evaluate(s, quantity, c, part, &point)
             };
             let tested = at_point(s, &at, &point.number, &mut evaluate);
@@ -381,7 +381,7 @@ impl Tensor {
                 }
             }
         });
-        if s.plan.task == crate::plan::Task::Diagonal {
+        if s.facts.plan.task == crate::plan::Task::Diagonal {
             return;
         }
         for result in self.results.iter().filter(|result| result.dense.is_none()) {
@@ -390,12 +390,12 @@ impl Tensor {
     }
 
     /// Dᵀ along a row of points.
-    fn row_back(&self, s: &mut Setting<'_>, result: &Outcome, place: &Index) {
-        let (q, even_odd) = (self.q, s.plan.even_odd);
+    fn row_back(&self, s: &mut Lowering<'_>, result: &Outcome, place: &Index) {
+        let (q, even_odd) = (self.q, s.facts.plan.even_odd);
         let Outcome { factors, arrays, rows, .. } = result;
         let back = factors.derive.transposed();
         for (c, row) in rows.clone().enumerate() {
-            let (has_value, has_gradient) = s.tested(row);
+            let (has_value, has_gradient) = s.facts.tested(row);
             let start = place.plus(c * self.volume());
             let values =
                 has_value.then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
@@ -412,7 +412,7 @@ impl Tensor {
 
     fn evaluate(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         quantity: usize,
         c: usize,
         part: Part,
@@ -439,7 +439,7 @@ impl Tensor {
 
     fn store_tested(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         arrays: &Arrays,
         tested: &[Tested],
         point: &Point<'_>,
@@ -464,11 +464,11 @@ impl Tensor {
     }
 
     /// Steps 2 to 4 in one pass, where only values are needed: each column stays in registers.
-    fn columns_with_points(&self, s: &mut Setting<'_>) {
+    fn columns_with_points(&self, s: &mut Lowering<'_>) {
         let q = self.q;
         let columns = self.columns();
-        let even_odd = s.plan.even_odd;
-        let tiny = self.tiny(s.plan);
+        let even_odd = s.facts.plan.even_odd;
+        let tiny = self.tiny(s.facts);
         s.b.comment("last direction, points, and back");
         let cell = cell_geometry(s);
         // The line of points runs along the last direction: directions are renamed cyclically.
@@ -479,7 +479,7 @@ impl Tensor {
                 let column = &y.times(q) + &x;
                 prefetch::points(s, &column.times(q), q);
                 let mut lines = Vec::new();
-                for (index, quantity) in s.quantities.clone().iter().enumerate() {
+                for (index, quantity) in s.facts.quantities.iter().enumerate() {
                     let (factors, arrays) = &self.inputs[index];
                     for c in 0..quantity.components {
                         let start = column.plus(c * self.volume());
@@ -491,18 +491,18 @@ impl Tensor {
                 }
                 let row = layer.as_ref().map(|layer| {
                     let eta = s.b.load_table(self.points, x.clone());
-                    let needs_x = s.needs_x;
+                    let needs_x = s.facts.needs_x;
                     multilinear_row(&mut s.b, layer, eta, q, needs_x)
                 });
                 let zero = s.b.constant(0.0);
-                let mut outputs = vec![vec![zero; q]; s.rows()];
+                let mut outputs = vec![vec![zero; q]; s.facts.rows()];
                 for z in 0..q {
                     let point = column.plus(z * columns);
                     let xi = Index::from(z);
                     let at = Point { x: &xi, y: &x, place: Index::default(), number: point };
                     let point = &at.number;
                     let at = self.point_geometry(s, &cell, row.as_ref(), &at);
-                    let mut evaluate = |_: &mut Setting<'_>, index: usize, c: usize, _: Part| {
+                    let mut evaluate = |_: &mut Lowering<'_>, index: usize, c: usize, _: Part| {
                         let line = lines.iter().find(|(key, _)| *key == (index, c));
                         line.map(|(_, line)| line[z]).expect("a value should be there")
                     };
@@ -524,8 +524,8 @@ impl Tensor {
     }
 
     /// A dense result is summed over the points.
-    fn clear_dense_result(&self, s: &mut Setting<'_>) {
-        if s.plan.task == crate::plan::Task::Diagonal {
+    fn clear_dense_result(&self, s: &mut Lowering<'_>) {
+        if s.facts.plan.task == crate::plan::Task::Diagonal {
             return;
         }
         for result in &self.results {
@@ -538,7 +538,7 @@ impl Tensor {
 
     /// Runs over all points with the geometry and inputs there, for tasks that keep numbers at the
     /// points in private arrays.
-    pub(super) fn each_row_point(&self, s: &mut Setting<'_>) {
+    pub(super) fn each_row_point(&self, s: &mut Lowering<'_>) {
         self.layers(s);
     }
 

@@ -3,11 +3,11 @@
 use super::{Dofs, barrier};
 use crate::element::LinePoints;
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
-use crate::lower::geometry::AtPoint;
-use crate::strategy::diagonal::{Product, coefficients, products, table};
-use crate::strategy::factors::nodes_of;
-use crate::strategy::point::Evaluate;
-use crate::strategy::setting::Setting;
+use crate::lower::diagonal::{Product, coefficients, products, table};
+use crate::lower::factors::nodes_of;
+use crate::lower::jacobian::AtPoint;
+use crate::lower::lowering::Lowering;
+use crate::lower::point::Evaluate;
 use std::ops::Range;
 
 /// What the integration goes through.
@@ -30,17 +30,18 @@ struct Outcome {
 }
 
 impl Diagonal {
-    pub(super) fn new(s: &mut Setting<'_>, volume: usize) -> Self {
-        let line = s.elements.rule.line().expect("the plan should have checked the rule");
-        let results = s.results().into_iter().map(|field| Outcome::new(s, line, field, volume));
+    pub(super) fn new(s: &mut Lowering<'_>, volume: usize) -> Self {
+        let line = s.facts.elements.rule.line().expect("the plan should have checked the rule");
+        let results =
+            s.facts.results().into_iter().map(|field| Outcome::new(s, line, field, volume));
         let results = results.collect();
-        Self { products: products(&s.blocks, s.form.dim), results }
+        Self { products: products(&s.facts.blocks, s.facts.form.dim), results }
     }
 
     /// The coefficients at the thread's point, component by component.
     pub(super) fn at_point(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         at: &AtPoint,
         point: &Index,
         evaluate: &mut Evaluate<'_>,
@@ -50,10 +51,10 @@ impl Diagonal {
 }
 
 impl Outcome {
-    fn new(s: &mut Setting<'_>, line: LinePoints, field: usize, volume: usize) -> Self {
-        let nodes = nodes_of(s.elements.fields[field]);
-        let (q, n, rows) = (line.count(), nodes.count(), s.rows_of(field));
-        let name = s.of_field("r", field);
+    fn new(s: &mut Lowering<'_>, line: LinePoints, field: usize, volume: usize) -> Self {
+        let nodes = nodes_of(s.facts.elements.fields[field]);
+        let (q, n, rows) = (line.count(), nodes.count(), s.facts.rows_of(field));
+        let name = s.facts.of_field("r", field);
         let arrays =
             ["s", "t"].map(|word| s.b.shared(&format!("{name}_{word}"), rows.len() * volume));
         let tables = [0, 1, 2].map(|derived| {
@@ -69,7 +70,7 @@ impl Dofs {
     /// Integrates what is known at the points, and adds it to the thread's nodes.
     pub(super) fn integrate_diagonal(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         diagonal: &Diagonal,
         known: &[Vec<ValueId>],
     ) {
@@ -107,7 +108,7 @@ impl Dofs {
     /// are any, and to the nodes if it is done.
     fn step(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         result: &Outcome,
         (before, product, done): (bool, Product, bool),
         step: usize,

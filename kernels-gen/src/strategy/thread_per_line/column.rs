@@ -3,13 +3,13 @@
 use super::{Group, Outcome, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
-use crate::lower::geometry::{
+use crate::lower::geometry::{Affine, affine_map, curved, given, position};
+use crate::lower::jacobian::{
     AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
 };
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::point::{Evaluate, at_point};
 use crate::plan::{Geometry, Task};
-use crate::strategy::geometry::{Affine, affine_map, curved, given, position};
-use crate::strategy::point::{Evaluate, at_point};
-use crate::strategy::setting::{Setting, repeat};
 use fem_dsl::point::Part;
 
 /// Operations of a column's points up to which they are written out. Beyond, NVIDIA's compiler took minutes for a
@@ -45,7 +45,7 @@ pub(super) enum Line {
 
 impl Line {
     /// Room for numbers: zeros in registers, an array as it is.
-    fn new(s: &mut Setting<'_>, name: &str, q: usize, rolled: bool) -> Self {
+    fn new(s: &mut Lowering<'_>, name: &str, q: usize, rolled: bool) -> Self {
         match rolled {
             true => Self::Array(s.b.local(name, q)),
             false => Self::Registers(vec![s.b.constant(0.0); q]),
@@ -53,7 +53,7 @@ impl Line {
     }
 
     /// Numbers that are known.
-    fn of(s: &mut Setting<'_>, name: &str, numbers: Vec<ValueId>, rolled: bool) -> Self {
+    fn of(s: &mut Lowering<'_>, name: &str, numbers: Vec<ValueId>, rolled: bool) -> Self {
         if !rolled {
             return Self::Registers(numbers);
         }
@@ -64,14 +64,14 @@ impl Line {
         Self::Array(array)
     }
 
-    fn get(&self, s: &mut Setting<'_>, at: &Index) -> ValueId {
+    fn get(&self, s: &mut Lowering<'_>, at: &Index) -> ValueId {
         match self {
             Self::Registers(numbers) => numbers[known(at)],
             Self::Array(array) => s.b.load(*array, at.clone()),
         }
     }
 
-    fn set(&mut self, s: &mut Setting<'_>, at: &Index, number: ValueId) {
+    fn set(&mut self, s: &mut Lowering<'_>, at: &Index, number: ValueId) {
         match self {
             Self::Registers(numbers) => numbers[known(at)] = number,
             Self::Array(array) => s.b.store(*array, at.clone(), number),
@@ -79,7 +79,7 @@ impl Line {
     }
 
     /// All of them, in registers.
-    fn all(&self, s: &mut Setting<'_>, q: usize) -> Vec<ValueId> {
+    fn all(&self, s: &mut Lowering<'_>, q: usize) -> Vec<ValueId> {
         (0..q).map(|at| self.get(s, &Index::from(at))).collect()
     }
 }
@@ -91,12 +91,12 @@ fn known(at: &Index) -> usize {
 }
 
 /// What is done at each point of a column: its place in the column, its geometry, its number, its values.
-type AtEach<'e> = dyn FnMut(&mut Setting<'_>, &Index, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
+type AtEach<'e> = dyn FnMut(&mut Lowering<'_>, &Index, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
 
 impl Group {
     /// D along the last axis, the points, and Dᵀ.
-    pub(super) fn column(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+    pub(super) fn column(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) {
+        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         let zero = s.b.constant(0.0);
         let rolled = self.rolled(s);
         let mut lines = |name: &str| -> Vec<Vec<Line>> {
@@ -127,7 +127,7 @@ impl Group {
         let mut waiting = Vec::new();
         for (result, outcome) in self.results.iter().enumerate() {
             for (c, row) in outcome.rows.clone().enumerate() {
-                let (has_value, has_gradient) = s.tested(row);
+                let (has_value, has_gradient) = s.facts.tested(row);
                 let tested = values[result][c].all(s, q);
                 if outcome.held.flat {
                     self.integrate_column(s, outcome, c, &tested);
@@ -170,7 +170,7 @@ impl Group {
     /// Calls `body` with each point of the thread's column.
     pub(super) fn each_point(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         columns: &[Vec<Column>],
         body: &mut AtEach<'_>,
     ) {
@@ -184,7 +184,7 @@ impl Group {
                 &number.times(self.layout.q) + &Index::from(digit)
             });
             let known = self.geometry_at(s, &geometry, columns, &number, across, &at);
-            let mut evaluate = |s: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
                 self.value_at(s, quantity, &columns[quantity][c], c, part, &at)
             };
             body(s, &at, &known, &number, &mut evaluate);
@@ -194,20 +194,21 @@ impl Group {
 
     /// Whether the points of a column are a loop, with the thread's arrays in memory: where they are so much to write
     /// out that it takes a compiler minutes.
-    fn rolled(&self, s: &Setting<'_>) -> bool {
-        let (q, point) = (self.layout.q, s.integral.graph.nodes().len());
+    fn rolled(&self, s: &Lowering<'_>) -> bool {
+        let (q, point) = (self.layout.q, s.facts.integral.graph.nodes().len());
         // Each number that is stored takes a few products with the map.
-        let stored = if s.plan.task == Task::Linearise { 8 * s.blocks.numbers } else { 0 };
-        q > s.plan.unroll || q * (point + stored) > MOST
+        let stored =
+            if s.facts.plan.task == Task::Linearise { 8 * s.facts.blocks.numbers } else { 0 };
+        q > s.facts.plan.unroll || q * (point + stored) > MOST
     }
 
     /// What a column knows before its points; in place, the values that are needed, too.
-    pub(super) fn columns(&self, s: &mut Setting<'_>) -> Vec<Vec<Column>> {
-        let (q, even_odd, rolled) = (self.layout.q, s.plan.even_odd, self.rolled(s));
+    pub(super) fn columns(&self, s: &mut Lowering<'_>) -> Vec<Vec<Column>> {
+        let (q, even_odd, rolled) = (self.layout.q, s.facts.plan.even_odd, self.rolled(s));
         let own = self.own_row(self.dim - 1);
         let mut columns = Vec::new();
-        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
-            let column = |s: &mut Setting<'_>, c: usize| match (held.flat, held.identity()) {
+        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
+            let column = |s: &mut Lowering<'_>, c: usize| match (held.flat, held.identity()) {
                 (true, true) => {
                     let nodes = self.own_nodes(&s.b);
                     let values = self.gather_line(s, (quantity, held), &nodes, c);
@@ -220,8 +221,9 @@ impl Group {
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (false, _) => {
-                    let load =
-                        |s: &mut Setting<'_>| self.load(&mut s.b, held.value(), &own, &c.into(), q);
+                    let load = |s: &mut Lowering<'_>| {
+                        self.load(&mut s.b, held.value(), &own, &c.into(), q)
+                    };
                     let kept = self.in_place && quantity.value;
                     let values = kept.then(|| load(s));
                     let slopes = held.slopes.is_some().then(|| {
@@ -243,7 +245,7 @@ impl Group {
     /// A part of a component of a quantity at a point of the column.
     fn value_at(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         quantity: usize,
         column: &Column,
         c: usize,
@@ -268,7 +270,7 @@ impl Group {
     /// Bᵀ along a column whose values are in registers, or the scattering where nodes are points.
     fn integrate_column(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         outcome: &Outcome,
         c: usize,
         values: &[ValueId],
@@ -279,12 +281,12 @@ impl Group {
             return self.scatter_line(s, outcome.field, &nodes, (axis, c), values);
         }
         let integrate = held.factors.interpolate.transposed();
-        let line = contract(&mut s.b, &integrate, values, None, s.plan.even_odd);
+        let line = contract(&mut s.b, &integrate, values, None, s.facts.plan.even_odd);
         self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }
 
     /// The product of the weights of the other axes.
-    fn weight_across(&self, s: &mut Setting<'_>) -> ValueId {
+    fn weight_across(&self, s: &mut Lowering<'_>) -> ValueId {
         let weights =
             self.digits.iter().map(|&digit| s.b.load_table(self.weights, Index::from(digit)));
         let weights: Vec<ValueId> = weights.collect();
@@ -296,9 +298,9 @@ impl Group {
     }
 
     /// What is known of the geometry of the thread's column.
-    fn column_geometry(&self, s: &mut Setting<'_>) -> ColumnGeometry {
-        match s.plan.geometry {
-            _ if !s.needs_geometry() => return ColumnGeometry::Given,
+    fn column_geometry(&self, s: &mut Lowering<'_>) -> ColumnGeometry {
+        match s.facts.plan.geometry {
+            _ if !s.facts.needs_geometry() => return ColumnGeometry::Given,
             Geometry::Affine => return ColumnGeometry::Affine(affine_map(s)),
             Geometry::Stored => return ColumnGeometry::Given,
             Geometry::Nodes(_) => return ColumnGeometry::Curved(position(s)),
@@ -319,7 +321,7 @@ impl Group {
             }
         });
         let xi = s.b.load_table(self.points, Index::from(self.digits[0]));
-        let needs_x = s.needs_x;
+        let needs_x = s.facts.needs_x;
         // The determinant alone is a quadratic polynomial; all of the map would take too many registers.
         let points = if self.flat { self.layout.q } else { 0 };
         ColumnGeometry::Row(Box::new(multilinear_row(&mut s.b, &layer, xi, points, needs_x)))
@@ -327,7 +329,7 @@ impl Group {
 
     fn geometry_at(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         geometry: &ColumnGeometry,
         columns: &[Vec<Column>],
         number: &Index,

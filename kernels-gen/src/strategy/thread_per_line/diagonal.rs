@@ -8,8 +8,8 @@ use super::column::Column;
 use super::{Group, Held, Outcome, Row, barrier};
 use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::strategy::diagonal::{Product, coefficients, products, table};
-use crate::strategy::setting::Setting;
+use crate::lower::diagonal::{Product, coefficients, products, table};
+use crate::lower::lowering::Lowering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`, with
@@ -22,7 +22,7 @@ struct Waiting {
 }
 
 impl Group {
-    pub(super) fn diagonal(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) {
+    pub(super) fn diagonal(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) {
         let waiting = self.coefficients(s, columns);
         let mut sums = BTreeMap::<Vec<usize>, Vec<usize>>::new();
         for (number, product) in waiting.products.iter().enumerate() {
@@ -35,7 +35,7 @@ impl Group {
         }
         let rows = self.rows_across(s);
         let total =
-            |s: &mut Setting<'_>, held: &Held| s.b.local("sums", held.components * held.factors.n);
+            |s: &mut Lowering<'_>, held: &Held| s.b.local("sums", held.components * held.factors.n);
         let totals: Vec<Option<LocalId>> = self
             .results
             .iter()
@@ -63,7 +63,7 @@ impl Group {
 
     /// The rows along all axes but the last, by the nodes a direction: the axes before theirs are still points, those
     /// behind it are nodes.
-    fn rows_across(&self, s: &mut Setting<'_>) -> BTreeMap<(usize, usize), Row> {
+    fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), Row> {
         let counts: BTreeSet<usize> =
             self.results.iter().map(|outcome| outcome.held.factors.n).collect();
         let mut rows = BTreeMap::new();
@@ -80,8 +80,8 @@ impl Group {
     }
 
     /// The coefficients at the points of the thread's column, in an array of its own.
-    fn coefficients(&self, s: &mut Setting<'_>, columns: &[Vec<Column>]) -> Waiting {
-        let (q, products) = (self.layout.q, products(&s.blocks, self.dim));
+    fn coefficients(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) -> Waiting {
+        let (q, products) = (self.layout.q, products(&s.facts.blocks, self.dim));
         let rows: Vec<usize> =
             self.results.iter().flat_map(|outcome| outcome.rows.clone()).collect();
         let local = s.b.local("coefficients", rows.len() * products.len().max(1) * q);
@@ -103,12 +103,12 @@ impl Group {
     /// The sum of some products, integrated along the thread's column, to shared memory.
     fn along_column(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         result: &Held,
         (waiting, before): (&Waiting, usize),
         members: &[usize],
     ) {
-        let (q, even_odd, last) = (self.layout.q, s.plan.even_odd, self.dim - 1);
+        let (q, even_odd, last) = (self.layout.q, s.facts.plan.even_odd, self.dim - 1);
         let (own, n) = (self.own_row(last), result.factors.n);
         s.b.repeat("c", result.components, false, |b, c| {
             let mut sum: Option<Vec<ValueId>> = None;
@@ -129,13 +129,13 @@ impl Group {
     /// where they are given second, else to shared memory.
     fn along_row(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         result: &Held,
         row: &Row,
         matrix: &Matrix,
         (onto, to): (Option<LocalId>, Option<LocalId>),
     ) {
-        let (q, n, even_odd) = (self.layout.q, result.factors.n, s.plan.even_odd);
+        let (q, n, even_odd) = (self.layout.q, result.factors.n, s.facts.plan.even_odd);
         self.in_row(s, row, |s, row| {
             s.b.repeat("c", result.components, false, |b, c| {
                 let line = self.load(b, result.value(), row, &c, q);
@@ -155,7 +155,7 @@ impl Group {
     }
 
     /// Adds what shared memory holds of the nodes.
-    fn scatter_nodes(&self, s: &mut Setting<'_>) {
+    fn scatter_nodes(&self, s: &mut Lowering<'_>) {
         for Outcome { field, held, .. } in &self.results {
             s.comment_on("scatter", *field);
             let nodes = self.nodal_lines(held);

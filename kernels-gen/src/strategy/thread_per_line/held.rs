@@ -7,9 +7,10 @@
 use super::layout::Traffic;
 use crate::element::LinePoints;
 use crate::kir::{Index, SharedId};
+use crate::lower::factors::{Factors, factors};
+use crate::lower::facts::{Quantity, Source};
+use crate::lower::lowering::{Lowering, repeat};
 use crate::plan::Task;
-use crate::strategy::factors::{Factors, factors};
-use crate::strategy::setting::{Quantity, Setting, Source, repeat};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -41,10 +42,10 @@ impl Held {
     /// H200, loops are on eight points and more from 2 % slower to 11 % faster, on six and seven from 10 % slower to 3 % faster.
     pub(super) fn each_component(
         &self,
-        s: &mut Setting<'_>,
-        mut body: impl FnMut(&mut Setting<'_>, &Index),
+        s: &mut Lowering<'_>,
+        mut body: impl FnMut(&mut Lowering<'_>, &Index),
     ) {
-        let q = s.elements.rule.line().map_or(1, LinePoints::count);
+        let q = s.facts.elements.rule.line().map_or(1, LinePoints::count);
         let written_out = q < 6 || self.components < 3 || self.flat;
         repeat(s, "c", self.components, written_out, |s, c| body(s, &c));
     }
@@ -67,10 +68,10 @@ impl Outcome {
     /// Calls `body` with each of its components and whether that is tested by gradients.
     pub(super) fn each_tested(
         &self,
-        s: &mut Setting<'_>,
-        mut body: impl FnMut(&mut Setting<'_>, &Index, bool),
+        s: &mut Lowering<'_>,
+        mut body: impl FnMut(&mut Lowering<'_>, &Index, bool),
     ) {
-        let derived: Vec<bool> = self.rows.clone().map(|row| s.tested(row).1).collect();
+        let derived: Vec<bool> = self.rows.clone().map(|row| s.facts.tested(row).1).collect();
         if derived.iter().all(|&one| one == derived[0]) {
             return self.held.each_component(s, |s, c| body(s, c, derived[0]));
         }
@@ -82,16 +83,16 @@ impl Outcome {
 
 /// Declares the arrays of all quantities and results, `length` numbers a component.
 pub(super) fn hold(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     line: LinePoints,
     length: usize,
 ) -> (Vec<Held>, Vec<Outcome>) {
-    let axes = &["x", "y"][..s.form.dim - 1];
+    let axes = &["x", "y"][..s.facts.form.dim - 1];
     let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
-    for quantity in s.quantities.clone() {
+    for quantity in &s.facts.quantities {
         let (name, numbers) = (&quantity.name, quantity.components * length);
         let (factors, flat) = (factors(line, quantity.element), is_flat(s, &quantity));
-        let mut array = |s: &mut Setting<'_>, name: String| {
+        let mut array = |s: &mut Lowering<'_>, name: String| {
             let array = s.b.shared(&name, numbers);
             left.arrays.push((array, numbers));
             array
@@ -109,18 +110,20 @@ pub(super) fn hold(
     let in_place = is_in_place(s);
     // First each field's own, then what is left.
     let mut claimed: Vec<Claim> =
-        s.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
+        s.facts.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
     let results = claimed.iter_mut().map(|claim| {
         let field = claim.field;
-        let (factors, components) = (factors(line, s.elements.fields[field]), s.components(field));
-        let rows = s.rows_of(field);
-        let tested = rows.clone().any(|row| s.tested(row).1);
-        let flat = s.is_flat_field(field);
-        let in_column = flat && factors.interpolate.is_identity() && s.plan.task != Task::Diagonal;
+        let (factors, components) =
+            (factors(line, s.facts.elements.fields[field]), s.facts.components(field));
+        let rows = s.facts.rows_of(field);
+        let tested = rows.clone().any(|row| s.facts.tested(row).1);
+        let flat = s.facts.is_flat_field(field);
+        let in_column =
+            flat && factors.interpolate.is_identity() && s.facts.plan.task != Task::Diagonal;
         let numbers = components * length;
         let mut array = |own: Option<SharedId>, axis: &str| {
             own.or_else(|| left.any(numbers)).unwrap_or_else(|| {
-                let name = s.of_field("r", field);
+                let name = s.facts.of_field("r", field);
                 s.b.shared(&format!("{name}_{axis}"), numbers)
             })
         };
@@ -142,15 +145,15 @@ pub(super) fn hold(
 
 /// Whether derivatives in x take the place of values: where there are any, and in three dimensions only, for in two D in x
 /// comes at once with B.
-pub(super) fn is_in_place(s: &Setting<'_>) -> bool {
-    s.plan.in_place && s.form.dim == 3 && !s.is_flat()
+pub(super) fn is_in_place(s: &Lowering<'_>) -> bool {
+    s.facts.plan.in_place && s.facts.form.dim == 3 && !s.facts.is_flat()
 }
 
 /// Whether values alone are taken of a quantity; of a field also whether they alone are tested, so that all of it is
 /// gathered and scattered along one axis.
-fn is_flat(s: &Setting<'_>, quantity: &Quantity) -> bool {
+fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
     match quantity.source {
-        Source::State(field) | Source::Direction(field) => s.is_flat_field(field),
+        Source::State(field) | Source::Direction(field) => s.facts.is_flat_field(field),
         Source::Aux(_) | Source::Position => !quantity.gradient,
     }
 }
@@ -169,12 +172,12 @@ struct Left {
 
 impl Left {
     /// The arrays of the direction or the state of a field.
-    fn own(&mut self, s: &Setting<'_>, inputs: &[Held], field: usize) -> Claim {
+    fn own(&mut self, s: &Lowering<'_>, inputs: &[Held], field: usize) -> Claim {
         let own = [Source::Direction(field), Source::State(field)];
-        let own = own.iter().find_map(|&source| s.quantity(source)).map(|own| &inputs[own]);
+        let own = own.iter().find_map(|&source| s.facts.quantity(source)).map(|own| &inputs[own]);
         let (value, slopes) = own.map_or((None, None), |own| (own.value, own.slopes.clone()));
         // Derivatives that are not tested are left to others.
-        let tested = s.rows_of(field).any(|row| s.tested(row).1);
+        let tested = s.facts.rows_of(field).any(|row| s.facts.tested(row).1);
         let slopes = slopes.filter(|_| tested);
         let taken: Vec<SharedId> = value.iter().chain(slopes.iter().flatten()).copied().collect();
         self.arrays.retain(|(array, _)| !taken.contains(array));
@@ -192,13 +195,13 @@ impl Left {
 /// What the phases do to shared memory, on q points a direction in `dim` dimensions: those of the fields, which are most
 /// of it; a curved map goes through all of them. Columns may be dealt where a group has a `single` cell, but not lines of
 /// nodes, whose neighbours are neighbours in memory.
-pub(super) fn traffic(s: &Setting<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
+pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
-    let curved = s.quantity(Source::Position).is_some();
-    for (field, &element) in s.elements.fields.iter().enumerate() {
-        let flat = !curved && s.is_flat_field(field);
-        let kind = (element.degree() + 1, flat, s.elements.collocated(element));
-        *kinds.entry(kind).or_default() += s.components(field);
+    let curved = s.facts.quantity(Source::Position).is_some();
+    for (field, &element) in s.facts.elements.fields.iter().enumerate() {
+        let flat = !curved && s.facts.is_flat_field(field);
+        let kind = (element.degree() + 1, flat, s.facts.elements.collocated(element));
+        *kinds.entry(kind).or_default() += s.facts.components(field);
     }
     let of = |((n, flat, collocated), components): ((usize, bool, bool), usize)| {
         let mut phases = phases((dim, n, q), single, (flat, collocated));

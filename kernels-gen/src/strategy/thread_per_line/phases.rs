@@ -4,12 +4,13 @@ use super::{Group, Held, NodalLine, Outcome, Row, barrier, first_mode, mode_stri
 use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
+use crate::lower::facts::{Quantity, Source, gather_axis};
+use crate::lower::lowering::Lowering;
+use crate::lower::restrict::Nodal;
 use crate::plan::{Scatter, Task};
-use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::{Quantity, Setting, Source, gather_axis};
 
 impl Group {
-    pub(super) fn write(&self, s: &mut Setting<'_>) {
+    pub(super) fn write(&self, s: &mut Lowering<'_>) {
         s.gathered();
         self.stage_modes(s);
         self.gather(s);
@@ -30,7 +31,7 @@ impl Group {
             s.b.comment("points");
             self.columns(s)
         };
-        if s.plan.task == Task::Diagonal {
+        if s.facts.plan.task == Task::Diagonal {
             self.diagonal(s, &columns);
             return;
         }
@@ -40,10 +41,10 @@ impl Group {
     }
 
     /// The coefficients of the cells' maps, to shared memory.
-    fn stage_modes(&self, s: &mut Setting<'_>) {
+    fn stage_modes(&self, s: &mut Lowering<'_>) {
         let Some(modes) = self.modes else { return };
         let first = first_mode(s);
-        let (numbers, count) = (s.geometry_numbers(), s.geometry_numbers() - first);
+        let (numbers, count) = (s.facts.geometry_numbers(), s.facts.geometry_numbers() - first);
         let argument = s.arguments[&Role::Geometry];
         let base = Index::from(s.b.batch()).times(numbers);
         let own = Index::from(self.cell).times(mode_stride(s));
@@ -80,20 +81,20 @@ impl Group {
     /// The nodal values of one component on a line of nodes.
     pub(super) fn gather_line(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         (quantity, held): (&Quantity, &Held),
         line: &NodalLine,
         component: usize,
     ) -> Vec<ValueId> {
         let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
-        let turned = s.turned(quantity.source);
+        let turned = s.facts.turned(quantity.source);
         let nodes = self.nodes(line, n, self.gather_axis(held), turned);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
-    fn gather(&self, s: &mut Setting<'_>) {
-        let even_odd = s.plan.even_odd;
-        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+    fn gather(&self, s: &mut Lowering<'_>) {
+        let even_odd = s.facts.plan.even_odd;
+        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             if held.in_column() {
                 continue;
             }
@@ -122,7 +123,7 @@ impl Group {
     /// What is left to do before the columns: B along the axes but the one of the gathering, the last with D at once, and
     /// in three dimensions D in x. What is values alone leaves the last axis to the columns. Each phase does what it can
     /// of all quantities, so that they share its barrier. In place, D in x waits until columns have read the values.
-    fn interpolate(&self, s: &mut Setting<'_>) {
+    fn interpolate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let later = self.in_place;
         let held = || self.inputs.iter().filter(|held| !held.in_column());
@@ -154,8 +155,9 @@ impl Group {
         }
     }
 
-    fn interpolate_in_x(&self, s: &mut Setting<'_>, held: &Held) {
-        let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
+    fn interpolate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
+        let (n, matrix, even_odd) =
+            (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
             held.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, held.value(), row, c, n);
@@ -165,8 +167,9 @@ impl Group {
         });
     }
 
-    fn interpolate_in_turn(&self, s: &mut Setting<'_>, held: &Held) {
-        let (n, matrix, even_odd) = (held.factors.n, &held.factors.interpolate, s.plan.even_odd);
+    fn interpolate_in_turn(&self, s: &mut Lowering<'_>, held: &Held) {
+        let (n, matrix, even_odd) =
+            (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             held.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, held.value(), row, c, n);
@@ -181,8 +184,8 @@ impl Group {
     }
 
     /// D in x, in three dimensions.
-    fn slopes(&self, s: &mut Setting<'_>, all: &[&Held]) {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+    fn slopes(&self, s: &mut Lowering<'_>, all: &[&Held]) {
+        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|held| held.slopes.is_none()) {
             return;
         }
@@ -200,7 +203,7 @@ impl Group {
 
     /// The same backwards: in three dimensions Dᵀ in x, then Dᵀ and Bᵀ in y, then Bᵀ in x, of which the first and the
     /// last are one phase for what needs only one of them. In place, the columns have done the first.
-    fn integrate(&self, s: &mut Setting<'_>) {
+    fn integrate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let done = self.in_place;
         let shared = self.results.iter().filter(|outcome| !outcome.held.in_column());
@@ -235,8 +238,8 @@ impl Group {
     }
 
     /// Dᵀ in x, in three dimensions: onto the values, or in their place.
-    pub(super) fn slopes_back(&self, s: &mut Setting<'_>, all: &[&Outcome]) {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+    pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&Outcome]) {
+        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
             return;
         }
@@ -258,8 +261,8 @@ impl Group {
         });
     }
 
-    fn integrate_in_turn(&self, s: &mut Setting<'_>, outcome: &Outcome) {
-        let (held, even_odd) = (&outcome.held, s.plan.even_odd);
+    fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &Outcome) {
+        let (held, even_odd) = (&outcome.held, s.facts.plan.even_odd);
         let integrate = held.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             outcome.each_tested(s, |s, c, derived| {
@@ -270,8 +273,8 @@ impl Group {
         });
     }
 
-    fn integrate_in_x(&self, s: &mut Setting<'_>, held: &Held) {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+    fn integrate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
+        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         let integrate = held.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
             held.each_component(s, |s, c| {
@@ -285,12 +288,12 @@ impl Group {
     /// The sum of a row of a component and, where it is tested by gradients, Dᵀ of its flux.
     fn back_in_turn(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         held: &Held,
         row: &Row,
         (c, derived): (&Index, bool),
     ) -> Vec<ValueId> {
-        let (q, even_odd) = (self.layout.q, s.plan.even_odd);
+        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         let values = self.load(&mut s.b, held.value(), row, c, q);
         match held.slopes.as_ref().filter(|_| derived) {
             Some(slopes) => {
@@ -302,8 +305,8 @@ impl Group {
         }
     }
 
-    fn scatter(&self, s: &mut Setting<'_>) {
-        let even_odd = s.plan.even_odd;
+    fn scatter(&self, s: &mut Lowering<'_>) {
+        let even_odd = s.facts.plan.even_odd;
         for outcome in self.results.iter().filter(|outcome| !outcome.held.in_column()) {
             let held = &outcome.held;
             s.comment_on("scatter", outcome.field);
@@ -312,7 +315,7 @@ impl Group {
                 for (c, tested) in outcome.rows.clone().enumerate() {
                     let at = Index::from(c);
                     let line = if held.identity() {
-                        let derived = s.tested(tested).1;
+                        let derived = s.facts.tested(tested).1;
                         self.back_in_turn(s, held, row, (&at, derived))
                     } else {
                         let matrix = held.factors.interpolate.transposed();
@@ -328,7 +331,7 @@ impl Group {
     /// Adds to the unknowns of one component of a field on a line of nodes along an axis.
     pub(super) fn scatter_line(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         field: usize,
         nodes: &NodalLine,
         (axis, component): (usize, usize),
@@ -336,15 +339,15 @@ impl Group {
     ) {
         let nodal = Nodal::result(s, field);
         // What a cell stores for the owners of unknowns is in the order of its nodes.
-        let adds = s.plan.scatter != Scatter::Owner;
-        let turned = s.turned(Source::Direction(field)).filter(|_| adds);
+        let adds = s.facts.plan.scatter != Scatter::Owner;
+        let turned = s.facts.turned(Source::Direction(field)).filter(|_| adds);
         let last = line.len() - 1;
-        let inside = s.stores_inside(field).then(|| {
+        let inside = s.facts.stores_inside(field).then(|| {
             let mut digits = nodes.digits.iter().copied();
             let first = digits.next().expect("a line should have coordinates");
             let digits = [first, digits.next().unwrap_or(first)];
             let border = s.b.border_var("border", digits, last);
-            if s.recomputes_border(line.len()) {
+            if s.facts.recomputes_border(line.len()) {
                 s.b.statement(Statement::Recompute(border));
             }
             nodal.inside(border)

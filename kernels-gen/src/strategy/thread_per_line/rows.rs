@@ -5,7 +5,7 @@ use super::held::Held;
 use super::layout;
 use crate::kir::build::Builder;
 use crate::kir::{Index, SharedId, Statement, ValueId, VarId};
-use crate::strategy::setting::Setting;
+use crate::lower::lowering::Lowering;
 use std::collections::BTreeSet;
 
 /// A row of points that a thread takes in a phase.
@@ -171,9 +171,9 @@ impl Group {
     /// Runs `body` in the threads that have a row of [`Group::rows`].
     pub(super) fn in_rows(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         key: RowKey,
-        body: impl FnOnce(&mut Setting<'_>, &Row),
+        body: impl FnOnce(&mut Lowering<'_>, &Row),
     ) {
         self.in_row(s, &self.rows[&key], body);
     }
@@ -181,9 +181,9 @@ impl Group {
     /// Runs `body` in the threads that have this row.
     pub(super) fn in_row(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         row: &Row,
-        body: impl FnOnce(&mut Setting<'_>, &Row),
+        body: impl FnOnce(&mut Lowering<'_>, &Row),
     ) {
         match row.below {
             None => body(s, row),

@@ -3,22 +3,23 @@
 use super::layout::Digits;
 use super::phases::Transposition;
 use crate::kir::{Index, SharedId, Statement};
-use crate::lower::geometry::AtPoint;
-use crate::plan::Geometry;
-use crate::strategy::geometry::{
+use crate::lower::facts::Facts;
+use crate::lower::geometry::{
     Affine, affine_map, curved, gather_corners, given, multilinear, position, reference_point,
     weight,
 };
-use crate::strategy::point::Interpolated;
-use crate::strategy::setting::Setting;
-use crate::strategy::slots;
+use crate::lower::jacobian::AtPoint;
+use crate::lower::lowering::Lowering;
+use crate::lower::point::Interpolated;
+use crate::lower::slots;
+use crate::plan::Geometry;
 
 /// Numbers of the map of a cell that are computed once, by one thread; 0 where each point's does it.
-pub(super) fn map_numbers(s: &Setting<'_>) -> usize {
-    let dim = s.form.dim;
-    let constant = matches!(s.plan.geometry, Geometry::Affine | Geometry::Corners);
-    match constant && s.needs_geometry() && s.points() > 1 {
-        true if s.needs_x => 1 + dim * dim + dim + dim * dim,
+pub(super) fn map_numbers(facts: &Facts<'_>) -> usize {
+    let dim = facts.form.dim;
+    let constant = matches!(facts.plan.geometry, Geometry::Affine | Geometry::Corners);
+    match constant && facts.needs_geometry() && facts.points() > 1 {
+        true if facts.needs_x => 1 + dim * dim + dim + dim * dim,
         true => 1 + dim * dim,
         false => 0,
     }
@@ -26,7 +27,7 @@ pub(super) fn map_numbers(s: &Setting<'_>) -> usize {
 
 impl Transposition {
     /// The maps of affine cells to shared memory, one thread a cell.
-    pub(super) fn maps(&self, s: &mut Setting<'_>) {
+    pub(super) fn maps(&self, s: &mut Lowering<'_>) {
         let Some(shared) = self.map else { return };
         s.b.comment("the map of each cell");
         let digits = Digits::new(&mut s.b, "of", &self.layout, 1);
@@ -36,7 +37,7 @@ impl Transposition {
             let map = affine_map(s);
             let mut numbers = vec![map.det];
             numbers.extend(map.k.iter().flatten());
-            if s.needs_x {
+            if s.facts.needs_x {
                 numbers.extend(&map.origin);
                 numbers.extend(map.jacobian.iter().flatten());
             }
@@ -48,8 +49,8 @@ impl Transposition {
     }
 
     /// The reverse of [`Transposition::maps`].
-    fn load_map(&self, s: &mut Setting<'_>, shared: SharedId, cell: &Index) -> Affine {
-        let (dim, needs_x, mut next) = (s.form.dim, s.needs_x, 0);
+    fn load_map(&self, s: &mut Lowering<'_>, shared: SharedId, cell: &Index) -> Affine {
+        let (dim, needs_x, mut next) = (s.facts.form.dim, s.facts.needs_x, 0);
         let mut load = || {
             next += 1;
             s.b.load_shared(shared, self.place(&Index::from(next - 1), cell))
@@ -67,7 +68,7 @@ impl Transposition {
     /// The geometry at a point.
     pub(super) fn geometry(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         values: &[Interpolated],
         point: &Index,
         cell: &Index,
@@ -76,7 +77,7 @@ impl Transposition {
             return known;
         }
         let weight = weight(s, point);
-        match s.plan.geometry {
+        match s.facts.plan.geometry {
             Geometry::Vertices => multilinear(s, point, weight),
             Geometry::Nodes(_) => {
                 let x = position(s);

@@ -5,17 +5,17 @@ use super::phases::{Outcome, Tests, Transposition};
 use super::tables::Sums;
 use crate::element::tabulate;
 use crate::kir::{Index, ValueId};
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::restrict::Nodal;
+use crate::lower::slots;
 use crate::lower::stored::{Tested, act};
 use crate::plan::Task;
-use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::{Setting, repeat};
-use crate::strategy::slots;
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
 
 impl Transposition {
     /// Basis functions against what the points have left.
-    pub(super) fn integrate(&self, s: &mut Setting<'_>) {
+    pub(super) fn integrate(&self, s: &mut Lowering<'_>) {
         let Some(tests) = &self.tests else { return };
         for result in &tests.results {
             let nodes = result.tables.nodes;
@@ -23,7 +23,7 @@ impl Transposition {
             let digits = Digits::new(&mut s.b, "basis", &self.layout, nodes);
             let node = digits.item();
             digits.each_cell(s, &mut |s, cell| {
-                let sums = match s.plan.task {
+                let sums = match s.facts.plan.task {
                     Task::Diagonal => self.diagonal(s, result, &node, cell),
                     _ => self.tested(s, (tests, result), &node, cell),
                 };
@@ -40,12 +40,12 @@ impl Transposition {
     }
 
     /// The same by the thread that has a cell's one point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.
-    pub(super) fn leave(&self, s: &mut Setting<'_>, tested: &[Tested]) {
+    pub(super) fn leave(&self, s: &mut Lowering<'_>, tested: &[Tested]) {
         let Some(tests) = &self.tests else { return };
         s.b.open_when();
         for result in &tests.results {
-            let element = s.elements.fields[result.field];
-            let tabulation = tabulate(element, &s.elements.rule.points());
+            let element = s.facts.elements.fields[result.field];
+            let tabulation = tabulate(element, &s.facts.elements.rule.points());
             let nodal = Nodal::result(s, result.field);
             for node in 0..result.tables.nodes {
                 let entry = Index::from(s.b.batch()).times(result.tables.nodes).plus(node);
@@ -68,7 +68,7 @@ impl Transposition {
     }
 
     /// What component by component waits at a point.
-    fn waiting(&self, s: &mut Setting<'_>, number: usize, q: &Index, cell: &Index) -> ValueId {
+    fn waiting(&self, s: &mut Lowering<'_>, number: usize, q: &Index, cell: &Index) -> ValueId {
         let shared = self.tests.as_ref().and_then(|tests| tests.shared);
         let shared = shared.expect("something should wait");
         let at = self.place(&q.plus(number * self.layout.points), cell);
@@ -78,7 +78,7 @@ impl Transposition {
     /// Σ_q B f0 + D f1, component by component.
     fn tested(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         (tests, result): (&Tests, &Outcome),
         node: &Index,
         cell: &Index,
@@ -90,7 +90,7 @@ impl Transposition {
         let constant = tables.constant.is_some();
         let each_part = |part: Part| constant && part != Part::Value;
         let slots = if constant { count } else { 1 };
-        let unroll = s.plan.unroll >= points;
+        let unroll = s.facts.plan.unroll >= points;
         let mut sums = Sums::new(s, "r", components * slots, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
@@ -123,15 +123,15 @@ impl Transposition {
     /// Σ_q of each coefficient times φ_b φ_b and its derivatives.
     fn diagonal(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         result: &Outcome,
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
-        let (components, points, dim) = (result.rows.len(), self.layout.points, s.form.dim);
+        let (components, points, dim) = (result.rows.len(), self.layout.points, s.facts.form.dim);
         let tables = &result.tables;
-        let blocks = s.blocks.clone();
-        let unroll = s.plan.unroll >= points;
+        let blocks = &s.facts.blocks;
+        let unroll = s.facts.plan.unroll >= points;
         let mut sums = Sums::new(s, "r", components, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {

@@ -2,8 +2,8 @@
 
 use crate::kir::build::Builder;
 use crate::kir::{Index, VarId};
+use crate::lower::lowering::Lowering;
 use crate::plan::{Elements, lcm};
-use crate::strategy::setting::Setting;
 use fem_dsl::point::PointForm;
 
 /// A block has no more threads than this: where it would, components are left out of the count, and
@@ -120,15 +120,15 @@ impl Digits {
     /// Runs `body` for each cell of the thread; what is then accessed is that cell's.
     pub(super) fn each_cell(
         &self,
-        s: &mut Setting<'_>,
-        body: &mut dyn FnMut(&mut Setting<'_>, &Index),
+        s: &mut Lowering<'_>,
+        body: &mut dyn FnMut(&mut Lowering<'_>, &Index),
     ) {
         let (full, rest) = (self.cells / self.slots, self.cells % self.slots);
         let slot = Index::from(self.slot);
         if self.spare.is_some() {
             s.b.open_when();
         }
-        let mut one = |s: &mut Setting<'_>, cell: Index| {
+        let mut one = |s: &mut Lowering<'_>, cell: Index| {
             s.b.at_cell(cell.clone());
             s.forget();
             body(s, &cell);
@@ -156,9 +156,9 @@ impl Digits {
     /// Runs `body` for each of `items` items of the thread.
     pub(super) fn each_item(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         items: usize,
-        body: &mut dyn FnMut(&mut Setting<'_>, Index),
+        body: &mut dyn FnMut(&mut Lowering<'_>, Index),
     ) {
         let (full, rest) = (items / self.items, items % self.items);
         for turn in 0..full {

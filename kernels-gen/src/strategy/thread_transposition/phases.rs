@@ -4,12 +4,13 @@ use super::geometry::map_numbers;
 use super::layout::{Digits, Layout};
 use super::tables::{By, Sums, Tables};
 use crate::kir::{Index, SharedId, Statement, ValueId};
+use crate::lower::facts::{Facts, Quantity};
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::point::{Interpolated, at_point, pulled_blocks};
+use crate::lower::restrict::Nodal;
+use crate::lower::slots;
 use crate::lower::stored::Tested;
 use crate::plan::Task;
-use crate::strategy::nodal::Nodal;
-use crate::strategy::point::{Interpolated, at_point, pulled_blocks};
-use crate::strategy::setting::{Quantity, Setting, repeat};
-use crate::strategy::slots;
 use fem_dsl::point::Part;
 use std::ops::Range;
 
@@ -49,14 +50,14 @@ pub(super) struct Transposition {
 }
 
 /// What is tested, number by number.
-fn tested(s: &Setting<'_>) -> Vec<(usize, Part)> {
+fn tested(facts: &Facts<'_>) -> Vec<(usize, Part)> {
     let mut numbers = Vec::new();
-    if !matches!(s.plan.task, Task::Residual | Task::Action) {
+    if !matches!(facts.plan.task, Task::Residual | Task::Action) {
         return numbers;
     }
-    for row in 0..s.rows() {
-        let (value, gradient) = s.tested(row);
-        let axes = if gradient { 0..s.form.dim } else { 0..0 };
+    for row in 0..facts.rows() {
+        let (value, gradient) = facts.tested(row);
+        let axes = if gradient { 0..facts.form.dim } else { 0..0 };
         let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
         numbers.extend(parts.map(|part| (row, part)));
     }
@@ -64,65 +65,66 @@ fn tested(s: &Setting<'_>) -> Vec<(usize, Part)> {
 }
 
 /// Whether a cell has nothing to sum: it has one point, and its nodes have slots, whose threads sum over cells.
-fn one_point(s: &Setting<'_>) -> bool {
-    let tests = matches!(s.plan.task, Task::Residual | Task::Action);
-    tests && s.points() == 1 && s.sums_first()
+fn one_point(facts: &Facts<'_>) -> bool {
+    let tests = matches!(facts.plan.task, Task::Residual | Task::Action);
+    tests && facts.points() == 1 && facts.sums_first()
 }
 
 /// Numbers a point that wait for the integration.
-fn tested_numbers(s: &Setting<'_>) -> usize {
-    if one_point(s) {
+fn tested_numbers(facts: &Facts<'_>) -> usize {
+    if one_point(facts) {
         return 0;
     }
-    let numbers = match s.plan.task {
-        Task::Residual | Task::Action => tested(s).len(),
-        Task::Diagonal => s.blocks.numbers,
+    let numbers = match facts.plan.task {
+        Task::Residual | Task::Action => tested(facts).len(),
+        Task::Diagonal => facts.blocks.numbers,
         Task::Linearise | Task::Metric => return 0,
     };
     numbers.max(1)
 }
 
 /// Numbers of a cell in shared memory.
-pub(super) fn numbers_of_cell(s: &mut Setting<'_>) -> usize {
+pub(super) fn numbers_of_cell(facts: &Facts<'_>) -> usize {
     let nodal = |quantity: &Quantity| quantity.components * quantity.element.count();
-    let own = s.quantities.iter().filter(|quantity| s.slotted(quantity.source).is_none());
+    let own = facts.quantities.iter().filter(|quantity| facts.slotted(quantity.source).is_none());
     let inputs: usize = own.map(nodal).sum();
-    inputs + map_numbers(s) + tested_numbers(s) * s.points()
+    inputs + map_numbers(facts) + tested_numbers(facts) * facts.points()
 }
 
-fn barrier(s: &mut Setting<'_>) {
+fn barrier(s: &mut Lowering<'_>) {
     s.b.statement(Statement::Barrier);
 }
 
 impl Transposition {
-    pub(super) fn new(s: &mut Setting<'_>, layout: Layout, batches: usize) -> Self {
+    pub(super) fn new(s: &mut Lowering<'_>, layout: Layout, batches: usize) -> Self {
         let cells = layout.cells;
         let mut inputs = Vec::new();
-        for quantity in s.quantities.clone() {
+        for quantity in &s.facts.quantities {
             let tables = Tables::new(s, &quantity.name, quantity.element, By::Point);
             let length = quantity.components * tables.nodes * cells;
-            let own = s.slotted(quantity.source).is_none();
+            let own = s.facts.slotted(quantity.source).is_none();
             let shared = own.then(|| s.b.shared(&format!("{}_s", quantity.name), length));
             inputs.push(Held { shared, tables });
         }
-        let numbers = map_numbers(s);
+        let numbers = map_numbers(s.facts);
         let map = (numbers > 0).then(|| s.b.shared("map_s", numbers * cells));
-        let length = tested_numbers(s) * s.points() * cells;
-        let tests = s.has_result().then(|| {
-            let results = s.results().into_iter().map(|field| {
-                let (name, element) = (s.form.fields[field].name.clone(), s.elements.fields[field]);
+        let length = tested_numbers(s.facts) * s.facts.points() * cells;
+        let tests = s.facts.has_result().then(|| {
+            let results = s.facts.results().into_iter().map(|field| {
+                let (name, element) =
+                    (s.facts.form.fields[field].name.clone(), s.facts.elements.fields[field]);
                 let tables = Tables::new(s, &name, element, By::Node);
-                Outcome { field, rows: s.rows_of(field), tables }
+                Outcome { field, rows: s.facts.rows_of(field), tables }
             });
             let results = results.collect();
             let shared = (length > 0).then(|| s.b.shared("tested_s", length));
-            let numbers = tested(s);
+            let numbers = tested(s.facts);
             Tests { shared, numbers, results }
         });
         Self { layout, batches, inputs, map, tests }
     }
 
-    pub(super) fn write(&self, s: &mut Setting<'_>) {
+    pub(super) fn write(&self, s: &mut Lowering<'_>) {
         let ahead = self.ahead(s);
         slots::fill(s);
         self.load(s);
@@ -145,9 +147,9 @@ impl Transposition {
     }
 
     /// Reads what is known of a thread's cell before its nodes are, where it evaluates a point of one only; whether so.
-    fn ahead(&self, s: &mut Setting<'_>) -> bool {
+    fn ahead(&self, s: &mut Lowering<'_>) -> bool {
         let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
-        let one = digits.one_cell().filter(|_| s.sums_first() && self.map.is_none());
+        let one = digits.one_cell().filter(|_| s.facts.sums_first() && self.map.is_none());
         let Some(cell) = one else { return false };
         s.b.at_cell(cell);
         slots::ahead(s);
@@ -160,8 +162,8 @@ impl Transposition {
     }
 
     /// Nodal values to shared memory.
-    fn load(&self, s: &mut Setting<'_>) {
-        for (quantity, held) in s.quantities.clone().iter().zip(&self.inputs) {
+    fn load(&self, s: &mut Lowering<'_>) {
+        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             let Some(shared) = held.shared else { continue };
             s.b.comment(&format!("load {}", quantity.name));
             let digits = Digits::new(&mut s.b, "node", &self.layout, held.tables.nodes);
@@ -180,7 +182,7 @@ impl Transposition {
     }
 
     /// The point function, and what comes of it.
-    fn evaluate(&self, s: &mut Setting<'_>, ahead: bool) {
+    fn evaluate(&self, s: &mut Lowering<'_>, ahead: bool) {
         s.b.comment("evaluate");
         let digits = Digits::new(&mut s.b, "point", &self.layout, self.layout.points);
         let point = digits.item();
@@ -193,11 +195,11 @@ impl Transposition {
             }
             let values = self.interpolate(s, &point, cell);
             let at = self.geometry(s, &values, &point, cell);
-            let mut evaluate = |_: &mut Setting<'_>, quantity: usize, c: usize, part: Part| {
+            let mut evaluate = |_: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
                 values[quantity].get(c, part)
             };
-            if s.plan.task == Task::Diagonal {
-                let blocks = s.blocks.clone();
+            if s.facts.plan.task == Task::Diagonal {
+                let blocks = &s.facts.blocks;
                 let pulled = pulled_blocks(s, &at, &point, &mut evaluate);
                 for (pulled, (block, first)) in pulled.iter().zip(&blocks.blocks) {
                     for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
@@ -207,7 +209,7 @@ impl Transposition {
                 return;
             }
             let tested = at_point(s, &at, &point, &mut evaluate);
-            if one_point(s) {
+            if one_point(s.facts) {
                 self.leave(s, &tested);
             } else {
                 self.keep_tested(s, &tested, &point, cell);
@@ -216,13 +218,13 @@ impl Transposition {
         s.hoisted = still;
     }
 
-    fn keep(&self, s: &mut Setting<'_>, number: usize, q: &Index, cell: &Index, value: ValueId) {
+    fn keep(&self, s: &mut Lowering<'_>, number: usize, q: &Index, cell: &Index, value: ValueId) {
         let Some(shared) = self.tests.as_ref().and_then(|tests| tests.shared) else { return };
         let at = self.place(&q.plus(number * self.layout.points), cell);
         s.b.statement(Statement::StoreShared(shared, at, value));
     }
 
-    fn keep_tested(&self, s: &mut Setting<'_>, tested: &[Tested], point: &Index, cell: &Index) {
+    fn keep_tested(&self, s: &mut Lowering<'_>, tested: &[Tested], point: &Index, cell: &Index) {
         let Some(tests) = &self.tests else { return };
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in tests.numbers.iter().enumerate() {
@@ -235,21 +237,21 @@ impl Transposition {
     }
 
     /// Values and reference gradients of all quantities at a point.
-    fn interpolate(&self, s: &mut Setting<'_>, point: &Index, cell: &Index) -> Vec<Interpolated> {
-        let quantities = s.quantities.clone();
+    fn interpolate(&self, s: &mut Lowering<'_>, point: &Index, cell: &Index) -> Vec<Interpolated> {
+        let quantities = &s.facts.quantities;
         let pairs = quantities.iter().zip(&self.inputs);
         pairs.map(|(quantity, held)| self.interpolate_one(s, quantity, held, point, cell)).collect()
     }
 
     fn interpolate_one(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         quantity: &Quantity,
         held: &Held,
         point: &Index,
         cell: &Index,
     ) -> Interpolated {
-        let (dim, nodes) = (s.form.dim, held.tables.nodes);
+        let (dim, nodes) = (s.facts.form.dim, held.tables.nodes);
         let constant = held.tables.constant.as_ref().filter(|_| quantity.gradient);
         let mut parts = Vec::new();
         if quantity.value {
@@ -269,9 +271,9 @@ impl Transposition {
         if parts.is_empty() {
             return found;
         }
-        let unroll = s.plan.unroll >= nodes;
+        let unroll = s.facts.plan.unroll >= nodes;
         let mut sums = Sums::new(s, &quantity.name, quantity.components * parts.len(), unroll);
-        let each = |s: &mut Setting<'_>, node: Index| {
+        let each = |s: &mut Lowering<'_>, node: Index| {
             let at = &node.times(self.layout.points) + point;
             let factors: Vec<ValueId> =
                 parts.iter().map(|&part| held.tables.load(s, part, &at)).collect();
@@ -290,7 +292,7 @@ impl Transposition {
     /// Component c of a quantity at a node of a cell.
     fn nodal_value(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         (quantity, held): (&Quantity, &Held),
         node: &Index,
         c: usize,
@@ -308,7 +310,7 @@ impl Transposition {
 
     fn constant_gradient(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         (quantity, held): (&Quantity, &Held),
         constant: &[Vec<f64>],
         c: usize,

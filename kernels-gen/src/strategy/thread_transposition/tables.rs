@@ -2,7 +2,7 @@
 
 use crate::element::{Lagrange, tabulate};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
-use crate::strategy::setting::Setting;
+use crate::lower::lowering::Lowering;
 use fem_dsl::point::Part;
 
 /// The tables of an element at the points.
@@ -23,8 +23,8 @@ pub(super) enum By {
 }
 
 impl Tables {
-    pub(super) fn new(s: &mut Setting<'_>, name: &str, element: Lagrange, by: By) -> Self {
-        let points = s.elements.rule.points();
+    pub(super) fn new(s: &mut Lowering<'_>, name: &str, element: Lagrange, by: By) -> Self {
+        let points = s.facts.elements.rule.points();
         let (tabulation, nodes) = (tabulate(element, &points), element.count());
         let all = points.len();
         let flat = |entry: &dyn Fn(usize, usize) -> f64| -> Vec<f64> {
@@ -34,8 +34,8 @@ impl Tables {
             });
             pairs.map(|(q, b)| entry(q, b)).collect()
         };
-        let same = element.degree() <= 1 && !s.elements.cell.is_tensor();
-        let axes = 0..s.form.dim;
+        let same = element.degree() <= 1 && !s.facts.elements.cell.is_tensor();
+        let axes = 0..s.facts.form.dim;
         let constant = same.then(|| {
             let of = |a: usize| (0..nodes).map(|b| tabulation.gradient(0, b)[a]).collect();
             axes.clone().map(of).collect::<Vec<Vec<f64>>>()
@@ -55,7 +55,7 @@ impl Tables {
     }
 
     /// The factor of a node at a point.
-    pub(super) fn load(&self, s: &mut Setting<'_>, part: Part, at: &Index) -> ValueId {
+    pub(super) fn load(&self, s: &mut Lowering<'_>, part: Part, at: &Index) -> ValueId {
         match part {
             Part::Value => s.b.load_table(self.value, at.clone()),
             Part::Derivative(a) => s.b.load_table(self.derivatives[a], at.clone()),
@@ -70,7 +70,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn new(s: &mut Setting<'_>, name: &str, count: usize, written_out: bool) -> Self {
+    pub(super) fn new(s: &mut Lowering<'_>, name: &str, count: usize, written_out: bool) -> Self {
         let zero = s.b.constant(0.0);
         let local = (!written_out).then(|| s.b.local(&format!("{name}_sums"), count));
         if let Some(local) = local {
@@ -81,7 +81,7 @@ impl Sums {
 
     pub(super) fn add(
         &mut self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         slot: usize,
         factor: ValueId,
         value: ValueId,
@@ -95,7 +95,7 @@ impl Sums {
         s.b.store(local, Index::from(slot), sum);
     }
 
-    pub(super) fn take(self, s: &mut Setting<'_>) -> Vec<ValueId> {
+    pub(super) fn take(self, s: &mut Lowering<'_>) -> Vec<ValueId> {
         match self.local {
             None => self.values,
             Some(local) => {

@@ -3,9 +3,10 @@
 use super::super::simplex::{self, Evaluated, Tables};
 use crate::element::LinePoints;
 use crate::kir::{Entries, LocalId, TableId};
+use crate::lower::factors::{Factors, factors};
+use crate::lower::facts::{Quantity, Source};
+use crate::lower::lowering::Lowering;
 use crate::plan::Plan;
-use crate::strategy::factors::{Factors, factors};
-use crate::strategy::setting::{Quantity, Setting, Source};
 use std::ops::Range;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
@@ -58,8 +59,8 @@ pub(in crate::strategy::cell_per_lane) struct Outcome {
 
 impl Outcome {
     /// Whether any component is tested against a gradient.
-    pub(super) fn has_gradient(&self, s: &Setting<'_>) -> bool {
-        self.rows.clone().any(|row| s.tested(row).1)
+    pub(super) fn has_gradient(&self, s: &Lowering<'_>) -> bool {
+        self.rows.clone().any(|row| s.facts.tested(row).1)
     }
 }
 
@@ -73,19 +74,22 @@ fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
 }
 
 impl Tensor {
-    pub(super) fn new(s: &mut Setting<'_>) -> Self {
-        let dim = s.elements.cell.dim();
-        let line = s.elements.rule.line().expect("a tensor cell should have a tensor rule");
+    pub(super) fn new(s: &mut Lowering<'_>) -> Self {
+        let dim = s.facts.elements.cell.dim();
+        let line = s.facts.elements.rule.line().expect("a tensor cell should have a tensor rule");
         let q = line.count();
         let points = s.b.table("points", Entries::Real(line.points()));
-        let weights = s.b.table("weights", Entries::Real(s.elements.rule.weights()));
-        let crowded = s.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
-            || s.results().iter().any(|&field| s.elements.fields[field].degree() + 1 > q);
-        let small = q <= s.plan.unroll || s.integral.graph.nodes().len() * q <= 1500;
+        let weights = s.b.table("weights", Entries::Real(s.facts.elements.rule.weights()));
+        let crowded = s.facts.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
+            || s.facts
+                .results()
+                .iter()
+                .any(|&field| s.facts.elements.fields[field].degree() + 1 > q);
+        let small = q <= s.facts.unroll() || s.facts.integral.graph.nodes().len() * q <= 1500;
         let mut tensor = Self {
             dim,
             q,
-            plane: plane(s.plan, dim, q),
+            plane: plane(s.facts.plan, dim, q),
             line,
             points,
             weights,
@@ -94,7 +98,7 @@ impl Tensor {
             dense: Vec::new(),
             results: Vec::new(),
         };
-        for quantity in s.quantities.clone() {
+        for quantity in &s.facts.quantities {
             let factors = factors(line, quantity.element);
             let arrays = tensor.arrays(s, &quantity, &factors);
             tensor.dense.push((factors.n > q).then(|| {
@@ -103,7 +107,7 @@ impl Tensor {
             }));
             tensor.inputs.push((factors, arrays));
         }
-        for field in s.results() {
+        for field in s.facts.results() {
             let outcome = tensor.outcome(s, field);
             tensor.results.push(outcome);
         }
@@ -111,20 +115,20 @@ impl Tensor {
     }
 
     /// The arrays of a field's result: those of its own values where it is evaluated, too.
-    fn outcome(&self, s: &mut Setting<'_>, field: usize) -> Outcome {
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> Outcome {
         let own = [Source::Direction(field), Source::State(field)];
-        let shared = own.iter().find_map(|source| s.quantity(*source));
-        let factors = factors(self.line, s.elements.fields[field]);
+        let shared = own.iter().find_map(|source| s.facts.quantity(*source));
+        let factors = factors(self.line, s.facts.elements.fields[field]);
         // The inputs are still read at later points while a dense result grows.
         let shared = shared.filter(|_| factors.n <= self.q);
-        let rows = s.rows_of(field);
+        let rows = s.facts.rows_of(field);
         let result = Quantity {
             source: Source::Direction(field),
-            name: s.of_field("r", field),
-            components: s.components(field),
-            element: s.elements.fields[field],
+            name: s.facts.of_field("r", field),
+            components: s.facts.components(field),
+            element: s.facts.elements.fields[field],
             value: true,
-            gradient: rows.clone().any(|row| s.tested(row).1),
+            gradient: rows.clone().any(|row| s.facts.tested(row).1),
         };
         let mut arrays = match shared {
             Some(index) => self.inputs[index].1.clone(),
@@ -145,7 +149,7 @@ impl Tensor {
         Outcome { field, rows, factors, arrays, dense }
     }
 
-    fn arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
+    fn arrays(&self, s: &mut Lowering<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {
         let (name, components) = (&quantity.name, quantity.components);
         let q_all = self.volume();
         let nodal_length = components * quantity.element.count();
@@ -169,7 +173,7 @@ impl Tensor {
         arrays
     }
 
-    fn derivative_arrays(&self, s: &mut Setting<'_>, quantity: &Quantity, arrays: &mut Arrays) {
+    fn derivative_arrays(&self, s: &mut Lowering<'_>, quantity: &Quantity, arrays: &mut Arrays) {
         let (name, components) = (&quantity.name, quantity.components);
         let letter = if self.dim == 3 { "z" } else { "y" };
         let q_all = self.volume();

@@ -4,17 +4,17 @@ use super::{Point, Tensor};
 use crate::abi::Role;
 use crate::kir::Index;
 use crate::kir::build::Builder;
-use crate::lower::geometry::{
+use crate::lower::geometry::{CellGeometry, curved, given, position, reference_point};
+use crate::lower::jacobian::{
     AtPoint, MultilinearLayer, MultilinearRow, multilinear_layer, multilinear_point,
 };
+use crate::lower::lowering::Lowering;
 use crate::plan::Geometry;
-use crate::strategy::geometry::{CellGeometry, curved, given, position, reference_point};
-use crate::strategy::setting::Setting;
 
 impl Tensor {
     /// Bits of the monomials of the multilinear map, with the direction of the line of points as
     /// the first.
-    fn renamed(&self, s: &Setting<'_>, bits: usize) -> usize {
+    fn renamed(&self, s: &Lowering<'_>, bits: usize) -> usize {
         if !self.column_only(s) {
             return bits;
         }
@@ -28,12 +28,12 @@ impl Tensor {
 
     pub(super) fn layer_geometry(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         cell: &CellGeometry,
         z: Option<&Index>,
     ) -> Option<MultilinearLayer> {
         let corners = matches!(cell, CellGeometry::Multilinear(_));
-        let multilinear = s.plan.geometry == Geometry::Vertices && s.needs_geometry();
+        let multilinear = s.facts.plan.geometry == Geometry::Vertices && s.facts.needs_geometry();
         if !(corners || multilinear) {
             return None;
         }
@@ -44,7 +44,7 @@ impl Tensor {
             let mode = |_: &mut Builder, mode: usize, i: usize| modes[order[mode]][i];
             return Some(multilinear_layer(&mut s.b, dim, zeta, mode));
         }
-        let base = Index::from(s.b.batch()).times(s.geometry_numbers());
+        let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
         let argument = s.arguments[&Role::Geometry];
         Some(multilinear_layer(&mut s.b, dim, zeta, |b, mode, i| {
             b.load_lanes(argument, base.plus(order[mode] * dim + i))
@@ -53,7 +53,7 @@ impl Tensor {
 
     pub(super) fn point_geometry(
         &self,
-        s: &mut Setting<'_>,
+        s: &mut Lowering<'_>,
         cell: &CellGeometry,
         row: Option<&MultilinearRow>,
         at: &Point<'_>,

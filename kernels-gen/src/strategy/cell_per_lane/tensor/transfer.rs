@@ -3,22 +3,22 @@
 use super::{Outcome, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
-use crate::strategy::factors::Factors;
-use crate::strategy::nodal::Nodal;
-use crate::strategy::setting::Setting;
+use crate::lower::factors::Factors;
+use crate::lower::lowering::Lowering;
+use crate::lower::restrict::Nodal;
 
 impl Tensor {
     fn places(&self, factors: &Factors) -> Places {
         Places { dim: self.dim, n: factors.n, plane: self.nodal_plane(factors) }
     }
 
-    pub(super) fn gather(&self, s: &mut Setting<'_>, index: usize) {
-        let quantity = s.quantities[index].clone();
+    pub(super) fn gather(&self, s: &mut Lowering<'_>, index: usize) {
+        let quantity = s.facts.quantities[index].clone();
         let local = self.inputs[index].1.nodal;
         let nodes = quantity.element.count();
         let components = quantity.components;
         let batch = Index::from(s.b.batch());
-        let unroll = self.unrolled(s.plan, nodes);
+        let unroll = self.unrolled(s.facts, nodes);
         s.b.comment(&format!("gather {}", quantity.name));
         let nodal = Nodal::of(s, &quantity);
         let places = self.places(&self.inputs[index].0);
@@ -47,27 +47,30 @@ impl Tensor {
         }
     }
 
-    pub(in crate::strategy::cell_per_lane) fn scatter(&self, s: &mut Setting<'_>) {
+    pub(in crate::strategy::cell_per_lane) fn scatter(&self, s: &mut Lowering<'_>) {
         if self.results.is_empty() {
             return;
         }
-        s.b.stage(s.plan.block);
+        s.b.stage(s.facts.plan.block);
         for result in &self.results {
             self.scatter_field(s, result);
         }
     }
 
-    fn scatter_field(&self, s: &mut Setting<'_>, result: &Outcome) {
+    fn scatter_field(&self, s: &mut Lowering<'_>, result: &Outcome) {
         let Outcome { field, factors, arrays, .. } = result;
         let nodes = factors.n.pow(self.dim as u32);
-        let components = s.components(*field);
+        let components = s.facts.components(*field);
         let batch = Index::from(s.b.batch());
-        let unroll = self.unrolled(s.plan, nodes);
+        let unroll = self.unrolled(s.facts, nodes);
         let nodal = Nodal::result(s, *field);
         let local = arrays.nodal;
         s.comment_on("scatter", *field);
         let places = self.places(factors);
-        if s.plan.edges && nodal.adds_by_node() && s.elements.fields[*field].is_continuous() {
+        if s.facts.plan.edges
+            && nodal.adds_by_node()
+            && s.facts.elements.fields[*field].is_continuous()
+        {
             return scatter_edges(s, nodal, places, local, components);
         }
         let Some((target, map)) = nodal.runs() else {
@@ -102,7 +105,7 @@ impl Tensor {
 
 /// Scatters the rows of nodes along the first axis: both ends at once, which the cell of the next thread may go on from.
 fn scatter_edges(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     nodal: Nodal,
     places: Places,
     local: LocalId,
@@ -167,7 +170,7 @@ impl Places {
 /// The runs of a tensor element: a table of positions, and (entity, first entry, length) of each
 /// that is not empty.
 fn runs(
-    s: &mut Setting<'_>,
+    s: &mut Lowering<'_>,
     places: Places,
     components: usize,
 ) -> (TableId, Vec<(usize, usize, usize)>) {

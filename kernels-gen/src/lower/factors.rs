@@ -4,22 +4,22 @@ use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::lower::contract::Matrix;
 
 /// The factors of the tensor product for one element.
-pub(super) struct Factors {
-    pub(super) n: usize,
-    pub(super) nodes: LinePoints,
+pub(crate) struct Factors {
+    pub(crate) n: usize,
+    pub(crate) nodes: LinePoints,
     /// B: q × n.
-    pub(super) interpolate: Matrix,
+    pub(crate) interpolate: Matrix,
     /// D: q × q, the derivatives at the points from the values there.
-    pub(super) derive: Matrix,
+    pub(crate) derive: Matrix,
 }
 
 /// The nodes of each direction of an element on a tensor cell.
-pub(super) fn nodes_of(element: Lagrange) -> LinePoints {
+pub(crate) fn nodes_of(element: Lagrange) -> LinePoints {
     element.line().expect("a tensor cell should have nodes in each direction")
 }
 
 /// The factors of an element on a tensor cell, for the points of a line.
-pub(super) fn factors(line: LinePoints, element: Lagrange) -> Factors {
+pub(crate) fn factors(line: LinePoints, element: Lagrange) -> Factors {
     let (nodes, degree) = (nodes_of(element), element.degree());
     let table = LineTable::new(nodes, line);
     let interpolate = if nodes == line {

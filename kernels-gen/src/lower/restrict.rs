@@ -3,7 +3,8 @@
 //! Runs of unknowns move many at once and belong to the strategy that has a place for them
 //! (`cell_per_lane/tensor/transfer.rs`).
 
-use super::setting::{Quantity, Setting, Source};
+use super::facts::{Quantity, Source};
+use super::lowering::Lowering;
 use super::slots::Place;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
@@ -12,7 +13,7 @@ use crate::plan::Scatter;
 
 /// Where the nodal values of a quantity, or of the result, lie.
 #[derive(Clone, Copy)]
-pub(super) struct Nodal {
+pub(crate) struct Nodal {
     /// The vector; the coordinates of curved cells lie cell by cell and need no map.
     array: ArgumentId,
     /// The index array, and what it holds.
@@ -26,9 +27,9 @@ pub(super) struct Nodal {
 
 impl Nodal {
     /// Of a quantity that is gathered.
-    pub(super) fn of(s: &Setting<'_>, quantity: &Quantity) -> Self {
+    pub(crate) fn of(s: &Lowering<'_>, quantity: &Quantity) -> Self {
         let role = quantity.source.role();
-        let slots = s.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
+        let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
         let by_map = quantity.source != Source::Position && slots.is_none();
         let map = by_map.then(|| map_of(s, quantity.source));
         let (array, components) = (s.arguments[&role], quantity.components);
@@ -36,15 +37,15 @@ impl Nodal {
     }
 
     /// Of the result of a field.
-    pub(super) fn result(s: &Setting<'_>, field: usize) -> Self {
-        let (components, own) = (s.components(field), Source::Direction(field));
-        let (role, map, write) = match s.plan.scatter {
+    pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
+        let (components, own) = (s.facts.components(field), Source::Direction(field));
+        let (role, map, write) = match s.facts.plan.scatter {
             Scatter::Atomic => (Role::Result(field), Some(map_of(s, own)), Write::LaneSerial),
             Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
             Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
             Scatter::Block => {
                 // They have terms of their own.
-                let map = (!s.sums_first()).then(|| map_of(s, own));
+                let map = (!s.facts.sums_first()).then(|| map_of(s, own));
                 (Role::Result(field), map, Write::LaneSerial)
             }
         };
@@ -53,7 +54,7 @@ impl Nodal {
     }
 
     /// Component `c` of a node, whose number goes through the nodes of all batches.
-    pub(super) fn gather(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
+    pub(crate) fn gather(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let unknown = || node.times(self.components).plus(c);
         if let Some(slots) = self.slots {
             return slots.load(b, node, c);
@@ -73,17 +74,17 @@ impl Nodal {
     }
 
     /// How the result is written where others may write to the same node.
-    pub(super) fn write(self) -> Write {
+    pub(crate) fn write(self) -> Write {
         self.write
     }
 
     /// The same for nodes that are inside the cell where a variable of the threads is 0.
-    pub(super) fn inside(self, border: VarId) -> Self {
+    pub(crate) fn inside(self, border: VarId) -> Self {
         Self { write: Write::Inside(border), ..self }
     }
 
     /// Adds to component `c` of a node, or stores what the cell has for it.
-    pub(super) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
+    pub(crate) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let unknown = node.times(self.components).plus(c);
         let (target, write) = (self.array, self.write);
         if let Some(slots) = self.slots {
@@ -104,13 +105,13 @@ impl Nodal {
     }
 
     /// Whether many may add to a node at once, and all components of a node are found by its number.
-    pub(super) fn adds_by_node(self) -> bool {
+    pub(crate) fn adds_by_node(self) -> bool {
         let by_node = matches!(self.map, Some((_, Indices::Nodes | Indices::Tiles)));
         by_node && self.write == Write::LaneSerial
     }
 
     /// Adds to the nodes at both ends of an edge; `values` are those of each component.
-    pub(super) fn scatter_edge(self, b: &mut Builder, at: [Index; 2], values: Vec<[ValueId; 2]>) {
+    pub(crate) fn scatter_edge(self, b: &mut Builder, at: [Index; 2], values: Vec<[ValueId; 2]>) {
         let Some((map, indices)) = self.map else { return };
         let values = values.into_iter().enumerate();
         let values = values.map(|(c, ends)| (self.place(indices, c).1, ends)).collect();
@@ -119,7 +120,7 @@ impl Nodal {
     }
 
     /// The vector and the starts of its runs, where that is how it is addressed.
-    pub(super) fn runs(self) -> Option<(ArgumentId, ArgumentId)> {
+    pub(crate) fn runs(self) -> Option<(ArgumentId, ArgumentId)> {
         match self.map {
             Some((map, Indices::Runs)) => Some((self.array, map)),
             _ => None,
@@ -128,6 +129,6 @@ impl Nodal {
 }
 
 /// The index array through which a source is addressed, and what it holds.
-fn map_of(s: &Setting<'_>, source: Source) -> (ArgumentId, Indices) {
-    (s.arguments[&s.map_of(source)], s.indices_of(source))
+fn map_of(s: &Lowering<'_>, source: Source) -> (ArgumentId, Indices) {
+    (s.arguments[&s.facts.map_of(source)], s.facts.indices_of(source))
 }

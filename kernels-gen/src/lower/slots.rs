@@ -12,17 +12,17 @@
 //! writes; which unknown it is for the slot alone knows ([`Role::Slots`]). So each unknown of a batch is read from memory
 //! once, and no two cells ever wait for each other.
 
+use super::facts::{Facts, Source};
 use super::geometry::load_affine;
-use super::setting::{Setting, Source};
+use super::lowering::Lowering;
 use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
 use crate::kir::build::Builder;
 use crate::kir::{Index, SharedId, Slots, Statement, TermsId, ValueId, Write};
-use crate::plan::{Elements, Geometry, Plan, PlanError, Scatter, Strategy};
-use fem_dsl::point::PointForm;
+use crate::plan::{Geometry, PlanError, Strategy};
 
 /// Where the nodes of one field lie in an array of slots.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(crate) struct Place {
     shared: SharedId,
     terms: Terms,
     slots: abi::Slots,
@@ -30,7 +30,7 @@ pub(super) struct Place {
 
 /// The terms that a thread or lane has at hand: of all nodes of its cell, or of one.
 #[derive(Clone, Copy)]
-pub(super) enum Terms {
+pub(crate) enum Terms {
     Cell(TermsId),
     Node(TermsId),
 }
@@ -51,61 +51,44 @@ impl Terms {
 
 impl Place {
     /// What the slot of a node holds of component `c`; `node` goes through the nodes of all batches.
-    pub(super) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
+    pub(crate) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let entry = self.terms.entry(b, node);
         b.load_slot((self.shared, c * self.slots.count), entry, self.slots.stride())
     }
 
     /// Puts what a cell has for component `c` of a node in its term of the slot.
-    pub(super) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
+    pub(crate) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let first = c * sums_of(self.slots);
         let (shared, (terms, entry)) = (self.shared, self.terms.entry(b, node));
         b.statement(Statement::StoreTerm { shared, terms, entry, first, value });
     }
 }
 
-impl Setting<'_> {
-    /// Whether the cells of a batch sum first.
-    pub(super) fn sums_first(&self) -> bool {
-        let planned = self.plan.scatter == Scatter::Block && !self.plan.slots.is_empty();
-        planned && self.has_result() && !self.on_facets()
-    }
-
-    /// The field whose slots hold a source, where its values come from slots.
-    pub(super) fn slotted(&self, source: Source) -> Option<usize> {
-        match source {
-            Source::State(field) | Source::Direction(field) if self.sums_first() => Some(field),
-            _ => None,
-        }
-    }
-
+impl Lowering<'_> {
     /// Where the values of a role of a field are, or what is summed for it.
-    pub(super) fn in_slots(&self, role: Role, field: usize) -> Option<Place> {
+    pub(crate) fn in_slots(&self, role: Role, field: usize) -> Option<Place> {
         let shared = *self.slots.get(&role)?;
         let terms = *self.terms.get(&field)?;
-        Some(Place { shared, terms, slots: self.plan.slots[field] })
-    }
-
-    /// Whether the coordinates of corners come from slots, those of the first field.
-    fn has_corners(&self) -> bool {
-        self.plan.geometry == Geometry::Corners && self.needs_geometry()
+        Some(Place { shared, terms, slots: self.facts.plan.slots[field] })
     }
 }
 
-/// Numbers that a batch has in slots.
-pub(super) fn numbers(s: &Setting<'_>) -> usize {
-    if !s.sums_first() {
+/// Bytes of shared memory that the slots of a batch take.
+pub(crate) fn bytes(facts: &Facts<'_>) -> usize {
+    if !facts.sums_first() {
         return 0;
     }
-    let read = s.quantities.iter().filter_map(|quantity| {
-        let field = s.slotted(quantity.source)?;
-        Some(quantity.components * s.plan.slots[field].count)
+    let slots = &facts.plan.slots;
+    let read = facts.quantities.iter().filter_map(|quantity| {
+        let field = facts.slotted(quantity.source)?;
+        Some(quantity.components * slots[field].count)
     });
-    let results = s.results().into_iter();
-    let summed = results.map(|field| s.components(field) * sums_of(s.plan.slots[field]));
-    let corners = s.has_corners().then(|| s.form.dim * s.plan.slots[0].count);
+    let results = facts.results().into_iter();
+    let summed = results.map(|field| facts.components(field) * sums_of(slots[field]));
+    let corners = facts.has_corners().then(|| facts.form.dim * slots[0].count);
     // Each array begins at an even place.
-    read.chain(summed).chain(corners).map(|length| length.next_multiple_of(2)).sum()
+    let lengths = read.chain(summed).chain(corners);
+    lengths.map(|length| length.next_multiple_of(2)).sum::<usize>() * facts.plan.precision.bytes()
 }
 
 /// Entries that sum one component.
@@ -114,60 +97,61 @@ fn sums_of(slots: abi::Slots) -> usize {
 }
 
 /// Reads which terms of which slots the nodes of the cell that is meant have.
-pub(super) fn hold_terms(s: &mut Setting<'_>) {
-    for field in 0..s.form.fields.len() {
+pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
+    for field in 0..s.facts.form.fields.len() {
         let Some(&map) = s.arguments.get(&Role::Terms(field)) else { continue };
-        let nodes = s.elements.fields[field].count();
+        let nodes = s.facts.elements.fields[field].count();
         let at = Index::from(s.b.batch()).times(nodes);
-        let name = s.of_field("terms", field);
+        let name = s.facts.of_field("terms", field);
         let terms = s.b.load_terms(&name, map, at, nodes);
         s.terms.insert(field, Terms::Cell(terms));
     }
 }
 
 /// The same of one node, whose number goes through the nodes of all batches.
-pub(super) fn hold_term(s: &mut Setting<'_>, field: usize, node: &Index) {
+pub(crate) fn hold_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
     let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
-    let name = s.of_field("term", field);
+    let name = s.facts.of_field("term", field);
     let terms = s.b.load_terms(&name, map, node.clone(), 1);
     s.terms.insert(field, Terms::Node(terms));
 }
 
 /// Reads what is known of the cell that is meant before its nodes are, so that nobody waits for it behind a barrier.
-pub(super) fn ahead(s: &mut Setting<'_>) {
-    if !s.sums_first() {
+pub(crate) fn ahead(s: &mut Lowering<'_>) {
+    if !s.facts.sums_first() {
         return;
     }
     hold_terms(s);
-    if s.plan.geometry == Geometry::Affine && s.needs_geometry() {
+    if s.facts.plan.geometry == Geometry::Affine && s.facts.needs_geometry() {
         s.affine = Some(load_affine(s));
     }
 }
 
 /// Reads what the batch's nodes have, and clears where their cells are to sum.
-pub(super) fn fill(s: &mut Setting<'_>) {
-    if !s.sums_first() {
+pub(crate) fn fill(s: &mut Lowering<'_>) {
+    if !s.facts.sums_first() {
         return;
     }
     s.b.comment("the nodes of the batch");
-    for quantity in s.quantities.clone() {
-        let Some(field) = s.slotted(quantity.source) else { continue };
+    for quantity in &s.facts.quantities {
+        let Some(field) = s.facts.slotted(quantity.source) else { continue };
         let (role, components) = (quantity.source.role(), quantity.components);
-        let length = components * s.plan.slots[field].count;
+        let length = components * s.facts.plan.slots[field].count;
         let shared = s.b.shared(&format!("{}_slots", quantity.name), length);
         let source = s.arguments[&role];
-        let (indices, apart) = (s.indices_of(quantity.source), s.plan.slots[field].count);
+        let (indices, apart) =
+            (s.facts.indices_of(quantity.source), s.facts.plan.slots[field].count);
         for slots in slots_of(s, (field, indices), shared, components, apart) {
             s.b.statement(Statement::GatherSlots { source, slots });
         }
         s.slots.insert(role, shared);
     }
-    if s.has_corners() {
+    if s.facts.has_corners() {
         corners(s);
     }
-    for field in s.results() {
-        let length = s.components(field) * sums_of(s.plan.slots[field]);
-        let name = s.of_field("sums", field);
+    for field in s.facts.results() {
+        let length = s.facts.components(field) * sums_of(s.facts.plan.slots[field]);
+        let name = s.facts.of_field("sums", field);
         let shared = s.b.shared(&name, length);
         s.b.statement(Statement::Clear { shared, length });
         s.slots.insert(Role::Result(field), shared);
@@ -176,8 +160,8 @@ pub(super) fn fill(s: &mut Setting<'_>) {
 }
 
 /// The coordinates of the corners.
-fn corners(s: &mut Setting<'_>) {
-    let (dim, by_node, own) = (s.form.dim, s.by_node(), s.plan.slots[0]);
+fn corners(s: &mut Lowering<'_>) {
+    let (dim, by_node, own) = (s.facts.form.dim, s.facts.by_node(), s.facts.plan.slots[0]);
     let (count, stride) = (own.count, own.stride());
     let shared = s.b.shared("corner_slots", dim * count);
     let map = s.arguments[&Role::Slots(0, by_node)];
@@ -187,7 +171,8 @@ fn corners(s: &mut Setting<'_>) {
         Slots { shared, map, at, count, stride, scale, parts }
     };
     if let Some(&source) = s.arguments.get(&Role::Coordinates) {
-        let (scale, step) = if s.plan.tiles { (1, TILE) } else { (coordinate_stride(dim), 1) };
+        let (scale, step) =
+            if s.facts.plan.tiles { (1, TILE) } else { (coordinate_stride(dim), 1) };
         let parts = (0..dim).map(|i| (i * step, i * count)).collect();
         s.b.statement(Statement::GatherSlots { source, slots: slots(scale, parts) });
     } else {
@@ -201,17 +186,17 @@ fn corners(s: &mut Setting<'_>) {
 }
 
 /// Adds up what the cells of the batch have left, and adds the sums to the results.
-pub(super) fn empty(s: &mut Setting<'_>) {
-    if !s.sums_first() {
+pub(crate) fn empty(s: &mut Lowering<'_>) {
+    if !s.facts.sums_first() {
         return;
     }
     s.b.comment("the sums of the batch");
     s.b.statement(Statement::Barrier);
-    for field in s.results() {
+    for field in s.facts.results() {
         let (target, shared) = (s.arguments[&Role::Result(field)], s.slots[&Role::Result(field)]);
-        let (components, terms) = (s.components(field), s.plan.slots[field].terms);
-        let indices = s.indices_of(Source::Direction(field));
-        let apart = sums_of(s.plan.slots[field]);
+        let (components, terms) = (s.facts.components(field), s.facts.plan.slots[field].terms);
+        let indices = s.facts.indices_of(Source::Direction(field));
+        let apart = sums_of(s.facts.plan.slots[field]);
         for slots in slots_of(s, (field, indices), shared, components, apart) {
             let write = Write::LaneSerial;
             s.b.statement(Statement::ScatterSlots { target, slots, terms, write });
@@ -222,13 +207,13 @@ pub(super) fn empty(s: &mut Setting<'_>) {
 /// The slots of a field's components, which lie `apart` from each other in a shared array: all in one where a slot is one
 /// node's, one for each where it is one unknown's.
 fn slots_of(
-    s: &Setting<'_>,
+    s: &Lowering<'_>,
     (field, indices): (usize, Indices),
     shared: SharedId,
     components: usize,
     apart: usize,
 ) -> Vec<Slots> {
-    let (count, stride) = (s.plan.slots[field].count, s.plan.slots[field].stride());
+    let (count, stride) = (s.facts.plan.slots[field].count, s.facts.plan.slots[field].stride());
     let map = s.arguments[&Role::Slots(field, indices)];
     let batch = Index::from(s.b.batch());
     let first = |c: usize| c * apart;
@@ -245,7 +230,8 @@ fn slots_of(
 }
 
 /// What holds where the cells of a batch sum first.
-pub(super) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
+    let (elements, plan) = (facts.elements, facts.plan);
     let unsupported = |text: String| Err(PlanError::Unsupported(text));
     let by_cells =
         matches!(plan.strategy, Strategy::CellPerLane | Strategy::ThreadTransposition { .. });
@@ -260,7 +246,7 @@ pub(super) fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Resul
     if plan.slots.len() != elements.fields.len() || !enough {
         return unsupported("a batch needs slots for the nodes of one cell at least".to_owned());
     }
-    let bytes = super::bytes_of_slots(form, elements, plan);
+    let bytes = bytes(facts);
     if bytes > plan.shared_bytes {
         return unsupported(format!("a batch's slots would take {bytes} bytes of shared memory"));
     }

@@ -7,21 +7,21 @@
 //! Each product of two factors is one of 1D tables, in every direction φ², φ φ' or φ'²; coefficients of
 //! the same product are added before they are integrated.
 
+use super::lowering::Lowering;
 use super::point::{Evaluate, pulled_blocks};
-use super::setting::Setting;
 use crate::element::{LinePoints, LineTable};
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::Matrix;
-use crate::lower::geometry::AtPoint;
+use crate::lower::jacobian::AtPoint;
 use crate::lower::stored::{Block, Blocks, Pulled};
 
 /// The directions in which the two factors of a product are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Product(Option<usize>, Option<usize>);
+pub(crate) struct Product(Option<usize>, Option<usize>);
 
 impl Product {
     /// How many of the factors are derived in a direction.
-    pub(super) fn derived(self, direction: usize) -> usize {
+    pub(crate) fn derived(self, direction: usize) -> usize {
         [self.0, self.1].into_iter().filter(|&axis| axis == Some(direction)).count()
     }
 
@@ -34,7 +34,7 @@ impl Product {
     }
 
     /// Its coefficient.
-    fn of(self, s: &mut Setting<'_>, pulled: &Pulled) -> ValueId {
+    fn of(self, s: &mut Lowering<'_>, pulled: &Pulled) -> ValueId {
         let zero = s.b.constant(0.0);
         match self {
             Self(Some(a), Some(b)) if pulled.gg.is_empty() || a == b => {
@@ -51,7 +51,7 @@ impl Product {
 }
 
 /// The products that any of the blocks has a coefficient for.
-pub(super) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
+pub(crate) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
     let pairs = (0..dim).flat_map(|a| (a..dim).map(move |b| Product(Some(a), Some(b))));
     let singles = (0..dim).map(|a| Product(Some(a), None));
     let all = pairs.chain(singles).chain([Product(None, None)]);
@@ -59,8 +59,8 @@ pub(super) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
 }
 
 /// The coefficients of the products at a point, for the components of all fields.
-pub(super) fn coefficients(
-    s: &mut Setting<'_>,
+pub(crate) fn coefficients(
+    s: &mut Lowering<'_>,
     products: &[Product],
     at: &AtPoint,
     point: &Index,
@@ -73,14 +73,14 @@ pub(super) fn coefficients(
         .collect();
     let zero = s.b.constant(0.0);
     let of = |row: usize| {
-        let pair = s.blocks.pairs.iter().find(|(test, _, _)| *test == row);
+        let pair = s.facts.blocks.pairs.iter().find(|(test, _, _)| *test == row);
         pair.map_or_else(|| vec![zero; products.len()], |&(_, _, block)| blocks[block].clone())
     };
-    (0..s.rows()).map(of).collect()
+    (0..s.facts.rows()).map(of).collect()
 }
 
 /// The 1D table of the nodes of a line against the points, n × q, where so many of the factors are derived.
-pub(super) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Matrix {
+pub(crate) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Matrix {
     let line = LineTable::new(nodes, points);
     let factor = |derived: bool, q: usize, i: usize| {
         if derived { line.derivative(q, i) } else { line.value(q, i) }

@@ -1,0 +1,461 @@
+//! [`Facts`]: what a kernel evaluates, reads and writes, known from its form, its elements and its plan before any of it is
+//! written.
+
+use crate::abi::{Indices, Owner, Role};
+use crate::element::Lagrange;
+use crate::lower::graph::needed;
+use crate::lower::stored::{Blocks, blocks};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Task, is_flat};
+use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a quantity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    State(usize),
+    Direction(usize),
+    Aux(usize),
+    /// The coordinates of isoparametric geometry.
+    Position,
+}
+
+impl Source {
+    /// Whose index array addresses it.
+    pub(crate) fn owner(self) -> Owner {
+        match self {
+            Self::State(field) | Self::Direction(field) => Owner::Field(field),
+            Self::Aux(aux) => Owner::Aux(aux),
+            Self::Position => unreachable!("coordinates are stored cell by cell"),
+        }
+    }
+
+    /// The argument that holds it.
+    pub(crate) fn role(self) -> Role {
+        match self {
+            Self::State(field) => Role::State(field),
+            Self::Direction(field) => Role::Direction(field),
+            Self::Aux(aux) => Role::AuxNodes(aux),
+            Self::Position => Role::Geometry,
+        }
+    }
+}
+
+/// Something with nodal values that is evaluated at the points.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantity {
+    pub(crate) source: Source,
+    pub(crate) name: String,
+    pub(crate) components: usize,
+    pub(crate) element: Lagrange,
+    pub(crate) value: bool,
+    pub(crate) gradient: bool,
+}
+
+/// Everything that is known of a kernel beside its text, and stays the same while that is written.
+pub(crate) struct Facts<'a> {
+    pub(crate) form: &'a PointForm,
+    pub(crate) integral: &'a Integral,
+    pub(crate) elements: &'a Elements,
+    pub(crate) plan: &'a Plan,
+    pub(crate) quantities: Vec<Quantity>,
+    /// Residual or action, slot by slot.
+    pub(crate) outputs: Vec<(Slot, NodeId)>,
+    /// The Jacobian's coefficients, for the tasks that need them.
+    pub(crate) blocks: Blocks,
+    pub(crate) needs_x: bool,
+    /// Whether the point function reads a gradient of u, δu or an aux.
+    pub(crate) reads_gradients: bool,
+    pub(crate) inputs: BTreeSet<Input>,
+    /// What the task computes at a point.
+    pub(crate) needed: Vec<NodeId>,
+    points: usize,
+}
+
+/// Numbers a point that are stored, or read where they were, from which on points are not written out one by one: a field
+/// of nine components that depend on each other has 348, of which a compiler took more than ten minutes.
+const MANY: usize = 256;
+
+impl<'a> Facts<'a> {
+    /// Loops over at most this many entries are written out where a thread or a lane does a cell.
+    pub(crate) fn unroll(&self) -> usize {
+        let stored =
+            self.plan.task == Task::Linearise || self.plan.linearisation == Linearisation::Stored;
+        if stored && self.blocks.numbers > MANY { 0 } else { self.plan.unroll }
+    }
+
+    /// The facts of a kernel.
+    pub(crate) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
+        let integral = &form.integrals[plan.integral];
+        let mut outputs = match (plan.task, plan.linearisation) {
+            (Task::Residual, _) => integral.residual.clone(),
+            (Task::Action, Linearisation::Recompute) => integral.action.clone(),
+            _ => Vec::new(),
+        };
+        outputs.retain(|(slot, _)| !elements.vanishes(*slot));
+        let own = |slot: Slot| (slot.field, slot.component);
+        let counts = |test, trial| !elements.vanishes(test) && !elements.vanishes(trial);
+        let blocks = blocks(form, integral, |test, trial| match plan.task {
+            _ if !counts(test, trial) => false,
+            Task::Diagonal => own(test) == own(trial),
+            Task::Linearise | Task::Action => true,
+            Task::Residual | Task::Metric => false,
+        });
+        let nodes: Vec<NodeId> = match (plan.task, plan.linearisation) {
+            (Task::Linearise | Task::Diagonal, _) => blocks.nodes(),
+            _ => outputs.iter().map(|(_, node)| *node).collect(),
+        };
+        let mut inputs = inputs_of(integral, &nodes);
+        inputs.retain(|input| !elements.is_zero(*input));
+        let needs_x = match plan.task {
+            Task::Metric => crate::plan::reads_coordinates(form),
+            _ => inputs.iter().any(|input| matches!(input, Input::Coordinate(_))),
+        };
+        let mut facts = Self {
+            form,
+            integral,
+            elements,
+            plan,
+            quantities: Vec::new(),
+            outputs,
+            blocks,
+            needs_x,
+            reads_gradients: inputs.iter().any(|input| match input {
+                Input::State(slot) | Input::Direction(slot) | Input::Aux(slot) => {
+                    slot.part != Part::Value
+                }
+                _ => false,
+            }),
+            inputs,
+            needed: nodes,
+            points: match integral.region {
+                Region::Cells => elements.rule.count(),
+                Region::Facets(_) => elements.rule.on_facet().len(),
+            },
+        };
+        facts.find_quantities();
+        facts
+    }
+
+    /// Whether the integral is one over facets, which are ξ₀ = 0 of their cells.
+    pub(crate) fn on_facets(&self) -> bool {
+        self.integral.region != Region::Cells
+    }
+
+    /// Whether the point function reads the normal.
+    pub(crate) fn reads_normal(&self) -> bool {
+        self.inputs.iter().any(|input| matches!(input, Input::Normal(_)))
+    }
+
+    fn rule(&self) -> Vec<([f64; 3], f64)> {
+        let rule = self.elements.rule;
+        if self.on_facets() { rule.on_facet() } else { rule.points_and_weights() }
+    }
+
+    /// The quadrature points.
+    pub(crate) fn rule_points(&self) -> Vec<[f64; 3]> {
+        self.rule().into_iter().map(|(point, _)| point).collect()
+    }
+
+    /// Their weights.
+    pub(crate) fn rule_weights(&self) -> Vec<f64> {
+        self.rule().into_iter().map(|(_, weight)| weight).collect()
+    }
+
+    /// The number of quadrature points.
+    pub(crate) fn points(&self) -> usize {
+        self.points
+    }
+
+    /// The components of a field.
+    pub(crate) fn components(&self, field: usize) -> usize {
+        self.form.fields[field].shape.components()
+    }
+
+    /// The number of a field's component among those of all fields, one field after another.
+    pub(crate) fn row(&self, field: usize, component: usize) -> usize {
+        self.form.row(field, component)
+    }
+
+    /// The numbers of a field's components.
+    pub(crate) fn rows_of(&self, field: usize) -> std::ops::Range<usize> {
+        self.row(field, 0)..self.row(field + 1, 0)
+    }
+
+    /// How many components all fields have.
+    pub(crate) fn rows(&self) -> usize {
+        self.form.rows()
+    }
+
+    /// The fields that the task has a result for. What is stored cell by cell has an entry for each unknown.
+    pub(crate) fn results(&self) -> Vec<usize> {
+        let fields = 0..self.form.fields.len();
+        let all = fields.len() == 1 || self.plan.scatter == Scatter::Owner;
+        let written = |field: &usize| all || self.rows_of(*field).any(|row| self.is_tested(row));
+        fields.filter(|_| self.has_result()).filter(written).collect()
+    }
+
+    fn is_tested(&self, row: usize) -> bool {
+        match self.plan.task {
+            Task::Diagonal => self.blocks.pairs.iter().any(|(test, _, _)| *test == row),
+            _ => self.tested(row) != (false, false),
+        }
+    }
+
+    /// The quantity with this source, if it is evaluated.
+    pub(crate) fn quantity(&self, source: Source) -> Option<usize> {
+        self.quantities.iter().position(|quantity| quantity.source == source)
+    }
+
+    /// Whether geometry is read at all.
+    pub(crate) fn needs_geometry(&self) -> bool {
+        self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
+    }
+
+    /// Whether gathered coordinates lie axis by axis.
+    pub(crate) fn axes(&self) -> bool {
+        self.plan.axes && !self.plan.tiles
+    }
+
+    pub(crate) fn axis_names(&self) -> Vec<&'static str> {
+        ["coordinates_x", "coordinates_y", "coordinates_z"][..self.form.dim].to_vec()
+    }
+
+    /// Whether the task writes a vector, or what is added up to one.
+    pub(crate) fn has_result(&self) -> bool {
+        matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
+    }
+
+    /// Numbers a cell of the geometry argument, or a point where it is stored.
+    pub(crate) fn geometry_numbers(&self) -> usize {
+        let dim = self.form.dim;
+        match self.plan.geometry {
+            Geometry::Affine => crate::plan::affine_numbers(self.form),
+            Geometry::Vertices => dim << dim,
+            Geometry::Corners => 0,
+            Geometry::Nodes(order) => dim * geometry_element(self.elements, order).count(),
+            Geometry::Stored => {
+                let x = if crate::plan::reads_coordinates(self.form) { dim } else { 0 };
+                1 + dim * dim + x
+            }
+        }
+    }
+
+    /// Whether both factors 1 / det J of a flux meet in one; see `point::Factors`.
+    pub(crate) fn merged(&self) -> bool {
+        self.plan.task == Task::Action
+            && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
+            && self.inputs.iter().all(|input| match input {
+                Input::Direction(slot) => slot.part != Part::Value,
+                Input::State(slot) | Input::Aux(slot) => slot.part == Part::Value,
+                _ => true,
+            })
+    }
+
+    /// How the unknowns of a source are addressed.
+    pub(crate) fn indices_of(&self, source: Source) -> Indices {
+        match (source, self.plan.indices) {
+            (Source::Aux(_), _) => Indices::Nodes,
+            (Source::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
+            (_, indices) => indices,
+        }
+    }
+
+    /// How the unknowns of a field are addressed node by node.
+    pub(crate) fn by_node(&self) -> Indices {
+        if self.plan.tiles { Indices::Tiles } else { Indices::Nodes }
+    }
+
+    /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
+    pub(crate) fn tested(&self, row: usize) -> (bool, bool) {
+        if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
+            let mut tested = (false, false);
+            for &(test, _, block) in &self.blocks.pairs {
+                if test == row {
+                    let block = &self.blocks.blocks[block].0;
+                    tested.0 |= block.vv.is_some() || !block.vg.is_empty();
+                    tested.1 |= !block.gg.is_empty() || !block.gv.is_empty();
+                }
+            }
+            return tested;
+        }
+        let is_own = |slot: &Slot| self.row(slot.field, slot.component) == row;
+        let own = self.outputs.iter().filter(|(slot, _)| is_own(slot));
+        own.fold((false, false), |tested, (slot, _)| match slot.part {
+            Part::Value => (true, tested.1),
+            Part::Derivative(_) => (tested.0, true),
+        })
+    }
+
+    /// The name of what a field has for itself: a word, and where there are several fields whose it is.
+    pub(crate) fn of_field(&self, word: &str, field: usize) -> String {
+        match self.form.fields.as_slice() {
+            [_] => word.to_owned(),
+            fields => format!("{word}_{}", fields[field].name),
+        }
+    }
+
+    /// Whether values alone are evaluated and tested, as in a mass matrix.
+    pub(crate) fn is_flat(&self) -> bool {
+        let tested = (0..self.rows()).any(|row| self.tested(row).1);
+        !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
+    }
+
+    /// The same of one field: neither its state nor its direction has a gradient that is read, and none is tested.
+    pub(crate) fn is_flat_field(&self, field: usize) -> bool {
+        let own = [Source::State(field), Source::Direction(field)];
+        let own = own.into_iter().filter_map(|source| self.quantity(source));
+        let mut read = own.map(|own| self.quantities[own].gradient);
+        !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
+    }
+
+    /// Whether a thread with a line of nodes stores what lies inside its cell: nothing else adds to it, where all cells
+    /// are one kernel's or another's and a vector has one field. Vectors need not be cleared there. Measured on an H200
+    /// with 10 million unknowns, in billions a second with and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and
+    /// 78.3 against 40.6, 68.5 and 70.5; Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4
+    /// and 60.7; but of degree 3 39.3 against 39.6, and on Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and
+    /// 19.1.
+    pub(crate) fn stores_inside(&self, field: usize) -> bool {
+        let element = self.elements.fields[field];
+        let alone = self.plan.scatter == Scatter::Atomic && self.form.fields.len() == 1;
+        let pays = element.degree() > 3 || self.form.rows() > 1 || is_flat(self.form);
+        alone && !self.on_facets() && element.is_continuous() && element.degree() > 1 && pays
+    }
+
+    /// Whether a thread computes what lies inside its cell when its line of so many nodes is done, rather than keep
+    /// it in a register: where lines are long. Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three
+    /// components of degrees 3, 6 and 8, do so with 47.7, 55.7, 46.8, 55.2 and 65.3 billion unknowns a second, and
+    /// otherwise with 49.4, 54.3, 46.9, 52.8 and 62.0.
+    pub(crate) fn recomputes_border(&self, nodes: usize) -> bool {
+        nodes > if self.form.rows() > 1 { 6 } else { 7 }
+    }
+
+    fn find_quantities(&mut self) {
+        let mut found = BTreeMap::<Source, (bool, bool)>::new();
+        for input in &self.inputs {
+            let (source, slot) = match input {
+                Input::State(slot) => (Source::State(slot.field), slot),
+                Input::Direction(slot) => (Source::Direction(slot.field), slot),
+                Input::Aux(slot) => match self.form.aux[slot.field].location {
+                    Location::Nodes(_) => (Source::Aux(slot.field), slot),
+                    Location::Cells | Location::Points => continue,
+                },
+                _ => continue,
+            };
+            let entry = found.entry(source).or_default();
+            match slot.part {
+                Part::Value => entry.0 = true,
+                Part::Derivative(_) => entry.1 = true,
+            }
+        }
+        if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
+            for field in 0..self.form.fields.len() {
+                let own = self.rows_of(field);
+                let pairs = self.blocks.pairs.iter().filter(|(_, trial, _)| own.contains(trial));
+                let blocks = pairs.map(|&(_, _, block)| &self.blocks.blocks[block].0);
+                let parts = blocks.fold((false, false), |parts, block| {
+                    (
+                        parts.0 || block.vv.is_some() || !block.gv.is_empty(),
+                        parts.1 || !block.gg.is_empty() || !block.vg.is_empty(),
+                    )
+                });
+                if parts != (false, false) {
+                    found.insert(Source::Direction(field), parts);
+                }
+            }
+        } else if let Geometry::Nodes(order) = self.plan.geometry {
+            self.quantities.push(Quantity {
+                source: Source::Position,
+                name: "x".to_owned(),
+                components: self.form.dim,
+                element: geometry_element(self.elements, order),
+                value: self.needs_x,
+                gradient: true,
+            });
+        }
+        for (source, (value, gradient)) in found {
+            let (name, shape, element) = match source {
+                Source::State(f) => (
+                    self.form.fields[f].name.clone(),
+                    self.form.fields[f].shape,
+                    self.elements.fields[f],
+                ),
+                Source::Direction(f) => (
+                    format!("delta_{}", self.form.fields[f].name),
+                    self.form.fields[f].shape,
+                    self.elements.fields[f],
+                ),
+                Source::Aux(i) => {
+                    let element = self.elements.aux[i].expect("a nodal aux should have an element");
+                    (self.form.aux[i].name.clone(), self.form.aux[i].shape, element)
+                }
+                Source::Position => continue,
+            };
+            let components = shape.components();
+            self.quantities.push(Quantity { source, name, components, element, value, gradient });
+        }
+    }
+
+    /// Whether the cells of a batch sum first.
+    pub(crate) fn sums_first(&self) -> bool {
+        let planned = self.plan.scatter == Scatter::Block && !self.plan.slots.is_empty();
+        planned && self.has_result() && !self.on_facets()
+    }
+
+    /// The field whose slots hold a source, where its values come from slots.
+    pub(crate) fn slotted(&self, source: Source) -> Option<usize> {
+        match source {
+            Source::State(field) | Source::Direction(field) if self.sums_first() => Some(field),
+            _ => None,
+        }
+    }
+
+    /// Whether the coordinates of corners come from slots, those of the first field.
+    pub(crate) fn has_corners(&self) -> bool {
+        self.plan.geometry == Geometry::Corners && self.needs_geometry()
+    }
+
+    /// The index array of a source.
+    pub(crate) fn map_of(&self, source: Source) -> Role {
+        let (owner, indices) = (source.owner(), self.indices_of(source));
+        match self.turned(source) {
+            Some(axis) => Role::Lines(owner, indices, axis),
+            None => Role::Map(owner, indices),
+        }
+    }
+
+    /// The axis of the lines in whose order a source's index array is, where it is not in that of the nodes: the one
+    /// along which threads gather, if that is not the last.
+    pub(crate) fn turned(&self, source: Source) -> Option<usize> {
+        let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
+        let (Source::State(field) | Source::Direction(field)) = source else { return None };
+        let (dim, element) = (self.form.dim, self.elements.fields[field]);
+        let collocated = self.elements.collocated(element);
+        let axis = gather_axis(dim, collocated, self.is_flat_field(field));
+        (self.plan.turned && by_lines && axis < dim - 1).then_some(axis)
+    }
+}
+
+/// The continuous element of the map of a cell: of degree 1, its nodes are the corners.
+pub(crate) fn geometry_element(elements: &Elements, order: usize) -> Lagrange {
+    Lagrange::continuous(elements.cell, order).expect("a mesh should have checked its degree")
+}
+
+fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
+    let needed = needed(&integral.graph, nodes);
+    let graph = integral.graph.nodes();
+    graph
+        .iter_enumerated()
+        .filter(|(id, _)| needed[*id])
+        .filter_map(|(_, node)| match node {
+            Node::Input(input) => Some(*input),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The axis along which a thread with a line of a cell gathers and scatters: the last where its first contraction is
+/// along that one; the one before where the points are the nodes (`collocated`), or where values alone are evaluated
+/// (`flat`), which leaves out the contraction along the last.
+pub(crate) fn gather_axis(dim: usize, collocated: bool, flat: bool) -> usize {
+    if collocated == flat { dim - 1 } else { dim - 2 }
+}

@@ -1,0 +1,191 @@
+//! The map from the reference cell, at a quadrature point.
+//!
+//! With J_ij = ∂x_i/∂ξ_j, columns a, b, c, the rows of det J · J⁻¹ are b×c, c×a, a×b. For a
+//! multilinear cell a does not depend on ξ, b is linear in ξ and so is c; hence along a row of
+//! points in ξ the first cofactor row and det J are quadratic polynomials in ξ, the other two rows
+//! linear ones, with coefficients that are computed once a row.
+
+use crate::kir::ValueId;
+use crate::kir::build::Builder;
+
+/// Geometry at a point: how gradients are pulled back, and the weight of the point.
+#[derive(Clone, Debug)]
+pub(crate) struct AtPoint {
+    /// `k[i][j]` = ∂ξ_i/∂x_j, times det J where `det` is given.
+    pub(crate) k: Vec<Vec<ValueId>>,
+    /// det J, where `k` holds cofactors.
+    pub(crate) det: Option<ValueId>,
+    /// The quadrature weight, times |det J| where `k` holds the inverse.
+    pub(crate) weight: ValueId,
+    /// Physical coordinates, where the form needs them.
+    pub(crate) x: Vec<ValueId>,
+    /// The outward unit normal, on facets where the form needs it.
+    pub(crate) normal: Vec<ValueId>,
+}
+
+/// a × b.
+fn cross(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
+    (0..3)
+        .map(|i| {
+            let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+            let product = b.mul(u[j], v[k]);
+            b.fma_neg(u[k], v[j], product)
+        })
+        .collect()
+}
+
+/// `onto + u × v`.
+fn cross_onto(b: &mut Builder, u: &[ValueId], v: &[ValueId], onto: &[ValueId]) -> Vec<ValueId> {
+    (0..3)
+        .map(|i| {
+            let (j, k) = ((i + 1) % 3, (i + 2) % 3);
+            let sum = b.fma(u[j], v[k], onto[i]);
+            b.fma_neg(u[k], v[j], sum)
+        })
+        .collect()
+}
+
+fn dot(b: &mut Builder, u: &[ValueId], v: &[ValueId]) -> ValueId {
+    let mut sum = b.mul(u[0], v[0]);
+    for (&x, &y) in u.iter().zip(v).skip(1) {
+        sum = b.fma(x, y, sum);
+    }
+    sum
+}
+
+/// `start + factor · slope`, component by component.
+fn line(b: &mut Builder, start: &[ValueId], slope: &[ValueId], factor: ValueId) -> Vec<ValueId> {
+    start.iter().zip(slope).map(|(&s, &d)| b.fma(factor, d, s)).collect()
+}
+
+/// Cofactor rows and determinant of a Jacobian given by its columns.
+pub(crate) fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
+    if let [u, v] = columns {
+        let minus_v0 = b.unary(crate::kir::Unary::Neg, v[0]);
+        let minus_u1 = b.unary(crate::kir::Unary::Neg, u[1]);
+        let product = b.mul(u[0], v[1]);
+        let det = b.fma_neg(u[1], v[0], product);
+        return (vec![vec![v[1], minus_v0], vec![minus_u1, u[0]]], det);
+    }
+    let first = cross(b, &columns[1], &columns[2]);
+    let second = cross(b, &columns[2], &columns[0]);
+    let third = cross(b, &columns[0], &columns[1]);
+    let det = dot(b, &columns[0], &first);
+    (vec![first, second, third], det)
+}
+
+/// The inverse and |det J| from the columns of J: for cells whose J is constant.
+pub(crate) fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
+    let (k, det) = cofactors(b, columns);
+    let reciprocal = b.reciprocal(det);
+    let k = k.iter().map(|row| row.iter().map(|&v| b.mul(v, reciprocal)).collect()).collect();
+    let size = b.unary(crate::kir::Unary::Abs, det);
+    (k, size)
+}
+
+/// A multilinear cell along a row of points: what is constant on it.
+pub(crate) struct MultilinearRow {
+    a: Vec<ValueId>,
+    b: [Vec<ValueId>; 2],
+    c: Option<[Vec<ValueId>; 2]>,
+    x: Vec<ValueId>,
+    polynomials: Option<Polynomials>,
+}
+
+/// Coefficients in ξ along a row.
+struct Polynomials {
+    first: [Vec<ValueId>; 3],
+    second: [Vec<ValueId>; 2],
+    third: [Vec<ValueId>; 2],
+    det: [ValueId; 3],
+}
+
+/// What is constant on a layer of points of a trilinear cell.
+pub(crate) struct MultilinearLayer {
+    /// Modes of the map, restricted to the layer: `modes[m][i]`, m = 0 … 3 for 1, ξ, η, ξη.
+    modes: [Vec<ValueId>; 4],
+    /// ∂x/∂ζ: modes 1, ξ, η, ξη; none in 2D.
+    up: Option<[Vec<ValueId>; 4]>,
+}
+
+/// The layer at `zeta`; `mode(b, m, i)` is component i of the coefficient of the monomial with bits
+/// m (1 for ξ, 2 for η, 4 for ζ).
+pub(crate) fn multilinear_layer(
+    b: &mut Builder,
+    dim: usize,
+    zeta: Option<ValueId>,
+    mut mode: impl FnMut(&mut Builder, usize, usize) -> ValueId,
+) -> MultilinearLayer {
+    let mut all =
+        |b: &mut Builder, m: usize| -> Vec<ValueId> { (0..dim).map(|i| mode(b, m, i)).collect() };
+    let Some(zeta) = zeta else {
+        return MultilinearLayer { modes: [0, 1, 2, 3].map(|m| all(b, m)), up: None };
+    };
+    let up = [4, 5, 6, 7].map(|m| all(b, m));
+    let modes = [0, 1, 2, 3].map(|m| {
+        let flat = all(b, m);
+        line(b, &flat, &up[m], zeta)
+    });
+    MultilinearLayer { modes, up: Some(up) }
+}
+
+/// The row at `eta`. `points` is how many points will be asked for: from five on, polynomials pay.
+pub(crate) fn multilinear_row(
+    b: &mut Builder,
+    layer: &MultilinearLayer,
+    eta: ValueId,
+    points: usize,
+    needs_x: bool,
+) -> MultilinearRow {
+    let [constant, xi, along_eta, both] = &layer.modes;
+    let a = line(b, xi, both, eta);
+    let columns_b = [along_eta.clone(), both.clone()];
+    let c = layer.up.as_ref().map(|[up, up_xi, up_eta, up_both]| {
+        [line(b, up, up_eta, eta), line(b, up_xi, up_both, eta)]
+    });
+    let x = if needs_x { line(b, constant, along_eta, eta) } else { Vec::new() };
+    let polynomials = c.as_ref().filter(|_| points >= 5).map(|c| {
+        let first = [
+            cross(b, &columns_b[0], &c[0]),
+            {
+                let part = cross(b, &columns_b[0], &c[1]);
+                cross_onto(b, &columns_b[1], &c[0], &part)
+            },
+            cross(b, &columns_b[1], &c[1]),
+        ];
+        Polynomials {
+            det: [0, 1, 2].map(|power| dot(b, &a, &first[power])),
+            first,
+            second: [cross(b, &c[0], &a), cross(b, &c[1], &a)],
+            third: [cross(b, &a, &columns_b[0]), cross(b, &a, &columns_b[1])],
+        }
+    });
+    MultilinearRow { a, b: columns_b, c, x, polynomials }
+}
+
+/// The point at `xi` of a row.
+pub(crate) fn multilinear_point(
+    b: &mut Builder,
+    row: &MultilinearRow,
+    xi: ValueId,
+    weight: ValueId,
+) -> AtPoint {
+    let x = if row.x.is_empty() { Vec::new() } else { line(b, &row.x, &row.a, xi) };
+    if let Some(Polynomials { first, second, third, det }) = &row.polynomials {
+        let rising = line(b, &first[1], &first[2], xi);
+        let k = vec![
+            line(b, &first[0], &rising, xi),
+            line(b, &second[0], &second[1], xi),
+            line(b, &third[0], &third[1], xi),
+        ];
+        let rising = b.fma(xi, det[2], det[1]);
+        let det = b.fma(xi, rising, det[0]);
+        return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
+    }
+    let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
+    if let Some([start, slope]) = &row.c {
+        columns.push(line(b, start, slope, xi));
+    }
+    let (k, det) = cofactors(b, &columns);
+    AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
+}

@@ -1,0 +1,257 @@
+//! [`Lowering`]: a kernel that is being written, with its facts and its arguments.
+
+use super::facts::Facts;
+use super::geometry::Given;
+use super::graph::Lowered;
+use super::slots::Terms;
+use crate::abi::{Argument, Indices, KernelAbi, Role};
+use crate::kir::build::Builder;
+use crate::kir::{
+    ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, SharedId, TableId, ValueId,
+};
+use crate::plan::{Elements, Linearisation, Plan, Strategy};
+use fem_dsl::arena::IndexVec;
+use fem_dsl::point::{Input, Location, NodeId, Part, PointForm};
+use std::collections::BTreeMap;
+
+/// A kernel under construction.
+pub(crate) struct Lowering<'a> {
+    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) b: Builder,
+    /// Nodes that are the same at all points of a cell.
+    pub(crate) hoisted: Lowered,
+    pub(crate) arguments: BTreeMap<Role, ArgumentId>,
+    /// Private array for the coefficients of the diagonal.
+    coefficients: Option<LocalId>,
+    /// Values already computed at one point, by quantity, component and part.
+    known: (Index, Vec<((usize, usize, Part), ValueId)>),
+    pub(super) abi: Vec<Argument>,
+    /// The shared arrays with the slots of vectors, results and coordinates, where cells sum first.
+    pub(crate) slots: BTreeMap<Role, SharedId>,
+    /// The terms of these slots that are at hand, field by field.
+    pub(crate) terms: BTreeMap<usize, Terms>,
+    /// What is stored of an affine cell, where it has been read ahead of its use.
+    pub(crate) affine: Option<Given>,
+    /// The private array of gathered corners.
+    pub(crate) corners: Option<LocalId>,
+}
+
+impl AsMut<Builder> for Lowering<'_> {
+    fn as_mut(&mut self) -> &mut Builder {
+        &mut self.b
+    }
+}
+
+impl<'a> Lowering<'a> {
+    /// A kernel with its arguments and no statements yet.
+    pub(crate) fn new(facts: &'a Facts<'a>) -> Self {
+        let Facts { form, elements, plan, integral, .. } = *facts;
+        let mut lowering = Self {
+            facts,
+            b: Builder::new(&kernel_name(form, elements, plan), plan.precision, plan.lanes),
+            hoisted: Lowered::new(&integral.graph),
+            arguments: BTreeMap::new(),
+            coefficients: None,
+            known: (Index::default(), Vec::new()),
+            abi: Vec::new(),
+            slots: BTreeMap::new(),
+            terms: BTreeMap::new(),
+            affine: None,
+            corners: None,
+        };
+        lowering.declare();
+        lowering
+    }
+
+    /// The arguments so far, in order.
+    pub(crate) fn declared(&self) -> &[Argument] {
+        &self.abi
+    }
+
+    /// A table that is read by points, which are the threads' own where they share a cell.
+    pub(crate) fn point_table(&mut self, name: &str, entries: Entries) -> TableId {
+        if self.b.has_threads() {
+            self.b.spread_table(name, entries)
+        } else {
+            self.b.table(name, entries)
+        }
+    }
+
+    /// Where a number of this batch lies in a `[batch][point][number]` array.
+    pub(crate) fn given_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+        let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);
+        (&batch + &point.times(numbers)).plus(number)
+    }
+
+    /// The same where kernels store at the points.
+    pub(crate) fn stored_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+        if !self.facts.plan.points_last {
+            return self.given_at(numbers, point, number);
+        }
+        let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);
+        (&batch + point).plus(number * self.facts.points())
+    }
+
+    /// The private array of the Jacobian's coefficients: number `i` of point `q` at
+    /// `i · points + q`.
+    pub(crate) fn coefficients(&mut self, points: usize) -> LocalId {
+        let length = self.facts.blocks.numbers * points;
+        *self.coefficients.get_or_insert_with(|| self.b.local("coefficients", length))
+    }
+
+    /// What has been computed at this point; forgotten where the point is another.
+    pub(crate) fn at_this_point(
+        &mut self,
+        point: &Index,
+    ) -> &mut Vec<((usize, usize, Part), ValueId)> {
+        if self.known.0 != *point {
+            self.known = (point.clone(), Vec::new());
+        }
+        &mut self.known.1
+    }
+
+    /// Forgets what has been computed: what follows is another cell's.
+    pub(crate) fn forget(&mut self) {
+        self.known = (Index::default(), Vec::new());
+        self.corners = None;
+    }
+
+    /// A comment on what is done for a field.
+    pub(crate) fn comment_on(&mut self, what: &str, field: usize) {
+        match self.facts.form.fields.as_slice() {
+            [_] => self.b.comment(what),
+            fields => self.b.comment(&format!("{what} {}", fields[field].name)),
+        }
+    }
+
+    /// Ends the stage of gathering, and computes what is the same at all points.
+    pub(crate) fn gathered(&mut self) {
+        self.b.stage(self.facts.plan.block);
+        self.hoist();
+    }
+
+    /// Computes what is the same at all points of a cell.
+    pub(crate) fn hoist(&mut self) {
+        let nodes = &self.facts.needed;
+        let form = self.facts.form;
+        let integral = self.facts.integral;
+        let moving = integral.depends_on(|input| match input {
+            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => true,
+            Input::Aux(slot) => form.aux[slot.field].location != Location::Cells,
+            Input::Param(..) | Input::Time | Input::Diameter | Input::Degree => false,
+        });
+        let still: IndexVec<NodeId, bool> = moving.iter().map(|moves| !moves).collect();
+        let mut hoisted = self.hoisted.clone();
+        hoisted.lower(self, &integral.graph, nodes, Some(&still), |s: &mut Self, input| {
+            s.constant_on_cell(input)
+        });
+        self.hoisted = hoisted;
+    }
+
+    fn constant_on_cell(&mut self, input: Input) -> ValueId {
+        let batch = Index::from(self.b.batch());
+        match input {
+            Input::Time => {
+                let value = self.b.load_uniform(self.arguments[&Role::Params], Index::from(0));
+                self.b.name(value, "t")
+            }
+            Input::Param(param, component) => {
+                let before = &self.facts.form.params[..param];
+                let offset = 1 + before.iter().map(|p| p.shape.components()).sum::<usize>();
+                let index = Index::from(offset + component);
+                let value = self.b.load_uniform(self.arguments[&Role::Params], index);
+                self.b.name(value, &self.facts.form.params[param].name)
+            }
+            Input::Degree => self.b.constant(self.facts.elements.degree as f64),
+            Input::Diameter => {
+                let value = self.b.load_lanes(self.arguments[&Role::Diameter], batch);
+                self.b.name(value, "h")
+            }
+            Input::Aux(slot) => {
+                let aux = &self.facts.form.aux[slot.field];
+                let index = batch.times(aux.shape.components()).plus(slot.component);
+                let argument = self.arguments[&Role::AuxCells(slot.field)];
+                let value = self.b.load_lanes(argument, index);
+                self.b.name(value, &aux.name)
+            }
+            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
+                unreachable!("this input varies over a cell")
+            }
+        }
+    }
+
+    /// Bytes of the shared arrays that have been declared.
+    pub(crate) fn shared_bytes(&self) -> usize {
+        shared_bytes(self.b.shared_arrays(), self.facts.plan.precision)
+    }
+
+    /// The kernel and its interface; its hash and what it reaches are found by [`super::lower`].
+    pub(crate) fn finish(self) -> (Kernel, KernelAbi) {
+        let lines = matches!(self.facts.plan.strategy, Strategy::ThreadPerLine { .. });
+        let stores_inside = lines && self.facts.has_result() && self.facts.stores_inside(0);
+        let kernel = self.b.finish();
+        let entries: usize = kernel.locals.iter().map(|local| local.length).sum();
+        let abi = KernelAbi {
+            name: kernel.name.clone(),
+            lanes: self.facts.plan.lanes,
+            threads: kernel.threads.max(1),
+            group: kernel.group * kernel.series,
+            residency: self.facts.plan.residency,
+            in_order: self.facts.plan.in_order,
+            slots: self.facts.plan.slots.clone(),
+            stores_inside,
+            precision: kernel.precision,
+            arguments: self.abi,
+            reaches: Vec::new(),
+            tables: Vec::new(),
+            constant_bytes: 0,
+            private_bytes: entries * kernel.lanes * kernel.precision.bytes(),
+            shared_bytes: shared_bytes(kernel.shared.iter(), kernel.precision),
+            hash: 0,
+        };
+        (kernel, abi)
+    }
+}
+
+/// Bytes that a group's shared arrays take, each aligned to two numbers.
+fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precision) -> usize {
+    arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
+}
+
+/// A loop whose body writes through the whole setting.
+pub(crate) fn repeat(
+    s: &mut Lowering<'_>,
+    name: &str,
+    extent: usize,
+    unroll: bool,
+    mut body: impl FnMut(&mut Lowering<'_>, Index),
+) {
+    if unroll || extent == 1 {
+        for number in 0..extent {
+            body(s, Index::from(number));
+        }
+        return;
+    }
+    let var = s.b.open_loop(name);
+    body(s, Index::from(var));
+    s.b.close_loop(var, extent);
+}
+
+fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
+    let word = match plan.indices {
+        Indices::Nodes => "nodes",
+        Indices::Tiles => "tiles",
+        Indices::Runs => "runs",
+        Indices::Dofs => "dofs",
+    };
+    let stored = match plan.linearisation {
+        Linearisation::Recompute => "",
+        Linearisation::Stored => "_stored",
+    };
+    let region = match plan.integral {
+        0 => String::new(),
+        number => format!("_facets{number}"),
+    };
+    let (name, task, cell) = (&form.name, plan.task.word(), elements.cell);
+    format!("{name}_{task}{region}{stored}_{cell}_{}_{word}", elements.degree)
+}

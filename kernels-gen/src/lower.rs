@@ -3,7 +3,7 @@
 
 pub(crate) mod contract;
 pub(crate) mod declare;
-pub(crate) mod diagonal;
+pub(crate) mod ends;
 pub(crate) mod factors;
 pub(crate) mod facts;
 pub(crate) mod geometry;
@@ -14,3 +14,4 @@ pub(crate) mod point;
 pub(crate) mod restrict;
 pub(crate) mod slots;
 pub(crate) mod stored;
+pub(crate) mod tables;

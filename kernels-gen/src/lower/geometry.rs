@@ -23,7 +23,18 @@ pub(crate) enum CellGeometry {
     Varying,
 }
 
+impl CellGeometry {
+    /// The map of an affine cell.
+    pub(crate) fn affine(&self) -> Affine {
+        match self {
+            Self::Affine(map) => map.clone(),
+            _ => unreachable!("the cell should be affine"),
+        }
+    }
+}
+
 /// An affine map.
+#[derive(Clone)]
 pub(crate) struct Affine {
     /// J⁻¹.
     pub(crate) k: Vec<Vec<ValueId>>,
@@ -70,10 +81,7 @@ impl Affine {
 
 /// The map of an affine cell.
 pub(crate) fn affine_map(s: &mut Lowering<'_>) -> Affine {
-    match cell_geometry(s) {
-        CellGeometry::Affine(map) => map,
-        _ => unreachable!("the cell should be affine"),
-    }
+    cell_geometry(s).affine()
 }
 
 /// What is the same on all of a cell.
@@ -230,7 +238,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
 }
 
 /// The weight of a point of the rule.
-pub(crate) fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
+fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
     let weights = Entries::Real(s.facts.rule_weights());
     let weights = s.point_table("weights", weights);
     s.b.load_table(weights, point.clone())
@@ -249,7 +257,7 @@ pub(crate) fn reference_point(s: &mut Lowering<'_>, point: &Index) -> Vec<ValueI
 }
 
 /// A point of a cell with straight edges, from the coefficients of its map.
-pub(crate) fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint {
+fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint {
     let dim = s.facts.form.dim;
     let at = reference_point(s, point);
     let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
@@ -278,12 +286,32 @@ pub(crate) fn curved(
     AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
 }
 
+/// The geometry at a point of the rule: `map` gives the map of an affine cell, `position` component i of a curved one, or a
+/// derivative of it.
+pub(crate) fn geometry_at(
+    s: &mut Lowering<'_>,
+    point: &Index,
+    map: impl FnOnce(&mut Lowering<'_>) -> Affine,
+    position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
+) -> AtPoint {
+    if let Some(known) = given(s, point) {
+        return known;
+    }
+    let weight = weight(s, point);
+    let at = match s.facts.plan.geometry {
+        Geometry::Vertices => multilinear(s, point, weight),
+        Geometry::Nodes(_) => curved(s, weight, position),
+        _ => map(s).at(s, weight, |s| reference_point(s, point)),
+    };
+    if s.facts.on_facets() { on_facet(s, at) } else { at }
+}
+
 /// The same point as one of the facet ξ₀ = 0: with the normal, and with ds for dx.
 ///
 /// ```text
 /// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
 /// ```
-pub(crate) fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
+fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
     let det = at.det.expect("a facet's cell should be given by its nodes");
     let first = at.k[0].clone();
     let square = s.b.mul(first[0], first[0]);

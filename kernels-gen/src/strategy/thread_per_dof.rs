@@ -23,12 +23,10 @@ mod diagonal;
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
+use crate::lower::ends::tested_parts;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::{Facts, Quantity};
-use crate::lower::geometry::{
-    affine_map, curved, given, multilinear, position, reference_point, weight,
-};
-use crate::lower::jacobian::AtPoint;
+use crate::lower::geometry::{affine_map, geometry_at, position};
 use crate::lower::lowering::Lowering;
 use crate::lower::point::{Interpolated, at_point};
 use crate::lower::restrict::Nodal;
@@ -133,7 +131,7 @@ struct Dofs {
 }
 
 /// What is added to a field.
-struct Outcome {
+struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
@@ -149,7 +147,7 @@ struct Kept {
 
 /// What comes of the points.
 enum End {
-    Tested(Kept, Vec<Outcome>),
+    Tested(Kept, Vec<ElementVector>),
     Diagonal(Diagonal),
     /// Numbers are stored there.
     Stored,
@@ -314,7 +312,10 @@ impl Dofs {
         for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             values.push(self.interpolated(s, quantity, held));
         }
-        let at = self.geometry(s, &values, &point);
+        let at = geometry_at(s, &point, affine_map, |s, i, part| {
+            let x = position(s);
+            values[x].get(i, part)
+        });
         let mut evaluate = |_: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             values[quantity].get(c, part)
         };
@@ -350,37 +351,19 @@ impl Dofs {
         Interpolated { parts, values, slopes: Vec::new() }
     }
 
-    fn geometry(&self, s: &mut Lowering<'_>, values: &[Interpolated], point: &Index) -> AtPoint {
-        if let Some(known) = given(s, point) {
-            return known;
-        }
-        let weight = weight(s, point);
-        match s.facts.plan.geometry {
-            Geometry::Vertices => multilinear(s, point, weight),
-            Geometry::Nodes(_) => {
-                let x = position(s);
-                curved(s, weight, |_, i, part| values[x].get(i, part))
-            }
-            _ => affine_map(s).at(s, weight, |s| reference_point(s, point)),
-        }
-    }
-
     fn keep(&self, s: &mut Lowering<'_>, kept: &Kept, tested: &[Tested]) {
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in kept.numbers.iter().enumerate() {
-            let value = match part {
-                Part::Value => tested[row].value,
-                Part::Derivative(axis) => tested[row].gradient.get(axis).copied(),
-            };
+            let value = tested[row].part(part);
             self.store(s, kept.shared, number, value.unwrap_or(zero));
         }
     }
 
     /// Dᵀ in all directions at once, then Bᵀ in one after another.
-    fn integrate(&self, s: &mut Lowering<'_>, kept: &Kept, results: &[Outcome]) {
+    fn integrate(&self, s: &mut Lowering<'_>, kept: &Kept, results: &[ElementVector]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
-        for Outcome { field, rows, held } in results {
+        for ElementVector { field, rows, held } in results {
             let sums: Vec<ValueId> = rows.clone().map(|row| self.tested(s, kept, row)).collect();
             if held.interpolate.is_none() {
                 self.scatter(s, (*field, held.n), &sums);
@@ -396,7 +379,7 @@ impl Dofs {
         for step in 0..self.dim {
             barrier(s);
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
-            for Outcome { field, held, .. } in results {
+            for ElementVector { field, held, .. } in results {
                 let Some([_, table]) = held.interpolate else { continue };
                 self.when(s, &self.nodes_up_to(step, held.n), &mut |s| {
                     let mut sums = Vec::new();
@@ -456,18 +439,12 @@ impl Dofs {
 
 /// What is tested in shared memory, and the results.
 fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
-    let mut numbers = Vec::new();
-    for row in 0..s.facts.rows() {
-        let (value, gradient) = s.facts.tested(row);
-        let axes = if gradient { 0..s.facts.form.dim } else { 0..0 };
-        let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
-        numbers.extend(parts.map(|part| (row, part)));
-    }
+    let numbers = tested_parts(s.facts);
     let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
     let results = s.facts.results().into_iter().map(|field| {
         let (name, rows) = (s.facts.of_field("r", field), s.facts.rows_of(field));
         let held = held(s, &name, rows.len(), s.facts.elements.fields[field], line, volume);
-        Outcome { field, rows, held }
+        ElementVector { field, rows, held }
     });
     let results = results.collect();
     End::Tested(Kept { shared, numbers }, results)

@@ -46,7 +46,7 @@ use crate::lower::facts::{Facts, Source};
 use crate::lower::lowering::Lowering;
 use crate::plan::{self, Elements, Geometry, Plan, PlanError, Task};
 use fem_dsl::point::{Location, PointForm};
-use held::{Held, Outcome, hold, is_in_place, traffic};
+use held::{ElementVector, Held, hold, is_in_place, traffic};
 use layout::Layout;
 use rows::{NodalLine, Row, RowKey};
 use std::collections::BTreeMap;
@@ -206,7 +206,7 @@ struct Group {
     weights: TableId,
     inputs: Vec<Held>,
     /// What is added to the fields that are tested; nothing where numbers are stored at the points.
-    results: Vec<Outcome>,
+    results: Vec<ElementVector>,
     /// Whether no gradient is read or tested.
     flat: bool,
     /// Whether derivatives in x take the place of values, so that columns read these before, and add theirs behind.

@@ -28,7 +28,7 @@ mod geometry;
 mod integrate;
 mod layout;
 mod phases;
-mod tables;
+mod sums;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::kir::Kernel;

@@ -6,7 +6,7 @@
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
-use super::tensor::{Outcome, Tensor, load_line, store_line};
+use super::tensor::{ElementVector, Tensor, load_line, store_line};
 use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
@@ -80,12 +80,12 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
 fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
     let factors = [term.derived.0, term.derived.1];
     let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();
-    crate::lower::diagonal::table(nodes, tensor.line, derived)
+    crate::lower::ends::table(nodes, tensor.line, derived)
 }
 
 fn integrate(
     s: &mut Lowering<'_>,
-    (tensor, result): (&Tensor, &Outcome),
+    (tensor, result): (&Tensor, &ElementVector),
     coefficients: LocalId,
     term: &Term,
     to: usize,

@@ -14,13 +14,14 @@ use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::{Matrix, contract};
+use crate::lower::ends::squared;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::Quantity;
-use crate::lower::geometry::{curved, on_facet, position, weight};
+use crate::lower::geometry::{affine_map, geometry_at, position};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::Nodal;
-use crate::lower::stored::{Block, Tested, act};
+use crate::lower::stored::Tested;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
@@ -64,7 +65,7 @@ struct Parts {
 }
 
 /// What a facet's kernel computes for one field.
-struct Outcome {
+struct ElementVector {
     field: usize,
     line: Line,
     parts: Parts,
@@ -90,7 +91,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     for (quantity, (line, face, slope)) in s.facts.quantities.iter().zip(traces) {
         inputs.push(facet.interpolate(s, quantity, &line, face, slope));
     }
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<ElementVector> =
         s.facts.results().into_iter().map(|field| facet.outcome(s, field)).collect();
     s.b.comment("points");
     let outer = if facet.dim == 3 { facet.q } else { 1 };
@@ -223,7 +224,7 @@ impl Facet {
         }
     }
 
-    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> Outcome {
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> ElementVector {
         let line = Line::new(self.points, s.facts.elements.fields[field]);
         let (components, nodes) = (s.facts.components(field), line.n * self.plane(&line));
         let mut parts = Parts { value: None, gradient: Vec::new() };
@@ -231,7 +232,7 @@ impl Facet {
             let name = s.facts.of_field("r_nodal", field);
             let diagonal = s.b.local(&name, components * nodes);
             clear(s, diagonal, components * nodes);
-            return Outcome { field, line, parts, diagonal: Some(diagonal) };
+            return ElementVector { field, line, parts, diagonal: Some(diagonal) };
         }
         let tested = s.facts.rows_of(field).map(|row| s.facts.tested(row));
         let tested = tested.fold((false, false), |all, one| (all.0 || one.0, all.1 || one.1));
@@ -245,7 +246,7 @@ impl Facet {
         if tested.1 {
             parts.gradient = ["r_x", "r_y", "r_z"][..self.dim].iter().map(|w| room(s, w)).collect();
         }
-        Outcome { field, line, parts, diagonal: None }
+        ElementVector { field, line, parts, diagonal: None }
     }
 
     /// The point function at one point.
@@ -253,7 +254,7 @@ impl Facet {
         &self,
         s: &mut Lowering<'_>,
         inputs: &[Parts],
-        outcomes: &[Outcome],
+        outcomes: &[ElementVector],
         point: &Index,
         line: [&Index; 2],
     ) {
@@ -265,10 +266,10 @@ impl Facet {
             };
             s.b.load(local, point.plus(c * self.count()))
         };
-        let weight = weight(s, point);
-        let x = position(s);
-        let at = curved(s, weight, |s, i, part| value(s, x, i, part));
-        let at = on_facet(s, at);
+        let at = geometry_at(s, point, affine_map, |s, i, part| {
+            let x = position(s);
+            value(s, x, i, part)
+        });
         let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             value(s, quantity, c, part)
         };
@@ -282,7 +283,13 @@ impl Facet {
     }
 
     /// Keeps what is tested at a point.
-    fn keep(&self, s: &mut Lowering<'_>, outcome: &Outcome, tested: &[Tested], point: &Index) {
+    fn keep(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        tested: &[Tested],
+        point: &Index,
+    ) {
         for (c, tested) in tested.iter().enumerate() {
             let place = point.plus(c * self.count());
             if let (Some(local), Some(value)) = (outcome.parts.value, tested.value) {
@@ -309,7 +316,13 @@ impl Facet {
     }
 
     /// r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
-    fn diagonal(&self, s: &mut Lowering<'_>, outcome: &Outcome, nodal: LocalId, at: [&Index; 2]) {
+    fn diagonal(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        nodal: LocalId,
+        at: [&Index; 2],
+    ) {
         let (n, dim) = (outcome.line.n, self.dim);
         let plane = self.plane(&outcome.line);
         let coefficients = s.coefficients(1);
@@ -347,23 +360,12 @@ impl Facet {
                     }
                     let value = times(&mut s.b, end, value);
                     for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
-                        let (block, first): &(Block, usize) = &blocks.blocks[block];
-                        let mut next = *first;
-                        let pulled = blocks.from_numbers(block, || {
-                            next += 1;
-                            s.b.load(coefficients, Index::from(next - 1))
-                        });
-                        let mut tested = Tested::default();
-                        act(&mut s.b, &pulled, Some(value), &gradient, &mut tested);
+                        let read = |number: usize| s.b.load(coefficients, Index::from(number));
+                        let pulled = blocks.reread(block, read);
                         let start = (row - rows.start) * n * plane + i;
                         let place = (&k.times(n * n) + &j.times(n)).plus(start);
-                        let mut sum = s.b.load(nodal, place.clone());
-                        if let Some(flux) = tested.value {
-                            sum = s.b.fma(value, flux, sum);
-                        }
-                        for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
-                            sum = s.b.fma(g, flux, sum);
-                        }
+                        let sum = s.b.load(nodal, place.clone());
+                        let sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
                         s.b.store(nodal, place, sum);
                     }
                 }
@@ -372,8 +374,8 @@ impl Facet {
     }
 
     /// Back to the nodes, and to the vector.
-    fn integrate(&self, s: &mut Lowering<'_>, outcome: &Outcome) {
-        let Outcome { field, line, parts, diagonal } = outcome;
+    fn integrate(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
+        let ElementVector { field, line, parts, diagonal } = outcome;
         let (components, plane, n) = (s.facts.components(*field), self.plane(line), line.n);
         let stores = s.facts.plan.scatter == crate::plan::Scatter::Owner;
         let (mut face, mut slope) = (None, None);

@@ -23,7 +23,7 @@ mod geometry;
 mod transfer;
 
 use arrays::Arrays;
-pub(super) use arrays::{Outcome, Tensor};
+pub(super) use arrays::{ElementVector, Tensor};
 
 use super::{diagonal, prefetch, simplex};
 use crate::kir::build::Builder;
@@ -168,8 +168,8 @@ impl Tensor {
         }
     }
 
-    fn integrate_layers_of(&self, s: &mut Lowering<'_>, result: &Outcome) {
-        let Outcome { factors, arrays, .. } = result;
+    fn integrate_layers_of(&self, s: &mut Lowering<'_>, result: &ElementVector) {
+        let ElementVector { factors, arrays, .. } = result;
         if factors.interpolate.is_identity() || result.dense.is_some() {
             return;
         }
@@ -250,8 +250,8 @@ impl Tensor {
         }
     }
 
-    fn last_direction_back_of(&self, s: &mut Lowering<'_>, result: &Outcome) {
-        let Outcome { factors, arrays, .. } = result;
+    fn last_direction_back_of(&self, s: &mut Lowering<'_>, result: &ElementVector) {
+        let ElementVector { factors, arrays, .. } = result;
         let identity = factors.interpolate.is_identity();
         if (identity && !result.has_gradient(s)) || result.dense.is_some() {
             return;
@@ -308,7 +308,7 @@ impl Tensor {
             }
             let layer = self.layer_geometry(s, &cell, Some(&z));
             repeat(s, "y", q, tiny, |s, y| self.row(s, &cell, &layer, &z, y));
-            for Outcome { factors, arrays, rows, .. } in &self.results {
+            for ElementVector { factors, arrays, rows, .. } in &self.results {
                 let Some(middle) = arrays.middle else { continue };
                 let back = factors.derive.transposed();
                 for (c, row) in rows.clone().enumerate() {
@@ -390,9 +390,9 @@ impl Tensor {
     }
 
     /// Dᵀ along a row of points.
-    fn row_back(&self, s: &mut Lowering<'_>, result: &Outcome, place: &Index) {
+    fn row_back(&self, s: &mut Lowering<'_>, result: &ElementVector, place: &Index) {
         let (q, even_odd) = (self.q, s.facts.plan.even_odd);
-        let Outcome { factors, arrays, rows, .. } = result;
+        let ElementVector { factors, arrays, rows, .. } = result;
         let back = factors.derive.transposed();
         for (c, row) in rows.clone().enumerate() {
             let (has_value, has_gradient) = s.facts.tested(row);
@@ -511,7 +511,7 @@ impl Tensor {
                         output[z] = tested.value.unwrap_or(zero);
                     }
                 }
-                for Outcome { factors, arrays, rows, .. } in &self.results {
+                for ElementVector { factors, arrays, rows, .. } in &self.results {
                     let back = factors.interpolate.transposed();
                     for (c, values) in outputs[rows.clone()].iter().enumerate() {
                         let output = contract(&mut s.b, &back, values, None, even_odd);
@@ -543,7 +543,7 @@ impl Tensor {
     }
 
     /// What the task computes, field by field.
-    pub(super) fn results(&self) -> &[Outcome] {
+    pub(super) fn results(&self) -> &[ElementVector] {
         &self.results
     }
 }

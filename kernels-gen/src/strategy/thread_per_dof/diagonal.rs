@@ -3,7 +3,7 @@
 use super::{Dofs, barrier};
 use crate::element::LinePoints;
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
-use crate::lower::diagonal::{Product, coefficients, products, table};
+use crate::lower::ends::{Product, coefficients, products, table};
 use crate::lower::factors::nodes_of;
 use crate::lower::jacobian::AtPoint;
 use crate::lower::lowering::Lowering;
@@ -13,11 +13,11 @@ use std::ops::Range;
 /// What the integration goes through.
 pub(super) struct Diagonal {
     products: Vec<Product>,
-    results: Vec<Outcome>,
+    results: Vec<ElementVector>,
 }
 
 /// The diagonal of a field.
-struct Outcome {
+struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
@@ -33,7 +33,7 @@ impl Diagonal {
     pub(super) fn new(s: &mut Lowering<'_>, volume: usize) -> Self {
         let line = s.facts.elements.rule.line().expect("the plan should have checked the rule");
         let results =
-            s.facts.results().into_iter().map(|field| Outcome::new(s, line, field, volume));
+            s.facts.results().into_iter().map(|field| ElementVector::new(s, line, field, volume));
         let results = results.collect();
         Self { products: products(&s.facts.blocks, s.facts.form.dim), results }
     }
@@ -50,7 +50,7 @@ impl Diagonal {
     }
 }
 
-impl Outcome {
+impl ElementVector {
     fn new(s: &mut Lowering<'_>, line: LinePoints, field: usize, volume: usize) -> Self {
         let nodes = nodes_of(s.facts.elements.fields[field]);
         let (q, n, rows) = (line.count(), nodes.count(), s.facts.rows_of(field));
@@ -77,7 +77,7 @@ impl Dofs {
         s.b.at_cell(self.cell.clone());
         if diagonal.products.is_empty() {
             // Zeros, for those who want a number for each unknown.
-            for Outcome { field, rows, n, .. } in &diagonal.results {
+            for ElementVector { field, rows, n, .. } in &diagonal.results {
                 let zeros = vec![s.b.constant(0.0); rows.len()];
                 self.when(s, &vec![*n; self.dim], &mut |s| self.scatter(s, (*field, *n), &zeros));
             }
@@ -109,7 +109,7 @@ impl Dofs {
     fn step(
         &self,
         s: &mut Lowering<'_>,
-        result: &Outcome,
+        result: &ElementVector,
         (before, product, done): (bool, Product, bool),
         step: usize,
         sums: LocalId,

@@ -1,6 +1,6 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{Group, Outcome, barrier, first_mode, mode_stride};
+use super::{ElementVector, Group, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::geometry::{Affine, affine_map, curved, given, position};
@@ -101,7 +101,7 @@ impl Group {
         let rolled = self.rolled(s);
         let mut lines = |name: &str| -> Vec<Vec<Line>> {
             let results = self.results.iter();
-            let of = |outcome: &Outcome| {
+            let of = |outcome: &ElementVector| {
                 outcome.rows.clone().map(|_| Line::new(s, name, q, rolled)).collect()
             };
             results.map(of).collect()
@@ -271,7 +271,7 @@ impl Group {
     fn integrate_column(
         &self,
         s: &mut Lowering<'_>,
-        outcome: &Outcome,
+        outcome: &ElementVector,
         c: usize,
         values: &[ValueId],
     ) {

@@ -5,10 +5,10 @@
 //! room is needed than for the field.
 
 use super::column::Column;
-use super::{Group, Held, Outcome, Row, barrier};
+use super::{ElementVector, Group, Held, Row, barrier};
 use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::diagonal::{Product, coefficients, products, table};
+use crate::lower::ends::{Product, coefficients, products, table};
 use crate::lower::lowering::Lowering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl Group {
             barrier(s);
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
-                for (Outcome { held, .. }, total) in self.results.iter().zip(&totals) {
+                for (ElementVector { held, .. }, total) in self.results.iter().zip(&totals) {
                     let matrix = table(held.factors.nodes, self.line, derived[axis]);
                     let onto = total.filter(|_| axis == 0 && turn > 0);
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
@@ -156,7 +156,7 @@ impl Group {
 
     /// Adds what shared memory holds of the nodes.
     fn scatter_nodes(&self, s: &mut Lowering<'_>) {
-        for Outcome { field, held, .. } in &self.results {
+        for ElementVector { field, held, .. } in &self.results {
             s.comment_on("scatter", *field);
             let nodes = self.nodal_lines(held);
             self.in_row(s, &nodes.row, |s, row| {

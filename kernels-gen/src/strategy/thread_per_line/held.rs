@@ -57,14 +57,14 @@ impl Held {
 }
 
 /// What is added to a field.
-pub(super) struct Outcome {
+pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
     pub(super) held: Held,
 }
 
-impl Outcome {
+impl ElementVector {
     /// Calls `body` with each of its components and whether that is tested by gradients.
     pub(super) fn each_tested(
         &self,
@@ -86,7 +86,7 @@ pub(super) fn hold(
     s: &mut Lowering<'_>,
     line: LinePoints,
     length: usize,
-) -> (Vec<Held>, Vec<Outcome>) {
+) -> (Vec<Held>, Vec<ElementVector>) {
     let axes = &["x", "y"][..s.facts.form.dim - 1];
     let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
     for quantity in &s.facts.quantities {
@@ -137,7 +137,7 @@ pub(super) fn hold(
             };
             axes.iter().enumerate().map(along).collect()
         });
-        Outcome { field, rows, held: Held { factors, components, flat, value, slopes } }
+        ElementVector { field, rows, held: Held { factors, components, flat, value, slopes } }
     });
     let results = results.collect();
     (inputs, results)

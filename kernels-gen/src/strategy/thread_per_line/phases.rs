@@ -1,6 +1,6 @@
 //! The phases of a thread a line, but for the columns of points.
 
-use super::{Group, Held, NodalLine, Outcome, Row, barrier, first_mode, mode_stride};
+use super::{ElementVector, Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Index, Statement, ValueId};
 use crate::lower::contract::contract;
@@ -207,11 +207,12 @@ impl Group {
         let cube = self.dim == 3;
         let done = self.in_place;
         let shared = self.results.iter().filter(|outcome| !outcome.held.in_column());
-        let (still, moved): (Vec<&Outcome>, Vec<&Outcome>) =
+        let (still, moved): (Vec<&ElementVector>, Vec<&ElementVector>) =
             shared.partition(|outcome| outcome.held.identity());
-        let sloped =
-            |all: &[&Outcome]| !done && all.iter().any(|outcome| outcome.held.slopes.is_some());
-        let curved: Vec<&Outcome> =
+        let sloped = |all: &[&ElementVector]| {
+            !done && all.iter().any(|outcome| outcome.held.slopes.is_some())
+        };
+        let curved: Vec<&ElementVector> =
             moved.iter().copied().filter(|outcome| !outcome.held.flat).collect();
         if cube && sloped(&curved) {
             s.b.comment("back in x");
@@ -238,7 +239,7 @@ impl Group {
     }
 
     /// Dᵀ in x, in three dimensions: onto the values, or in their place.
-    pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&Outcome]) {
+    pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&ElementVector]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
             return;
@@ -261,7 +262,7 @@ impl Group {
         });
     }
 
-    fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &Outcome) {
+    fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
         let (held, even_odd) = (&outcome.held, s.facts.plan.even_odd);
         let integrate = held.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {

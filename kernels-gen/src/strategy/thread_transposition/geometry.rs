@@ -4,10 +4,7 @@ use super::layout::Digits;
 use super::phases::Transposition;
 use crate::kir::{Index, SharedId, Statement};
 use crate::lower::facts::Facts;
-use crate::lower::geometry::{
-    Affine, affine_map, curved, gather_corners, given, multilinear, position, reference_point,
-    weight,
-};
+use crate::lower::geometry::{Affine, affine_map, gather_corners, geometry_at, position};
 use crate::lower::jacobian::AtPoint;
 use crate::lower::lowering::Lowering;
 use crate::lower::point::Interpolated;
@@ -73,26 +70,16 @@ impl Transposition {
         point: &Index,
         cell: &Index,
     ) -> AtPoint {
-        if let Some(known) = given(s, point) {
-            return known;
-        }
-        let weight = weight(s, point);
-        match s.facts.plan.geometry {
-            Geometry::Vertices => multilinear(s, point, weight),
-            Geometry::Nodes(_) => {
-                let x = position(s);
-                curved(s, weight, |_, i, part| values[x].get(i, part))
+        let map = |s: &mut Lowering<'_>| match self.map {
+            Some(shared) => self.load_map(s, shared, cell),
+            None => {
+                gather_corners(s);
+                affine_map(s)
             }
-            _ => {
-                let map = match self.map {
-                    Some(shared) => self.load_map(s, shared, cell),
-                    None => {
-                        gather_corners(s);
-                        affine_map(s)
-                    }
-                };
-                map.at(s, weight, |s| reference_point(s, point))
-            }
-        }
+        };
+        geometry_at(s, point, map, |s, i, part| {
+            let x = position(s);
+            values[x].get(i, part)
+        })
     }
 }

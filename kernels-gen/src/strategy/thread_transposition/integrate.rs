@@ -1,14 +1,15 @@
 //! The phase after the transposition: basis functions against what the points have left.
 
 use super::layout::Digits;
-use super::phases::{Outcome, Tests, Transposition};
-use super::tables::Sums;
+use super::phases::{ElementVector, Tests, Transposition};
+use super::sums::Sums;
 use crate::element::tabulate;
 use crate::kir::{Index, ValueId};
+use crate::lower::ends::squared;
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::restrict::Nodal;
 use crate::lower::slots;
-use crate::lower::stored::{Tested, act};
+use crate::lower::stored::Tested;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
@@ -50,16 +51,11 @@ impl Transposition {
             for node in 0..result.tables.nodes {
                 let entry = Index::from(s.b.batch()).times(result.tables.nodes).plus(node);
                 for (c, tested) in tested[result.rows.clone()].iter().enumerate() {
-                    let mut sum = s.b.constant(0.0);
-                    if let Some(value) = tested.value {
-                        let factor = s.b.constant(tabulation.value(0, node));
-                        sum = s.b.fma(factor, value, sum);
-                    }
-                    for (&slope, &flux) in tabulation.gradient(0, node).iter().zip(&tested.gradient)
-                    {
-                        let slope = s.b.constant(slope);
-                        sum = s.b.fma(slope, flux, sum);
-                    }
+                    let zero = s.b.constant(0.0);
+                    let sum = tested.against(s, zero, |s, part| match part {
+                        Part::Value => s.b.constant(tabulation.value(0, node)),
+                        Part::Derivative(a) => s.b.constant(tabulation.gradient(0, node)[a]),
+                    });
                     nodal.scatter(&mut s.b, &entry, c, sum);
                 }
             }
@@ -79,7 +75,7 @@ impl Transposition {
     fn tested(
         &self,
         s: &mut Lowering<'_>,
-        (tests, result): (&Tests, &Outcome),
+        (tests, result): (&Tests, &ElementVector),
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
@@ -94,9 +90,8 @@ impl Transposition {
         let mut sums = Sums::new(s, "r", components * slots, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
-            let at = &q.times(tables.nodes) + node;
             for (i, (part, numbers)) in parts.iter().enumerate() {
-                let factor = if each_part(*part) { one } else { tables.load(s, *part, &at) };
+                let factor = if each_part(*part) { one } else { tables.basis(s, *part, node, &q) };
                 for &(c, number) in numbers {
                     let value = self.waiting(s, number, &q, cell);
                     let slot = if constant { c * count + i } else { c };
@@ -108,11 +103,12 @@ impl Transposition {
         if !constant {
             return sums;
         }
-        let mut results = Vec::new();
+        let (mut results, zero) = (Vec::new(), Index::default());
         for c in 0..components {
             let mut sum = s.b.constant(0.0);
             for (i, (part, _)) in parts.iter().enumerate() {
-                let factor = if each_part(*part) { tables.load(s, *part, node) } else { one };
+                let factor =
+                    if each_part(*part) { tables.basis(s, *part, node, &zero) } else { one };
                 sum = s.b.fma(factor, sums[c * count + i], sum);
             }
             results.push(sum);
@@ -124,7 +120,7 @@ impl Transposition {
     fn diagonal(
         &self,
         s: &mut Lowering<'_>,
-        result: &Outcome,
+        result: &ElementVector,
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
@@ -135,28 +131,14 @@ impl Transposition {
         let mut sums = Sums::new(s, "r", components, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
-            let at = &q.times(tables.nodes) + node;
-            let derivative = if tables.constant.is_some() { node } else { &at };
-            let value = tables.load(s, Part::Value, &at);
-            let gradient: Vec<ValueId> =
-                (0..dim).map(|a| tables.load(s, Part::Derivative(a), derivative)).collect();
+            let value = tables.basis(s, Part::Value, node, &q);
+            let axes = (0..dim).map(Part::Derivative);
+            let gradient: Vec<ValueId> = axes.map(|a| tables.basis(s, a, node, &q)).collect();
             let own = blocks.pairs.iter().filter(|(row, _, _)| result.rows.contains(row));
             for &(row, _, block) in own {
-                let (block, first) = &blocks.blocks[block];
-                let numbers: Vec<ValueId> =
-                    (0..block.numbers(dim)).map(|i| self.waiting(s, first + i, &q, cell)).collect();
-                let mut next = numbers.into_iter();
-                let pulled =
-                    blocks.from_numbers(block, || next.next().expect("numbers should suffice"));
-                let mut tested = Tested::default();
-                act(&mut s.b, &pulled, Some(value), &gradient, &mut tested);
-                let mut sum = s.b.constant(0.0);
-                if let Some(flux) = tested.value {
-                    sum = s.b.fma(value, flux, sum);
-                }
-                for (&g, &flux) in gradient.iter().zip(&tested.gradient) {
-                    sum = s.b.fma(g, flux, sum);
-                }
+                let pulled = blocks.reread(block, |number| self.waiting(s, number, &q, cell));
+                let zero = s.b.constant(0.0);
+                let sum = squared(&mut s.b, &pulled, (value, &gradient), zero);
                 sums.add(s, row - result.rows.start, one, sum);
             }
         });
@@ -166,7 +148,7 @@ impl Transposition {
 
 impl Tests {
     /// The parts that components of a field are tested by, each with these components and their numbers.
-    fn parts_of(&self, result: &Outcome) -> Vec<(Part, Vec<(usize, usize)>)> {
+    fn parts_of(&self, result: &ElementVector) -> Vec<(Part, Vec<(usize, usize)>)> {
         let mut parts = BTreeMap::<Part, Vec<(usize, usize)>>::new();
         for (number, &(row, part)) in self.numbers.iter().enumerate() {
             if result.rows.contains(&row) {

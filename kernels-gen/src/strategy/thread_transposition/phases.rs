@@ -2,14 +2,16 @@
 
 use super::geometry::map_numbers;
 use super::layout::{Digits, Layout};
-use super::tables::{By, Sums, Tables};
+use super::sums::Sums;
 use crate::kir::{Index, SharedId, Statement, ValueId};
+use crate::lower::ends::tested_parts;
 use crate::lower::facts::{Facts, Quantity};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::{Interpolated, at_point, pulled_blocks};
 use crate::lower::restrict::Nodal;
 use crate::lower::slots;
 use crate::lower::stored::Tested;
+use crate::lower::tables::{By, Tables};
 use crate::plan::Task;
 use fem_dsl::point::Part;
 use std::ops::Range;
@@ -28,11 +30,11 @@ pub(super) struct Tests {
     /// The component, among those of all fields, and the part of each number; nothing where they are the coefficients
     /// of the diagonal.
     pub(super) numbers: Vec<(usize, Part)>,
-    pub(super) results: Vec<Outcome>,
+    pub(super) results: Vec<ElementVector>,
 }
 
 /// What is added to a field.
-pub(super) struct Outcome {
+pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
@@ -49,21 +51,6 @@ pub(super) struct Transposition {
     pub(super) tests: Option<Tests>,
 }
 
-/// What is tested, number by number.
-fn tested(facts: &Facts<'_>) -> Vec<(usize, Part)> {
-    let mut numbers = Vec::new();
-    if !matches!(facts.plan.task, Task::Residual | Task::Action) {
-        return numbers;
-    }
-    for row in 0..facts.rows() {
-        let (value, gradient) = facts.tested(row);
-        let axes = if gradient { 0..facts.form.dim } else { 0..0 };
-        let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
-        numbers.extend(parts.map(|part| (row, part)));
-    }
-    numbers
-}
-
 /// Whether a cell has nothing to sum: it has one point, and its nodes have slots, whose threads sum over cells.
 fn one_point(facts: &Facts<'_>) -> bool {
     let tests = matches!(facts.plan.task, Task::Residual | Task::Action);
@@ -76,7 +63,7 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
         return 0;
     }
     let numbers = match facts.plan.task {
-        Task::Residual | Task::Action => tested(facts).len(),
+        Task::Residual | Task::Action => tested_parts(facts).len(),
         Task::Diagonal => facts.blocks.numbers,
         Task::Linearise | Task::Metric => return 0,
     };
@@ -114,11 +101,11 @@ impl Transposition {
                 let (name, element) =
                     (s.facts.form.fields[field].name.clone(), s.facts.elements.fields[field]);
                 let tables = Tables::new(s, &name, element, By::Node);
-                Outcome { field, rows: s.facts.rows_of(field), tables }
+                ElementVector { field, rows: s.facts.rows_of(field), tables }
             });
             let results = results.collect();
             let shared = (length > 0).then(|| s.b.shared("tested_s", length));
-            let numbers = tested(s.facts);
+            let numbers = tested_parts(s.facts);
             Tests { shared, numbers, results }
         });
         Self { layout, batches, inputs, map, tests }
@@ -228,10 +215,7 @@ impl Transposition {
         let Some(tests) = &self.tests else { return };
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in tests.numbers.iter().enumerate() {
-            let value = match part {
-                Part::Value => tested[row].value,
-                Part::Derivative(a) => tested[row].gradient.get(a).copied(),
-            };
+            let value = tested[row].part(part);
             self.keep(s, number, point, cell, value.unwrap_or(zero));
         }
     }
@@ -252,21 +236,21 @@ impl Transposition {
         cell: &Index,
     ) -> Interpolated {
         let (dim, nodes) = (s.facts.form.dim, held.tables.nodes);
-        let constant = held.tables.constant.as_ref().filter(|_| quantity.gradient);
+        let constant = quantity.gradient && held.tables.constant.is_some();
         let mut parts = Vec::new();
         if quantity.value {
             parts.push(Part::Value);
         }
-        if quantity.gradient && constant.is_none() {
+        if quantity.gradient && !constant {
             parts.extend((0..dim).map(Part::Derivative));
         }
         let mut found =
             Interpolated { parts: parts.clone(), values: Vec::new(), slopes: Vec::new() };
-        if let Some(constant) = constant {
-            for c in 0..quantity.components {
-                let gradient = self.constant_gradient(s, (quantity, held), constant, c, cell);
-                found.slopes.push(gradient);
-            }
+        for c in (0..quantity.components).filter(|_| constant) {
+            let value = |s: &mut Lowering<'_>, node: usize| {
+                self.nodal_value(s, (quantity, held), &Index::from(node), c, cell)
+            };
+            found.slopes.extend(held.tables.constant_gradient(s, value));
         }
         if parts.is_empty() {
             return found;
@@ -274,9 +258,8 @@ impl Transposition {
         let unroll = s.facts.plan.unroll >= nodes;
         let mut sums = Sums::new(s, &quantity.name, quantity.components * parts.len(), unroll);
         let each = |s: &mut Lowering<'_>, node: Index| {
-            let at = &node.times(self.layout.points) + point;
             let factors: Vec<ValueId> =
-                parts.iter().map(|&part| held.tables.load(s, part, &at)).collect();
+                parts.iter().map(|&part| held.tables.basis(s, part, &node, point)).collect();
             for c in 0..quantity.components {
                 let value = self.nodal_value(s, (quantity, held), &node, c, cell);
                 for (i, &factor) in factors.iter().enumerate() {
@@ -306,27 +289,5 @@ impl Transposition {
         let nodal = Nodal::of(s, quantity);
         let entry = &Index::from(s.b.batch()).times(nodes) + node;
         nodal.gather(&mut s.b, &entry, c)
-    }
-
-    fn constant_gradient(
-        &self,
-        s: &mut Lowering<'_>,
-        (quantity, held): (&Quantity, &Held),
-        constant: &[Vec<f64>],
-        c: usize,
-        cell: &Index,
-    ) -> Vec<ValueId> {
-        let nodes = held.tables.nodes;
-        let values: Vec<ValueId> = (0..nodes)
-            .map(|node| self.nodal_value(s, (quantity, held), &Index::from(node), c, cell))
-            .collect();
-        let zero = s.b.constant(0.0);
-        let gradient = constant.iter().map(|factors| {
-            factors.iter().zip(&values).fold(zero, |sum, (&factor, &value)| {
-                let factor = s.b.constant(factor);
-                s.b.fma(factor, value, sum)
-            })
-        });
-        gradient.collect()
     }
 }

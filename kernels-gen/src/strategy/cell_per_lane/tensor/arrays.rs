@@ -1,11 +1,12 @@
 //! What the sum factorisation keeps: the arrays of each quantity, and the 1D factors.
 
-use super::super::simplex::{self, Evaluated, Tables};
+use super::super::simplex::Evaluated;
 use crate::element::LinePoints;
 use crate::kir::{Entries, LocalId, TableId};
 use crate::lower::factors::{Factors, factors};
 use crate::lower::facts::{Quantity, Source};
 use crate::lower::lowering::Lowering;
+use crate::lower::tables::{By, Tables};
 use crate::plan::Plan;
 use std::ops::Range;
 
@@ -43,11 +44,11 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     /// For each quantity with n > q, how it is evaluated.
     pub(super) dense: Vec<Option<Evaluated>>,
     /// What the task computes, field by field.
-    pub(super) results: Vec<Outcome>,
+    pub(super) results: Vec<ElementVector>,
 }
 
 /// The result of one field.
-pub(in crate::strategy::cell_per_lane) struct Outcome {
+pub(in crate::strategy::cell_per_lane) struct ElementVector {
     pub(in crate::strategy::cell_per_lane) field: usize,
     /// Its components among those of all fields.
     pub(in crate::strategy::cell_per_lane) rows: Range<usize>,
@@ -57,7 +58,7 @@ pub(in crate::strategy::cell_per_lane) struct Outcome {
     pub(super) dense: Option<Tables>,
 }
 
-impl Outcome {
+impl ElementVector {
     /// Whether any component is tested against a gradient.
     pub(super) fn has_gradient(&self, s: &Lowering<'_>) -> bool {
         self.rows.clone().any(|row| s.facts.tested(row).1)
@@ -102,7 +103,7 @@ impl Tensor {
             let factors = factors(line, quantity.element);
             let arrays = tensor.arrays(s, &quantity, &factors);
             tensor.dense.push((factors.n > q).then(|| {
-                let tables = simplex::tables(s, &quantity.name, quantity.element);
+                let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
                 Evaluated { nodal: arrays.nodal, tables, gradient: None }
             }));
             tensor.inputs.push((factors, arrays));
@@ -115,7 +116,7 @@ impl Tensor {
     }
 
     /// The arrays of a field's result: those of its own values where it is evaluated, too.
-    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> Outcome {
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> ElementVector {
         let own = [Source::Direction(field), Source::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
         let factors = factors(self.line, s.facts.elements.fields[field]);
@@ -134,7 +135,8 @@ impl Tensor {
             Some(index) => self.inputs[index].1.clone(),
             None => self.arrays(s, &result, &factors),
         };
-        let dense = (factors.n > self.q).then(|| simplex::tables(s, &result.name, result.element));
+        let dense =
+            (factors.n > self.q).then(|| Tables::new(s, &result.name, result.element, By::One));
         if dense.is_none() && result.gradient && arrays.last.is_none() {
             self.derivative_arrays(s, &result, &mut arrays);
         }
@@ -146,7 +148,7 @@ impl Tensor {
                 arrays.row = Some(s.b.local(&format!("{name}_row_x"), components * self.q));
             }
         }
-        Outcome { field, rows, factors, arrays, dense }
+        ElementVector { field, rows, factors, arrays, dense }
     }
 
     fn arrays(&self, s: &mut Lowering<'_>, quantity: &Quantity, factors: &Factors) -> Arrays {

@@ -1,6 +1,6 @@
 //! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
 
-use super::{Outcome, Tensor};
+use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
 use crate::lower::factors::Factors;
@@ -57,8 +57,8 @@ impl Tensor {
         }
     }
 
-    fn scatter_field(&self, s: &mut Lowering<'_>, result: &Outcome) {
-        let Outcome { field, factors, arrays, .. } = result;
+    fn scatter_field(&self, s: &mut Lowering<'_>, result: &ElementVector) {
+        let ElementVector { field, factors, arrays, .. } = result;
         let nodes = factors.n.pow(self.dim as u32);
         let components = s.facts.components(*field);
         let batch = Index::from(s.b.batch());

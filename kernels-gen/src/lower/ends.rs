@@ -1,19 +1,99 @@
-//! The diagonal of the Jacobian on tensor cells: which coefficients are integrated against what.
+//! The ends of a kernel: what is known at a point → what each basis function gets of it.
 //!
 //! ```text
-//! J_ii = Σ_q  gg_ab ∂_a φ_i ∂_b φ_i + (gv_a + vg_a) φ_i ∂_a φ_i + vv φ_i φ_i
+//! element vector   r_b  = Σ_q φ_b f0 + ∇φ_b · f1
+//! diagonal         J_bb = Σ_q ∇φ_b · gg ∇φ_b + (gv + vg) · φ_b ∇φ_b + vv φ_b²
 //! ```
 //!
-//! Each product of two factors is one of 1D tables, in every direction φ², φ φ' or φ'²; coefficients of
-//! the same product are added before they are integrated.
+//! On tensor cells the diagonal is integrated product by product: each product of two factors is one of 1D tables, in every
+//! direction φ², φ φ' or φ'², and coefficients of the same product are added before they are integrated.
 
+use super::facts::Facts;
+use super::jacobian::AtPoint;
 use super::lowering::Lowering;
 use super::point::{Evaluate, pulled_blocks};
+use super::stored::{Block, Blocks, Pulled, Tested, act};
 use crate::element::{LinePoints, LineTable};
+use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::Matrix;
-use crate::lower::jacobian::AtPoint;
-use crate::lower::stored::{Block, Blocks, Pulled};
+use crate::plan::Task;
+use fem_dsl::point::Part;
+
+/// The numbers that are tested at a point: the component, among those of all fields, and the part of each.
+pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
+    let mut numbers = Vec::new();
+    if !matches!(facts.plan.task, Task::Residual | Task::Action) {
+        return numbers;
+    }
+    for row in 0..facts.rows() {
+        let (value, gradient) = facts.tested(row);
+        let axes = if gradient { 0..facts.form.dim } else { 0..0 };
+        let parts = value.then_some(Part::Value).into_iter().chain(axes.map(Part::Derivative));
+        numbers.extend(parts.map(|part| (row, part)));
+    }
+    numbers
+}
+
+impl Tested {
+    /// What is tested against a part of a basis function, if anything.
+    pub(crate) fn part(&self, part: Part) -> Option<ValueId> {
+        match part {
+            Part::Value => self.value,
+            Part::Derivative(axis) => self.gradient.get(axis).copied(),
+        }
+    }
+
+    /// `onto + φ f0 + ∇φ · f1`, of a basis function whose parts are asked for one by one.
+    pub(crate) fn against(
+        &self,
+        s: &mut Lowering<'_>,
+        onto: ValueId,
+        mut basis: impl FnMut(&mut Lowering<'_>, Part) -> ValueId,
+    ) -> ValueId {
+        let mut sum = onto;
+        if let Some(value) = self.value {
+            let factor = basis(s, Part::Value);
+            sum = s.b.fma(factor, value, sum);
+        }
+        for (axis, &flux) in self.gradient.iter().enumerate() {
+            let factor = basis(s, Part::Derivative(axis));
+            sum = s.b.fma(factor, flux, sum);
+        }
+        sum
+    }
+}
+
+/// `onto` and what a basis function gets of its own on the diagonal, from one block of coefficients.
+pub(crate) fn squared(
+    b: &mut Builder,
+    pulled: &Pulled,
+    (value, gradient): (ValueId, &[ValueId]),
+    onto: ValueId,
+) -> ValueId {
+    let mut tested = Tested::default();
+    act(b, pulled, Some(value), gradient, &mut tested);
+    let mut sum = onto;
+    if let Some(flux) = tested.value {
+        sum = b.fma(value, flux, sum);
+    }
+    for (&slope, &flux) in gradient.iter().zip(&tested.gradient) {
+        sum = b.fma(slope, flux, sum);
+    }
+    sum
+}
+
+impl Blocks {
+    /// A block whose numbers are read again, each by its number among those of a point.
+    pub(crate) fn reread(&self, block: usize, mut read: impl FnMut(usize) -> ValueId) -> Pulled {
+        let (block, first) = &self.blocks[block];
+        let mut next = *first;
+        self.from_numbers(block, || {
+            next += 1;
+            read(next - 1)
+        })
+    }
+}
 
 /// The directions in which the two factors of a product are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

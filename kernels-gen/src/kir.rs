@@ -620,15 +620,15 @@ impl Kernel {
         self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))
     }
 
-    /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads. The positions
-    /// of runs are known when it is printed.
-    pub fn tables_read(&self) -> IndexVec<TableId, bool> {
+    /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads; and, in languages
+    /// that loop over runs, those with the positions of `runs`, which are known elsewhere when a kernel is printed.
+    pub fn tables_read(&self, runs: bool) -> IndexVec<TableId, bool> {
         let mut read = self.tables.ids().map(|id| self.lists_threads(id)).collect();
-        self.mark_tables(&self.body, &mut read);
+        self.mark_tables(&self.body, runs, &mut read);
         read
     }
 
-    fn mark_tables(&self, body: &[Statement], read: &mut IndexVec<TableId, bool>) {
+    fn mark_tables(&self, body: &[Statement], runs: bool, read: &mut IndexVec<TableId, bool>) {
         for statement in body {
             match statement {
                 Statement::Let(value) => {
@@ -638,7 +638,11 @@ impl Kernel {
                 }
                 // Loops nest a fixed few levels deep, whatever the user wrote.
                 Statement::For { body, .. } | Statement::When { body, .. } => {
-                    self.mark_tables(body, read);
+                    self.mark_tables(body, runs, read);
+                }
+                Statement::GatherRun { positions, .. }
+                | Statement::ScatterRun { positions, .. } => {
+                    read[*positions] |= runs;
                 }
                 _ => {}
             }

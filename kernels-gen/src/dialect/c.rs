@@ -170,7 +170,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
 
 /// The tables that a kernel reads.
 fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
-    let read = kernel.tables_read();
+    let read = kernel.tables_read(false);
     for (id, table) in kernel.tables.iter_enumerated() {
         if !read[id] {
             continue;

@@ -108,7 +108,8 @@ fn indented(text: &mut String, inner: &str) {
 }
 
 fn tables(text: &mut String, kernel: &Kernel) {
-    for (id, table) in kernel.tables.iter_enumerated() {
+    let read = kernel.tables_read(true);
+    for (id, table) in kernel.tables.iter_enumerated().filter(|(id, _)| read[*id]) {
         let name = statement::table_name(kernel, id);
         match &table.entries {
             Entries::Real(entries) => {
@@ -128,7 +129,7 @@ fn tables(text: &mut String, kernel: &Kernel) {
         }
         text.push_str("\n];\n");
     }
-    if !kernel.tables.is_empty() {
+    if read.iter().any(|read| *read) {
         text.push('\n');
     }
 }

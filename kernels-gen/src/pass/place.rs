@@ -69,7 +69,7 @@ fn constants(kernels: &[Kernel], others: bool) -> (Vec<Constants>, Vec<(usize, u
     let mut placed = vec![Constants::default(); kernels.len()];
     let mut tables = Vec::new();
     for (number, kernel) in kernels.iter().enumerate() {
-        let read = kernel.tables_read();
+        let read = kernel.tables_read(false);
         for (id, table) in kernel.tables.iter_enumerated() {
             let bytes = table.bytes(kernel.precision);
             match table.entries {

@@ -21,7 +21,7 @@
 //! | [`Role::Diameter`] | `[batch][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
-//! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Plan::points_last`] |
+//! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
 pub mod reach;
 

@@ -11,7 +11,7 @@ use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::kir::Precision;
 use crate::plan::{
-    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task,
+    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
 };
 use crate::strategy::check;
 use fem_dsl::point::{PointForm, Region, Slot};
@@ -90,10 +90,9 @@ pub fn choose(
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
         indices,
         even_odd: EvenOdd::Always,
-        prefetch: true,
         unroll: 8,
         block: wishes.block.unwrap_or_else(|| block(form, elements, task)),
-        ..Plan::new(task, 1, precision, wishes.geometry.unwrap_or(own))
+        ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
     };
     let machine = Machine::default();
     let share = |plan: &Plan| {
@@ -136,7 +135,7 @@ pub fn choose(
     }
     plans.extend(over_facets(form, facts, tasks, |task| Plan {
         lanes: base(task).lanes,
-        ..Plan::new(task, 1, precision, own)
+        ..Plan::new(Target::Vectors, task, 1, precision, own)
     }));
     for plan in &plans {
         check(form, elements, plan)?;

@@ -155,14 +155,14 @@ mod tests {
     use crate::element::Cell;
     use crate::generate::{elements, generate_for_threads};
     use crate::kir::Precision;
-    use crate::plan::{Geometry, Plan, Task};
+    use crate::plan::{Geometry, Plan, Target, Task};
 
     fn source(name: &str) -> SourceFile {
         let text = format!("form {name} {{ field u: scalar; f1[u] = grad(u); }}");
         let (program, _) = fem_dsl::program::compile(&fem_dsl::source::Source::new("f", text));
         let form = program.and_then(|program| program.point_form(name, 2).ok()).expect("a form");
         let elements = elements(&form, Cell::Quadrilateral, 1, 1, None).expect("elements");
-        let plan = |task| Plan::new(task, 32, Precision::F64, Geometry::Vertices);
+        let plan = |task| Plan::new(Target::Threads, task, 32, Precision::F64, Geometry::Vertices);
         let plans = [Task::Residual, Task::Action].map(plan);
         generate_for_threads(&form, &elements, &plans, &OPENCL).expect("a source").into_file()
     }
@@ -178,7 +178,8 @@ mod tests {
             "/// note\r#define get_group_id(d) 0\u{2028}evil \\\n// ??/\n\u{85}evil\0\u{202e}"
                 .into();
         let elements = elements(&form, Cell::Quadrilateral, 1, 1, None).expect("elements");
-        let plans = [Plan::new(Task::Action, 8, Precision::F64, Geometry::Vertices)];
+        let plans =
+            [Plan::new(Target::Vectors, Task::Action, 8, Precision::F64, Geometry::Vertices)];
         let threads = |words| generate_for_threads(&form, &elements, &plans, words);
         let rust = crate::generate::generate(&form, &elements, &plans, Isa::Portable);
         for source in [threads(&OPENCL), threads(&cuda::CUDA), rust] {

@@ -62,7 +62,7 @@ pub enum Geometry {
     /// Isoparametric of this degree, on the fly: component i of geometry node a at `a · d + i`.
     Nodes(usize),
     /// From the quadrature points: c = 1 + d² (+ d) numbers at each, w |det J|, J⁻¹ row-major, and x where the
-    /// form needs it; see [`Plan::points_last`].
+    /// form needs it; see [`Target`].
     Stored,
 }
 
@@ -353,9 +353,23 @@ impl FromStr for Strategy {
     }
 }
 
+/// What runs a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Target {
+    /// A processor, whose vectors do a cell a lane. Vectors of unknowns are interleaved, and what is stored at the points
+    /// lies `[point][number]`, as a loop over points reads it; tables of the next batch are asked for ahead.
+    Vectors,
+    /// A GPU, whose threads do cells, or parts of them, side by side. What they read at once lies side by side: what is
+    /// stored at the points `[number][point]`, coordinates axis by axis unless vectors are in tiles, and index arrays in
+    /// the order of lines where a thread takes a line, [`crate::abi::Role::Lines`].
+    Threads,
+}
+
 /// Everything that makes one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
+    /// What runs it.
+    pub target: Target,
     /// What it computes.
     pub task: Task,
     /// Of which of the form's integrals.
@@ -378,18 +392,10 @@ pub struct Plan {
     pub precision: Precision,
     /// The map of a cell.
     pub geometry: Geometry,
-    /// Whether what is stored at the points lies `[number][point]`, as the threads of a cell read it at
-    /// once, and not `[point][number]`, as one after another does.
-    pub points_last: bool,
     /// How unknowns are addressed.
     pub indices: Indices,
     /// Whether vectors of unknowns are in tiles, [`Indices::Tiles`], and not interleaved.
     pub tiles: bool,
-    /// Whether the coordinates of nodes lie axis by axis, and not node by node: threads side by side then read numbers
-    /// side by side. Where vectors are in tiles, coordinates are too.
-    pub axes: bool,
-    /// Whether threads with a line each read index arrays in the order of their lines, [`crate::abi::Role::Lines`].
-    pub turned: bool,
     /// How results come to their vector.
     pub scatter: Scatter,
     /// Where the cells of a batch sum first, [`Scatter::Block`], the slots that it has for each field; else nothing.
@@ -403,16 +409,21 @@ pub struct Plan {
     pub even_odd: EvenOdd,
     /// Loops over at most this many entries are written out.
     pub unroll: usize,
-    /// Whether data of the next batch is asked for ahead of its use.
-    pub prefetch: bool,
     /// How many batches are gathered, then computed, then scattered together; 1 for each by itself.
     pub block: usize,
 }
 
 impl Plan {
     /// A plan for a task with the choices that hold on any machine.
-    pub fn new(task: Task, lanes: usize, precision: Precision, geometry: Geometry) -> Self {
+    pub fn new(
+        target: Target,
+        task: Task,
+        lanes: usize,
+        precision: Precision,
+        geometry: Geometry,
+    ) -> Self {
         Self {
+            target,
             task,
             integral: 0,
             strategy: Strategy::CellPerLane,
@@ -423,18 +434,14 @@ impl Plan {
             lanes,
             precision,
             geometry,
-            points_last: false,
             indices: Indices::Nodes,
             tiles: false,
-            axes: false,
-            turned: false,
             scatter: Scatter::Atomic,
             slots: Vec::new(),
             edges: false,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
             unroll: 0,
-            prefetch: false,
             block: 1,
         }
     }
@@ -450,6 +457,9 @@ impl Plan {
             self.check_facets(form, integral)?;
         }
         let tensor = elements.cell.is_tensor();
+        if self.target == Target::Vectors && self.strategy != Strategy::CellPerLane {
+            return unsupported("only the threads of a GPU share a cell");
+        }
         match self.geometry {
             Geometry::Vertices if !tensor => {
                 return unsupported("a simplex with straight sides is affine: use that geometry");

@@ -18,7 +18,7 @@ use interpreter::Interpreted;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Target, Task};
 use launch::{Launcher, Shape};
 use setting::Setting;
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ fn plans(shape: Shape) -> Vec<Plan> {
         for indices in [Indices::Nodes, Indices::Runs, Indices::Dofs] {
             for task in TASKS {
                 for linearisation in [Linearisation::Recompute, Linearisation::Stored] {
-                    let mut plan = Plan::new(task, 4, Precision::F64, geometry);
+                    let mut plan = Plan::new(Target::Vectors, task, 4, Precision::F64, geometry);
                     plan.indices = indices;
                     plan.linearisation = linearisation;
                     if linearisation == Linearisation::Recompute || task == Task::Action {
@@ -143,7 +143,6 @@ fn all_of(cell: Cell, degrees: &[usize]) {
                         plan.lanes = [4, 8, 2][turn % 3];
                         plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
                         plan.unroll = [0, 4, 64][turn / 7 % 3];
-                        plan.prefetch = turn / 5 % 2 == 0;
                         if turn % 11 == 0 {
                             plan.precision = Precision::F32;
                         }
@@ -210,7 +209,8 @@ fn high_degrees() {
         for degree in degrees {
             for task in TASKS {
                 let rule = default_rule(cell, degree, 1, None);
-                let mut plan = Plan::new(task, 4, Precision::F64, Geometry::Vertices);
+                let mut plan =
+                    Plan::new(Target::Vectors, task, 4, Precision::F64, Geometry::Vertices);
                 plan.indices = Indices::Runs;
                 tally.run(&Case { form, degree, rule, shape: Shape::Multilinear, plan });
             }

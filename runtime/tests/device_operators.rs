@@ -17,7 +17,7 @@ use kernels_gen::abi::{Precision, Role, Slots};
 use kernels_gen::choose::Wishes;
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
-use kernels_gen::plan::{Elements, Geometry, Plan, Scatter, Strategy, Task};
+use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
 use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};

@@ -10,7 +10,7 @@ use fem_dsl::point::PointForm;
 use kernels_gen::abi::Role;
 use kernels_gen::element::{Lagrange, default_rule};
 use kernels_gen::generate::{generate_for_threads, interpret};
-use kernels_gen::plan::{Elements, Geometry, Plan, Task};
+use kernels_gen::plan::{self, Elements, Geometry, Plan, Task};
 use runtime::compile::{Compiled, Execution, Target, compile, facts};
 use runtime::device::cpu::{Argument, Buffer, IndexArray, LaunchError, Module};
 use runtime::device::{Array, DeviceError, Kind};
@@ -46,7 +46,8 @@ fn elements(form: &PointForm, on: &Discretisation) -> Elements {
 /// The action of the form on one batch of 4 cells, and the length of each argument.
 fn action(on: &Discretisation) -> (Module, String, Vec<(Role, usize)>) {
     let form = form();
-    let plan = Plan::new(Task::Action, 4, Precision::F64, Geometry::Vertices);
+    let plan =
+        Plan::new(plan::Target::Vectors, Task::Action, 4, Precision::F64, Geometry::Vertices);
     let kernels = interpret(&form, &elements(&form, on), &[plan]).expect("a kernel");
     let abi = kernels[0].abi().clone();
     let lengths = abi.arguments.iter().map(|argument| (argument.role, argument.extent));
@@ -159,7 +160,8 @@ fn chunks_that_are_not_ordered_are_refused() {
 fn devices_refuse_indices_out_of_range() {
     let (form, on) = (form(), discretisation([2.0; DIM]));
     for device in devices() {
-        let plan = Plan::new(Task::Action, 32, Precision::F64, Geometry::Vertices);
+        let plan =
+            Plan::new(plan::Target::Threads, Task::Action, 32, Precision::F64, Geometry::Vertices);
         let elements = elements(&form, &on);
         let source = generate_for_threads(&form, &elements, &[plan], device.words());
         let module = device.load(&source.expect("a source")).expect("a module");

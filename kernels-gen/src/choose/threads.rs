@@ -11,7 +11,8 @@ use crate::element::{Cell, LinePoints};
 use crate::kir::Precision;
 use crate::lower::stored::blocks;
 use crate::plan::{
-    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, is_flat,
+    Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
+    is_flat,
 };
 use crate::strategy::check;
 use crate::strategy::thread_per_line;
@@ -41,10 +42,7 @@ pub fn choose_for_threads(
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
-            points_last: true,
             tiles,
-            axes: !tiles,
-            turned: true,
             scatter,
             edges: busy(form, elements),
             unroll: unrolled(form, elements, task),
@@ -56,7 +54,13 @@ pub fn choose_for_threads(
                 Task::Action => wishes.linearisation.unwrap_or(Linearisation::Recompute),
                 _ => Linearisation::Recompute,
             },
-            ..Plan::new(task, wishes.lanes.unwrap_or(THREADS), precision, geometry.unwrap_or(own))
+            ..Plan::new(
+                Target::Threads,
+                task,
+                wishes.lanes.unwrap_or(THREADS),
+                precision,
+                geometry.unwrap_or(own),
+            )
         }
     };
     let by_lines = |plan: &Plan| {
@@ -308,7 +312,7 @@ mod tests {
                         for (strategy, lanes) in strategies {
                             let plan = |task: Task| Plan {
                                 strategy,
-                                ..Plan::new(task, lanes, Precision::F64, geometry)
+                                ..Plan::new(Target::Threads, task, lanes, Precision::F64, geometry)
                             };
                             if check(&form, &elements, &plan(Task::Action)).is_err() {
                                 beyond += 1;
@@ -486,7 +490,6 @@ mod tests {
                 stored += 1;
                 let found = plans.iter().any(|plan| {
                     (plan.task, plan.lanes, plan.indices) == (task, reader.lanes, reader.indices)
-                        && plan.points_last == reader.points_last
                 });
                 assert!(found, "{text}, degree {degree}: {reader:?}");
             }

@@ -5,7 +5,9 @@ use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
-use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Task, is_flat};
+use crate::plan::{
+    Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, is_flat,
+};
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -213,7 +215,7 @@ impl<'a> Facts<'a> {
 
     /// Whether gathered coordinates lie axis by axis.
     pub(crate) fn axes(&self) -> bool {
-        self.plan.axes && !self.plan.tiles
+        self.plan.target == Target::Threads && !self.plan.tiles
     }
 
     pub(crate) fn axis_names(&self) -> Vec<&'static str> {
@@ -431,7 +433,7 @@ impl<'a> Facts<'a> {
         let (dim, element) = (self.form.dim, self.elements.fields[field]);
         let collocated = self.elements.collocated(element);
         let axis = gather_axis(dim, collocated, self.is_flat_field(field));
-        (self.plan.turned && by_lines && axis < dim - 1).then_some(axis)
+        (by_lines && axis < dim - 1).then_some(axis)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::kir::build::Builder;
 use crate::kir::{
     ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, SharedId, TableId, ValueId,
 };
-use crate::plan::{Elements, Linearisation, Plan, Strategy};
+use crate::plan::{Elements, Linearisation, Plan, Strategy, Target};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Input, Location, NodeId, Part, PointForm};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl<'a> Lowering<'a> {
 
     /// The same where kernels store at the points.
     pub(crate) fn stored_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
-        if !self.facts.plan.points_last {
+        if self.facts.plan.target == Target::Vectors {
             return self.given_at(numbers, point, number);
         }
         let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);

@@ -8,7 +8,7 @@ use crate::dialect::rust::Isa;
 use crate::element::Cell;
 use crate::generate::{elements, generate, generate_for_threads, interpret};
 use crate::kir::{Index, Statement};
-use crate::plan::{Geometry, Plan, PlanError, Task};
+use crate::plan::{Geometry, Plan, PlanError, Target, Task};
 use fem_dsl::source::Source;
 use std::cell::Cell as Value;
 
@@ -52,8 +52,9 @@ fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
     let (program, _) = fem_dsl::program::compile(&Source::new("f", text));
     let form = program.expect("a program").point_form("f", 2).expect("a form");
     let elements = elements(&form, Cell::Quadrilateral, 2, 1, None).expect("elements");
-    let plans = [Task::Residual, Task::Action]
-        .map(|task| Plan::new(task, 4, crate::kir::Precision::F64, Geometry::Vertices));
+    let plans = [Task::Residual, Task::Action].map(|task| {
+        Plan::new(Target::Vectors, task, 4, crate::kir::Precision::F64, Geometry::Vertices)
+    });
     let setting =
         ahead::Setting { cell: Cell::Quadrilateral, degree: 2, order: 1, quadrature: None };
     for pass in PASSES {

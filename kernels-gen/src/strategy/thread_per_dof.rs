@@ -50,7 +50,7 @@ pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
 /// The same plan with a thread a node, for groups of `cells` cells.
 pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
     let strategy = Strategy::ThreadPerDof;
-    Plan { strategy, lanes: cells, block: 1, prefetch: false, ..plan.clone() }
+    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
 }
 
 /// Whether this strategy can do a plan.

@@ -58,7 +58,7 @@ pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usiz
 /// The same plan with threads that first own points, then basis functions.
 pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> Plan {
     let strategy = Strategy::ThreadTransposition { blocks, batches };
-    Plan { strategy, lanes: cells, block: 1, prefetch: false, ..plan.clone() }
+    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
 }
 
 /// Bytes of shared memory that a cell takes.

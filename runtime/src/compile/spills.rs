@@ -90,12 +90,12 @@ impl Spills {
 mod tests {
     use super::*;
     use crate::vector::Precision;
-    use kernels_gen::plan::Geometry;
+    use kernels_gen::plan::{Geometry, Target};
 
     const LINES: Strategy = Strategy::ThreadPerLine { cells: 3 };
 
     fn plan(task: Task, strategy: Strategy, residency: usize) -> Plan {
-        let plan = Plan::new(task, 1, Precision::F64, Geometry::Vertices);
+        let plan = Plan::new(Target::Threads, task, 1, Precision::F64, Geometry::Vertices);
         Plan { strategy, residency, ..plan }
     }
 

@@ -9,7 +9,7 @@ use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::{Cell, Rule, default_rule};
-use kernels_gen::plan::{Elements, EvenOdd, Plan};
+use kernels_gen::plan::{Elements, EvenOdd, Plan, Target};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -94,7 +94,6 @@ impl Choices {
             UNROLLS.len(),
             BLOCKS.len(),
             2, // even-odd
-            2, // prefetch
             FIELDS.len(),
             2, // nonlinear, linear
             2, // auxiliary data
@@ -112,7 +111,7 @@ impl Choices {
     /// what would take long.
     pub(crate) fn reasons(&self, row: &[usize]) -> Vec<String> {
         let setup = self.setup(row);
-        let form = &self.plain[setup.rule.cell().dim() - 2][row[18]];
+        let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
         let mut reasons = setup.against.clone();
         let plan = &setup.plan;
@@ -210,13 +209,12 @@ impl Choices {
             unroll: UNROLLS[unroll],
             block: BLOCKS[block],
             even_odd: if yes(11) { EvenOdd::Never } else { EvenOdd::Always },
-            prefetch: yes(12),
-            ..Plan::new(task, lanes, precision, geometry)
+            ..Plan::new(Target::Vectors, task, lanes, precision, geometry)
         };
         let against = against(rule, cell, geometry, shape);
         let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));
-        let kind = [14, 15, 16, 17].map(yes);
-        let options = options(cell.dim(), FIELDS[row[13]], OTHERS[row[18]], kind);
+        let kind = [13, 14, 15, 16].map(yes);
+        let options = options(cell.dim(), FIELDS[row[12]], OTHERS[row[17]], kind);
         Setup { degree, rule, shape, plan, isa, options, against }
     }
 }

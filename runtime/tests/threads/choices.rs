@@ -8,7 +8,7 @@ use fem_dsl::point::PointForm;
 use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::{Indices, Slots};
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
-use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Strategy, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Strategy, Target, Task};
 use kernels_gen::strategy::{thread_per_dof, thread_transposition};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
@@ -248,17 +248,14 @@ impl Choices {
             strategy,
             indices: INDICES[indices],
             linearisation,
-            points_last: yes(9),
             tiles: yes(16),
-            axes: yes(13),
-            turned: !(yes(11) && yes(13)),
             edges: yes(9) && yes(16),
             in_order: yes(11) && yes(16),
             in_place: yes(9) != yes(12),
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },
-            ..Plan::new(task, lanes, PRECISIONS[precision], geometry)
+            ..Plan::new(Target::Threads, task, lanes, PRECISIONS[precision], geometry)
         };
         let against = against(rule, cell, geometry, shape);
         let rule = rule.unwrap_or_else(|| default_rule(cell, degree, shape.order(), None));

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::dialect::rust::Isa;
     use crate::kir::Precision;
-    use crate::plan::{Geometry, Plan, Task};
+    use crate::plan::{Geometry, Plan, Target, Task};
 
     #[test]
     fn words_bring_those_that_they_say() {
@@ -147,7 +147,8 @@ mod tests {
             let form = program.and_then(|program| program.point_form("f", 2).ok()).expect("a form");
             let cell = crate::element::Cell::Quadrilateral;
             let elements = crate::generate::elements(&form, cell, 1, 1, None).expect("elements");
-            let plan = Plan::new(Task::Residual, 8, Precision::F64, Geometry::Vertices);
+            let plan =
+                Plan::new(Target::Vectors, Task::Residual, 8, Precision::F64, Geometry::Vertices);
             let source = crate::generate::generate(&form, &elements, &[plan], Isa::Avx512);
             source.expect("a source").text.clone()
         };

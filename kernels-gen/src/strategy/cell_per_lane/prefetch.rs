@@ -6,7 +6,7 @@
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
 use crate::lower::lowering::Lowering;
-use crate::plan::Geometry;
+use crate::plan::{Geometry, Target};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -59,7 +59,7 @@ fn entries_a_line(s: &Lowering<'_>, role: Role) -> usize {
 
 /// Asks for the tables of the next cells.
 pub(super) fn cells(s: &mut Lowering<'_>) {
-    if !s.facts.plan.prefetch {
+    if s.facts.plan.target == Target::Threads {
         return;
     }
     let batch = Index::from(s.b.batch());
@@ -93,7 +93,7 @@ const AHEAD: usize = 4;
 pub(super) fn nodes(s: &mut Lowering<'_>) {
     let map = Role::Map(Owner::Field(0), Indices::Nodes);
     let Some(&map) = s.arguments.get(&map) else { return };
-    if !s.facts.plan.prefetch || !s.facts.elements.at_corners() {
+    if s.facts.plan.target == Target::Threads || !s.facts.elements.at_corners() {
         return;
     }
     let entries = s.facts.elements.fields[0].count();
@@ -111,7 +111,7 @@ pub(super) fn nodes(s: &mut Lowering<'_>) {
 
 /// Asks for the numbers at `count` points of the next cells, from the point `first` on.
 pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
-    if !s.facts.plan.prefetch {
+    if s.facts.plan.target == Target::Threads {
         return;
     }
     let (next, points) = (Index::from(s.b.batch()).plus(1), s.facts.points());

@@ -7,7 +7,7 @@ use crate::lower::factors::{Factors, factors};
 use crate::lower::facts::{Quantity, Source};
 use crate::lower::lowering::Lowering;
 use crate::lower::tables::{By, Tables};
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use std::ops::Range;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
@@ -70,8 +70,11 @@ fn plane(plan: &Plan, dim: usize, q: usize) -> usize {
     let layer = q.pow(dim as u32 - 1);
     let bytes = layer * plan.lanes * plan.precision.bytes();
     // Threads keep their arrays in registers.
-    let simd = plan.lanes <= 16;
-    if simd && dim == 3 && bytes.is_multiple_of(2048) { layer + 1 } else { layer }
+    if plan.target == Target::Vectors && dim == 3 && bytes.is_multiple_of(2048) {
+        layer + 1
+    } else {
+        layer
+    }
 }
 
 impl Tensor {

@@ -3,8 +3,11 @@
 mod slots;
 mod threads;
 mod transposed;
+mod tuning;
 
-pub use threads::{THREADS, choose_for_threads};
+pub use threads::choose_for_threads;
+pub use transposed::{cells_of_nodes, cells_of_points, per_dof, transposed};
+use tuning::{Sizes, ZEN4};
 
 use crate::abi::{Indices, Slots};
 use crate::cost::{Machine, count};
@@ -84,17 +87,18 @@ pub fn choose(
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
-    let runs = facts.runs && elements.largest() >= 3 && elements.are_continuous();
+    let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
     let indices = if runs { Indices::Runs } else { Indices::Nodes };
+    let block = ZEN4.block.at(&Sizes::new(form, elements));
     let base = |task: Task| Plan {
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
         indices,
         even_odd: EvenOdd::Always,
-        unroll: 8,
-        block: wishes.block.unwrap_or_else(|| block(form, elements, task)),
+        unroll: ZEN4.unroll,
+        block: wishes.block.unwrap_or(if stores(task) { 1 } else { block }),
         ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
     };
-    let machine = Machine::default();
+    let machine = ZEN4.machine;
     let share = |plan: &Plan| {
         let share = plan.lanes as f64 / isa.widest(Precision::F64) as f64;
         share.max(1.0 / 8.0)
@@ -176,12 +180,9 @@ fn over_facets(
     plans
 }
 
-/// How many batches to gather before they are computed. Measured: vectors on elements of degree 1
-/// gain a fifth, everything else loses, for a block of batches takes more of the first cache.
-fn block(form: &PointForm, elements: &Elements, task: Task) -> usize {
-    let stores = matches!(task, Task::Linearise | Task::Metric);
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    if stores || components < 2 || elements.largest() > 1 { 1 } else { 4 }
+/// Whether a task stores numbers at the points.
+fn stores(task: Task) -> bool {
+    matches!(task, Task::Linearise | Task::Metric)
 }
 
 fn reads_geometry(plan: &Plan) -> bool {

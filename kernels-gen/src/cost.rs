@@ -43,18 +43,13 @@ pub struct Machine {
 
 impl Machine {
     /// An H200: what it copies, what its multipliers do, and 128 bytes of shared memory a clock and
-    /// processor, of which bank conflicts leave about two thirds.
-    pub fn gpu() -> Self {
-        Self { bandwidth: 4.2e12, fma_rate: 16.6e12, shared_rate: 2.4e12 }
-    }
-}
+    /// multiprocessor, of which bank conflicts leave about two thirds.
+    pub const H200: Self = Self { bandwidth: 4.2e12, fma_rate: 16.6e12, shared_rate: 2.4e12 };
 
-impl Default for Machine {
     /// A server core of 2023 with 512-bit vectors, fitted to 78 operators of the bake-off suite
     /// (root mean square error of the predicted time: 12.5 %).
-    fn default() -> Self {
-        Self { bandwidth: 13e9, fma_rate: 45e9, shared_rate: f64::INFINITY }
-    }
+    pub const SERVER_CORE: Self =
+        Self { bandwidth: 13e9, fma_rate: 45e9, shared_rate: f64::INFINITY };
 }
 
 impl Cost {

@@ -9,6 +9,7 @@ pub mod element;
 pub mod generate;
 pub mod interpreted;
 pub mod kir;
+mod limits;
 mod lower;
 pub mod pass;
 pub mod plan;

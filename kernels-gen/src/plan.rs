@@ -384,6 +384,11 @@ pub struct Plan {
     /// Whether threads with a line of a hexahedron each put derivatives in x in the place of values, which takes a third
     /// less of shared memory, and two barriers more.
     pub in_place: bool,
+    /// Whether threads with a line each store results at nodes inside of cells, and add to the others only.
+    pub stores_inside: bool,
+    /// Nodes of a line beyond which such a thread computes what lies inside when it needs it, rather than keep it in a
+    /// register.
+    pub recomputed: usize,
     /// Bytes that the threads of a group may share.
     pub shared_bytes: usize,
     /// Cells a batch: one a SIMD lane.
@@ -430,6 +435,8 @@ impl Plan {
             residency: 1,
             in_order: false,
             in_place: false,
+            stores_inside: false,
+            recomputed: usize::MAX,
             shared_bytes: crate::abi::SHARED_BYTES,
             lanes,
             precision,

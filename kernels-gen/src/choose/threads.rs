@@ -1,25 +1,20 @@
 //! What is known of a mesh and a GPU → the plans of an operator's kernels.
 
 use super::slots::summing;
+use super::tuning::{HOPPER, Sizes, USUAL};
 use super::{
     MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
-    own_geometry, transposed,
+    own_geometry, stores, transposed,
 };
-use crate::abi::SHARED_BYTES;
-use crate::cost::Machine;
-use crate::element::{Cell, LinePoints};
+use crate::abi::{SHARED_BYTES, registers};
+use crate::element::LinePoints;
 use crate::kir::Precision;
 use crate::lower::stored::blocks;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
-    is_flat,
 };
 use crate::strategy::check;
-use crate::strategy::thread_per_line;
 use fem_dsl::point::PointForm;
-
-/// Threads of a group where one thread does one cell.
-pub const THREADS: usize = 128;
 
 /// The plans of the kernels that do `tasks` on a GPU, and of those that store what they read: first for cells
 /// without constrained unknowns, then, where there are any, for the others. Everything is computed on the
@@ -36,18 +31,19 @@ pub fn choose_for_threads(
     // What sums batch by batch is looked at when the threads of a group are known.
     let scatter = wishes.scatter.filter(|&scatter| scatter != Scatter::Block).unwrap_or_default();
     let components = form.fields.first().map_or(1, |field| field.shape.components());
+    let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
     let base = |task: Task| {
-        let stores = matches!(task, Task::Linearise | Task::Metric);
-        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !stores);
+        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !stores(task));
+        let unroll = if task == Task::Diagonal { &gpu.unroll_diagonal } else { &gpu.unroll };
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
             tiles,
             scatter,
-            edges: busy(form, elements),
-            unroll: unrolled(form, elements, task),
-            residency: wishes.residency.unwrap_or_else(|| cell_residency(form, elements)),
-            in_order: wishes.in_order.unwrap_or_else(|| crowded(form, elements)),
+            edges: gpu.edges.at(&sizes),
+            unroll: unroll.at(&sizes),
+            residency: wishes.residency.unwrap_or_else(|| gpu.residency.at(&sizes)),
+            in_order: wishes.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: EvenOdd::Always,
             linearisation: match task {
@@ -57,7 +53,7 @@ pub fn choose_for_threads(
             ..Plan::new(
                 Target::Threads,
                 task,
-                wishes.lanes.unwrap_or(THREADS),
+                wishes.lanes.unwrap_or(gpu.threads),
                 precision,
                 geometry.unwrap_or(own),
             )
@@ -79,6 +75,8 @@ pub fn choose_for_threads(
         None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
     );
     let curved = matches!(own, Geometry::Nodes(_)) && elements.cell.is_tensor() && here;
+    let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
+    let one_number = form.integrals.iter().all(|integral| numbers(integral) == 1);
     let wished = (wishes.linearisation, wishes.geometry);
     let mut plans = Vec::new();
     for &task in tasks {
@@ -92,9 +90,9 @@ pub fn choose_for_threads(
                 let lines: Vec<Plan> =
                     placed.iter().filter(|plan| by_line(plan)).cloned().collect();
                 let candidates = if lines.is_empty() { placed } else { lines };
-                cheapest(form, elements, candidates, &Machine::gpu(), |_| 1.0)?
+                cheapest(form, elements, candidates, &gpu.machine, |_| 1.0)?
             }
-            Task::Action if wished == (None, None) && reads_points(form, elements) => {
+            Task::Action if wished == (None, None) && one_number && gpu.reads_points.at(&sizes) => {
                 place(Plan { linearisation: Linearisation::Stored, ..plan })
             }
             _ => place(plan),
@@ -102,7 +100,7 @@ pub fn choose_for_threads(
     }
     let mut plans: Vec<Plan> =
         plans.into_iter().map(|plan| summing(form, elements, plan, wishes)).collect();
-    for (task, reader) in stores(&plans) {
+    for (task, reader) in readers(&plans) {
         let same = |plan: &Plan| (plan.lanes, &plan.slots) == (reader.lanes, &reader.slots);
         if !plans.iter().any(|plan| plan.task == task && same(plan)) {
             let plan = base(task);
@@ -123,8 +121,7 @@ pub fn choose_for_threads(
         in_order: false,
         ..base(task)
     }));
-    let adds =
-        |plan: &Plan| plan.integral == 0 && !matches!(plan.task, Task::Linearise | Task::Metric);
+    let adds = |plan: &Plan| plan.integral == 0 && !stores(plan.task);
     let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
     if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
         return Err(PlanError::Unsupported(
@@ -138,23 +135,8 @@ pub fn choose_for_threads(
     Ok(plans)
 }
 
-/// Whether the action of a matrix without gradients is done sooner with its numbers from the points, one each, than
-/// with the map of the cell: at degrees 2 and 3, where a thread has only few points to each unknown it moves.
-/// Measured on an H200, a mass matrix of one component at degrees 1 to 4: 12.9, 26.9, 40.5 and 47.1 billion unknowns a
-/// second with, 15.4, 23.2, 36.7 and 47.1 without; of three 19.9, 33.2, 49.3 and 55.6, without 22.7, 31.1, 49.8 and 58.0.
-fn reads_points(form: &PointForm, elements: &Elements) -> bool {
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    let degrees = if components == 1 { 2..=3 } else { 2..=2 };
-    let degree = elements.largest();
-    let one = || {
-        let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
-        form.integrals.iter().all(|integral| numbers(integral) == 1)
-    };
-    elements.cell == Cell::Hexahedron && is_flat(form) && degrees.contains(&degree) && one()
-}
-
 /// What must be stored at the points, and for which plan.
-fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
+fn readers(plans: &[Plan]) -> Vec<(Task, Plan)> {
     let mut wanted = Vec::new();
     for plan in plans {
         if plan.linearisation == Linearisation::Stored {
@@ -166,68 +148,42 @@ fn stores(plans: &[Plan]) -> Vec<(Task, Plan)> {
     wanted
 }
 
-/// Groups of threads with a cell each that a processor is to hold: what a cell of degree 1 needs in
-/// registers leaves room for four with one component on few points, for three where all points of a
-/// hexahedron only take values, and for two else. Measured on an H200: with three, a mass matrix on 27
-/// points does 12.8 billion unknowns a second, with two 10; of three components 26.9, with two 23.0.
-fn cell_residency(form: &PointForm, elements: &Elements) -> usize {
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    match (elements.largest(), components) {
-        (1, 1) if elements.rule.count() <= 8 => 4,
-        (1, 1..=3)
-            if elements.cell == Cell::Hexahedron
-                && elements.rule.count() == 27
-                && is_flat(form) =>
-        {
-            3
-        }
-        _ if busy(form, elements) => 3,
-        (1, _) => 2,
-        _ => 1,
-    }
-}
-
-/// Whether a thread adds so many numbers of a small hexahedron that edges pay, which threads side by side share:
-/// three components of gradients on eight points. Measured on an H200 with three groups: elasticity 23.3 billion
-/// unknowns a second, node by node 22.1, and 22.4 with two groups. With one component shuffling costs more than the
-/// additions that it saves.
-fn busy(form: &PointForm, elements: &Elements) -> bool {
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    let small = elements.cell == Cell::Hexahedron && elements.rule.count() <= 8;
-    small && elements.largest() == 1 && components == 3 && !is_flat(form)
-}
-
-/// Whether a thread certainly holds too much of a hexahedron of degree 1, so that its assembler should keep to the order of
-/// the text: gradients of three components on 27 points, three Laplacians of which go from 4.2 to 6.1 billion unknowns a
-/// second on an H200. With fewer points it depends on the form, and what is spilt is looked at when it is compiled.
-fn crowded(form: &PointForm, elements: &Elements) -> bool {
-    let many = elements.rule.count() > 8 && form.rows() >= 3;
-    elements.cell == Cell::Hexahedron && elements.largest() == 1 && many && !is_flat(form)
-}
-
 /// The plan with a thread a line, where that is possible and has more than a few lines a cell.
 fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
-    let q = elements.rule.line().map(LinePoints::count)?;
-    let degree = elements.largest();
-    // What is symmetric about the middle pays from five points on.
-    let even_odd = if q >= 5 { EvenOdd::Always } else { EvenOdd::Never };
+    let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
+    let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
+    let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };
     let line = |cells: usize| {
         let strategy = Strategy::ThreadPerLine { cells };
         let unroll = 1 << 16;
         let plan = Plan { strategy, lanes: 1, even_odd, unroll, ..plan.clone() };
-        let residency = || thread_per_line::residency(form, elements, &plan, cells);
-        let residency = wishes.residency.unwrap_or_else(residency);
-        let in_order = || thread_per_line::in_order(form, elements, &plan);
-        let in_order = wishes.in_order.unwrap_or_else(in_order);
-        let in_place = || thread_per_line::in_place(form, elements, &plan);
-        let in_place = wishes.in_place.unwrap_or_else(in_place);
-        Plan { residency, in_order, in_place, ..plan }
+        let threads = cells * q.pow(dim as u32 - 1);
+        let (in_order, in_place) = lines.in_order_in_place(&sizes, form, elements, &plan);
+        let residency = || {
+            let wanted = match plan.task {
+                Task::Diagonal => USUAL,
+                _ => lines.registers(&sizes, form, elements, &plan),
+            };
+            (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1)
+        };
+        Plan {
+            residency: wishes.residency.unwrap_or_else(residency),
+            in_order: wishes.in_order.unwrap_or(in_order),
+            in_place: wishes.in_place.unwrap_or(in_place),
+            stores_inside: lines.stores_inside.at(&sizes),
+            recomputed: lines.recomputed.at(&sizes),
+            ..plan
+        }
     };
     let forced = matches!(wishes.strategy, Some(Strategy::ThreadPerLine { .. }));
-    let many = degree >= 2 && (fills(form, elements, q) || (forced && q >= 3));
+    let many = lines.pay.at(&sizes) || (forced && elements.largest() >= 2 && q >= 3);
     // As many cells a group as the shared memory holds that every device has; if not even one, then one in as much as
     // this device has, and at last one with derivatives in the place of values.
-    let most = wishes.cells.unwrap_or_else(|| thread_per_line::cells(form, elements));
+    let most = wishes.cells.unwrap_or(if dim == 2 {
+        (lines.threads / q).max(1)
+    } else {
+        lines.cells.at(&sizes)
+    });
     let usual = plan.shared_bytes.min(SHARED_BYTES);
     let usual = |cells: usize| Plan { shared_bytes: usual, ..line(cells) };
     let last = [line(1), Plan { in_place: true, ..line(1) }];
@@ -235,39 +191,10 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     plans.find(|plan| many && check(form, elements, plan).is_ok())
 }
 
-/// Whether a cell is too much for the registers of one thread, and enough for many. Two nodes a direction fill too few
-/// lines; with three, registers hold two components of a hexahedron. Measured on an H200, in billions of unknowns a
-/// second, by lines and by threads with a cell each: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18,
-/// 12 and 12, one field and two on 64 points 39 and 27 against 37 and 6. On quadrilaterals one thread does linear
-/// forms better for as long as its loops are written out: Stokes of degrees 2 to 4 64, 72 and 68 against 47, 53 and 56,
-/// vectors of degrees 2 and 3 67 and 75 against 57 and 67; but a neo-Hookean solid of degrees 3 and 4 40 and 34 against
-/// 48 and 42.
-fn fills(form: &PointForm, elements: &Elements, q: usize) -> bool {
-    match form.dim {
-        2 => {
-            let linear = form.integrals.iter().all(|integral| integral.linear);
-            q >= 3 && !(linear && elements.rule.count() * form.rows() <= WRITTEN_OUT)
-        }
-        _ => q >= if form.rows() <= 2 { 4 } else { 3 },
-    }
-}
-
-/// Points times components up to which a thread's loops over a cell are written out.
-const WRITTEN_OUT: usize = 128;
-
-/// Up to how many entries loops are written out where a thread does a cell, so that arrays become registers. A large
-/// cell, or a diagonal of degree 3 and more, needs so many that none of it would stay there, and written out it
-/// compiles for minutes: it is computed in loops.
-fn unrolled(form: &PointForm, elements: &Elements, task: Task) -> usize {
-    let components: usize = form.fields.iter().map(|field| field.shape.components()).sum();
-    let largest = elements.largest();
-    let diagonal = task == Task::Diagonal && elements.cell.is_tensor() && largest >= 3;
-    if diagonal || elements.rule.count() * components > WRITTEN_OUT { 8 } else { 1 << 16 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Cell;
     use crate::element::Rule;
     use fem_dsl::source::Source;
 
@@ -486,7 +413,7 @@ mod tests {
             let plans =
                 choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
             let plans = plans.expect("plans");
-            for (task, reader) in stores(&plans) {
+            for (task, reader) in readers(&plans) {
                 stored += 1;
                 let found = plans.iter().any(|plan| {
                     (plan.task, plan.lanes, plan.indices) == (task, reader.lanes, reader.indices)

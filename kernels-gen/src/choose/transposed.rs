@@ -3,29 +3,16 @@
 
 use super::Wishes;
 use super::slots::{sums_first, with_slots};
+use super::tuning::{HOPPER, Sizes};
 use crate::abi::SHARED_BYTES;
-use crate::element::Cell;
+use crate::lower::facts::Facts;
 use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::strategy::check;
-use crate::strategy::thread_per_dof;
-use crate::strategy::thread_transposition::{blocks, cells, transposed};
+use crate::strategy::thread_transposition::{Layout, bytes_of_cell};
 use fem_dsl::point::PointForm;
 
-/// Batches that a group of threads does one after another. Their number matters little (Knepley, Rupp
-/// and Terrel, table 2), and one leaves the most groups to hide each other's waiting.
-const BATCHES: usize = 1;
-
-/// Cells of a batch from which on they do well to sum first, several for each thread if need be. Measured on an H200, Poisson
-/// on triangles with 96 threads: 30.7 billion unknowns a second with 192 cells, 24.2 with 96; on tetrahedra with 64 threads
-/// 6.6 with 128 cells, 5.2 with 64.
-const SUMMING: usize = 128;
-
-/// The plans with thread transposition, where that is wished for or does best: on tetrahedra of degree 4
-/// and up, of which one thread cannot hold enough. They share one number of cells a batch, since they read the
-/// same tables of a mesh. Measured on an H200, in billions of unknowns a second, by threads with a cell each
-/// and by transposition: the Laplacian on tetrahedra of degrees 2 to 4 9.5, 7.9 and 1.4 against 5.7, 2.2 and
-/// 1.8, of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2, Stokes of degrees 2 and 3 9.1 and 1.9
-/// against 2.8 and 1.6; on triangles of degrees 2 to 4 26 to 31 against 10 to 24.
+/// The plans with thread transposition, where that is wished for or does best. They share one number of cells a batch, since
+/// they read the same tables of a mesh.
 pub(super) fn transpose(
     form: &PointForm,
     elements: &Elements,
@@ -34,19 +21,18 @@ pub(super) fn transpose(
 ) -> Result<Vec<Plan>, PlanError> {
     let (most, batches, forced) = match wishes.strategy {
         Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
-        Some(Strategy::ThreadPerDof) => return per_dof(form, elements, plans, wishes),
+        Some(Strategy::ThreadPerDof) => return with_nodes(form, elements, plans, wishes),
         Some(_) => return Ok(plans),
         None => (0, 0, false),
     };
-    let batches = if batches == 0 { BATCHES } else { batches };
-    let degree = elements.largest();
-    if !forced && (elements.cell != Cell::Tetrahedron || degree < 4) {
+    let batches = if batches == 0 { HOPPER.batches } else { batches };
+    if !forced && !HOPPER.transposes.at(&Sizes::new(form, elements)) {
         return Ok(plans);
     }
     // The plans of one way, with each number of cells a batch that is worth a try.
     let with = |blocks: usize, room: usize, first: bool| -> Vec<Vec<Plan>> {
         let plans: Vec<Plan> = plans.iter().map(|plan| own(within(plan, room), first)).collect();
-        let best = || cells(form, elements, &plans, blocks);
+        let best = || cells_of_points(form, elements, &plans, blocks);
         let numbers = wishes.lanes.map_or_else(|| numbers_of_cells(best(), first), |n| vec![n]);
         // What bounds the registers of a thread with a cell says nothing of these.
         let residency = wishes.residency.unwrap_or(1);
@@ -62,7 +48,7 @@ pub(super) fn transpose(
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
     let candidates: Vec<(usize, usize)> = usual.chain([(*numbers.start(), usize::MAX)]).collect();
-    let first = sums_first(elements, wishes);
+    let first = sums_first(form, elements, wishes);
     let mut refused = None;
     // Where cells sum first, as many of them as do well so, or else as there is room for; and if there is none, and
     // nobody asked for it, they do not sum first.
@@ -105,7 +91,8 @@ fn numbers_of_cells(best: usize, first: bool) -> Vec<usize> {
     if !first {
         return vec![best];
     }
-    let more = [SUMMING, SUMMING / 2, SUMMING / 4].map(|least| best * least.div_ceil(best));
+    let most = HOPPER.cells_summing;
+    let more = [most, most / 2, most / 4].map(|least| best * least.div_ceil(best));
     let fewer = [1, 2, 4, 8].map(|part| best.div_ceil(part));
     more.into_iter().chain(fewer).collect()
 }
@@ -116,7 +103,7 @@ fn reads_stored(plan: &Plan) -> bool {
 }
 
 /// The plans with a thread a node where that is possible. What is stored for them has their batches.
-fn per_dof(
+fn with_nodes(
     form: &PointForm,
     elements: &Elements,
     plans: Vec<Plan>,
@@ -125,7 +112,7 @@ fn per_dof(
     let with = |plan: &Plan, cells: usize| {
         let residency = wishes.residency.unwrap_or(1);
         let in_order = wishes.in_order.unwrap_or(false);
-        let plan = Plan { residency, in_order, ..thread_per_dof::per_dof(plan, cells) };
+        let plan = Plan { residency, in_order, ..per_dof(plan, cells) };
         let usual = within(&plan, SHARED_BYTES);
         let able = check(form, elements, &usual).map(|()| usual);
         able.or_else(|_| check(form, elements, &plan).map(|()| plan))
@@ -136,7 +123,7 @@ fn per_dof(
     {
         return Err(refused);
     }
-    let cells = thread_per_dof::cells(form, elements, &able);
+    let cells = cells_of_nodes(form, elements, &able);
     let cells = wishes.lanes.unwrap_or(cells);
     let one = |plan: Plan| match (with(&plan, cells), plan.task) {
         (Ok(able), _) => able,
@@ -145,4 +132,48 @@ fn per_dof(
         (Err(_), _) => plan,
     };
     Ok(plans.into_iter().map(one).collect())
+}
+
+/// Cells that make a group of about 128 threads, or as many as shared memory holds.
+pub fn cells_of_nodes(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
+    let threads = elements.rule.count().max(1);
+    let fits = |cells: usize| {
+        let mut plans = plans.iter().map(|plan| per_dof(plan, cells));
+        plans.all(|plan| check(form, elements, &plan).is_ok())
+    };
+    let most = (128 / threads).max(1);
+    (1..=most).rev().find(|&cells| fits(cells)).unwrap_or(1)
+}
+
+/// The same plan with a thread a node, for groups of `cells` cells.
+pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
+    let strategy = Strategy::ThreadPerDof;
+    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
+}
+
+/// Blocks of a batch that give groups of about 128 threads.
+fn blocks(form: &PointForm, elements: &Elements) -> usize {
+    let one = Layout::block(form, elements);
+    (128 / one).max(1)
+}
+
+/// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
+/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans`
+/// read what others of them have stored, so that their batches are the same.
+pub fn cells_of_points(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    blocks: usize,
+) -> usize {
+    let room =
+        |plan: &Plan| plan.shared_bytes / bytes_of_cell(&Facts::new(form, elements, plan)).max(1);
+    let most = plans.iter().map(room).min().unwrap_or(1);
+    Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
+}
+
+/// The same plan with threads that first own points, then basis functions.
+pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> Plan {
+    let strategy = Strategy::ThreadTransposition { blocks, batches };
+    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
 }

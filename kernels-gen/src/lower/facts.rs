@@ -3,11 +3,10 @@
 
 use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
+use crate::limits::STORED;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
-use crate::plan::{
-    Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, is_flat,
-};
+use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task};
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,16 +72,12 @@ pub(crate) struct Facts<'a> {
     points: usize,
 }
 
-/// Numbers a point that are stored, or read where they were, from which on points are not written out one by one: a field
-/// of nine components that depend on each other has 348, of which a compiler took more than ten minutes.
-const MANY: usize = 256;
-
 impl<'a> Facts<'a> {
     /// Loops over at most this many entries are written out where a thread or a lane does a cell.
     pub(crate) fn unroll(&self) -> usize {
         let stored =
             self.plan.task == Task::Linearise || self.plan.linearisation == Linearisation::Stored;
-        if stored && self.blocks.numbers > MANY { 0 } else { self.plan.unroll }
+        if stored && self.blocks.numbers > STORED { 0 } else { self.plan.unroll }
     }
 
     /// The facts of a kernel.
@@ -310,25 +305,18 @@ impl<'a> Facts<'a> {
         !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
     }
 
-    /// Whether a thread with a line of nodes stores what lies inside its cell: nothing else adds to it, where all cells
-    /// are one kernel's or another's and a vector has one field. Vectors need not be cleared there. Measured on an H200
-    /// with 10 million unknowns, in billions a second with and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and
-    /// 78.3 against 40.6, 68.5 and 70.5; Laplacians on Gauss-Lobatto points of degrees 5 and 7 49.4 and 65.1 against 48.4
-    /// and 60.7; but of degree 3 39.3 against 39.6, and on Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and
-    /// 19.1.
+    /// Whether a thread with a line of nodes stores what lies inside its cell, where the plan says so: nothing else adds to
+    /// it, where all cells are one kernel's or another's and a vector has one field. Vectors need not be cleared there.
     pub(crate) fn stores_inside(&self, field: usize) -> bool {
         let element = self.elements.fields[field];
         let alone = self.plan.scatter == Scatter::Atomic && self.form.fields.len() == 1;
-        let pays = element.degree() > 3 || self.form.rows() > 1 || is_flat(self.form);
-        alone && !self.on_facets() && element.is_continuous() && element.degree() > 1 && pays
+        let planned = self.plan.stores_inside && !self.on_facets();
+        planned && alone && element.is_continuous() && element.degree() > 1
     }
 
-    /// Whether a thread computes what lies inside its cell when its line of so many nodes is done, rather than keep
-    /// it in a register: where lines are long. Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three
-    /// components of degrees 3, 6 and 8, do so with 47.7, 55.7, 46.8, 55.2 and 65.3 billion unknowns a second, and
-    /// otherwise with 49.4, 54.3, 46.9, 52.8 and 62.0.
-    pub(crate) fn recomputes_border(&self, nodes: usize) -> bool {
-        nodes > if self.form.rows() > 1 { 6 } else { 7 }
+    /// Whether the map of a cell is evaluated as a quantity.
+    pub(crate) fn is_curved(&self) -> bool {
+        self.quantity(Source::Position).is_some()
     }
 
     fn find_quantities(&mut self) {

@@ -31,27 +31,10 @@ use crate::lower::lowering::Lowering;
 use crate::lower::point::{Interpolated, at_point};
 use crate::lower::restrict::Nodal;
 use crate::lower::stored::Tested;
-use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy, Task};
+use crate::plan::{Geometry, PlanError, Task};
 use diagonal::Diagonal;
-use fem_dsl::point::{Part, PointForm};
+use fem_dsl::point::Part;
 use std::ops::Range;
-
-/// Cells that make a group of about 128 threads, or as many as shared memory holds.
-pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan]) -> usize {
-    let threads = elements.rule.count().max(1);
-    let fits = |cells: usize| {
-        let mut plans = plans.iter().map(|plan| per_dof(plan, cells));
-        plans.all(|plan| check(&Facts::new(form, elements, &plan)).is_ok())
-    };
-    let most = (128 / threads).max(1);
-    (1..=most).rev().find(|&cells| fits(cells)).unwrap_or(1)
-}
-
-/// The same plan with a thread a node, for groups of `cells` cells.
-pub fn per_dof(plan: &Plan, cells: usize) -> Plan {
-    let strategy = Strategy::ThreadPerDof;
-    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
-}
 
 /// Whether this strategy can do a plan.
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {

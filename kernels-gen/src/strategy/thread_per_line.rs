@@ -37,106 +37,19 @@ mod layout;
 mod phases;
 mod rows;
 
-use crate::abi::{Indices, KernelAbi, THREADS, registers};
+use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Kernel, SharedId, Statement, TableId, VarId};
 use crate::lower::contract::Matrix;
-use crate::lower::facts::{Facts, Source};
+use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
-use crate::plan::{self, Elements, Geometry, Plan, PlanError, Task};
-use fem_dsl::point::{Location, PointForm};
+use crate::plan::{Geometry, PlanError};
+use fem_dsl::point::Location;
 use held::{ElementVector, Held, hold, is_in_place, traffic};
 use layout::Layout;
 use rows::{NodalLine, Row, RowKey};
 use std::collections::BTreeMap;
-
-/// Cells of a group that do well: groups of 64 to 130 threads, or 245; about as many as fill their warps.
-pub fn cells(form: &PointForm, elements: &Elements) -> usize {
-    let q = elements.rule.line().map_or(1, LinePoints::count);
-    let collocated = collocated(elements);
-    match (elements.cell.dim(), q) {
-        (2, _) => (128 / q).max(1),
-        (_, 0..=3) if collocated => 8,
-        (_, 0..=3) => 14,
-        (_, 4) if plan::is_flat(form) => 6,
-        (_, 4) => 4,
-        (_, 5) => 5,
-        (_, 7) if !collocated => 5,
-        (_, 6 | 7) => 3,
-        _ => 1,
-    }
-}
-
-/// Whether the nodes of some field are the points.
-fn collocated(elements: &Elements) -> bool {
-    elements.fields.iter().any(|&element| elements.collocated(element))
-}
-
-/// Groups that a processor is to hold. A thread needs about 64 registers where there are no gradients, 80 up to 6 points
-/// a direction, more above, and 2 for each point of its column and each further component, of the fields or of a curved
-/// map. Where three components and more have gradients, a few threads with many registers do better than many with few,
-/// and 4 are counted, for values alone beside them one, and on 8 points all that there are: measured on an H200 in billions of unknowns a second, three Laplacians on 4 points 45.0 with 128 registers and 37.2
-/// with 96, on 7 points 50.8 with 168 and 45.0 with 128, elasticity on 7 points 41.0 and 36.9, and on 8 points, where
-/// two whole warps are a cell, 45.4 with 255, 37.0 with 168 and 38.5 with 128.
-pub fn residency(form: &PointForm, elements: &Elements, plan: &Plan, cells: usize) -> usize {
-    let q = elements.rule.line().map_or(1, LinePoints::count);
-    let facts = Facts::new(form, elements, plan);
-    let collocated = collocated(elements);
-    let one = match (facts.is_flat(), collocated, q) {
-        (true, _, 4) => 56,
-        (true, _, _) => 64,
-        (false, false, 9) => 88,
-        (false, true, 7) | (false, _, 8..) => 96,
-        (false, _, _) => 80,
-    };
-    let (sloped, flat) = components(&facts);
-    let further = match sloped {
-        3.. if form.dim == 3 && q == 8 => 255,
-        3.. if form.dim == 3 && (q > 3 || !collocated) => 4 * q * (sloped - 1) + q * flat,
-        _ => 2 * q * (sloped + flat - 1),
-    };
-    let position = facts.quantity(Source::Position).map_or(0, |_| 2 * q * form.dim);
-    let most = if q == 8 { 255 } else { 168 };
-    let wanted = match plan.task {
-        // Its coefficients wait in registers.
-        Task::Diagonal => 168,
-        _ => (one + further + position).min(most),
-    };
-    let threads = cells * q.pow(form.dim as u32 - 1);
-    (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1)
-}
-
-/// How many components of the fields have gradients, and how many are values alone.
-fn components(facts: &Facts<'_>) -> (usize, usize) {
-    let fields = 0..facts.form.fields.len();
-    let (flat, sloped): (Vec<usize>, Vec<usize>) =
-        fields.partition(|&field| facts.is_flat_field(field));
-    let sum = |fields: Vec<usize>| fields.into_iter().map(|field| facts.components(field)).sum();
-    (sum(sloped), sum(flat))
-}
-
-/// Whether an assembler does well to keep to the order of the text: where so much is held at once that another order only
-/// moves it to memory and back. Measured on an H200, in billions of unknowns a second in order and else: BP3 on 7 points
-/// 27.8 and 26.4; three Laplacians on 9 points 31.1 and 29.3, on 10 32.1 and 30.7, elasticity on 9 37.8 and 35.7. On up to
-/// 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9 %.
-pub fn in_order(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
-    let q = elements.rule.line().map_or(1, LinePoints::count);
-    let (sloped, _) = components(&Facts::new(form, elements, plan));
-    let crowded = (q == 7 && sloped > 0) || (q >= 9 && sloped >= 3);
-    form.dim == 3 && crowded && !collocated(elements)
-}
-
-/// Whether derivatives in x are to take the place of values: with three components and more on 5, 6, 7 and 9 points, where a
-/// third less of shared memory has more groups of threads on a processor. Measured on an H200, in billions of unknowns a
-/// second with and without: three Laplacians of degrees 3 and 4 23.6 and 24.8 against 20.6 and 23.5, BP6 of degrees 5 and 8
-/// 53.0 and 56.2 against 50.9 and 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7,
-/// 39.9 and 38.8. On 4 and 8 points it loses 12 to 43 %, with one component it gains nothing.
-pub fn in_place(form: &PointForm, elements: &Elements, plan: &Plan) -> bool {
-    let q = elements.rule.line().map_or(1, LinePoints::count);
-    let (sloped, _) = components(&Facts::new(form, elements, plan));
-    form.dim == 3 && sloped >= 3 && matches!(q, 5..=7 | 9)
-}
 
 /// Whether this strategy can do a plan.
 pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {

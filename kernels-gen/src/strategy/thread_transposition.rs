@@ -35,35 +35,13 @@ use crate::kir::Kernel;
 use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
 use crate::lower::slots;
-use crate::plan::{Elements, Geometry, Plan, PlanError, Strategy};
-use fem_dsl::point::PointForm;
+use crate::plan::{Geometry, PlanError};
 pub use layout::Layout;
 use phases::Transposition;
 
-/// Blocks of a batch that give groups of about 128 threads.
-pub fn blocks(form: &PointForm, elements: &Elements) -> usize {
-    let one = Layout::block(form, elements);
-    (128 / one).max(1)
-}
-
-/// The cells of a batch that `blocks` blocks of threads do best: as many as keep all threads busy, or
-/// fewer where shared memory has no room for these; what slots take is not counted. The kernels of `plans`
-/// read what others of them have stored, so that their batches are the same.
-pub fn cells(form: &PointForm, elements: &Elements, plans: &[Plan], blocks: usize) -> usize {
-    let room = |plan: &Plan| plan.shared_bytes / bytes_of_cell(form, elements, plan).max(1);
-    let most = plans.iter().map(room).min().unwrap_or(1);
-    Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
-}
-
-/// The same plan with threads that first own points, then basis functions.
-pub fn transposed(plan: &Plan, blocks: usize, batches: usize, cells: usize) -> Plan {
-    let strategy = Strategy::ThreadTransposition { blocks, batches };
-    Plan { strategy, lanes: cells, block: 1, ..plan.clone() }
-}
-
 /// Bytes of shared memory that a cell takes.
-fn bytes_of_cell(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
-    phases::numbers_of_cell(&Facts::new(form, elements, plan)) * plan.precision.bytes()
+pub(crate) fn bytes_of_cell(facts: &Facts<'_>) -> usize {
+    phases::numbers_of_cell(facts) * facts.plan.precision.bytes()
 }
 
 /// Whether this strategy can do a plan.
@@ -85,7 +63,7 @@ pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<
             "{blocks} blocks of thread transposition would take {threads} threads"
         ));
     }
-    let own = plan.lanes * phases::numbers_of_cell(facts) * plan.precision.bytes();
+    let own = plan.lanes * bytes_of_cell(facts);
     let bytes = own + slots::bytes(facts);
     if bytes > plan.shared_bytes {
         let cells = plan.lanes;

@@ -7,9 +7,9 @@ use super::levels::{against, cells, components, form, options, plain, rule};
 use fem_dsl::point::PointForm;
 use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::{Indices, Slots};
+use kernels_gen::choose;
 use kernels_gen::element::{Cell, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Strategy, Target, Task};
-use kernels_gen::strategy::{thread_per_dof, thread_transposition};
 
 /// The levels of every factor; a [`super::cover::Row`] holds one index into each list, in the order
 /// of [`Choices::levels`].
@@ -38,12 +38,12 @@ fn with_batch(form: &PointForm, elements: &Elements, plan: &Plan, shape: Shape) 
     let plan = match plan.strategy {
         Strategy::ThreadTransposition { blocks, batches } => {
             let plans = [vec![plan.clone()], companions(form, elements, plan, shape)].concat();
-            let cells = thread_transposition::cells(form, elements, &plans, blocks);
-            thread_transposition::transposed(plan, blocks, batches, cells)
+            let cells = choose::cells_of_points(form, elements, &plans, blocks);
+            choose::transposed(plan, blocks, batches, cells)
         }
         Strategy::ThreadPerDof => {
-            let cells = thread_per_dof::cells(form, elements, std::slice::from_ref(plan));
-            thread_per_dof::per_dof(plan, cells)
+            let cells = choose::cells_of_nodes(form, elements, std::slice::from_ref(plan));
+            choose::per_dof(plan, cells)
         }
         _ => plan.clone(),
     };
@@ -252,6 +252,8 @@ impl Choices {
             edges: yes(9) && yes(16),
             in_order: yes(11) && yes(16),
             in_place: yes(9) != yes(12),
+            stores_inside: !(yes(9) && yes(12)),
+            recomputed: if yes(11) { 2 } else { usize::MAX },
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },

@@ -7,12 +7,9 @@ use crate::kir::{
     ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
     TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
+use crate::limits::{REGISTERS, WRITTEN_OUT};
 use fem_dsl::arena::Id as _;
 use std::fmt::Write;
-
-/// Numbers that a thread may have in arrays of its own if they are to become registers: more than there are, for not all
-/// of them live at once.
-const REGISTERS: usize = 512;
 
 pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
     unique(&kernel.locals[id].name, id.index())
@@ -531,9 +528,6 @@ fn sign(comparison: Comparison) -> &'static str {
     }
 }
 
-/// Statements up to which a compiler is to write a loop over a thread's own arrays out. NVIDIA's took two minutes for 11,000.
-const WRITTEN_OUT: usize = 6000;
-
 /// Statements of a body with its loops written out.
 fn size(body: &[Statement]) -> usize {
     let each = body.iter().map(|statement| match statement {
@@ -561,8 +555,7 @@ fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
     })
 }
 
-/// Whether a thread's own arrays can become registers if all loops over them are written out. Beyond, a compiler takes
-/// minutes to find that they cannot.
+/// Whether a thread's own arrays can become registers if all loops over them are written out.
 fn in_registers(kernel: &Kernel) -> bool {
     kernel.locals.iter().map(|local| local.length).sum::<usize>() <= REGISTERS
 }

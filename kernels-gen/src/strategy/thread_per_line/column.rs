@@ -2,6 +2,7 @@
 
 use super::{ElementVector, Group, barrier, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
+use crate::limits::WRITTEN_OUT;
 use crate::lower::contract::contract;
 use crate::lower::geometry::{Affine, affine_map, curved, given, position};
 use crate::lower::jacobian::{
@@ -11,10 +12,6 @@ use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::{Evaluate, at_point};
 use crate::plan::{Geometry, Task};
 use fem_dsl::point::Part;
-
-/// Operations of a column's points up to which they are written out. Beyond, NVIDIA's compiler took minutes for a
-/// kernel: over three for 11,000 lines that linearise a tensor field on five points.
-const MOST: usize = 6000;
 
 /// What stays the same along a column of points.
 enum ColumnGeometry {
@@ -199,7 +196,7 @@ impl Group {
         // Each number that is stored takes a few products with the map.
         let stored =
             if s.facts.plan.task == Task::Linearise { 8 * s.facts.blocks.numbers } else { 0 };
-        q > s.facts.plan.unroll || q * (point + stored) > MOST
+        q > s.facts.plan.unroll || q * (point + stored) > WRITTEN_OUT
     }
 
     /// What a column knows before its points; in place, the values that are needed, too.

@@ -7,6 +7,7 @@
 use super::layout::Traffic;
 use crate::element::LinePoints;
 use crate::kir::{Index, SharedId};
+use crate::limits::LOOPED;
 use crate::lower::factors::{Factors, factors};
 use crate::lower::facts::{Quantity, Source};
 use crate::lower::lowering::{Lowering, repeat};
@@ -37,16 +38,14 @@ impl Held {
         self.value.is_none()
     }
 
-    /// Calls `body` with each component of a thread's rows, which all are treated alike. On six points and more three
-    /// components and more with gradients are a loop: written out they compile for up to 1.8 times as long. Measured on an
-    /// H200, loops are on eight points and more from 2 % slower to 11 % faster, on six and seven from 10 % slower to 3 % faster.
+    /// Calls `body` with each component of a thread's rows, which all are treated alike.
     pub(super) fn each_component(
         &self,
         s: &mut Lowering<'_>,
         mut body: impl FnMut(&mut Lowering<'_>, &Index),
     ) {
         let q = s.facts.elements.rule.line().map_or(1, LinePoints::count);
-        let written_out = q < 6 || self.components < 3 || self.flat;
+        let written_out = q < LOOPED.0 || self.components < LOOPED.1 || self.flat;
         repeat(s, "c", self.components, written_out, |s, c| body(s, &c));
     }
 

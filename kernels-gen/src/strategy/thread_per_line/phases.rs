@@ -348,7 +348,7 @@ impl Group {
             let first = digits.next().expect("a line should have coordinates");
             let digits = [first, digits.next().unwrap_or(first)];
             let border = s.b.border_var("border", digits, last);
-            if s.facts.recomputes_border(line.len()) {
+            if line.len() > s.facts.plan.recomputed {
                 s.b.statement(Statement::Recompute(border));
             }
             nodal.inside(border)

@@ -6,8 +6,7 @@ use crate::compile::{Origin, Target, compile, compile_for_device, facts};
 use crate::coupling::Coupling;
 use crate::device::{Backend, Device, DeviceError};
 use crate::discretisation::{AuxValues, Discretisation};
-use crate::operator::device::DeviceOperator;
-use crate::operator::{BuildError, CellOperator};
+use crate::operator::{BuildError, Operator};
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
@@ -41,29 +40,15 @@ impl Kernels {
     }
 }
 
-/// What R(u) = 0 needs of an operator and of the place where it is.
-pub enum Place {
-    /// The processor.
-    Host(Box<Loaded<CellOperator>>),
-    /// A device with memory of its own.
-    Device(Box<Loaded<DeviceOperator>>),
-}
-
 /// R(u) − l = 0 for an operator's R and a load l, if there is one.
-pub struct Loaded<O> {
-    operator: O,
+pub struct Place {
+    operator: Operator,
     load: Option<Vector>,
 }
 
-impl<O> Loaded<O> {
-    fn new(operator: O) -> Box<Self> {
-        Box::new(Self { operator, load: None })
-    }
-}
-
-impl<O: NonlinearSystem> NonlinearSystem for Loaded<O> {
+impl NonlinearSystem for Place {
     fn size(&self) -> usize {
-        self.operator.size()
+        NonlinearSystem::size(&self.operator)
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
@@ -147,7 +132,7 @@ impl Place {
             let compiled = compile(form, elements, &facts, tasks, target)?;
             let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
             let operator =
-                CellOperator::new(on.clone(), module, purposes, precision, params, symmetric)?;
+                Operator::on_host(on.clone(), module, purposes, precision, params, symmetric)?;
             let kernels = Kernels {
                 backend: Backend::Cpu,
                 device: None,
@@ -156,14 +141,14 @@ impl Place {
                 plans: compiled.plans,
                 seconds: compiled.seconds,
             };
-            return Ok((Self::Host(Loaded::new(operator)), kernels));
+            return Ok((Self { operator, load: None }, kernels));
         };
         let (backend, name) = (device.backend(), device.name());
         let wishes = &target.wishes;
         let compiled =
             compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
         let compiled = Arc::new(compiled);
-        let operator = DeviceOperator::new(on.clone(), compiled.clone(), params, symmetric)?;
+        let operator = Operator::on_device(on.clone(), compiled.clone(), params, symmetric)?;
         let kernels = Kernels {
             backend,
             device: Some(name),
@@ -172,46 +157,34 @@ impl Place {
             plans: compiled.plans.clone(),
             seconds: compiled.seconds,
         };
-        Ok((Self::Device(Loaded::new(operator)), kernels))
+        Ok((Self { operator, load: None }, kernels))
     }
 
     /// The system of equations.
     pub fn equations(&self) -> &dyn NonlinearSystem {
-        match self {
-            Self::Host(loaded) => &**loaded,
-            Self::Device(loaded) => &**loaded,
-        }
+        self
     }
 
     /// The system of equations, to be linearised.
     pub fn system(&mut self) -> &mut dyn NonlinearSystem {
-        match self {
-            Self::Host(loaded) => &mut **loaded,
-            Self::Device(loaded) => &mut **loaded,
-        }
+        self
     }
 
     /// Whether it is a device with memory of its own.
     pub fn is_device(&self) -> bool {
-        matches!(self, Self::Device(_))
+        self.operator.arithmetic().is_some()
     }
 
     /// A vector of zeros.
     pub fn vector(&self) -> Vector {
-        match self {
-            Self::Host(loaded) => loaded.operator.vector(),
-            Self::Device(loaded) => loaded.operator.vector(),
-        }
+        self.operator.vector()
     }
 
     /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
     pub fn set_load(&mut self, load: &[f64]) {
         let mut own = self.vector();
         own.set(load);
-        match self {
-            Self::Host(loaded) => loaded.load = Some(own),
-            Self::Device(loaded) => loaded.load = Some(own),
-        }
+        self.load = Some(own);
     }
 
     /// Replaces the time and the parameters.
@@ -220,11 +193,7 @@ impl Place {
     ///
     /// A device that fails.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        match self {
-            Self::Host(loaded) => loaded.operator.set_params(params),
-            Self::Device(loaded) => loaded.operator.set_params(params)?,
-        }
-        Ok(())
+        self.operator.set_params(params)
     }
 
     /// Zero with the values of the essential conditions.
@@ -245,10 +214,7 @@ impl Place {
     ///
     /// A vector of another system, a device that fails.
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        match self {
-            Self::Host(loaded) => loaded.operator.impose(u),
-            Self::Device(loaded) => loaded.operator.impose(u),
-        }
+        self.operator.impose(u)
     }
 
     /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
@@ -257,10 +223,7 @@ impl Place {
     ///
     /// Another number of values, a device that fails.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        match self {
-            Self::Host(loaded) => loaded.operator.set_conditions(values),
-            Self::Device(loaded) => loaded.operator.set_conditions(values),
-        }
+        self.operator.set_conditions(values)
     }
 
     /// Replaces the auxiliary data by others of the same kinds and lengths.
@@ -269,10 +232,7 @@ impl Place {
     ///
     /// Data of another kind or length, a device that fails.
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
-        match self {
-            Self::Host(loaded) => loaded.operator.set_aux(values),
-            Self::Device(loaded) => loaded.operator.set_aux(values),
-        }
+        self.operator.set_aux(values)
     }
 
     /// Whether a vector belongs here.
@@ -281,10 +241,7 @@ impl Place {
     ///
     /// What is wrong with it.
     pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
-        match self {
-            Self::Host(loaded) => loaded.operator.fits(vector),
-            Self::Device(loaded) => loaded.operator.fits(vector),
-        }
+        self.operator.fits(vector)
     }
 
     /// Waits for all work, and says what went wrong with it.
@@ -293,9 +250,6 @@ impl Place {
     ///
     /// What went wrong.
     pub fn finish(&self) -> Result<(), DeviceError> {
-        match self {
-            Self::Host(_) => Ok(()),
-            Self::Device(loaded) => loaded.operator.finish(),
-        }
+        self.operator.finish()
     }
 }

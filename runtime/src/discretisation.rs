@@ -104,6 +104,12 @@ impl Discretisation {
         Ok(())
     }
 
+    /// Gives each field its conditions.
+    pub fn constrain(&mut self, conditions: Vec<Constraints>) {
+        let fields = self.fields.iter_mut().zip(conditions);
+        fields.for_each(|(field, own)| field.constraints = own);
+    }
+
     /// The facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)

@@ -20,7 +20,7 @@ pub use fixed::check_fixed;
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
 pub use place::{Kernels, Place};
-pub use prescribed::{OfProblem, Prescribed};
+pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, discretise};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
@@ -260,14 +260,10 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
-    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
-    let mut on = Discretisation::new(mesh, &elements.spaces())?;
     let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
-    on.expect_tags(form, tags.flatten())?;
-    on.find_facets(form)?;
+    let mut on = discretise(form, &elements, mesh, tags.flatten())?;
     let given = OfProblem { problem, elements: &elements };
-    let constraints = given.conditions(&on, &parameters)?;
-    on.fields.iter_mut().zip(constraints).for_each(|(field, own)| field.constraints = own);
+    on.constrain(given.conditions(&on, &parameters)?);
     on.aux = given.aux(&on, &parameters)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }

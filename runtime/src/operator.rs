@@ -155,7 +155,7 @@ pub enum BuildError {
     Device(#[from] DeviceError),
 }
 
-/// The sum of a form's integrals.
+/// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
 pub struct Operator {
     blocks: Blocks,
     engine: Box<dyn Engine>,
@@ -164,6 +164,8 @@ pub struct Operator {
     numbering: u64,
     /// The state of the last linearisation.
     state: Option<Vector>,
+    /// What is taken from R(u).
+    load: Option<Vector>,
 }
 
 impl Operator {
@@ -217,7 +219,7 @@ impl Operator {
         let numbering = on.numbering();
         let blocks = Blocks::new(&*engine, on, kernels, precision, params)?;
         engine.prepare(&blocks)?;
-        Ok(Self { blocks, engine, symmetric, numbering, state: None })
+        Ok(Self { blocks, engine, symmetric, numbering, state: None, load: None })
     }
 
     /// The discretisation.
@@ -235,6 +237,11 @@ impl Operator {
         self.engine.arithmetic()
     }
 
+    /// Whether its vectors live on a device with memory of its own.
+    pub fn is_on_device(&self) -> bool {
+        self.arithmetic().is_some()
+    }
+
     /// A vector of zeros of this operator's length and precision, in its place.
     pub fn vector(&self) -> Vector {
         let vector = match self.arithmetic() {
@@ -250,7 +257,7 @@ impl Operator {
     ///
     /// A device that fails; more parameters than there were.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.blocks.set_params(&*self.engine, params)
+        self.engine.overwrite(&mut self.blocks.params, params)
     }
 
     /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
@@ -260,6 +267,25 @@ impl Operator {
     /// A device that fails; another number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
         self.engine.set_conditions(values)
+    }
+
+    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    pub fn set_load(&mut self, load: &[f64]) {
+        let mut own = self.vector();
+        own.set(load);
+        self.load = Some(own);
+    }
+
+    /// Zero with the values of the essential conditions.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn initial(&self) -> Result<Vector, OperatorError> {
+        let mut u = self.vector();
+        self.impose(&mut u)?;
+        self.finish()?;
+        Ok(u)
     }
 
     /// Gives the constrained unknowns of a vector their values.
@@ -325,7 +351,11 @@ impl Operator {
     }
 
     /// Whether a vector belongs to this operator.
-    pub(crate) fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
         let (len, precision) = (vector.len(), crate::vector::name(vector.precision()));
         let there = vector.array().map(|(arithmetic, _)| arithmetic);
         let here = match (there, self.arithmetic()) {
@@ -391,7 +421,7 @@ impl LinearOperator for Operator {
     }
 
     fn replayable(&self) -> bool {
-        self.arithmetic().is_some()
+        self.is_on_device()
     }
 }
 
@@ -401,7 +431,9 @@ impl NonlinearSystem for Operator {
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, Rows::Zero, r)
+        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, Rows::Zero, r)?;
+        self.load.iter().for_each(|load| r.axpy(-1.0, load));
+        Ok(())
     }
 
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {

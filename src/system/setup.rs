@@ -10,7 +10,7 @@ use runtime::compile::Execution;
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
-use runtime::run::{Place, check_parameters, check_room, data, discretise};
+use runtime::run::{check_parameters, check_room, compile_operator, data, discretise};
 use std::sync::{Arc, OnceLock};
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
@@ -270,7 +270,8 @@ impl Setup {
             target.isa = isa;
         }
         let params = &parameters.values;
-        let (place, kernels) = Place::new(&form, &elements, &on, params, &target, self.device)?;
+        let (operator, kernels) =
+            compile_operator(&form, &elements, &on, params, &target, self.device)?;
         let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
         let (source, rule, notes) = (self.form, elements.rule, elements.notes);
         Ok(System {
@@ -279,7 +280,7 @@ impl Setup {
             on,
             rule,
             kernels,
-            place,
+            operator,
             parameters,
             notes,
             conditions,

@@ -55,7 +55,7 @@ pub(super) struct Blocks {
     works: Vec<Work>,
     blocks: Vec<Block>,
     /// Time and parameters.
-    params: Array,
+    pub(super) params: Array,
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Array>,
 }
@@ -238,15 +238,6 @@ impl Blocks {
             done?;
         }
         Ok(())
-    }
-
-    /// Replaces the time and the parameters.
-    pub(super) fn set_params(
-        &mut self,
-        engine: &dyn Engine,
-        params: &[f64],
-    ) -> Result<(), DeviceError> {
-        engine.overwrite(&mut self.params, params)
     }
 
     /// Replaces the auxiliary data.

@@ -6,23 +6,9 @@ use crate::constraint::Constraints;
 use crate::mesh::{Arrange, Mesh, Parts};
 use crate::partition::Partition;
 use crate::vector::{Precision, Vector};
+use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;
-
-/// A small generator of random numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-
-    fn unit(&mut self) -> f64 {
-        self.below(1 << 20) as f64 / f64::from(1 << 20)
-    }
-}
 
 /// All numberings of a cell's vertices that keep its orientation.
 fn rotations(cell: Cell) -> Vec<Vec<usize>> {

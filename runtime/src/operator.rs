@@ -255,7 +255,7 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// A device that fails; more parameters than there were.
+    /// A device that fails.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         self.engine.overwrite(&mut self.blocks.params, params)
     }

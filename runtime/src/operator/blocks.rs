@@ -73,7 +73,7 @@ pub(super) enum Given<'a> {
 pub(super) struct Run<'a> {
     pub(super) work: &'a Work,
     pub(super) block: &'a Block,
-    blocks: &'a Blocks,
+    pub(super) blocks: &'a Blocks,
     inputs: Inputs<'a>,
 }
 
@@ -321,10 +321,6 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn discretisation(self) -> &'a Discretisation {
-        &self.blocks.on
-    }
-
     /// What the kernel reads in a role.
     pub(super) fn read(self, role: Role) -> Option<Given<'a>> {
         Some(match role {

@@ -28,8 +28,10 @@ pub(super) struct Host {
     precision: Precision,
     /// Which chunks run at once, and a proof that they may.
     schedule: Schedule,
-    /// The constrained unknowns with their values.
-    conditions: Vec<(usize, f64)>,
+    /// The constrained unknowns.
+    constrained: Vec<usize>,
+    /// Their values.
+    values: Vec<f64>,
 }
 
 impl Host {
@@ -40,7 +42,8 @@ impl Host {
         precision: Precision,
     ) -> Result<Self, BuildError> {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
-        Ok(Self { module, precision, schedule, conditions: on.conditions().collect() })
+        let (constrained, values) = on.conditions().unzip();
+        Ok(Self { module, precision, schedule, constrained, values })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -49,7 +52,7 @@ impl Host {
         run: Run<'a>,
         mut written: impl FnMut(Role) -> Option<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
-        let on = run.discretisation();
+        let on = &run.blocks.on;
         let arguments = run.arguments(|wanted| match run.read(wanted.role) {
             _ if wanted.written => written(wanted.role),
             Some(Given::Array(array)) => array.here().map(Table::read),
@@ -65,8 +68,14 @@ impl Host {
         Ok(bound)
     }
 
-    fn add<T: Real>(&self, pass: Pass<'_>, y: &mut Vector) -> Result<(), OperatorError> {
-        let entries = y.entries_mut::<T>().ok_or_else(|| OperatorError::new("wrong precision"))?;
+    fn sum_of<T: Real>(
+        &self,
+        pass: Pass<'_>,
+        rows: Rows<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let wrong = || OperatorError::new("wrong precision");
+        let entries = y.entries_mut::<T>().ok_or_else(wrong)?;
         let shared = self.schedule.lend(entries);
         let mut launches = Vec::with_capacity(2);
         for run in pass.runs() {
@@ -76,7 +85,17 @@ impl Host {
             };
             launches.push(self.bind(run, written)?);
         }
-        self.schedule.run(&shared, &launches).map_err(refused)
+        self.schedule.run(&shared, &launches).map_err(refused)?;
+        drop(launches);
+        match rows {
+            Rows::Zero => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(0.0)),
+            Rows::One => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(1.0)),
+            Rows::Of(x) => {
+                let x = x.entries::<T>().ok_or_else(wrong)?;
+                self.constrained.iter().for_each(|&i| entries[i] = x[i]);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -159,27 +178,22 @@ impl Engine for Host {
 
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         match self.precision {
-            Precision::F64 => self.add::<f64>(pass, y)?,
-            Precision::F32 => self.add::<f32>(pass, y)?,
+            Precision::F64 => self.sum_of::<f64>(pass, rows, y),
+            Precision::F32 => self.sum_of::<f32>(pass, rows, y),
         }
-        match rows {
-            Rows::Zero => pass.blocks.on.fill_conditions(y, 0.0),
-            Rows::One => pass.blocks.on.fill_conditions(y, 1.0),
-            Rows::Of(x) => pass.blocks.on.identity(x, y),
-        }
-        Ok(())
     }
 
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        if values.len() != self.conditions.len() {
+        if values.len() != self.values.len() {
             return Err(DeviceError::Mismatch { operation: "set conditions" });
         }
-        self.conditions.iter_mut().zip(values).for_each(|(own, value)| own.1 = *value);
+        self.values.copy_from_slice(values);
         Ok(())
     }
 
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
-        self.conditions.iter().for_each(|&(unknown, value)| u.set_entry(unknown, value));
+        let conditions = self.constrained.iter().zip(&self.values);
+        conditions.for_each(|(&unknown, &value)| u.set_entry(unknown, value));
         Ok(())
     }
 

@@ -22,7 +22,8 @@ use runtime::discretisation::Discretisation;
 use runtime::expression::Parameters;
 use runtime::functional;
 use runtime::mesh::load;
-use runtime::run::{Kernels, Place, RunError, check_fixed, check_unique, solve, values};
+use runtime::operator::Operator;
+use runtime::run::{Kernels, RunError, check_fixed, check_unique, solve, values};
 use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -68,7 +69,7 @@ pub struct System {
     on: Arc<Discretisation>,
     rule: Rule,
     kernels: Kernels,
-    place: Place,
+    operator: Operator,
     parameters: Parameters,
     notes: Vec<String>,
     conditions: Conditions,
@@ -110,7 +111,7 @@ impl System {
 
     /// A vector of zeros, one entry an unknown: field after field, node after node, components interleaved.
     pub fn vector(&self) -> Vector {
-        self.place.vector()
+        self.operator.vector()
     }
 
     /// Zero with the values of the essential conditions: where a solve may begin.
@@ -187,13 +188,13 @@ impl System {
             let constraints = self.conditions.evaluate(&self.on, &parameters)?;
             self.set_conditions(constraints)?;
         }
-        self.place.set_params(&parameters.values).map_err(RunError::from)?;
+        self.operator.set_params(&parameters.values).map_err(RunError::from)?;
         self.parameters = parameters;
         Ok(())
     }
 
     fn set_conditions(&mut self, constraints: Vec<Constraints>) -> Result<(), Error> {
-        self.place.set_conditions(&values(&constraints)).map_err(RunError::from)?;
+        self.operator.set_conditions(&values(&constraints)).map_err(RunError::from)?;
         self.constraints = constraints;
         Ok(())
     }
@@ -229,8 +230,8 @@ impl System {
     ///
     /// A vector does not fit.
     pub fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), Error> {
-        let place = &self.place;
-        threads::roomy(|| place.equations().residual(u, r)).map_err(RunError::from)?;
+        let operator = &self.operator;
+        threads::roomy(|| operator.residual(u, r)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -240,8 +241,8 @@ impl System {
     ///
     /// The vector does not fit.
     pub fn linearise(&mut self, u: &Vector) -> Result<(), Error> {
-        let place = &mut self.place;
-        threads::roomy(|| place.system().linearise(u)).map_err(RunError::from)?;
+        let operator = &mut self.operator;
+        threads::roomy(|| operator.linearise(u)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -251,8 +252,8 @@ impl System {
     ///
     /// A vector does not fit, or there was no linearisation and the form is not linear.
     pub fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), Error> {
-        let place = &self.place;
-        threads::roomy(|| place.equations().jacobian().apply(x, y)).map_err(RunError::from)?;
+        let operator = &self.operator;
+        threads::roomy(|| operator.jacobian().apply(x, y)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -262,8 +263,8 @@ impl System {
     ///
     /// As for [`System::apply`].
     pub fn diagonal(&self, diagonal: &mut Vector) -> Result<(), Error> {
-        let place = &self.place;
-        threads::roomy(|| place.equations().diagonal(diagonal)).map_err(RunError::from)?;
+        let operator = &self.operator;
+        threads::roomy(|| operator.diagonal(diagonal)).map_err(RunError::from)?;
         Ok(())
     }
 
@@ -286,7 +287,7 @@ impl System {
         check_fixed(&self.form, &self.on, &self.parameters, &[])?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
-        let place = &mut self.place;
+        let operator = &mut self.operator;
         let system = runtime::run::System {
             form: &self.form,
             on: &self.on,
@@ -295,10 +296,10 @@ impl System {
             rule: self.rule,
         };
         let solved = threads::roomy(|| {
-            check_unique(place, system, &[])?;
-            let solved = solve(place, system, u, solver, &mut silent);
+            check_unique(operator, system, &[])?;
+            let solved = solve(operator, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
-            place.finish()?;
+            operator.finish()?;
             solved
         });
         let (report, _) = solved.map_err(|error| self.source.told(self.form.dim, error))?;
@@ -337,7 +338,7 @@ impl System {
 
     /// The equations themselves, for solvers and loops of one's own.
     pub fn equations(&mut self) -> &mut dyn NonlinearSystem {
-        self.place.system()
+        &mut self.operator
     }
 
     /// The kernels: where they run, and the plans that led to them.
@@ -347,7 +348,7 @@ impl System {
 
     /// Whether a vector is one of this system's unknowns.
     fn fits(&self, u: &Vector) -> Result<(), Error> {
-        Ok(self.place.fits(u).map_err(RunError::from)?)
+        Ok(self.operator.fits(u).map_err(RunError::from)?)
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {

@@ -13,11 +13,13 @@
 //! ```
 
 mod expressions;
+mod random;
 mod regions;
 
 use crate::format::{format, same_pieces};
 use crate::source::Source;
-use expressions::{Generator, Random};
+use expressions::Generator;
+pub use random::Random;
 pub use regions::{Regions, random_regions};
 use std::fmt::Write;
 

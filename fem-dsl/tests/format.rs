@@ -3,7 +3,7 @@
 use fem_dsl::format::{WIDTH, tokens_and_comments};
 use fem_dsl::parse::parse;
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, formatted, random_form};
+use fem_dsl::testing::{FieldShape, Options, Random, formatted, random_form};
 use std::path::{Path, PathBuf};
 
 /// All `.wf` files below `folder`, in order.
@@ -56,16 +56,6 @@ fn tree(text: &str) -> String {
         rest = &rest[rest.find('}').expect("a span ends") + 1..];
     }
     tree + rest
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % bound
-    }
 }
 
 /// The same tokens and comments, with other white space and, one time in `rarity`, a comment more.

@@ -8,6 +8,7 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::parse::parse;
 use fem_dsl::source::Source;
+use fem_dsl::testing::Random;
 use std::path::PathBuf;
 
 fn read(text: &str) -> (File, Vec<Diagnostic>) {
@@ -234,17 +235,6 @@ fn errors_are_counted_and_cut() {
     }
     let (_, diagnostics) = read(&format!("form a {{ {} }}", ";".repeat(1 << 17)));
     assert_eq!(diagnostics.last().map(|last| last.code), Some(Code::TooManyErrors));
-}
-
-/// A small generator of numbers; the tests need variety, not quality.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap_or(0) % bound.max(1)
-    }
 }
 
 /// Every place of a diagnostic lies in the text.

@@ -3,19 +3,9 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
+use fem_dsl::testing::Random;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// A small generator of numbers; the tests need variety, not quality.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap_or(0) % bound.max(1)
-    }
-}
 
 /// How many variants of each file; many more with `WF_FULL`.
 fn rounds() -> usize {

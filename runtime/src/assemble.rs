@@ -1,6 +1,6 @@
 //! The assembled matrix of an operator, in compressed rows.
 
-use crate::operator::CellOperator;
+use crate::operator::Operator;
 use crate::solve::OperatorError;
 use crate::space::Space;
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ impl Csr {
     /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
     /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
     /// columns. For operators in double precision.
-    pub fn assemble(operator: &CellOperator) -> Result<Self, OperatorError> {
+    pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
             .map(|field| (&on.fields[field].space, on.dofs_of(field).start))

@@ -21,7 +21,7 @@ use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::discretisation::Discretisation;
 use crate::mesh::Mesh;
 use crate::mesh::generate::{GenerateError, generate};
-use crate::operator::{BuildError, CellOperator};
+use crate::operator::{BuildError, Operator};
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::SpaceError;
 use fem_dsl::point::PointForm;
@@ -175,7 +175,7 @@ impl Row {
 /// A case at a degree, compiled and ready.
 pub struct Prepared {
     /// The operator, linearised.
-    pub operator: CellOperator,
+    pub operator: Operator,
     /// Its kernels.
     pub compiled: Compiled,
     /// Its elements.
@@ -193,7 +193,7 @@ pub fn prepare(
 ) -> Result<Prepared, BenchError> {
     let Setting { form, elements, on, params } = set_up(case, degree, dofs)?;
     let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
-    let mut operator = CellOperator::new(
+    let mut operator = Operator::on_host(
         on,
         compiled.module.clone(),
         &compiled.kernels,

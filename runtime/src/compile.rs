@@ -232,6 +232,11 @@ impl CompiledForDevice {
     pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
         self.purposes.iter().zip(&self.module.kernels)
     }
+
+    /// The kernel of this number among them.
+    pub(crate) fn kernel(&self, number: usize) -> Option<&device::Kernel> {
+        self.module.kernels.get(number)
+    }
 }
 
 /// Compiles the kernels for some tasks on a device, all in one source. Where the compiler had too few registers, it is asked

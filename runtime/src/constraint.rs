@@ -1,11 +1,10 @@
 //! Essential conditions: which unknowns of a space are given, and their values.
 //!
 //! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
-//! write nothing; the driver adds the identity to its row ([`Constraints::identity`]). Where two
+//! write nothing; the operator adds the identity to its row. Where two
 //! conditions meet in an unknown, the later one holds.
 
 use crate::space::Space;
-use crate::vector::{Real, Vector};
 
 /// Marks an unknown that no condition fixes in the table from unknowns to conditions.
 const FREE: u32 = u32::MAX;
@@ -135,35 +134,5 @@ impl Constraints {
             let start = node as usize * self.components;
             self.place[start..start + self.components].iter().any(|&place| place != FREE)
         })
-    }
-
-    /// u_i = value_i for constrained unknowns, those of this space lying from `start` on.
-    pub fn apply(&self, start: usize, u: &mut Vector) {
-        for (dof, value) in self.iter() {
-            u.set_entry(start + dof, value);
-        }
-    }
-
-    /// y_i = `value` for constrained unknowns, those of this space lying from `start` on.
-    pub fn fill(&self, start: usize, y: &mut Vector, value: f64) {
-        for &dof in &self.dofs {
-            y.set_entry(start + dof as usize, value);
-        }
-    }
-
-    /// y_i = x_i for constrained unknowns, those of this space lying from `start` on.
-    pub fn identity(&self, start: usize, x: &Vector, y: &mut Vector) {
-        if let (Some(x), Some(y)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
-            return self.copy(&x[start..], &mut y[start..]);
-        }
-        if let (Some(x), Some(y)) = (x.entries::<f32>(), y.entries_mut::<f32>()) {
-            self.copy(&x[start..], &mut y[start..]);
-        }
-    }
-
-    fn copy<T: Real>(&self, x: &[T], y: &mut [T]) {
-        for &dof in &self.dofs {
-            y[dof as usize] = x[dof as usize];
-        }
     }
 }

@@ -5,7 +5,6 @@ use crate::constraint::Constraints;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
 use crate::space::{Space, SpaceError};
-use crate::vector::Vector;
 use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
@@ -104,6 +103,12 @@ impl Discretisation {
         Ok(())
     }
 
+    /// Gives each field its conditions.
+    pub fn constrain(&mut self, conditions: Vec<Constraints>) {
+        let fields = self.fields.iter_mut().zip(conditions);
+        fields.for_each(|(field, own)| field.constraints = own);
+    }
+
     /// The facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
@@ -164,26 +169,5 @@ impl Discretisation {
             let start = self.dofs_of(number).start;
             field.constraints.iter().map(move |(dof, value)| (start + dof, value))
         })
-    }
-
-    /// u_i = value_i for constrained unknowns.
-    pub fn apply_conditions(&self, u: &mut Vector) {
-        for (number, field) in self.fields.iter().enumerate() {
-            field.constraints.apply(self.dofs_of(number).start, u);
-        }
-    }
-
-    /// y_i = `value` for constrained unknowns.
-    pub fn fill_conditions(&self, y: &mut Vector, value: f64) {
-        for (number, field) in self.fields.iter().enumerate() {
-            field.constraints.fill(self.dofs_of(number).start, y, value);
-        }
-    }
-
-    /// y_i = x_i for constrained unknowns: their rows of an operator.
-    pub fn identity(&self, x: &Vector, y: &mut Vector) {
-        for (number, field) in self.fields.iter().enumerate() {
-            field.constraints.identity(self.dofs_of(number).start, x, y);
-        }
     }
 }

@@ -1,40 +1,33 @@
-//! Operators: compiled kernels with their tables, run over the chunks of a mesh.
+//! Operators: kernels with their tables, run over the cells of a mesh.
 //!
-//! From a [`Discretisation`] and a [`Module`] to [`CellOperator`], which is a [`NonlinearSystem`] and,
-//! at its last linearisation, a [`LinearOperator`]. One pass over the mesh is
-//!
-//! ```text
-//! for each chunk, after its earlier neighbours:  y = 0 in the unknowns it touches first
-//!                                                batches without, then with constrained unknowns
-//! then, in the rows of constrained unknowns:     y = x (action), 0 (residual), 1 (diagonal)
-//! ```
-//!
-//! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
-//! is the same bit for bit on any number of threads.
+//! From a [`Discretisation`] and kernels to [`Operator`], which is a [`NonlinearSystem`] and, at its last linearisation, a
+//! [`LinearOperator`]. What is said once for all machines stands here and in [`blocks`]; an [`Engine`] runs kernels over
+//! batches: the processor ([`host`]), or a device with memory of its own ([`device`]).
 
-pub mod device;
+mod blocks;
+mod device;
 mod element;
+mod engine;
+mod host;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::batch::{Batches, SlotsError, constrained_cells};
+use crate::batch::SlotsError;
+use crate::compile::CompiledForDevice;
 use crate::coupling::Coupling;
-use crate::device::cpu::{
-    Argument, Kernel, Launch, LaunchError, Module, Schedule, Unordered, Writes,
-};
-use crate::device::{DeviceError, Layout, TooManyPlaces};
+use crate::device::cpu::{LaunchError, Module, Unordered};
+use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
-use crate::partition::Partition;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
-use kernels_gen::abi::{Reach, Role, Slots};
+use blocks::{Blocks, Inputs};
+use engine::{Engine, Rows};
+use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::{Geometry, Task};
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use tables::{Array, Key, Tables};
 
 /// Which cells a kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,25 +57,6 @@ impl Class {
             Self::Facets(_) => false,
         }
     }
-}
-
-/// The batches of a class in the chunks of a partition, with slots for the nodes of each field where there are any.
-fn batches(
-    on: &Discretisation,
-    partition: &Partition,
-    (class, lanes, slots): (Class, usize, &[Slots]),
-    constrained: &[bool],
-) -> Result<Batches, BuildError> {
-    let keep = |cell: usize| class.has(cell, constrained);
-    Ok(match class {
-        Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
-        _ if slots.is_empty() => Batches::new(partition, lanes, keep),
-        _ => {
-            let fields = on.fields.iter().map(|field| &field.space);
-            let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
-            Batches::in_slots(partition, lanes, &fields, keep)?
-        }
-    })
 }
 
 /// A kernel of the module and what it is for.
@@ -181,51 +155,27 @@ pub enum BuildError {
     Device(#[from] DeviceError),
 }
 
-/// Cells of one class in batches of one width, with their tables.
-struct Group {
-    batches: Batches,
-    tables: Tables,
-    /// What [`Task::Linearise`] stores.
-    stored: Option<Array>,
-}
-
-/// Groups are shared by kernels of one class and width, whose batches have the same slots: of kernels for groups of threads,
-/// which are interpreted, they may have some.
-type GroupKey = (Class, usize, Vec<Slots>);
-
-/// What one pass reads.
-#[derive(Clone, Copy)]
-struct Inputs<'a> {
-    state: Option<&'a Vector>,
-    direction: Option<&'a Vector>,
-}
-
-/// The sum of a form's cell integrals.
-pub struct CellOperator {
-    on: Arc<Discretisation>,
+/// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
+pub struct Operator {
+    blocks: Blocks,
+    engine: Box<dyn Engine>,
+    symmetric: bool,
     /// That of its unknowns.
     numbering: u64,
-    module: Arc<Module>,
-    precision: Precision,
-    symmetric: bool,
-    kernels: BTreeMap<(Task, Class), CellKernel>,
-    groups: BTreeMap<GroupKey, Group>,
-    /// Time and parameters.
-    params: Array,
-    /// Auxiliary data at nodes.
-    aux: BTreeMap<usize, Array>,
-    /// Which chunks run at once, and a proof that they may.
-    schedule: Schedule,
-    /// The constrained unknowns with their values.
-    conditions: Vec<(usize, f64)>,
     /// The state of the last linearisation.
     state: Option<Vector>,
+    /// What is taken from R(u).
+    load: Option<Vector>,
 }
 
-impl CellOperator {
-    /// Gathers what the kernels read. `params` are the time and the parameters' components;
-    /// `symmetric` says whether the Jacobian is symmetric.
-    pub fn new(
+impl Operator {
+    /// Gathers what the kernels of a module read, which run on the processor. `params` are the time and the parameters'
+    /// components; `symmetric` says whether the Jacobian is symmetric.
+    ///
+    /// # Errors
+    ///
+    /// Tables that cannot be made, kernels that would write to one place at once.
+    pub fn on_host(
         on: Arc<Discretisation>,
         module: Arc<Module>,
         kernels: &[CellKernel],
@@ -233,384 +183,209 @@ impl CellOperator {
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
-        let mut operator = Self {
-            precision,
-            symmetric,
-            kernels: kernels.iter().map(|k| ((k.task, k.class), k.clone())).collect(),
-            groups: BTreeMap::new(),
-            params: Array::reals(params, precision),
-            aux: BTreeMap::new(),
-            schedule: Schedule::new(&on.partition, 0, Vec::new(), &[])?,
-            conditions: on.conditions().collect(),
-            numbering: on.numbering(),
-            state: None,
-            on,
-            module,
-        };
-        for (index, aux) in operator.on.aux.iter().enumerate() {
-            if let AuxValues::Nodes(_, values) = aux {
-                operator.aux.insert(index, Array::reals(values, precision));
-            }
-        }
-        operator.make_groups()?;
-        for kernel in kernels {
-            operator.make_tables(kernel)?;
-        }
-        for kernel in kernels {
-            operator.make_metric(kernel)?;
-        }
-        operator.schedule = operator.make_schedule()?;
-        Ok(operator)
+        let engine = Box::new(host::Host::new(&on, Arc::clone(&module), precision)?);
+        let abi =
+            |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
+        let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
+        Self::new(engine, on, kernels, precision, params, symmetric)
+    }
+
+    /// Moves what the kernels of a device read to it.
+    ///
+    /// # Errors
+    ///
+    /// Tables that cannot be made, a device that fails.
+    pub fn on_device(
+        on: Arc<Discretisation>,
+        compiled: Arc<CompiledForDevice>,
+        params: &[f64],
+        symmetric: bool,
+    ) -> Result<Self, BuildError> {
+        let kernels = compiled.kernels();
+        let kernels = kernels.map(|(kernel, loaded)| (kernel.clone(), loaded.abi().clone()));
+        let (kernels, precision) = (kernels.collect(), compiled.precision);
+        let engine = Box::new(device::OnDevice::new(&on, compiled)?);
+        Self::new(engine, on, kernels, precision, params, symmetric)
+    }
+
+    fn new(
+        mut engine: Box<dyn Engine>,
+        on: Arc<Discretisation>,
+        kernels: Vec<(CellKernel, KernelAbi)>,
+        precision: Precision,
+        params: &[f64],
+        symmetric: bool,
+    ) -> Result<Self, BuildError> {
+        let numbering = on.numbering();
+        let blocks = Blocks::new(&*engine, on, kernels, precision, params)?;
+        engine.prepare(&blocks)?;
+        Ok(Self { blocks, engine, symmetric, numbering, state: None, load: None })
     }
 
     /// The discretisation.
     pub fn discretisation(&self) -> &Discretisation {
-        &self.on
+        &self.blocks.on
     }
 
     /// The precision of its vectors.
     pub fn precision(&self) -> Precision {
-        self.precision
+        self.blocks.precision
     }
 
-    /// A vector of zeros of this operator's length and precision.
+    /// What its vectors need of the device that they live on; none on the processor.
+    pub fn arithmetic(&self) -> Option<&Arc<Arithmetic>> {
+        self.engine.arithmetic()
+    }
+
+    /// Whether its vectors live on a device with memory of its own.
+    pub fn is_on_device(&self) -> bool {
+        self.arithmetic().is_some()
+    }
+
+    /// A vector of zeros of this operator's length and precision, in its place.
     pub fn vector(&self) -> Vector {
-        Vector::zeros(self.on.n_dofs(), self.precision).numbered(self.numbering)
+        let vector = match self.arithmetic() {
+            Some(arithmetic) => Vector::on_device(self.n(), arithmetic),
+            None => Vector::zeros(self.n(), self.precision()),
+        };
+        vector.numbered(self.numbering)
     }
 
     /// Replaces the time and the parameters.
-    pub fn set_params(&mut self, params: &[f64]) {
-        self.params = Array::reals(params, self.precision);
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.engine.overwrite(&mut self.blocks.params, params)
     }
 
     /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
     ///
     /// # Errors
     ///
-    /// Another number of values.
+    /// A device that fails; another number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        if values.len() != self.conditions.len() {
-            return Err(DeviceError::Mismatch { operation: "set conditions" });
-        }
-        self.conditions.iter_mut().zip(values).for_each(|(own, value)| own.1 = *value);
-        Ok(())
+        self.engine.set_conditions(values)
+    }
+
+    /// Makes the equations R(u) − l = 0, with `load` having an entry for each unknown.
+    pub fn set_load(&mut self, load: &[f64]) {
+        let mut own = self.vector();
+        own.set(load);
+        self.load = Some(own);
+    }
+
+    /// Zero with the values of the essential conditions.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub fn initial(&self) -> Result<Vector, OperatorError> {
+        let mut u = self.vector();
+        self.impose(&mut u)?;
+        self.finish()?;
+        Ok(u)
     }
 
     /// Gives the constrained unknowns of a vector their values.
     ///
     /// # Errors
     ///
-    /// A vector of another place.
+    /// A device that fails, a vector of another place.
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.conditions.iter().for_each(|&(unknown, value)| u.set_entry(unknown, value));
-        Ok(())
+        self.engine.impose(u)
     }
 
     /// Replaces the auxiliary data by others of the same kinds and lengths.
     ///
     /// # Errors
     ///
-    /// Data of another kind or length.
+    /// Data of another kind or length, a device that fails.
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
-        for (index, values) in values.iter().enumerate() {
-            if let AuxValues::Nodes(_, values) = values {
-                self.aux.insert(index, Array::reals(values, self.precision));
-            }
-        }
-        for kernel in self.kernels.values().cloned().collect::<Vec<_>>() {
-            let (key, arguments) =
-                (self.group_key(&kernel), self.kernel(&kernel)?.abi().arguments.clone());
-            let Some(group) = self.groups.get_mut(&key) else { continue };
-            for argument in arguments {
-                let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
-                let (on, batches, extent) = (&self.on, &group.batches, argument.extent);
-                if let Some(table) =
-                    tables::of_aux(key, extent, on, values, batches, self.precision)?
-                {
-                    group.tables.insert(key, table);
-                }
-            }
-        }
-        Ok(())
+        self.blocks.set_aux(&*self.engine, values)
+    }
+
+    /// Waits for all work.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong with it, or before.
+    pub fn finish(&self) -> Result<(), DeviceError> {
+        self.arithmetic().map_or(Ok(()), |arithmetic| {
+            arithmetic.check()?;
+            arithmetic.device().synchronise()
+        })
     }
 
     /// Bytes that one pass of a task streams beside its vectors: tables and stored numbers.
     pub fn table_bytes(&self, task: Task) -> usize {
-        let mut bytes = 0;
-        for kernel in self.kernels_of(task) {
-            let (Ok(loaded), Some(group)) =
-                (self.module.kernel(&kernel.name), self.groups.get(&self.group_key(kernel)))
-            else {
-                continue;
-            };
-            for argument in &loaded.abi().arguments {
-                let table = match argument.role {
-                    Role::Stored => group.stored.as_ref(),
-                    role => Key::of(role, kernel.geometry).and_then(|key| group.tables.get(&key)),
-                };
-                bytes += table.map_or(0, Array::bytes);
-            }
-        }
-        bytes
+        self.blocks.bytes(&*self.engine, task)
     }
 
     /// Whether there are kernels for a task.
     pub fn has(&self, task: Task) -> bool {
-        self.kernels_of(task).next().is_some()
+        self.blocks.pass(task, Inputs::default()).runs().next().is_some()
     }
 
-    /// The kernels that a pass of a task runs.
-    fn kernels_of(&self, task: Task) -> impl Iterator<Item = &CellKernel> {
-        let all = self.kernels.get(&(task, Class::All));
-        let parts = [Class::Free, Class::Constrained].map(|class| self.kernels.get(&(task, class)));
-        let parts = parts.into_iter().flatten().filter(move |_| all.is_none());
-        let facets = self
-            .kernels
-            .values()
-            .filter(move |kernel| kernel.task == task && matches!(kernel.class, Class::Facets(_)));
-        all.into_iter().chain(parts).chain(facets)
-    }
-
-    fn kernel(&self, kernel: &CellKernel) -> Result<Kernel<'_>, LaunchError> {
-        self.module.kernel(&kernel.name)
-    }
-
-    fn group_key(&self, kernel: &CellKernel) -> GroupKey {
-        match self.kernel(kernel) {
-            Ok(found) => (kernel.class, found.abi().lanes, found.abi().slots.clone()),
-            Err(_) => (kernel.class, 1, Vec::new()),
-        }
-    }
-
-    /// One group for each class, width and slots.
-    fn make_groups(&mut self) -> Result<(), BuildError> {
-        let constrained = constrained_cells(self.on.mesh.n_cells(), &self.on.constrained());
-        for kernel in self.kernels.values() {
-            let abi = self.module.kernel(&kernel.name)?.abi();
-            if abi.precision != self.precision {
-                return Err(BuildError::Precision {
-                    kernel: kernel.name.clone(),
-                    precision: crate::vector::name(self.precision),
-                });
-            }
-            let key = (kernel.class, abi.lanes, abi.slots.clone());
-            if self.groups.contains_key(&key) {
-                continue;
-            }
-            let wanted = (kernel.class, abi.lanes, &abi.slots[..]);
-            let batches = batches(&self.on, &self.on.partition, wanted, &constrained)?;
-            self.groups.insert(key, Group { batches, tables: Tables::new(), stored: None });
-        }
-        Ok(())
-    }
-
-    /// The tables that a kernel's ABI names.
-    fn make_tables(&mut self, kernel: &CellKernel) -> Result<(), BuildError> {
-        let key = self.group_key(kernel);
-        let abi = self.kernel(kernel)?.abi();
-        let (arguments, slots) = (abi.arguments.clone(), abi.slots.clone());
-        let Some(group) = self.groups.get_mut(&key) else { return Ok(()) };
-        for argument in arguments {
-            if argument.role == Role::Stored && kernel.task == Task::Linearise {
-                let len = argument.extent * group.batches.len();
-                group.stored = Some(Array::zeros(len, self.precision));
-            }
-            let Some(key) = Key::of(argument.role, kernel.geometry) else { continue };
-            if group.tables.contains_key(&key) {
-                continue;
-            }
-            let extent = argument.extent;
-            let (on, batches, layout) = (&self.on, &group.batches, &Layout::plain(1));
-            let made = tables::make(key, extent, on, batches, self.precision, layout, &slots)?;
-            if let Some(table) = made {
-                group.tables.insert(key, table);
-            }
-        }
-        Ok(())
-    }
-
-    /// Proves that chunks which do not wait for each other add to different unknowns.
-    fn make_schedule(&self) -> Result<Schedule, BuildError> {
-        let mut writes = Vec::new();
-        for kernel in self.kernels.values() {
-            let (abi, group) = (self.kernel(kernel)?.abi(), &self.groups[&self.group_key(kernel)]);
-            for (map, argument) in abi.arguments.iter().enumerate() {
-                let table = Key::of(argument.role, kernel.geometry);
-                let table = table.and_then(|key| group.tables.get(&key));
-                let Some(Array::U32(indices)) = table else { continue };
-                for (array, written) in abi.arguments.iter().enumerate() {
-                    let indexed = |reach: &Reach| (reach.map, reach.array) == (map, array);
-                    let Role::Result(field) = written.role else { continue };
-                    if abi.reaches.iter().any(indexed) {
-                        let (first, parts) = (self.on.dofs_of(field).start, group.batches.parts());
-                        writes.push(Writes { abi, map, array, indices, parts, first });
-                    }
-                }
-            }
-        }
-        let chunks = 0..self.on.partition.chunks().len();
-        let new = |chunk: usize| {
-            let fields = self.on.fields.iter().enumerate();
-            let new = fields.map(|(field, of)| {
-                let (start, new) = (self.on.dofs_of(field).start, of.space.new_dofs(chunk));
-                start + new.start..start + new.end
-            });
-            new.collect()
-        };
-        let clears = chunks.map(new).collect();
-        Ok(Schedule::new(&self.on.partition, self.size(), clears, &writes)?)
-    }
-
-    /// Computes the geometry at the quadrature points where a kernel reads it.
-    fn make_metric(&mut self, reader: &CellKernel) -> Result<(), BuildError> {
-        let key = self.group_key(reader);
-        let arguments = &self.kernel(reader)?.abi().arguments;
-        let Some(stored) = tables::computed(reader.geometry, arguments) else { return Ok(()) };
-        if self.groups.get(&key).is_none_or(|group| group.tables.contains_key(&stored)) {
-            return Ok(());
-        }
-        let metric = self
-            .kernels
-            .values()
-            .find(|kernel| kernel.task == Task::Metric && self.group_key(kernel) == key);
-        let Some(metric) = metric.cloned() else {
-            return Err(BuildError::NoMetric { kernel: reader.name.clone() });
-        };
-        let table = self.store(&metric, Inputs { state: None, direction: None }, None)?;
-        if let Some(group) = self.groups.get_mut(&key) {
-            group.tables.insert(stored, table);
-        }
-        Ok(())
-    }
-
-    /// Runs a kernel that stores numbers at the quadrature points, into `into` or a new array.
-    fn store(
-        &self,
-        kernel: &CellKernel,
-        inputs: Inputs<'_>,
-        into: Option<Array>,
-    ) -> Result<Array, OperatorError> {
-        let group = &self.groups[&self.group_key(kernel)];
-        let loaded = self.kernel(kernel).map_err(launch)?;
-        let stored = loaded.abi().arguments.iter().find(|argument| argument.role == Role::Stored);
-        let len = stored.map_or(0, |argument| argument.extent) * group.batches.len();
-        let mut array = into.unwrap_or_else(|| Array::zeros(len, self.precision));
-        let mut written = Some(array.write());
-        let mut pass = self.bind(kernel, inputs, |_| written.take())?;
-        pass.run_apart(group.batches.parts()).map_err(launch)?;
-        drop(pass);
-        Ok(array)
-    }
-
-    /// Ties a kernel to its arguments; `written` gives what it writes.
-    fn bind<'a>(
-        &'a self,
-        kernel: &'a CellKernel,
-        inputs: Inputs<'a>,
-        mut written: impl FnMut(Role) -> Option<Argument<'a>>,
-    ) -> Result<Launch<'a>, OperatorError> {
-        let loaded = self.kernel(kernel).map_err(launch)?;
-        let group = &self.groups[&self.group_key(kernel)];
-        let mut argument = |role: Role, writes: bool| {
-            let found = match role {
-                _ if writes => written(role),
-                Role::Params => Some(self.params.read()),
-                Role::State(field) => inputs.state.and_then(|u| self.part(u, field)),
-                Role::Direction(field) => inputs.direction.and_then(|u| self.part(u, field)),
-                Role::AuxNodes(aux) => self.aux.get(&aux).map(Array::read),
-                Role::Stored => group.stored.as_ref().map(Array::read),
-                role => Key::of(role, kernel.geometry)
-                    .and_then(|key| group.tables.get(&key))
-                    .map(Array::read),
-            };
-            let name = &kernel.name;
-            found.ok_or_else(|| OperatorError::new(format!("`{name}` lacks its argument {role:?}")))
-        };
-        let arguments = loaded.abi().arguments.iter();
-        let arguments: Vec<Argument<'a>> = arguments
-            .map(|wanted| argument(wanted.role, wanted.written))
-            .collect::<Result<_, _>>()?;
-        let bound = loaded.bind(arguments).map_err(launch)?;
-        if bound.batches() < group.batches.len() {
-            let name = &kernel.name;
-            return Err(OperatorError::new(format!("the tables of `{name}` are too short")));
-        }
-        Ok(bound)
-    }
-
-    /// A field's unknowns in a vector, for a kernel that reads them.
-    fn part<'a>(&self, vector: &'a Vector, field: usize) -> Option<Argument<'a>> {
-        let range = self.on.dofs_of(field);
-        match vector.precision() {
-            Precision::F64 => vector.entries::<f64>()?.get(range).map(Argument::read),
-            Precision::F32 => vector.entries::<f32>()?.get(range).map(Argument::read),
-        }
-    }
-
-    /// y = the sum of a task's kernels over all cells; rows of constrained unknowns are 0.
-    fn pass(&self, task: Task, inputs: Inputs<'_>, y: &mut Vector) -> Result<(), OperatorError> {
-        self.fits(y)?;
-        for vector in [inputs.state, inputs.direction].into_iter().flatten() {
-            self.fits(vector)?;
-        }
-        match self.precision {
-            Precision::F64 => self.typed_pass::<f64>(task, inputs, y),
-            Precision::F32 => self.typed_pass::<f32>(task, inputs, y),
-        }
-    }
-
-    fn typed_pass<T: crate::vector::Real>(
+    /// y = the sum of a task's kernels over all cells, with these rows of constrained unknowns.
+    fn pass(
         &self,
         task: Task,
         inputs: Inputs<'_>,
+        rows: Rows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
-        let entries = y.entries_mut::<T>().ok_or_else(|| OperatorError::new("wrong precision"))?;
-        let shared = self.schedule.lend(entries);
-        let mut launches = Vec::with_capacity(2);
-        let mut cells = 0;
-        for kernel in self.kernels_of(task) {
-            let batches = &self.groups[&self.group_key(kernel)].batches;
-            if !matches!(kernel.class, Class::Facets(_)) {
-                cells += batches.active().iter().map(|&active| active as usize).sum::<usize>();
+        for vector in [Some(&*y), inputs.state, inputs.direction].into_iter().flatten() {
+            self.fits(vector)?;
+        }
+        let pass = self.blocks.pass(task, inputs);
+        match pass.missing() {
+            0 => self.engine.sum(pass, rows, y),
+            missing => {
+                let word = task.word();
+                Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")))
             }
-            let written = |role: Role| match role {
-                Role::Result(field) => Some(shared.part(self.on.dofs_of(field))),
-                _ => None,
-            };
-            launches.push(self.bind(kernel, inputs, written)?);
         }
-        if cells != self.on.mesh.n_cells() {
-            let word = task.word();
-            let missing = self.on.mesh.n_cells() - cells;
-            return Err(OperatorError::new(format!("no {word} kernel for {missing} of the cells")));
-        }
-        self.schedule.run(&shared, &launches).map_err(launch)
     }
 
     /// Whether a vector belongs to this operator.
-    pub(crate) fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
-        let here = vector.array().is_none();
-        if here && vector.len() == self.size() && vector.precision() == self.precision {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let (len, precision) = (vector.len(), crate::vector::name(vector.precision()));
+        let there = vector.array().map(|(arithmetic, _)| arithmetic);
+        let here = match (there, self.arithmetic()) {
+            (Some(there), Some(own)) => Arc::ptr_eq(there, own),
+            (there, own) => there.is_none() && own.is_none(),
+        };
+        if here && len == self.n() && vector.precision() == self.precision() {
             return numbered_alike(vector, self.numbering);
         }
-        Err(OperatorError::new(format!(
-            "a vector of {} entries in {}{} does not fit an operator of {} unknowns in {}",
-            vector.len(),
-            crate::vector::name(vector.precision()),
-            if here { "" } else { " on a device" },
-            self.size(),
-            crate::vector::name(self.precision),
-        )))
+        let n = self.n();
+        Err(OperatorError::new(match self.arithmetic() {
+            None => format!(
+                "a vector of {len} entries in {precision}{} does not fit an operator of {n} unknowns in {}",
+                if here { "" } else { " on a device" },
+                crate::vector::name(self.precision()),
+            ),
+            Some(own) => format!(
+                "a vector of {len} entries {} does not fit an operator of {n} unknowns on {}",
+                if here { "there" } else { "of another system, or elsewhere," },
+                own.device().name(),
+            ),
+        }))
+    }
+
+    fn n(&self) -> usize {
+        self.blocks.on.n_dofs()
     }
 
     fn linearised(&self) -> Inputs<'_> {
         Inputs { state: self.state.as_ref(), direction: None }
-    }
-
-    fn size(&self) -> usize {
-        self.on.n_dofs()
     }
 }
 
@@ -625,31 +400,39 @@ fn numbered_alike(vector: &Vector, numbering: u64) -> Result<(), OperatorError> 
     }
 }
 
-fn launch(error: LaunchError) -> OperatorError {
+fn refused(error: LaunchError) -> OperatorError {
     OperatorError::new(error.to_string())
 }
 
-impl LinearOperator for CellOperator {
+impl From<DeviceError> for OperatorError {
+    fn from(error: DeviceError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl LinearOperator for Operator {
     fn size(&self) -> usize {
-        Self::size(self)
+        self.n()
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let inputs = Inputs { direction: Some(x), ..self.linearised() };
-        self.pass(Task::Action, inputs, y)?;
-        self.on.identity(x, y);
-        Ok(())
+        self.pass(Task::Action, inputs, Rows::Of(x), y)
+    }
+
+    fn replayable(&self) -> bool {
+        self.is_on_device()
     }
 }
 
-impl NonlinearSystem for CellOperator {
+impl NonlinearSystem for Operator {
     fn size(&self) -> usize {
-        Self::size(self)
+        self.n()
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, r)?;
-        self.on.fill_conditions(r, 0.0);
+        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, Rows::Zero, r)?;
+        self.load.iter().for_each(|load| r.axpy(-1.0, load));
         Ok(())
     }
 
@@ -659,16 +442,7 @@ impl NonlinearSystem for CellOperator {
             Some(state) => state.copy_from(u),
             None => self.state = Some(u.clone()),
         }
-        let kernels: Vec<CellKernel> = self.kernels_of(Task::Linearise).cloned().collect();
-        for kernel in kernels {
-            let key = self.group_key(&kernel);
-            let into = self.groups.get_mut(&key).and_then(|group| group.stored.take());
-            let stored = self.store(&kernel, self.linearised(), into)?;
-            if let Some(group) = self.groups.get_mut(&key) {
-                group.stored = Some(stored);
-            }
-        }
-        Ok(())
+        self.state.iter().try_for_each(|state| self.blocks.linearise(&*self.engine, state))
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {
@@ -676,9 +450,7 @@ impl NonlinearSystem for CellOperator {
     }
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Diagonal, self.linearised(), diagonal)?;
-        self.on.fill_conditions(diagonal, 1.0);
-        Ok(())
+        self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal)
     }
 
     fn symmetric(&self) -> bool {
@@ -686,11 +458,11 @@ impl NonlinearSystem for CellOperator {
     }
 
     fn fields(&self) -> Vec<Range<usize>> {
-        self.on.ranges()
+        self.blocks.on.ranges()
     }
 
     fn coupling(&self) -> Option<Coupling> {
         // Their rows and columns are numbered by 32-bit indices.
-        (self.on.n_dofs() < u32::MAX as usize).then(|| Coupling::new(&self.on))
+        (self.n() < u32::MAX as usize).then(|| Coupling::new(&self.blocks.on))
     }
 }

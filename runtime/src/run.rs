@@ -7,9 +7,9 @@
 mod estimate;
 mod factors;
 mod fixed;
+mod kernels;
 mod mean;
 mod not_finite;
-mod place;
 mod prescribed;
 mod singular;
 mod solver;
@@ -17,10 +17,10 @@ mod unique;
 
 pub use estimate::{check_room, estimate};
 pub use fixed::check_fixed;
+pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
-pub use place::{Kernels, Place};
-pub use prescribed::{OfProblem, Prescribed};
+pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, discretise};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
@@ -33,8 +33,8 @@ use crate::expression::Parameters;
 use crate::functional::{energy, errors};
 use crate::memory::TooMuch;
 use crate::mesh::{Mesh, MeshError};
-use crate::operator::BuildError;
-use crate::solve::{Continue, OperatorError, Progress, Report, SolveError};
+use crate::operator::{BuildError, Operator};
+use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
@@ -260,14 +260,10 @@ pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
-    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
-    let mut on = Discretisation::new(mesh, &elements.spaces())?;
     let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
-    on.expect_tags(form, tags.flatten())?;
-    on.find_facets(form)?;
+    let mut on = discretise(form, &elements, mesh, tags.flatten())?;
     let given = OfProblem { problem, elements: &elements };
-    let constraints = given.conditions(&on, &parameters)?;
-    on.fields.iter_mut().zip(constraints).for_each(|(field, own)| field.constraints = own);
+    on.constrain(given.conditions(&on, &parameters)?);
     on.aux = given.aux(&on, &parameters)?;
     Ok(Setup { elements, on: Arc::new(on), parameters })
 }
@@ -315,12 +311,12 @@ pub fn run_on(
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
-    let (mut place, kernels) =
-        Place::new(form, &elements, &on, &parameters.values, target, device)?;
+    let (mut operator, kernels) =
+        compile_operator(form, &elements, &on, &parameters.values, target, device)?;
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
     if let Some(balance) = &mut balance {
         balance.check()?;
-        balance.put(&mut place);
+        balance.put(&mut operator);
     }
     let prescribed = OfProblem { problem, elements: &elements };
     let system = System {
@@ -330,23 +326,23 @@ pub fn run_on(
         prescribed: &prescribed,
         rule: elements.rule,
     };
-    check_unique(&mut place, system, &means)?;
-    let mut u = place.initial()?;
+    check_unique(&mut operator, system, &means)?;
+    let mut u = operator.initial()?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
-    let solved = solve(&mut place, system, &mut u, problem.solver.as_ref(), observe);
+    let solved = solve(&mut operator, system, &mut u, problem.solver.as_ref(), observe);
     // What went wrong on a device comes before what it made of the numbers.
-    place.finish()?;
+    operator.finish()?;
     let solved = solved.and_then(|(report, linear)| Ok((report.converged()?, linear)));
     let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
     seconds.solve = solving.elapsed().as_secs_f64();
     let mut r = u.like();
-    place.system().residual(&u, &mut r)?;
+    operator.residual(&u, &mut r)?;
     let residual = r.norm();
-    let throughput = measure(&mut place, &u, &mut r)?;
+    let throughput = measure(&mut operator, &u, &mut r)?;
     let mut u: Vec<f64> = u.to_vec();
-    place.finish()?;
+    operator.finish()?;
     let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &report.notes, &settled].concat();
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
@@ -427,12 +423,12 @@ fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
 }
 
 /// Unknowns a second of one residual, the median of a few.
-fn measure(place: &mut Place, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
+fn measure(operator: &mut Operator, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
     let mut times = Vec::new();
     for _ in 0..5 {
         let start = Instant::now();
-        place.system().residual(u, r)?;
-        place.finish()?;
+        operator.residual(u, r)?;
+        operator.finish()?;
         times.push(start.elapsed().as_secs_f64());
     }
     times.sort_by(f64::total_cmp);

@@ -13,7 +13,9 @@ use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::expression::evaluate;
 use crate::mesh::Mesh;
-use crate::run::{Kernels, Place, RunError, Setup, check_fixed, set_up};
+use crate::operator::Operator;
+use crate::run::{Kernels, RunError, Setup, check_fixed, compile_operator, set_up};
+use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::problem::Problem;
 use std::sync::Arc;
@@ -57,18 +59,18 @@ impl<'a> Trial<'a> {
     /// # Errors
     ///
     /// Kernels that cannot be made, a device that fails.
-    pub fn place(
+    pub fn operator(
         &self,
         target: &Target,
         device: Option<Arc<dyn Device>>,
-    ) -> Result<(Place, Kernels), RunError> {
+    ) -> Result<(Operator, Kernels), RunError> {
         let Setup { elements, on, parameters } = &self.setup;
-        Place::new(&self.problem.form, elements, on, &parameters.values, target, device)
+        compile_operator(&self.problem.form, elements, on, &parameters.values, target, device)
     }
 
     /// The solution as a vector of an operator.
-    pub fn state(&self, place: &Place) -> Vector {
-        let mut u = place.vector();
+    pub fn state(&self, operator: &Operator) -> Vector {
+        let mut u = operator.vector();
         u.set(&self.known);
         u
     }
@@ -79,15 +81,14 @@ impl<'a> Trial<'a> {
     /// # Errors
     ///
     /// An operator that cannot be applied.
-    pub fn finite(&self, place: &mut Place) -> Result<bool, RunError> {
-        let u = self.state(place);
+    pub fn finite(&self, operator: &mut Operator) -> Result<bool, RunError> {
+        let u = self.state(operator);
         let (mut r, mut y) = (u.like(), u.like());
-        let system = place.system();
-        system.residual(&u, &mut r)?;
-        system.linearise(&u)?;
-        system.jacobian().apply(&u, &mut y)?;
+        operator.residual(&u, &mut r)?;
+        operator.linearise(&u)?;
+        operator.jacobian().apply(&u, &mut y)?;
         let mut d = u.like();
-        system.diagonal(&mut d)?;
+        operator.diagonal(&mut d)?;
         Ok([r, y, d].iter().all(|vector| vector.norm().is_finite()))
     }
 }

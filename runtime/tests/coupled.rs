@@ -6,8 +6,8 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
 use runtime::mesh::load;
-use runtime::run::{Place, set_up};
-use runtime::solve::LinearOperator;
+use runtime::run::{compile_operator, set_up};
+use runtime::solve::{LinearOperator, NonlinearSystem};
 use std::path::Path;
 
 const FORMS: &str = "
@@ -40,15 +40,15 @@ fn check(name: &str, dim: usize) {
     let setup = set_up(&problem, mesh).expect("a set-up");
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let params = &setup.parameters.values;
-    let (mut place, _) =
-        Place::new(&problem.form, &setup.elements, &setup.on, params, &target, None)
+    let (mut operator, _) =
+        compile_operator(&problem.form, &setup.elements, &setup.on, params, &target, None)
             .expect("an operator");
-    let mut u = place.vector();
+    let mut u = operator.vector();
     let n = u.len();
     u.set(&(0..n).map(|i| (0.3 * i as f64).cos()).collect::<Vec<_>>());
-    place.system().linearise(&u).expect("a state");
-    let coupling = place.equations().coupling().expect("a coupling");
-    let operator: &dyn LinearOperator = place.equations().jacobian();
+    operator.linearise(&u).expect("a state");
+    let coupling = operator.coupling().expect("a coupling");
+    let operator: &dyn LinearOperator = operator.jacobian();
     let matrix = coupling.matrix(operator, &u).expect("a matrix");
 
     let mut x = u.like();

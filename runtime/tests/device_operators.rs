@@ -23,8 +23,7 @@ use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::generate::generate;
 use runtime::mesh::{Mesh, gmsh};
-use runtime::operator::CellOperator;
-use runtime::operator::device::DeviceOperator;
+use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::vector::{Vector, epsilon};
 use std::collections::BTreeMap;
@@ -219,7 +218,7 @@ impl Setting {
         let target = Target { precision: *precision, execution, ..Target::native() };
         let compiled = compile(form, elements, &facts(on), &TASKS, &target).expect("kernels");
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
-        let operator = CellOperator::new(on.clone(), module, kernels, *precision, params, false);
+        let operator = Operator::on_host(on.clone(), module, kernels, *precision, params, false);
         let mut operator = operator.expect("an operator");
         let n = on.n_dofs();
         let state = Vector::from_slice(&values(n, 1), *precision);
@@ -250,7 +249,7 @@ impl Setting {
             assert!(compiled.plans.iter().all(is), "{scatter}");
         }
         let wrong = vec![0.5; params.len()];
-        let operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &wrong, false);
+        let operator = Operator::on_device(on.clone(), Arc::new(compiled), &wrong, false);
         let mut operator = operator.expect("an operator");
         operator.set_params(params).expect("other parameters");
         let (mut state, mut direction) = (operator.vector(), operator.vector());
@@ -262,7 +261,7 @@ impl Setting {
         operator.impose(&mut initial).expect("values of conditions");
         let initial = initial.to_vec();
         let mut wanted = Vector::zeros(on.n_dofs(), *precision);
-        on.apply_conditions(&mut wanted);
+        on.conditions().for_each(|(dof, value)| wanted.set_entry(dof, value));
         assert_eq!(initial, wanted.to_vec());
         found
     }
@@ -443,10 +442,10 @@ fn vectors_of_another_place_are_refused() {
         let compiled =
             compile_for_device(&form, &elements, &facts(&on), &tasks, device, precision, &wishes);
         let compiled = Arc::new(compiled.expect("kernels"));
-        let operator = DeviceOperator::new(on.clone(), compiled, &[0.0], true);
+        let operator = Operator::on_device(on.clone(), compiled, &[0.0], true);
         let operator = operator.expect("an operator");
         let (host, here) = (Vector::zeros(16, precision), operator.vector());
-        let mut short = Vector::on_device(15, operator.arithmetic());
+        let mut short = Vector::on_device(15, operator.arithmetic().expect("a device"));
         // It is a vector all the same, in its own order.
         let numbers: Vec<f64> = (0..15).map(f64::from).collect();
         short.set(&numbers);

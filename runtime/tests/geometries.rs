@@ -10,7 +10,7 @@ use runtime::compile::{Target, compile, facts};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::generate::generate;
 use runtime::mesh::{Mesh, gmsh};
-use runtime::operator::CellOperator;
+use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::vector::Vector;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn results(form: &str, mesh: &Mesh, geometry: Option<Geometry>, block: usize) ->
     let compiled = compile(&form, &elements, &facts(&on), &tasks, &target).expect("kernels");
     let kernels = &compiled.kernels;
     let mut operator =
-        CellOperator::new(on, compiled.module.clone(), kernels, target.precision, &[0.0], false)
+        Operator::on_host(on, compiled.module.clone(), kernels, target.precision, &[0.0], false)
             .expect("an operator");
     let n = LinearOperator::size(&operator);
     let values = |seed: usize| -> Vec<f64> {

@@ -9,7 +9,7 @@ use kernels_gen::plan::{Elements, Geometry, Linearisation, Task};
 use runtime::compile::{Execution, Target, Why, compile, facts};
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::generate::generate;
-use runtime::operator::CellOperator;
+use runtime::operator::Operator;
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::vector::{Precision, Vector};
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn results(
     let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
     let params = [0.0, 2.0];
     let mut operator =
-        CellOperator::new(on.clone(), module, kernels, target.precision, &params, false)
+        Operator::on_host(on.clone(), module, kernels, target.precision, &params, false)
             .expect("an operator");
     let fill = |mut vector: Vector, factor: f64| {
         let values: Vec<f64> = (0..vector.len()).map(|i| (i as f64 * factor).cos()).collect();

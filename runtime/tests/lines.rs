@@ -10,7 +10,7 @@ use runtime::compile::{Execution, Target, compile, facts};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
-use runtime::operator::CellOperator;
+use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::vector::Vector;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn results(
     params.extend(form.params.iter().flat_map(|param| param.value.clone()));
     let kernels = &compiled.kernels;
     let mut operator =
-        CellOperator::new(on, compiled.module.clone(), kernels, target.precision, &params, false)
+        Operator::on_host(on, compiled.module.clone(), kernels, target.precision, &params, false)
             .expect("an operator");
     let n = LinearOperator::size(&operator);
     let values = |seed: usize| -> Vec<f64> {

@@ -10,7 +10,7 @@ use runtime::assemble::Csr;
 use runtime::compile::{Execution, Target, compile, facts};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::generate::generate;
-use runtime::operator::CellOperator;
+use runtime::operator::Operator;
 use runtime::reference::{Bounded, Inputs, Nodal, Reference, assert_all_close};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::vector::{Precision, Vector};
@@ -125,7 +125,7 @@ impl Case {
         Self { name, form, elements, on: Arc::new(on) }
     }
 
-    fn operator(&self, how: Execution, linearisation: Option<Linearisation>) -> CellOperator {
+    fn operator(&self, how: Execution, linearisation: Option<Linearisation>) -> Operator {
         let mut target = Target::native();
         target.execution = how;
         target.wishes.linearisation = linearisation;
@@ -134,7 +134,7 @@ impl Case {
         let compiled = compiled.expect("kernels");
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
         let params = [0.0, self.form.params[0].value[0]];
-        CellOperator::new(self.on.clone(), module, kernels, Precision::F64, &params, false)
+        Operator::on_host(self.on.clone(), module, kernels, Precision::F64, &params, false)
             .expect("an operator")
     }
 

@@ -16,7 +16,7 @@ use runtime::device::cpu::{Argument, Buffer, IndexArray, LaunchError, Module};
 use runtime::device::{Array, DeviceError, Kind};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::generate::generate;
-use runtime::operator::{BuildError, CellOperator};
+use runtime::operator::{BuildError, Operator};
 use runtime::partition::Partition;
 use runtime::vector::Precision;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ fn chunks_that_are_not_ordered_are_refused() {
     let kernels = compiled(&on);
     let new = |on: &Discretisation| {
         let (on, module) = (Arc::new(on.clone()), kernels.module.clone());
-        CellOperator::new(on, module, &kernels.kernels, Precision::F64, &[0.0], true).map(|_| ())
+        Operator::on_host(on, module, &kernels.kernels, Precision::F64, &[0.0], true).map(|_| ())
     };
     new(&on).expect("an operator");
     let cells = on.partition.chunks().iter().map(|chunk| chunk.cells.len()).max();

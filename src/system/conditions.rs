@@ -7,7 +7,7 @@ use fem_dsl::point::{PointForm, Shape};
 use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
-use runtime::run::{Prescribed, RunError};
+use runtime::run::{Held, Prescribed, RunError, conditions};
 
 /// Writes the components at a point, after comparing their number; the second argument has the parameters.
 type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
@@ -50,12 +50,9 @@ impl Wanted {
 
 /// A condition on a mesh.
 struct Condition {
-    name: String,
-    field: usize,
-    component: Option<usize>,
-    nodes: Vec<u32>,
-    /// The points of these nodes.
-    places: Vec<[f64; 3]>,
+    held: Held,
+    /// Numbers at a node.
+    count: usize,
     params: Vec<usize>,
     value: Write,
 }
@@ -87,26 +84,17 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
-        let mut all: Vec<Constraints> =
-            on.fields.iter().map(|field| Constraints::none(&field.space)).collect();
-        for (index, condition) in self.0.iter().enumerate() {
-            let given: Vec<f64> = condition
-                .params
-                .iter()
-                .map(|&param| parameters.values[parameters.range(param)][0])
-                .collect();
-            let Condition { name, component, nodes, places, value, .. } = condition;
-            let mut wrong = None;
-            let fixed = all[condition.field].fix_at(nodes, *component, places, |x, row| {
-                wrong = wrong.take().or(value(x, &given, row).err());
-            });
-            if let Some(error) = wrong {
-                return Err(error);
+        let held = self.0.iter().map(|condition| &condition.held);
+        conditions(on, held, |index, places| {
+            let Condition { count, params, value, .. } = &self.0[index];
+            let params = params.iter().map(|&param| parameters.values[parameters.range(param)][0]);
+            let (given, mut rows): (Vec<f64>, _) =
+                (params.collect(), vec![0.0; places.len() * count]);
+            for (x, row) in places.iter().zip(rows.chunks_mut(*count)) {
+                value(x, &given, row)?;
             }
-            let field = name.clone();
-            fixed.map_err(|source| RunError::Condition { index, field, source })?;
-        }
-        Ok(all)
+            Ok(rows)
+        })
     }
 }
 
@@ -120,19 +108,17 @@ impl Condition {
             let name = component.unwrap_or_default().to_string();
             return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
         }
-        let space = &on.fields[field].space;
-        if !space.element().is_continuous() {
+        if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });
         }
-        let points = space.points(&on.mesh, &on.partition).map_err(RunError::from)?;
-        let facets = match &boundary {
-            Boundary::All => on.mesh.boundary(),
-            Boundary::Tags(tags) => on.mesh.facets_under(tags).map_err(RunError::from)?,
+        let tags = match &boundary {
+            Boundary::All => None,
+            Boundary::Tags(tags) => Some(&tags[..]),
         };
-        let nodes = space.nodes_on(&facets);
-        let places = nodes.iter().map(|&node| points[node as usize]).collect();
+        let held = Held::new(form, on, (field, component), tags)?;
+        let count = component.map_or(count, |_| 1);
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
-        Ok(Self { name, field, component, nodes, places, params, value })
+        Ok(Self { held, count, params, value })
     }
 }
 

@@ -3,15 +3,14 @@
 use super::conditions::{Conditions, Wanted};
 use super::{Data, Params, System};
 use crate::{Error, Form, Isa, Mesh, threads};
-use fem_dsl::point::{Location, PointForm};
+use fem_dsl::point::PointForm;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::compile::Execution;
 use runtime::device::Device;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
-use runtime::geometry::places;
-use runtime::run::{Place, RunError, check_parameters, check_room};
+use runtime::run::{check_parameters, check_room, compile_operator, data, discretise};
 use std::sync::{Arc, OnceLock};
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
@@ -252,19 +251,15 @@ impl Setup {
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
         let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
-        elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
         check_room(&form, &elements, &self.mesh, None, self.device.is_some())?;
-        let mut on = Discretisation::new(self.mesh, &elements.spaces()).map_err(RunError::from)?;
         let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
             Boundary::Tags(tags) => Some(tags),
             Boundary::All => None,
         });
-        on.expect_tags(&form, tags.flatten()).map_err(RunError::from)?;
-        on.find_facets(&form).map_err(RunError::from)?;
+        let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, &on)?;
-        let constraints = conditions.evaluate(&on, &parameters)?;
-        on.fields.iter_mut().zip(constraints).for_each(|(field, own)| field.constraints = own);
-        set_aux(&form, &elements, &self.aux, &mut on)?;
+        on.constrain(conditions.evaluate(&on, &parameters)?);
+        on.aux = aux(&form, &elements, &self.aux, &on)?;
         let on = Arc::new(on);
         let mut target = self.form.target(self.execution);
         if let Some(isa) = self.isa {
@@ -275,7 +270,8 @@ impl Setup {
             target.isa = isa;
         }
         let params = &parameters.values;
-        let (place, kernels) = Place::new(&form, &elements, &on, params, &target, self.device)?;
+        let (operator, kernels) =
+            compile_operator(&form, &elements, &on, params, &target, self.device)?;
         let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
         let (source, rule, notes) = (self.form, elements.rule, elements.notes);
         Ok(System {
@@ -284,7 +280,7 @@ impl Setup {
             on,
             rule,
             kernels,
-            place,
+            operator,
             parameters,
             notes,
             conditions,
@@ -305,48 +301,26 @@ impl Setup {
     }
 }
 
-fn set_aux(
+/// The auxiliary data of these names.
+fn aux(
     form: &PointForm,
     elements: &Elements,
     given: &[(String, Write)],
-    on: &mut Discretisation,
-) -> Result<(), Error> {
+    on: &Discretisation,
+) -> Result<Vec<AuxValues>, Error> {
     let names = form.aux.iter().map(|aux| aux.name.as_str());
     for (name, _) in given {
         index("aux", name, names.clone())?;
     }
-    let mut all = Vec::new();
-    for (at, aux) in form.aux.iter().enumerate() {
-        let Some((_, write)) = given.iter().rev().find(|(name, _)| *name == aux.name) else {
-            return Err(RunError::NoAux { name: aux.name.clone() }.into());
-        };
+    data(form, elements, on, |at, points, _| {
+        let aux = &form.aux[at];
+        let own = given.iter().rev().find(|(name, _)| *name == aux.name);
+        let Some((_, write)) = own else { return Ok(None) };
         let count = aux.shape.components();
-        let (points, space) = match aux.location {
-            Location::Nodes(_) => {
-                let element = elements.element_of_aux(at).map_err(RunError::from)?;
-                let space = on.aux_space(element, count).map_err(RunError::from)?;
-                (space.points(&on.mesh, &on.partition), Some(space))
-            }
-            Location::Cells => (places(&on.mesh, &[on.mesh.cell().centre()]), None),
-            Location::Points => (places(&on.mesh, &elements.rule.points()), None),
-        };
-        let points = points.map_err(RunError::from)?;
         let mut values = vec![0.0; points.len() * count];
-        for (&point, row) in points.iter().zip(values.chunks_mut(count)) {
-            write(&point, row)?;
-            if let Some(&value) = row.iter().find(|value| !value.is_finite()) {
-                let name = aux.name.clone();
-                return Err(RunError::AuxNotFinite { name, value, point }.into());
-            }
-        }
-        all.push(match (space, aux.location) {
-            (Some(space), _) => AuxValues::Nodes(space, values),
-            (None, Location::Cells) => AuxValues::Cells(values),
-            (None, _) => AuxValues::Points(values),
-        });
-    }
-    on.aux = all;
-    Ok(())
+        points.iter().zip(values.chunks_mut(count)).try_for_each(|(x, row)| write(x, row))?;
+        Ok(Some(values))
+    })
 }
 
 /// The place of a name among those that there are.

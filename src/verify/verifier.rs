@@ -205,8 +205,8 @@ impl<'a> Verifier<'a> {
                     trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
                 let new: Vec<String> = new.cloned().collect();
                 self.notes.extend(new);
-                let (mut place, _) = trial.place(&target, None)?;
-                trial.finite(&mut place)
+                let (mut operator, _) = trial.operator(&target, None)?;
+                trial.finite(&mut operator)
             });
             match tried {
                 Ok(true) => {
@@ -261,10 +261,10 @@ impl<'a> Verifier<'a> {
         }
         told("the Jacobian", 0.8);
         let trial = Trial::new(problem, self.series.mesh(2.min(end - 1))?.clone())?;
-        let (mut place, _) = trial.place(&self.target(), None)?;
-        findings.taylor = Some(trial.taylor(&mut place)?);
-        findings.signs = Some(trial.signs(&mut place)?);
-        place.finish().map_err(RunError::from)?;
+        let (mut operator, _) = trial.operator(&self.target(), None)?;
+        findings.taylor = Some(trial.taylor(&mut operator)?);
+        findings.signs = Some(trial.signs(&mut operator)?);
+        operator.finish().map_err(RunError::from)?;
         if self.settings.kernels {
             let small = if problem.degree <= 2 { 2 } else { 1 };
             let trial = Trial::new(problem, self.series.mesh(small)?.clone())?;
@@ -284,8 +284,8 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), Error> {
         let mesh: Mesh = self.series.mesh(level)?.clone();
         let trial = Trial::new(problem, mesh)?;
-        let (mut place, _) = trial.place(&self.target(), None)?;
-        let found = trial.solve(&mut place, &self.target(), &mut |_| Continue::Yes);
+        let (mut operator, _) = trial.operator(&self.target(), None)?;
+        let found = trial.solve(&mut operator, &self.target(), &mut |_| Continue::Yes);
         let cells = trial.setup.on.mesh.n_cells();
         let found = found.map_err(|error| match error {
             RunError::Singular { .. } => error,

@@ -1,17 +1,6 @@
 //! Mutations of bytes: small changes, words of the formats, pieces of other seeds, repetition.
 
-/// SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    /// A number below `n`; 0 where that is 0.
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
-    }
-}
+pub(crate) use fem_dsl::testing::Random;
 
 /// No input is longer.
 const LONGEST: usize = 1 << 17;

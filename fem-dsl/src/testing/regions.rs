@@ -1,6 +1,7 @@
 //! Random forms in all three ways, with integrals over the boundary and fields in spaces of their own.
 
-use super::expressions::{Generator, Random};
+use super::Random;
+use super::expressions::Generator;
 use super::{FieldShape, Options};
 use std::fmt::Write;
 

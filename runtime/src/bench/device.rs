@@ -3,9 +3,9 @@
 use super::machine::Rates;
 use super::{BenchError, Case, Row, Setting, describe, input, set_up};
 use crate::assemble::Csr;
-use crate::compile::{Origin, compile_for_device, facts};
+use crate::compile::{CompiledForDevice, Origin, compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
-use crate::operator::device::DeviceOperator;
+use crate::operator::Operator;
 use crate::solve::{LinearOperator, NonlinearSystem};
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Argument, KernelAbi, Role};
@@ -18,7 +18,8 @@ use std::time::Instant;
 
 /// A case that runs on a device.
 pub struct Prepared {
-    operator: DeviceOperator,
+    operator: Operator,
+    compiled: Arc<CompiledForDevice>,
     x: Vector,
     y: Vector,
     row: Row,
@@ -45,15 +46,16 @@ pub fn prepare(
     let (facts, tasks) = (facts(&on), [Task::Action]);
     let device = Arc::clone(device);
     let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
-    let mut operator = DeviceOperator::new(on.clone(), Arc::new(compiled), &params, true)?;
+    let compiled = Arc::new(compiled);
+    let mut operator = Operator::on_device(on.clone(), compiled.clone(), &params, true)?;
     let state = operator.vector();
     operator.linearise(&state)?;
     let bytes = operator.table_bytes(Task::Action);
-    let row = describe(case, &form, &elements, &operator.compiled().plans, &on, bytes)?;
+    let row = describe(case, &form, &elements, &compiled.plans, &on, bytes)?;
     let (mut x, y) = (operator.vector(), operator.vector());
     x.set(&input(row.dofs));
     operator.finish()?;
-    Ok(Prepared { operator, x, y, row })
+    Ok(Prepared { operator, compiled, x, y, row })
 }
 
 impl Prepared {
@@ -72,28 +74,28 @@ impl Prepared {
 
     /// The plan of the action.
     pub fn plan(&self) -> &Plan {
-        &self.operator.compiled().plans[0]
+        &self.compiled.plans[0]
     }
 
     /// Seconds for planning, printing, compiling and loading the kernels.
     pub fn compile_seconds(&self) -> f64 {
-        self.operator.compiled().seconds
+        self.compiled.seconds
     }
 
     /// Whether the kernels had been compiled before.
     pub fn compiled_before(&self) -> bool {
-        self.operator.compiled().origin == Origin::Cache
+        self.compiled.origin == Origin::Cache
     }
 
     /// The number of kernels.
     pub fn n_kernels(&self) -> usize {
-        self.operator.compiled().plans.len()
+        self.compiled.plans.len()
     }
 
     /// The median time, with y cleared in it.
     pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
-        let seconds = median(operator.device(), 3, || Ok(operator.apply(x, y)?))?;
+        let seconds = median(&*self.compiled.device, 3, || Ok(operator.apply(x, y)?))?;
         Ok(self.row.clone().timed(seconds, rates))
     }
 }

@@ -13,7 +13,7 @@ use crate::compile::{compile_for_device, facts};
 use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::mesh::generate::generate;
-use crate::operator::device::DeviceOperator;
+use crate::operator::Operator;
 use crate::solve::NonlinearSystem;
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
@@ -192,7 +192,7 @@ impl Prepared {
         let compiled =
             compile_for_device(form, elements, &facts, &tasks, device, precision, &wishes)?;
         let plan = compiled.plans.first().cloned().ok_or(BenchError::Form("residual"))?;
-        let operator = DeviceOperator::new(Arc::clone(&self.on), Arc::new(compiled), &[0.0], true)?;
+        let operator = Operator::on_device(Arc::clone(&self.on), Arc::new(compiled), &[0.0], true)?;
         let (kernel, abi) = kernels_gen::strategy::lower(form, elements, &plan)?;
         let cost = count(&kernel, &abi, elements);
         let (mut u, mut r) = (operator.vector(), operator.vector());
@@ -201,7 +201,7 @@ impl Prepared {
         let found = r.to_vec();
         operator.finish()?;
         let seconds =
-            median(operator.device(), 2, || Ok(NonlinearSystem::residual(&operator, &u, &mut r)?))?;
+            median(&*self.device, 2, || Ok(NonlinearSystem::residual(&operator, &u, &mut r)?))?;
         let vectors = 3 * self.dofs() * precision.bytes();
         let run = Run {
             cells: plan.lanes,

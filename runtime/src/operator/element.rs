@@ -4,8 +4,10 @@
 //! chunk's cells at once gives the j-th column of their element matrices. Chunk by chunk all of it
 //! stays in cache.
 
-use super::{Array, CellKernel, CellOperator, Group, Key, launch};
-use crate::device::cpu::{Argument, Buffer, IndexArray};
+use super::blocks::{Given, Inputs, Run};
+use super::tables::Table;
+use super::{Operator, refused};
+use crate::device::cpu::{Argument, Buffer, IndexArray, Module};
 use crate::geometry;
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
@@ -20,7 +22,7 @@ struct Part {
     /// The first of them among the unknowns of all fields.
     first: usize,
     /// The index arrays that a kernel reads.
-    maps: BTreeMap<Indices, Array>,
+    maps: BTreeMap<Indices, Table>,
     /// The unknown at each place of a cell, places being as the kernel's index arrays have them.
     order: Vec<usize>,
     state: Option<Buffer<f64>>,
@@ -30,29 +32,32 @@ struct Part {
 
 /// A kernel with what it reads and writes.
 struct Apart<'o> {
-    kernel: &'o CellKernel,
-    group: &'o Group,
+    module: &'o Module,
+    run: Run<'o>,
     parts: Vec<Part>,
     coordinates: Option<Buffer<f64>>,
 }
 
-impl CellOperator {
+impl Operator {
     /// Calls `each` with ranges of cells that together are all, and their element matrices: entry
     /// (i, j) of the c-th cell of the range is `matrices[(c · n + j) · n + i]`, local unknowns being field after field
     /// `node · components + component`. They are those without essential conditions.
     ///
-    /// For operators in double precision.
+    /// For operators in double precision, on the processor.
     pub fn element_matrices(
         &self,
         mut each: impl FnMut(Range<usize>, &[f64]),
     ) -> Result<(), OperatorError> {
-        let kernels = self.kernels_of(Task::Action).map(|kernel| self.apart(kernel));
+        let why = "element matrices are made of kernels that run on the processor";
+        let module = self.engine.module().ok_or_else(|| OperatorError::new(why))?;
+        let runs = self.blocks.pass(Task::Action, Inputs::default()).runs();
+        let kernels = runs.map(|run| self.apart(module, run));
         let mut kernels: Vec<Apart<'_>> = kernels.collect::<Result<_, _>>()?;
-        let fields = self.on.fields.iter();
+        let fields = self.blocks.on.fields.iter();
         let n: usize =
             fields.map(|field| field.space.nodes_per_cell() * field.space.components()).sum();
         let mut matrices = Vec::new();
-        for (number, chunk) in self.on.partition.chunks().iter().enumerate() {
+        for (number, chunk) in self.blocks.on.partition.chunks().iter().enumerate() {
             matrices.clear();
             matrices.resize(chunk.cells.len() * n * n, 0.0);
             for apart in &mut kernels {
@@ -71,8 +76,8 @@ impl CellOperator {
         n: usize,
         matrices: &mut [f64],
     ) -> Result<(), OperatorError> {
-        let cells = self.on.partition.chunks()[number].cells.clone();
-        let batches = &apart.group.batches;
+        let cells = self.blocks.on.partition.chunks()[number].cells.clone();
+        let batches = &apart.run.block.batches;
         let mut own: Vec<usize> = batches
             .of_chunk(number)
             .flat_map(|batch| {
@@ -88,7 +93,7 @@ impl CellOperator {
                     part.y[cells.start * part.n..cells.end * part.n].fill(0.0);
                 }
                 apart.parts[trial].unit(&cells, place, 1.0);
-                self.act(apart, number)?;
+                apart.act(number)?;
                 apart.parts[trial].unit(&cells, place, 0.0);
                 let column = apart.parts[trial].first + apart.parts[trial].order[place];
                 for &cell in &own {
@@ -105,75 +110,40 @@ impl CellOperator {
         Ok(())
     }
 
-    /// One action on the vectors of all cells of a chunk.
-    fn act(&self, apart: &mut Apart<'_>, chunk: usize) -> Result<(), OperatorError> {
-        let Apart { kernel, group, parts, coordinates } = apart;
-        let loaded = self.kernel(kernel).map_err(launch)?;
-        let mut read = Vec::new();
-        let mut written = Vec::new();
-        for Part { x, y, maps, state, .. } in parts {
-            read.push((&*x, &*maps, state.as_ref()));
-            written.push(Some(Argument::write(y)));
-        }
-        let mut argument = |role: Role| match role {
-            Role::Direction(field) => Some(Argument::read(read.get(field)?.0)),
-            Role::State(field) => read.get(field)?.2.map(|state| Argument::read(state)),
-            Role::Result(field) => written.get_mut(field)?.take(),
-            Role::Map(Owner::Field(field), indices) => {
-                read.get(field)?.1.get(&indices).map(Array::read)
-            }
-            Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
-            Role::Params => Some(self.params.read()),
-            Role::AuxNodes(aux) => self.aux.get(&aux).map(Array::read),
-            Role::Stored => group.stored.as_ref().map(Array::read),
-            role => Key::of(role, kernel.geometry)
-                .and_then(|key| group.tables.get(&key))
-                .map(Array::read),
-        };
-        let arguments = loaded.abi().arguments.iter().map(|wanted| argument(wanted.role));
-        let arguments: Option<Vec<Argument<'_>>> = arguments.collect();
-        let lacks = || OperatorError::new(format!("`{}` lacks an argument", kernel.name));
-        let arguments = arguments.ok_or_else(lacks)?;
-        let mut bound = loaded.bind(arguments).map_err(launch)?;
-        bound.run(group.batches.of_chunk(chunk)).map_err(launch)
-    }
-
     /// A kernel with vectors in which every cell has its own unknowns.
-    fn apart<'o>(&'o self, kernel: &'o CellKernel) -> Result<Apart<'o>, OperatorError> {
-        let loaded = self.kernel(kernel).map_err(launch)?;
-        let group = &self.groups[&self.group_key(kernel)];
+    fn apart<'o>(&'o self, module: &'o Module, run: Run<'o>) -> Result<Apart<'o>, OperatorError> {
         let mut parts: Vec<Part> = Vec::new();
-        for field in 0..self.on.fields.len() {
+        for field in 0..self.blocks.on.fields.len() {
             let first = parts.last().map_or(0, |part| part.first + part.n);
-            parts.push(self.own_unknowns(loaded.abi(), group, field, first)?);
+            parts.push(self.own_unknowns(run, field, first)?);
         }
         // Corners are gathered by the same map.
-        Ok(Apart { kernel, group, parts, coordinates: self.cell_by_cell(loaded.abi()) })
+        Ok(Apart { module, run, parts, coordinates: self.cell_by_cell(&run.work.abi) })
     }
 
     fn own_unknowns(
         &self,
-        abi: &KernelAbi,
-        group: &Group,
+        run: Run<'_>,
         field: usize,
         first: usize,
     ) -> Result<Part, OperatorError> {
-        let space = &self.on.fields[field].space;
+        let batches = &run.block.batches;
+        let space = &self.blocks.on.fields[field].space;
         let (nodes, components) = (space.nodes_per_cell(), space.components());
         let n = nodes * components;
-        let numbers = n * self.on.mesh.n_cells();
+        let numbers = n * self.blocks.on.mesh.n_cells();
         if numbers >= u32::MAX as usize {
             return Err(OperatorError::new(format!(
                 "the cells' own unknowns are {numbers}, more than 32-bit indices can number"
             )));
         }
         let in_order = |entries: usize| {
-            group.batches.of_nodes(space.element(), entries / nodes, |cell, row| {
+            batches.of_nodes(space.element(), entries / nodes, |cell, row| {
                 row.iter_mut().enumerate().for_each(|(i, to)| *to = (cell * entries + i) as u32);
             })
         };
         let (mut maps, mut order): (_, Vec<usize>) = (BTreeMap::new(), (0..n).collect());
-        for argument in &abi.arguments {
+        for argument in &run.work.abi.arguments {
             let Role::Map(Owner::Field(of), indices) = argument.role else { continue };
             let map = match indices {
                 _ if of != field => continue,
@@ -181,10 +151,10 @@ impl CellOperator {
                 Indices::Dofs => in_order(n),
                 Indices::Runs => {
                     let degree = space.element().degree();
-                    let (starts, places) = run_order(degree + 1, self.on.mesh.dim());
+                    let (starts, places) = run_order(degree + 1, self.blocks.on.mesh.dim());
                     let spread = |node: usize| (0..components).map(move |c| node * components + c);
                     order = places.into_iter().flat_map(spread).collect();
-                    group.batches.table(starts.len(), |cell, row| {
+                    batches.table(starts.len(), |cell, row| {
                         for (to, start) in row.iter_mut().zip(&starts) {
                             *to = ((cell * nodes + start) * components) as u32;
                         }
@@ -195,14 +165,14 @@ impl CellOperator {
                     return Err(OperatorError::new(why));
                 }
             };
-            let lanes = group.batches.lanes();
+            let lanes = batches.lanes();
             let map = IndexArray::new(map, argument.extent / lanes, lanes);
-            maps.insert(indices, Array::U32(map));
+            maps.insert(indices, Table::U32(map));
         }
-        let cells = self.on.mesh.n_cells();
+        let cells = self.blocks.on.mesh.n_cells();
         let zeros = || Buffer::<f64>::zeroed(cells * n + 64);
         let given = self.state.as_ref().and_then(|state| state.entries::<f64>());
-        let state = given.and_then(|state| state.get(self.on.dofs_of(field))).map(|state| {
+        let state = given.and_then(|state| state.get(self.blocks.on.dofs_of(field))).map(|state| {
             let mut own = zeros();
             for (cell, own) in own.chunks_exact_mut(n).take(cells).enumerate() {
                 let global = space.cell_nodes(cell);
@@ -218,11 +188,39 @@ impl CellOperator {
     /// The coordinates of the vertices, for each cell by itself; none where the kernel gathers none.
     fn cell_by_cell(&self, abi: &KernelAbi) -> Option<Buffer<f64>> {
         abi.arguments.iter().find(|argument| argument.role == Role::Coordinates)?;
-        let space = &self.on.fields[0].space;
-        let stride = coordinate_stride(self.on.mesh.dim());
-        let shared = geometry::coordinates::<f64>(&self.on.mesh, space, |node| node);
+        let space = &self.blocks.on.fields[0].space;
+        let stride = coordinate_stride(self.blocks.on.mesh.dim());
+        let shared = geometry::coordinates::<f64>(&self.blocks.on.mesh, space, |node| node);
         let entry = |i: usize| shared[space.nodes()[i / stride] as usize * stride + i % stride];
         Some(Buffer::from_fn(space.nodes().len() * stride, entry))
+    }
+}
+
+impl Apart<'_> {
+    /// One action on the vectors of all cells of a chunk.
+    fn act(&mut self, chunk: usize) -> Result<(), OperatorError> {
+        let Self { module, run, parts, coordinates } = self;
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        for Part { x, y, maps, state, .. } in parts {
+            read.push((&*x, &*maps, state.as_ref()));
+            written.push(Some(Argument::write(y)));
+        }
+        let arguments = run.arguments(|wanted| match wanted.role {
+            Role::Direction(field) => Some(Argument::read(read.get(field)?.0)),
+            Role::State(field) => read.get(field)?.2.map(|state| Argument::read(state)),
+            Role::Result(field) => written.get_mut(field)?.take(),
+            Role::Map(Owner::Field(field), indices) => {
+                read.get(field)?.1.get(&indices).map(Table::read)
+            }
+            Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
+            role => match run.read(role)? {
+                Given::Array(array) => array.here().map(Table::read),
+                Given::Unknowns(..) => None,
+            },
+        })?;
+        let loaded = module.kernel(&run.work.kernel.name).map_err(refused)?;
+        let mut bound = loaded.bind(arguments).map_err(refused)?;
+        bound.run(run.block.batches.of_chunk(chunk)).map_err(refused)
     }
 }
 

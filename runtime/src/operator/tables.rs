@@ -13,11 +13,10 @@ use crate::vector::{Precision, Real};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 
-/// An array of one of the types that kernels take.
+/// Numbers of one of the types that kernels take, in this machine's memory.
 #[derive(Clone, Debug)]
-pub(super) enum Array {
+pub(super) enum Table {
     /// Double precision.
     F64(Buffer<f64>),
     /// Single precision.
@@ -26,7 +25,7 @@ pub(super) enum Array {
     U32(IndexArray),
 }
 
-impl Array {
+impl Table {
     /// Numbers in a precision.
     pub(super) fn reals(values: &[f64], precision: Precision) -> Self {
         match precision {
@@ -45,7 +44,7 @@ impl Array {
         }
     }
 
-    /// The array for a kernel that reads it.
+    /// Them for a kernel that reads it.
     pub(super) fn read(&self) -> Argument<'_> {
         match self {
             Self::F64(buffer) => Argument::read(buffer),
@@ -54,7 +53,7 @@ impl Array {
         }
     }
 
-    /// The array for a kernel that writes it; no kernel writes indices.
+    /// Them for a kernel that writes it; no kernel writes indices.
     pub(super) fn write(&mut self) -> Argument<'_> {
         match self {
             Self::F64(buffer) => Argument::write(buffer),
@@ -126,9 +125,6 @@ impl Key {
     }
 }
 
-/// The tables of one group of batches.
-pub(super) type Tables = BTreeMap<Key, Array>;
-
 /// What a kernel of [`kernels_gen::plan::Task::Metric`] makes for those that read this geometry.
 pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<Key> {
     let reads = || arguments.iter().any(|argument| argument.role == Role::Geometry);
@@ -144,38 +140,38 @@ pub(super) fn make(
     precision: Precision,
     layout: &Layout,
     slots: &[Slots],
-) -> Result<Option<Array>, BuildError> {
+) -> Result<Option<Table>, BuildError> {
     Ok(Some(match key {
         Key::Map(owner, indices) => {
-            Array::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
+            Table::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
         Key::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
             let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
             let turned = by_lines(&map, n, each, (on.mesh.dim(), axis));
-            Array::indices(turned, extent, batches.lanes())
+            Table::indices(turned, extent, batches.lanes())
         }
         Key::Slots(field, indices) => {
             let slots = slots_of(field, slots)?;
             let table = self::slots(field, indices, on, batches, layout, slots)?;
-            Array::U32(IndexArray::plain(table))
+            Table::U32(IndexArray::plain(table))
         }
         Key::Terms(field) => {
             let (space, _) = space_of(Owner::Field(field), on)?;
             let number = number(field, layout);
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
-            Array::U32(IndexArray::plain(terms))
+            Table::U32(IndexArray::plain(terms))
         }
-        Key::Active => Array::U32(IndexArray::plain(Buffer::from_slice(batches.active()))),
+        Key::Active => Table::U32(IndexArray::plain(Buffer::from_slice(batches.active()))),
         Key::Geometry(geometry) => {
             let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
             let table = match precision {
                 Precision::F64 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(Array::F64)
+                    geometry::table(mesh, batches, geometry, numbers)?.map(Table::F64)
                 }
                 Precision::F32 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(Array::F32)
+                    geometry::table(mesh, batches, geometry, numbers)?.map(Table::F32)
                 }
             };
             return Ok(table);
@@ -185,13 +181,13 @@ pub(super) fn make(
                 return Err(BuildError::Field { field: 0 });
             };
             match precision {
-                Precision::F64 => Array::F64(coordinates(key, &on.mesh, &field.space, layout)),
-                Precision::F32 => Array::F32(coordinates(key, &on.mesh, &field.space, layout)),
+                Precision::F64 => Table::F64(coordinates(key, &on.mesh, &field.space, layout)),
+                Precision::F32 => Table::F32(coordinates(key, &on.mesh, &field.space, layout)),
             }
         }
         Key::Diameter => match precision {
-            Precision::F64 => Array::F64(geometry::diameters(&on.mesh, batches)),
-            Precision::F32 => Array::F32(geometry::diameters(&on.mesh, batches)),
+            Precision::F64 => Table::F64(geometry::diameters(&on.mesh, batches)),
+            Precision::F32 => Table::F32(geometry::diameters(&on.mesh, batches)),
         },
         Key::AuxCells(_) | Key::AuxPoints(_) => {
             return of_aux(key, extent, on, &on.aux, batches, precision);
@@ -207,7 +203,7 @@ pub(super) fn of_aux(
     values: &[AuxValues],
     batches: &Batches,
     precision: Precision,
-) -> Result<Option<Array>, BuildError> {
+) -> Result<Option<Table>, BuildError> {
     let (aux, numbers, expected) = match key {
         Key::AuxCells(aux) => match values.get(aux) {
             Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
@@ -350,7 +346,7 @@ fn rows(
     on: &Discretisation,
     batches: &Batches,
     precision: Precision,
-) -> Result<Array, BuildError> {
+) -> Result<Table, BuildError> {
     let entries = extent / batches.lanes();
     let expected = entries * on.mesh.n_cells();
     if values.len() != expected {
@@ -364,7 +360,7 @@ fn rows(
         })
     }
     Ok(match precision {
-        Precision::F64 => Array::F64(rows(batches, entries, values)),
-        Precision::F32 => Array::F32(rows(batches, entries, values)),
+        Precision::F64 => Table::F64(rows(batches, entries, values)),
+        Precision::F32 => Table::F32(rows(batches, entries, values)),
     })
 }

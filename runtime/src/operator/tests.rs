@@ -7,7 +7,7 @@ use crate::jit;
 use crate::mesh::{Arrange, Mesh, Parts};
 
 use crate::vector::Real;
-use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach};
+use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
 use kernels_gen::element::{Cell, Lagrange};
 
 /// Components of the field; nodes of a biquadratic cell.
@@ -229,7 +229,7 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
 
 const PARAMS: [f64; 2] = [0.0, 0.75];
 
-fn operator(n: usize, precision: Precision) -> CellOperator {
+fn operator(n: usize, precision: Precision) -> Operator {
     let real = crate::vector::name(precision);
     let text = source(real, "free", 4, false) + &source(real, "constrained", 2, true);
     let options = jit::Options { name: "operator_test".into(), ..jit::Options::default() };
@@ -239,7 +239,7 @@ fn operator(n: usize, precision: Precision) -> CellOperator {
     abis.extend(more_abis);
     uses.extend(more_uses);
     let module = Module::new(library, &abis).expect("the kernels are there");
-    CellOperator::new(
+    Operator::on_host(
         Arc::new(discretisation(n)),
         Arc::new(module),
         &uses,
@@ -264,7 +264,7 @@ fn assert_near(found: &[f64], expected: &[f64], tolerance: f64) {
 fn check<T: Real>(tolerance: f64) {
     let precision = T::PRECISION;
     let mut operator = operator(20, precision);
-    let on = operator.on.clone();
+    let on = operator.blocks.on.clone();
     let constraints = &on.fields[0].constraints;
     assert!(on.partition.colours().len() > 1 && !constraints.is_empty());
     let values = sample(on.n_dofs());
@@ -290,7 +290,7 @@ fn check<T: Real>(tolerance: f64) {
     constraints.iter().for_each(|(dof, _)| wanted[dof] = direction[dof]);
     assert_near(&y.to_vec(), &wanted, tolerance);
 
-    operator.set_params(&[0.0, -2.0]);
+    operator.set_params(&[0.0, -2.0]).expect("as many parameters");
     operator.residual(&u, &mut r).expect("a residual");
     let mut wanted = expected(&on, &[0.0, -2.0], &values, |x| x * x);
     constraints.iter().for_each(|(dof, _)| wanted[dof] = 0.0);
@@ -310,7 +310,7 @@ fn kernels_get_what_their_abi_names_in_single_precision() {
 #[test]
 fn results_are_the_same_bits_on_any_number_of_threads() {
     let operator = operator(40, Precision::F64);
-    let u = Vector::from_slice(&sample(operator.size()), Precision::F64);
+    let u = Vector::from_slice(&sample(operator.n()), Precision::F64);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         pool.install(|| {
@@ -334,7 +334,7 @@ fn what_does_not_fit_is_refused() {
     let message = |result: Result<(), OperatorError>| result.expect_err("refused").to_string();
     let short = Vector::zeros(5, Precision::F64);
     assert!(message(operator.apply(&short, &mut y)).contains("5 entries"));
-    let single = Vector::zeros(operator.size(), Precision::F32);
+    let single = Vector::zeros(operator.n(), Precision::F32);
     assert!(message(operator.apply(&single, &mut y)).contains("f32"));
     let x = operator.vector();
     assert!(message(operator.diagonal(&mut y)).contains("no diagonal kernel"));

@@ -18,11 +18,13 @@
 //!
 //! That a residual does not change with the constant, and that the row that was held is fulfilled too, is looked at.
 
-use super::{Place, RunError};
+use super::{RunError, compile_operator};
 use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::discretisation::Discretisation;
 use crate::functional::{set_mean, weights};
+use crate::operator::Operator;
+use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
@@ -46,7 +48,7 @@ pub(crate) struct Balance<'a> {
     problem: &'a Problem,
     on: &'a Discretisation,
     /// The equations in which no row of these fields is held.
-    free: Place,
+    free: Operator,
     /// Zero, with the values of the conditions, and R there.
     initial: (Vec<f64>, Vec<f64>),
     /// λ ∫ φ_i dx in the rows of these fields.
@@ -72,10 +74,11 @@ impl<'a> Balance<'a> {
             free.fields[*field].constraints = Constraints::none(&free.fields[*field].space);
         }
         let free = Arc::new(free);
-        let (mut place, _) = Place::new(&problem.form, elements, &free, params, target, None)?;
+        let (mut operator, _) =
+            compile_operator(&problem.form, elements, &free, params, target, None)?;
         let mut initial = vec![0.0; on.n_dofs()];
         free.conditions().for_each(|(dof, value)| initial[dof] = value);
-        let before = residual(&mut place, &initial)?;
+        let before = residual(&mut operator, &initial)?;
         let mut load = vec![0.0; on.n_dofs()];
         let mut shares = Vec::new();
         for (field, _) in &problem.mean {
@@ -93,14 +96,14 @@ impl<'a> Balance<'a> {
             let all = sum(&before[range]).max(SOLVED * norm(&before).max(1.0));
             shares.push((left, all));
         }
-        Ok(Some(Self { problem, on, free: place, initial: (initial, before), load, shares }))
+        Ok(Some(Self { problem, on, free: operator, initial: (initial, before), load, shares }))
     }
 
-    /// Makes this place solve the equations in balance.
-    pub(crate) fn put(&self, place: &mut Place) {
+    /// Makes an operator's equations those in balance.
+    pub(crate) fn put(&self, operator: &mut Operator) {
         let mut load = self.load.clone();
         self.on.conditions().for_each(|(dof, _)| load[dof] = 0.0);
-        place.set_load(&load);
+        operator.set_load(&load);
     }
 
     /// An error where a field is not free up to a constant, or where its data do not balance at all.
@@ -163,11 +166,11 @@ impl<'a> Balance<'a> {
     }
 }
 
-fn residual(place: &mut Place, u: &[f64]) -> Result<Vec<f64>, RunError> {
-    let mut state: Vector = place.vector();
+fn residual(operator: &mut Operator, u: &[f64]) -> Result<Vec<f64>, RunError> {
+    let mut state: Vector = operator.vector();
     state.set(u);
     let mut r = state.like();
-    place.system().residual(&state, &mut r)?;
+    operator.residual(&state, &mut r)?;
     Ok(r.to_vec())
 }
 

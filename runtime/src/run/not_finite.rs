@@ -1,10 +1,12 @@
 //! Where a solve met a number that is not finite: a form at a state → the first point at which it, or its derivative, has no
 //! finite value. Looked for after a solve has failed only, with the reference, in the cells whose rows are not finite.
 
+use super::RunError;
 use super::solver::System;
-use super::{Place, RunError};
 use crate::discretisation::{AuxValues, Discretisation};
+use crate::operator::Operator;
 use crate::reference::{AuxData, Inputs, Nodal, Reference};
+use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::culprit::Given;
 use fem_dsl::point::Region;
@@ -72,22 +74,26 @@ impl Cause {
 }
 
 /// Looks for the cause at the state `u` of a solve that failed.
-pub(super) fn cause(system: System<'_>, place: &mut Place, u: &Vector) -> Result<Cause, RunError> {
+pub(super) fn cause(
+    system: System<'_>,
+    operator: &mut Operator,
+    u: &Vector,
+) -> Result<Cause, RunError> {
     let state = u.to_vec();
     if state.iter().any(|value| !value.is_finite()) {
         return Ok(Cause::Solver);
     }
     let (mut r, mut direction) = (u.like(), u.like());
-    place.system().residual(u, &mut r)?;
+    operator.residual(u, &mut r)?;
     let mut rows = r.to_vec();
     if rows.iter().all(|row| row.is_finite()) {
-        place.system().linearise(u)?;
+        operator.linearise(u)?;
         direction.fill(1.0);
-        place.equations().jacobian().apply(&direction, &mut r)?;
+        operator.jacobian().apply(&direction, &mut r)?;
         rows = r.to_vec();
     }
     if rows.iter().all(|row| row.is_finite()) {
-        place.equations().diagonal(&mut r)?;
+        operator.diagonal(&mut r)?;
         rows = r.to_vec();
     }
     let aux = system.prescribed.aux(system.on, system.parameters)?;

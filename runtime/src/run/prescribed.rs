@@ -1,14 +1,160 @@
 //! What is prescribed beside the form, as functions of the parameters: the values of essential conditions, and auxiliary
 //! data. Where parameters change they are evaluated anew; which unknowns have conditions never changes.
+//!
+//! Whoever has the functions, a problem of the language or a program, says what they are at some points; where these points
+//! are and what becomes of the values is said here.
 
 use super::RunError;
 use crate::constraint::Constraints;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
-use fem_dsl::point::{Input, Location, Node};
-use fem_dsl::problem::{Dirichlet, Expression, Problem};
+use crate::mesh::Mesh;
+use crate::space::Space;
+use fem_dsl::point::{Input, Location, Node, PointForm};
+use fem_dsl::problem::{Expression, Problem};
 use kernels_gen::plan::Elements;
+
+/// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
+///
+/// # Errors
+///
+/// Tags that the mesh does not have, spaces that cannot be numbered.
+pub fn discretise<'t>(
+    form: &'t PointForm,
+    elements: &Elements,
+    mesh: Mesh,
+    tags: impl IntoIterator<Item = &'t String>,
+) -> Result<Discretisation, RunError> {
+    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
+    let mut on = Discretisation::new(mesh, &elements.spaces())?;
+    on.expect_tags(form, tags)?;
+    on.find_facets(form)?;
+    Ok(on)
+}
+
+/// Where an essential condition holds: the nodes of a field on a part of the boundary.
+pub struct Held {
+    field: usize,
+    name: String,
+    component: Option<usize>,
+    nodes: Vec<u32>,
+    places: Vec<[f64; 3]>,
+}
+
+impl Held {
+    /// On the facets with these tags, or on all of the boundary; a field as a whole, or one component.
+    ///
+    /// # Errors
+    ///
+    /// Facets without such a tag, an element without points.
+    pub fn new(
+        form: &PointForm,
+        on: &Discretisation,
+        (field, component): (usize, Option<usize>),
+        tags: Option<&[String]>,
+    ) -> Result<Self, RunError> {
+        let space = &on.fields[field].space;
+        let points = space.points(&on.mesh, &on.partition)?;
+        let facets = match tags {
+            None => on.mesh.boundary(),
+            Some(tags) => on.mesh.facets_under(tags)?,
+        };
+        let nodes = space.nodes_on(&facets);
+        let places = nodes.iter().map(|&node| points[node as usize]).collect();
+        Ok(Self { field, name: form.fields[field].name.clone(), component, nodes, places })
+    }
+}
+
+/// The conditions of each field; where two meet in a node, the later one holds. `values` gives those of a condition, by its
+/// number, at some places: the components of the field, or the one, place by place.
+///
+/// # Errors
+///
+/// A value that is no number, and what `values` says.
+pub fn conditions<'h, E: From<RunError>>(
+    on: &Discretisation,
+    held: impl IntoIterator<Item = &'h Held>,
+    mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
+) -> Result<Vec<Constraints>, E> {
+    let spaces = on.fields.iter().map(|field| &field.space);
+    let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
+    for (index, held) in held.into_iter().enumerate() {
+        let Held { field, name, component, nodes, places } = held;
+        let values = values(index, places)?;
+        let count = component.map_or(on.fields[*field].space.components(), |_| 1);
+        let mut rows = values.chunks(count.max(1));
+        let fixed = all[*field].fix_at(nodes, *component, places, |_, row| {
+            if let Some(values) = rows.next() {
+                row.copy_from_slice(values);
+            }
+        });
+        let error = |source| RunError::Condition { index, field: name.clone(), source };
+        fixed.map_err(error)?;
+    }
+    Ok(all)
+}
+
+/// The diameter of the cell of a point, by the point's number; no number at nodes.
+pub type Diameter<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
+
+/// The auxiliary data of a form. `values` gives one, by its number, at some points, its components point by point; nothing
+/// where it has no value.
+///
+/// # Errors
+///
+/// Data without a value, a value that is no number, and what `values` says.
+pub fn data<E: From<RunError>>(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    mut values: impl FnMut(usize, &[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+) -> Result<Vec<AuxValues>, E> {
+    let mut all = Vec::new();
+    for (index, aux) in form.aux.iter().enumerate() {
+        let (space, points) = sites(index, form, elements, on)?;
+        let each = if aux.location == Location::Points { elements.rule.count() } else { 1 };
+        let diameter = |point: usize| match space {
+            Some(_) => f64::NAN,
+            None => on.mesh.diameter(point / each),
+        };
+        let Some(numbers) = values(index, &points, &diameter)? else {
+            return Err(RunError::NoAux { name: aux.name.clone() }.into());
+        };
+        if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
+            let point = points[at / aux.shape.components()];
+            let (name, value) = (aux.name.clone(), numbers[at]);
+            return Err(RunError::AuxNotFinite { name, value, point }.into());
+        }
+        all.push(match (space, aux.location) {
+            (Some(space), _) => AuxValues::Nodes(space, numbers),
+            (None, Location::Cells) => AuxValues::Cells(numbers),
+            (None, _) => AuxValues::Points(numbers),
+        });
+    }
+    Ok(all)
+}
+
+/// The points at which auxiliary data is taken: the nodes of a space, the image of the reference centre of each cell, or
+/// that of each quadrature point.
+fn sites(
+    index: usize,
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+) -> Result<(Option<Space>, Vec<[f64; 3]>), RunError> {
+    let aux = &form.aux[index];
+    Ok(match aux.location {
+        Location::Nodes(_) => {
+            let element = elements.element_of_aux(index)?;
+            let space = on.aux_space(element, aux.shape.components())?;
+            let points = space.points(&on.mesh, &on.partition)?;
+            (Some(space), points)
+        }
+        Location::Cells => (None, places(&on.mesh, &[on.mesh.cell().centre()])?),
+        Location::Points => (None, places(&on.mesh, &elements.rule.points())?),
+    })
+}
 
 /// What is prescribed beside a form.
 pub trait Prescribed: Sync {
@@ -50,31 +196,16 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        let problem = self.problem;
-        let mut all: Vec<Constraints> =
-            on.fields.iter().map(|field| Constraints::none(&field.space)).collect();
-        let nothing = |_: usize| f64::NAN;
-        for (index, condition) in problem.dirichlet.iter().enumerate() {
-            let Dirichlet { field, component, value, tags } = condition;
-            let space = &on.fields[*field].space;
-            let points = space.points(&on.mesh, &on.partition)?;
-            let facets = match tags {
-                None => on.mesh.boundary(),
-                Some(tags) => on.mesh.facets_under(tags)?,
-            };
-            let nodes = space.nodes_on(&facets);
-            let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
-            let values = evaluate(value, &value.value, &places, parameters, nothing);
-            let mut next = values.chunks(value.value.len().max(1));
-            let fixed = all[*field].fix_at(&nodes, *component, &places, |_, row| {
-                if let Some(values) = next.next() {
-                    row.copy_from_slice(values);
-                }
-            });
-            let name = || problem.form.fields[*field].name.clone();
-            fixed.map_err(|source| RunError::Condition { index, field: name(), source })?;
-        }
-        super::mean::hold(problem, &mut all);
+        let Problem { form, dirichlet, .. } = self.problem;
+        let held = dirichlet.iter().map(|condition| {
+            let of = (condition.field, condition.component);
+            Held::new(form, on, of, condition.tags.as_deref())
+        });
+        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+        let mut all = conditions(on, &held, |index, places| {
+            Ok::<_, RunError>(at_points(&dirichlet[index].value, places, parameters, |_| f64::NAN))
+        })?;
+        super::mean::hold(self.problem, &mut all);
         Ok(all)
     }
 
@@ -83,43 +214,11 @@ impl Prescribed for OfProblem<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<AuxValues>, RunError> {
-        let (problem, elements) = (self.problem, self.elements);
-        let mut all = Vec::new();
-        for (index, aux) in problem.form.aux.iter().enumerate() {
-            let given = problem.aux.iter().rev().find(|(at, _)| *at == index);
-            let Some((_, expression)) = given else {
-                return Err(RunError::NoAux { name: aux.name.clone() });
-            };
-            let (values, points) = match aux.location {
-                Location::Nodes(_) => {
-                    let element = elements.element_of_aux(index)?;
-                    let space = on.aux_space(element, aux.shape.components())?;
-                    let points = space.points(&on.mesh, &on.partition)?;
-                    let values = at_points(expression, &points, parameters, |_| f64::NAN);
-                    (AuxValues::Nodes(space, values), points)
-                }
-                Location::Cells => {
-                    let points = places(&on.mesh, &[on.mesh.cell().centre()])?;
-                    let diameter = |cell: usize| on.mesh.diameter(cell);
-                    (AuxValues::Cells(at_points(expression, &points, parameters, diameter)), points)
-                }
-                Location::Points => {
-                    let rule = elements.rule.points();
-                    let points = places(&on.mesh, &rule)?;
-                    let diameter = |point: usize| on.mesh.diameter(point / rule.len());
-                    let values = at_points(expression, &points, parameters, diameter);
-                    (AuxValues::Points(values), points)
-                }
-            };
-            let numbers = values.numbers();
-            if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
-                let point = points[at / aux.shape.components()];
-                let name = aux.name.clone();
-                return Err(RunError::AuxNotFinite { name, value: numbers[at], point });
-            }
-            all.push(values);
-        }
-        Ok(all)
+        let Problem { form, aux, .. } = self.problem;
+        data(form, self.elements, on, |index, points, diameter| {
+            let given = aux.iter().rev().find(|(at, _)| *at == index);
+            Ok(given.map(|(_, value)| at_points(value, points, parameters, diameter)))
+        })
     }
 
     fn aux_depends_on(&self, param: usize) -> bool {

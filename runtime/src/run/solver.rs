@@ -9,11 +9,12 @@
 use super::factors::{self, Facts};
 use super::not_finite::cause;
 use super::singular::Singular;
-use super::{Place, Prescribed, RunError};
+use super::{Prescribed, RunError};
 use crate::constraint::Constraints;
 use crate::coupling::Coupling;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
+use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
     NewtonSettings, NonlinearSystem, OperatorError, Outcome, Progress, Report, newton,
@@ -116,8 +117,8 @@ impl System<'_> {
 }
 
 /// How linear systems are solved where no solver is named.
-pub fn suits(system: System<'_>, place: &Place) -> Linear {
-    let (solver, factors) = system.fitting(place.is_device());
+pub fn suits(system: System<'_>, operator: &Operator) -> Linear {
+    let (solver, factors) = system.fitting(operator.is_on_device());
     Linear { solver, restart: RESTART, jacobi: true, factors }
 }
 
@@ -129,19 +130,19 @@ pub fn suits(system: System<'_>, place: &Place) -> Linear {
 /// Settings that do not fit, a singular matrix, a load step that does not converge. Whether the solve as a whole has
 /// converged stands in the report.
 pub fn solve(
-    place: &mut Place,
+    operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    place.impose(u)?;
+    operator.impose(u)?;
     let settings = Settings { named };
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
-        ("newton", _) | ("", false) => solve_by_newton(place, system, u, settings, observe)?,
+        ("newton", _) | ("", false) => solve_by_newton(operator, system, u, settings, observe)?,
         (name, true) => {
-            let report = solve_linear(place, system, u, name, settings, observe)?;
+            let report = solve_linear(operator, system, u, name, settings, observe)?;
             let iterations = report.iterations;
             (report, iterations)
         }
@@ -155,33 +156,38 @@ pub fn solve(
         return Err(system.singular(unknown, condition));
     }
     if report.outcome == Outcome::NotFinite {
-        return Err(not_finite(place, system, u, &report));
+        return Err(not_finite(operator, system, u, &report));
     }
     report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
-    if place.is_device() && name.is_empty() && report.solver == "direct" {
+    if operator.is_on_device() && name.is_empty() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());
     }
     Ok((report, iterations))
 }
 
 /// The error that a solve has met a number that is not finite, with its cause.
-fn not_finite(place: &mut Place, system: System<'_>, u: &Vector, report: &Report) -> RunError {
+fn not_finite(
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &Vector,
+    report: &Report,
+) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
-    match cause(system, place, u) {
+    match cause(system, operator, u) {
         Ok(cause) => RunError::NotFinite { solver, iterations, cause },
         Err(error) => error,
     }
 }
 
 fn solve_linear(
-    place: &mut Place,
+    operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
     name: &str,
     settings: Settings<'_>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let (solver, factors) = settings.solver(name, system, place);
+    let (solver, factors) = settings.solver(name, system, operator);
     let defaults = CgSettings::default();
     let stop = CgSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
@@ -191,11 +197,11 @@ fn solve_linear(
     };
     let restart = settings.count("restart", RESTART)?;
     let linear = Linear { solver, restart, jacobi: settings.jacobi()?, factors };
-    Ok(solve_affine(place.system(), u, stop, linear, observe)?)
+    Ok(solve_affine(operator, u, stop, linear, observe)?)
 }
 
 fn solve_by_newton(
-    place: &mut Place,
+    operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
     settings: Settings<'_>,
@@ -203,7 +209,7 @@ fn solve_by_newton(
 ) -> Result<(Report, usize), RunError> {
     let defaults = NewtonSettings::default();
     let named = settings.word("linear")?.unwrap_or("automatic");
-    let (solver, mut factors) = settings.solver(named, system, place);
+    let (solver, mut factors) = settings.solver(named, system, operator);
     // Steps that are cut short on purpose have not failed.
     if settings.find("max_inner").is_some() && factors != Factors::First {
         factors = Factors::Never;
@@ -222,25 +228,25 @@ fn solve_by_newton(
     let inner = &mut |_| Continue::Yes;
     let steps = settings.count("steps", 1)?;
     if steps == 1 {
-        let report = newton(place.system(), u, newton_settings, observe, inner)?;
+        let report = newton(operator, u, newton_settings, observe, inner)?;
         let inner = report.inner_iterations();
         return Ok((report.report, inner));
     }
     let load = match settings.word("load")? {
-        None => Load::Everything { boundary: place.initial()? },
+        None => Load::Everything { boundary: operator.initial()? },
         Some(name) => {
             let found = system.form.params.iter().position(|param| param.name == name);
             let missing = || RunError::Setting(format!("there is no parameter `{name}` to load"));
             Load::Param(found.ok_or_else(missing)?)
         }
     };
-    let mut ramp = Ramp { place, system, load, at: 1.0, failed: None };
+    let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
         Ok(solved) if solved.newton.report.outcome == Outcome::NotFinite => {
             let parameters = ramp.parameters();
             let system = System { parameters: &parameters, ..system };
-            Some(not_finite(ramp.place, system, u, &solved.newton.report))
+            Some(not_finite(ramp.operator, system, u, &solved.newton.report))
         }
         _ => None,
     };
@@ -283,7 +289,7 @@ enum Load {
 
 /// A form in load steps.
 struct Ramp<'a> {
-    place: &'a mut Place,
+    operator: &'a mut Operator,
     system: System<'a>,
     load: Load,
     /// The load.
@@ -306,13 +312,13 @@ impl Ramp<'_> {
     /// Evaluates anew what depends on a parameter.
     fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
         let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
-        self.place.set_params(&parameters.values)?;
-        self.place.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
+        self.operator.set_params(&parameters.values)?;
+        self.operator.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
         if prescribed.aux_depends_on(param) {
-            self.place.set_aux(&prescribed.aux(on, &parameters)?)?;
+            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
         }
         boundary.fill(0.0);
-        Ok(self.place.impose(boundary)?)
+        Ok(self.operator.impose(boundary)?)
     }
 }
 
@@ -341,35 +347,35 @@ impl Loaded for Ramp<'_> {
 
 impl NonlinearSystem for Ramp<'_> {
     fn size(&self) -> usize {
-        self.place.equations().size()
+        NonlinearSystem::size(self.operator)
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.place.equations().residual(u, r)
+        self.operator.residual(u, r)
     }
 
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
-        self.place.system().linearise(u)
+        self.operator.linearise(u)
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {
-        self.place.equations().jacobian()
+        self.operator.jacobian()
     }
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.place.equations().diagonal(diagonal)
+        self.operator.diagonal(diagonal)
     }
 
     fn symmetric(&self) -> bool {
-        self.place.equations().symmetric()
+        self.operator.symmetric()
     }
 
     fn fields(&self) -> Vec<Range<usize>> {
-        self.place.equations().fields()
+        self.operator.fields()
     }
 
     fn coupling(&self) -> Option<Coupling> {
-        self.place.equations().coupling()
+        self.operator.coupling()
     }
 }
 
@@ -409,9 +415,9 @@ impl<'a> Settings<'a> {
     }
 
     /// The linear solver of this name, or the one that fits, and when that takes factors.
-    fn solver(self, name: &str, system: System<'_>, place: &Place) -> (InnerSolver, Factors) {
+    fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
         let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
-        named.unwrap_or_else(|| system.fitting(place.is_device()))
+        named.unwrap_or_else(|| system.fitting(operator.is_on_device()))
     }
 
     fn word(self, key: &str) -> Result<Option<&'a str>, RunError> {

@@ -13,8 +13,10 @@
 //! its own equations, nothing is said of its constants and motions. What [`super::fixed`] sees has been looked at before.
 
 use super::fixed::{Of, Parts, Terms, unfixed};
-use super::{Place, RunError, System};
+use super::{RunError, System};
 use crate::discretisation::Discretisation;
+use crate::operator::Operator;
+use crate::solve::NonlinearSystem;
 use crate::vector::{Precision, Vector};
 use crate::verify::noise;
 use fem_dsl::point::{Coefficient, Part, Shape};
@@ -34,9 +36,13 @@ const MOST: usize = 6;
 /// # Errors
 ///
 /// [`RunError::Unfixed`]; an operator that cannot be applied.
-pub fn check_unique(place: &mut Place, system: System<'_>, mean: &[usize]) -> Result<(), RunError> {
+pub fn check_unique(
+    operator: &mut Operator,
+    system: System<'_>,
+    mean: &[usize],
+) -> Result<(), RunError> {
     let (form, on) = (system.form, system.on);
-    if !system.is_linear() || place.vector().precision() != Precision::F64 {
+    if !system.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(());
     }
     let terms = Terms::new(form, on, system.parameters);
@@ -67,10 +73,10 @@ pub fn check_unique(place: &mut Place, system: System<'_>, mean: &[usize]) -> Re
     if known && elsewhere.is_empty() && motions.is_empty() {
         return Ok(());
     }
-    let at = place.vector();
-    place.system().linearise(&at)?;
-    let mut operator = Operator { place, on, free: free(on), parts: &parts };
-    if !known && let Some((of, at)) = operator.empty_row()? {
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let mut tried = Tried { operator, on, free: free(on), parts: &parts };
+    if !known && let Some((of, at)) = tried.empty_row()? {
         return Err(unfixed(form, of, Freedom::Everything { at }));
     }
     for of in elsewhere {
@@ -80,7 +86,7 @@ pub fn check_unique(place: &mut Place, system: System<'_>, mean: &[usize]) -> Re
             [(node * components + of.component, if held[part] { 0.0 } else { 1.0 })]
         });
         let left: Vec<bool> = held.iter().map(|held| !held).collect();
-        let null = operator.null(of.field, &z, left)?;
+        let null = tried.null(of.field, &z, left)?;
         let free = null.iter().filter(|null| **null).count();
         if let Some(first) = null.iter().position(|null| *null) {
             let (count, at) = (parts.count, parts.place(&on.mesh, first));
@@ -93,7 +99,7 @@ pub fn check_unique(place: &mut Place, system: System<'_>, mean: &[usize]) -> Re
         }
     }
     for Motion { field, z, of_parts } in motions {
-        let null = operator.null(field, &z, of_parts)?;
+        let null = tried.null(field, &z, of_parts)?;
         if let Some(first) = null.iter().position(|null| *null) {
             let at = parts.place(&on.mesh, first);
             return Err(unfixed(form, Of { field, component: 0 }, Freedom::Rotation { at }));
@@ -137,19 +143,19 @@ fn on_parts<const N: usize>(
 }
 
 /// An operator at a state.
-struct Operator<'a> {
-    place: &'a mut Place,
+struct Tried<'a> {
+    operator: &'a mut Operator,
     on: &'a Discretisation,
     free: Vec<bool>,
     parts: &'a Parts,
 }
 
-impl Operator<'_> {
+impl Tried<'_> {
     fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
-        let mut direction: Vector = self.place.vector();
+        let mut direction: Vector = self.operator.vector();
         direction.set(x);
         let mut y = direction.like();
-        self.place.equations().jacobian().apply(&direction, &mut y)?;
+        self.operator.jacobian().apply(&direction, &mut y)?;
         Ok(y.to_vec())
     }
 

@@ -4,8 +4,10 @@ use super::{Trial, free, noise};
 use crate::compile::Target;
 use crate::device::Device;
 use crate::discretisation::AuxValues;
+use crate::operator::Operator;
 use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference};
-use crate::run::{Kernels, Place, RunError};
+use crate::run::{Kernels, RunError};
+use crate::solve::NonlinearSystem;
 use crate::vector::epsilon;
 use std::sync::Arc;
 
@@ -95,23 +97,22 @@ impl Trial<'_> {
         target: &Target,
         device: Option<Arc<dyn Device>>,
     ) -> Result<(Distance, Kernels), RunError> {
-        let (mut place, kernels) = self.place(target, device)?;
-        let distance = self.distance(expected, &mut place)?;
+        let (mut operator, kernels) = self.operator(target, device)?;
+        let distance = self.distance(expected, &mut operator)?;
         Ok((distance, kernels))
     }
 
-    fn distance(&self, expected: &Expected, place: &mut Place) -> Result<Distance, RunError> {
-        let u = self.state(place);
+    fn distance(&self, expected: &Expected, operator: &mut Operator) -> Result<Distance, RunError> {
+        let u = self.state(operator);
         let mut w = u.like();
         w.set(&expected.direction);
         let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
-        let system = place.system();
-        system.residual(&u, &mut residual)?;
-        system.linearise(&u)?;
-        system.jacobian().apply(&w, &mut action)?;
-        system.diagonal(&mut diagonal)?;
+        operator.residual(&u, &mut residual)?;
+        operator.linearise(&u)?;
+        operator.jacobian().apply(&w, &mut action)?;
+        operator.diagonal(&mut diagonal)?;
         let found = [residual, action, diagonal].map(|vector| vector.to_vec());
-        place.finish()?;
+        operator.finish()?;
         let epsilon = epsilon(u.precision());
         let mut worst = [0.0; 3];
         for ((worst, found), wanted) in worst.iter_mut().zip(&found).zip(&expected.quantities) {

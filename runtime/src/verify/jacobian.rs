@@ -7,7 +7,9 @@
 //! ```
 
 use super::{Trial, free, noise};
-use crate::run::{Place, RunError};
+use crate::operator::Operator;
+use crate::run::RunError;
+use crate::solve::NonlinearSystem;
 use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
 use crate::vector::Vector;
 
@@ -67,17 +69,16 @@ impl Trial<'_> {
     /// # Errors
     ///
     /// An operator that cannot be applied.
-    pub fn taylor(&self, place: &mut Place) -> Result<Taylor, RunError> {
-        let u = self.state(place);
+    pub fn taylor(&self, operator: &mut Operator) -> Result<Taylor, RunError> {
+        let u = self.state(operator);
         let mut w = u.like();
         w.set(&self.direction()?);
         let (mut r, mut jw) = (u.like(), u.like());
-        let system = place.system();
-        system.residual(&u, &mut r)?;
-        system.linearise(&u)?;
-        system.jacobian().apply(&w, &mut jw)?;
+        operator.residual(&u, &mut r)?;
+        operator.linearise(&u)?;
+        operator.jacobian().apply(&w, &mut jw)?;
         let mut d = u.like();
-        system.diagonal(&mut d)?;
+        operator.diagonal(&mut d)?;
         d.multiply(&u);
         // What R is the sum of is larger than R itself near a solution.
         let scale = d.norm() + r.norm() + jw.norm();
@@ -87,7 +88,7 @@ impl Trial<'_> {
             let epsilon = 0.5f64.powi(halving);
             moved.copy_from(&u);
             moved.axpy(epsilon, &w);
-            system.residual(&moved, &mut rest)?;
+            operator.residual(&moved, &mut rest)?;
             rest.axpy(-1.0, &r);
             rest.axpy(-epsilon, &jw);
             remainders.push((epsilon, rest.norm()));
@@ -128,8 +129,8 @@ impl Trial<'_> {
     /// # Errors
     ///
     /// An operator that cannot be applied.
-    pub fn signs(&self, place: &mut Place) -> Result<Signs, RunError> {
-        let u = self.state(place);
+    pub fn signs(&self, operator: &mut Operator) -> Result<Signs, RunError> {
+        let u = self.state(operator);
         let random = |seed: u64| {
             let mut entries = noise(u.len(), seed);
             free(&self.setup.on, &mut entries);
@@ -138,11 +139,10 @@ impl Trial<'_> {
             vector
         };
         let (v, w) = (random(1), random(2));
-        let system = place.system();
-        system.linearise(&u)?;
+        operator.linearise(&u)?;
         let product = |x: &Vector| {
             let mut y = x.like();
-            system.jacobian().apply(x, &mut y).map(|()| y)
+            operator.jacobian().apply(x, &mut y).map(|()| y)
         };
         let (jv, jw) = (product(&v)?, product(&w)?);
         let size = (v.norm() * jw.norm()).max(w.norm() * jv.norm()).max(f64::MIN_POSITIVE);
@@ -153,7 +153,7 @@ impl Trial<'_> {
                 let max_iterations = ITERATIONS;
                 let settings = CgSettings { rtol: 1e-6, max_iterations, ..CgSettings::default() };
                 let none = Preconditioner::Identity;
-                let report = cg(system.jacobian(), &v, &mut x, none, settings, &mut silent)?;
+                let report = cg(operator.jacobian(), &v, &mut x, none, settings, &mut silent)?;
                 Some(!matches!(report.outcome, Outcome::Indefinite { .. }))
             }
             false => None,

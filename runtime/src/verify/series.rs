@@ -6,10 +6,11 @@
 use super::Trial;
 use crate::compile::Target;
 use crate::functional::{errors, mean, set_mean};
-use crate::run::{Balance, OfProblem, Place, RunError, Setup, System, suits};
+use crate::operator::Operator;
+use crate::run::{Balance, OfProblem, RunError, Setup, System, suits};
 use crate::solve::{
-    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, Outcome, Progress, Report,
-    newton, solve_affine,
+    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Outcome,
+    Progress, Report, newton, solve_affine,
 };
 use crate::vector::Vector;
 use std::time::Instant;
@@ -41,33 +42,33 @@ pub struct Level {
 }
 
 impl Trial<'_> {
-    /// Solves the problem from its interpolated solution; `target` is that of `place`.
+    /// Solves the problem from its interpolated solution; `target` is that of `operator`.
     ///
     /// # Errors
     ///
     /// A solve that fails.
     pub fn solve(
         &self,
-        place: &mut Place,
+        operator: &mut Operator,
         target: &Target,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Level, RunError> {
         let start = Instant::now();
-        let mut u = self.state(place);
+        let mut u = self.state(operator);
         let Setup { elements, on, parameters } = &self.setup;
         if let Some(balance) = Balance::new(self.problem, elements, on, &parameters.values, target)?
         {
-            balance.put(place);
+            balance.put(operator);
         }
         let prescribed = OfProblem { problem: self.problem, elements };
         let (form, prescribed) = (&self.problem.form, &prescribed);
         let system = System { form, on, parameters, prescribed, rule: elements.rule };
-        let atol = self.rounding(place, &u)?;
-        let linear = self.linear(system, place);
+        let atol = self.rounding(operator, &u)?;
+        let linear = self.linear(system, operator);
         let report = if system.is_linear() {
             let max_iterations = ITERATIONS;
             let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
-            solve_affine(place.system(), &mut u, stop, linear, observe)?
+            solve_affine(operator, &mut u, stop, linear, observe)?
         } else {
             let settings = NewtonSettings {
                 rtol: RTOL,
@@ -77,9 +78,9 @@ impl Trial<'_> {
                 ..NewtonSettings::default()
             };
             let inner = &mut |_| Continue::Yes;
-            newton(place.system(), &mut u, settings, observe, inner)?.report
+            newton(operator, &mut u, settings, observe, inner)?.report
         };
-        place.finish()?;
+        operator.finish()?;
         let report = converged(report, system)?;
         let mut u = u.to_vec();
         self.settle(&mut u)?;
@@ -108,21 +109,21 @@ impl Trial<'_> {
     }
 
     /// The linear solver: the one that is named, or one that surely solves.
-    fn linear(&self, system: System<'_>, place: &Place) -> Linear {
+    fn linear(&self, system: System<'_>, operator: &Operator) -> Linear {
         let named = self.problem.solver.as_ref().and_then(|solver| {
             let inner = solver.arguments.get("linear");
             let inner = inner.and_then(fem_dsl::problem::Argument::word);
             InnerSolver::named(inner.unwrap_or(&solver.name))
         });
-        let suits = suits(system, place);
+        let suits = suits(system, operator);
         named.map_or(suits, |solver| Linear { solver, factors: Factors::Never, ..suits })
     }
 
     /// The norm of R(u) that rounding alone may leave.
-    fn rounding(&self, place: &mut Place, u: &Vector) -> Result<f64, RunError> {
+    fn rounding(&self, operator: &mut Operator, u: &Vector) -> Result<f64, RunError> {
         let mut d = u.like();
-        place.system().linearise(u)?;
-        place.system().diagonal(&mut d)?;
+        operator.linearise(u)?;
+        operator.diagonal(&mut d)?;
         d.multiply(u);
         Ok(ROUNDING * d.norm())
     }

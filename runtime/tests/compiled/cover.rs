@@ -5,6 +5,7 @@
 //! combination that is still missing is fixed, the other factors are filled in random order, each
 //! with the level that brings most missing pairs, and of several such rows the best is kept.
 
+pub(crate) use fem_dsl::testing::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A level of each factor.
@@ -18,24 +19,13 @@ const TRIES: usize = 120;
 /// Rows of which the best is kept.
 const CANDIDATES: usize = 12;
 
-/// A small generator of repeatable numbers (SplitMix64).
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
+/// The numbers below `n` in a random order.
+fn order(random: &mut Random, n: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        order.swap(i, random.below(i + 1));
     }
-
-    fn order(&mut self, n: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..n).collect();
-        for i in (1..n).rev() {
-            order.swap(i, self.below(i + 1));
-        }
-        order
-    }
+    order
 }
 
 /// The rows, and why combinations are in none, with how many.
@@ -123,7 +113,7 @@ impl Factors<'_> {
             row[factor] = level;
         }
         let mut known: Vec<usize> = part.iter().map(|(factor, _)| *factor).collect();
-        for factor in random.order(self.levels.len()) {
+        for factor in order(random, self.levels.len()) {
             if row[factor] != usize::MAX {
                 continue;
             }

@@ -2,30 +2,10 @@
 
 use super::launch::Shape;
 use fem_dsl::point::{Location, PointForm};
+use fem_dsl::testing::Random;
 use kernels_gen::abi::hash;
 use kernels_gen::element::{Cell, Lagrange, Rule};
 use kernels_gen::plan::Geometry;
-
-/// A small generator of repeatable numbers.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number in [−1, 1).
-    pub(crate) fn number(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    pub(crate) fn numbers(&mut self, count: usize) -> Vec<f64> {
-        (0..count).map(|_| self.number()).collect()
-    }
-}
 
 /// Nodes of a space: the node of each cell's local node, and on tensor cells the first node of each
 /// of the 3^d entities.
@@ -77,7 +57,7 @@ impl Setting {
     ) -> Self {
         let number = if geometry == Geometry::Corners { number_apart } else { number };
         let cell = rule.cell();
-        let mut random = Random::new(hash(&form.name).wrapping_add(degree as u64));
+        let mut random = Random(hash(&form.name).wrapping_add(degree as u64));
         // Derivatives of functions with random values at the nodes grow with the degree.
         let amplitude = 1.0 / degree.max(1) as f64;
         let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
@@ -92,13 +72,13 @@ impl Setting {
                 (_, Some(numbering)) => numbering.count,
                 _ => count,
             };
-            let values = random.numbers(places * aux.shape.components());
+            let values = random.signed(places * aux.shape.components());
             // Positive, as material data is.
             values.into_iter().map(|v| 1.2 + amplitude * v).collect()
         });
         let aux_values = aux_values.collect();
         let (geometry, coordinates) = cells(cell, shape, count, &mut random);
-        let mut waves = |count| random.numbers(count).into_iter().map(|v| amplitude * v).collect();
+        let mut waves = |count| random.signed(count).into_iter().map(|v| amplitude * v).collect();
         let fields = form.fields.iter().map(|field| {
             let numbering = number(element(field.space), count);
             let unknowns = numbering.count * field.shape.components();
@@ -133,11 +113,11 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
     let reach = if shape == Shape::Affine { 0.0 } else { 0.04 / (order * order) };
     let mut coordinates = Vec::new();
     for number in 0..count {
-        let map: Vec<f64> = random.numbers(dim * dim).into_iter().map(|v| 0.2 * v).collect();
+        let map: Vec<f64> = random.signed(dim * dim).into_iter().map(|v| 0.2 * v).collect();
         for point in geometry.points() {
             for axis in 0..dim {
                 let tilt: f64 = (0..dim).map(|a| map[axis * dim + a] * point[a]).sum();
-                let push = reach * random.number();
+                let push = reach * (2.0 * random.unit() - 1.0);
                 // No coordinate is a number that forms compare with, and none is large: a map's
                 // derivative is a sum in which they cancel.
                 let origin = if axis == 0 { 0.013 + number as f64 % 7.0 * 0.05 } else { -0.317 };

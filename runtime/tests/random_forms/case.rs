@@ -10,7 +10,7 @@ use runtime::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
-use runtime::operator::CellOperator;
+use runtime::operator::Operator;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::vector::{Precision, Vector};
@@ -99,7 +99,7 @@ impl Case {
     }
 
     /// The operator, and whether kernels of it are for groups of threads.
-    fn operator(&self) -> (CellOperator, bool) {
+    fn operator(&self) -> (Operator, bool) {
         let mut target = Target::native();
         target.execution = Execution::Interpreted;
         let stored = mix(self.seed, 4).is_multiple_of(4);
@@ -122,7 +122,7 @@ impl Case {
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
         let by_threads = compiled.plans.iter().any(|plan| plan.strategy != Strategy::CellPerLane);
         let (on, params) = (self.on.clone(), &self.params);
-        let operator = CellOperator::new(on, module, kernels, Precision::F64, params, false);
+        let operator = Operator::on_host(on, module, kernels, Precision::F64, params, false);
         (operator.unwrap_or_else(|error| panic!("{error}, {}", self.name())), by_threads)
     }
 
@@ -207,7 +207,7 @@ impl Case {
             return false;
         }
         let (mut operator, _) = self.operator();
-        let residual = |operator: &CellOperator, state: &[f64]| {
+        let residual = |operator: &Operator, state: &[f64]| {
             let state = Vector::from_slice(state, Precision::F64);
             let mut out = state.like();
             operator

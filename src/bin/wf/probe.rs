@@ -14,7 +14,8 @@ use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
 use runtime::expression::evaluate;
-use runtime::run::{Place, Setup, set_up};
+use runtime::run::{Setup, compile_operator_for, set_up};
+use runtime::solve::NonlinearSystem;
 use runtime::vector::Vector;
 use serde_json::json;
 
@@ -117,20 +118,20 @@ fn probe(
         [] => &[Task::Residual],
         _ => &[Task::Residual, Task::Action],
     };
-    let placed = Place::with_tasks(&problem.form, &setup, tasks, &target, device);
-    let (mut place, kernels) = placed.map_err(|error| blame.run(&problem, error))?;
+    let placed = compile_operator_for(&problem.form, &setup, tasks, &target, device);
+    let (mut operator, kernels) = placed.map_err(|error| blame.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
-        nodal(&setup, place.vector(), values, otherwise)
+        nodal(&setup, operator.vector(), values, otherwise)
             .map_err(|error| not_finite(&program, &problem, option, list, error))
     };
     let u = nodal("--at", &arguments.at, &at, 0.0)?;
     let v = nodal("--test", &arguments.test, &test, 1.0)?;
     let w = nodal("--direction", &arguments.direction, &direction, 0.0)?;
-    let mut r = place.vector();
-    place.equations().residual(&u, &mut r)?;
+    let mut r = operator.vector();
+    operator.residual(&u, &mut r)?;
     let product = r.dot(&v);
     // What went wrong on a device comes before what it made of the numbers.
-    place.finish()?;
+    operator.finish()?;
     let residual = finite("R(u)·v", product)?;
     let cells = setup.on.mesh.n_cells();
     let dofs = setup.on.n_dofs();
@@ -157,10 +158,10 @@ fn probe(
         "residual": residual,
     });
     if !direction.is_empty() {
-        place.system().linearise(&u)?;
-        place.equations().jacobian().apply(&w, &mut r)?;
+        operator.linearise(&u)?;
+        operator.jacobian().apply(&w, &mut r)?;
         let product = r.dot(&v);
-        place.finish()?;
+        operator.finish()?;
         let jacobian = finite("v·J(u)w", product)?;
         text.push_str(&format!("v·J(u)w   {jacobian:.16e}\n"));
         value["jacobian"] = json!(jacobian);

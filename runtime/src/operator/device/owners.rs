@@ -19,18 +19,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// The lists of one group of batches.
+/// The lists of one block.
 struct Lists {
     starts: Array,
     places: Array,
 }
 
-/// The lists of all groups of batches, which a key `K` names, and the room for what their cells store.
-pub(super) struct Owners<K> {
+/// The lists of all blocks, by their number, and the room for what their cells store.
+pub(super) struct Owners {
     module: Module,
-    /// Those of each group, by field.
-    lists: BTreeMap<K, BTreeMap<usize, Lists>>,
-    /// For each field as large as the largest group needs. Locked from a kernel's launch to that of its sums.
+    /// Those of each block, by field.
+    lists: BTreeMap<usize, BTreeMap<usize, Lists>>,
+    /// For each field as large as the largest block needs. Locked from a kernel's launch to that of its sums.
     numbers: Mutex<Vec<Array>>,
     /// The groups of threads that own the unknowns of each field.
     groups: Vec<Range<usize>>,
@@ -48,23 +48,23 @@ fn writes_cells(abi: &KernelAbi) -> bool {
     abi.arguments.iter().any(|argument| matches!(argument.role, Role::CellResult(_)))
 }
 
-impl<K: Ord> Owners<K> {
+impl Owners {
     /// The lists for the kernels that store what cells contribute; nothing if there are none. Each comes with its
-    /// group.
+    /// block.
     pub(super) fn new<'a>(
         device: &dyn Device,
         precision: Precision,
         layout: &Layout,
         fields: &[Field],
-        kernels: impl Iterator<Item = (&'a KernelAbi, K, &'a Batches)>,
+        kernels: impl Iterator<Item = (&'a KernelAbi, usize, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
-        let mut lists = BTreeMap::<K, BTreeMap<usize, Lists>>::new();
+        let mut lists = BTreeMap::<usize, BTreeMap<usize, Lists>>::new();
         let mut most = vec![None; fields.len()];
-        for (abi, key, batches) in kernels {
+        for (abi, block, batches) in kernels {
             if !writes_cells(abi) {
                 continue;
             }
-            let lists = lists.entry(key).or_default();
+            let lists = lists.entry(block).or_default();
             for (number, field) in fields.iter().enumerate() {
                 let Some(len) = stored(abi, number, batches) else { continue };
                 most[number] = most[number].max(Some(len));
@@ -90,11 +90,11 @@ impl<K: Ord> Owners<K> {
         Ok(Some(Self { module, lists, numbers, groups: groups.collect() }))
     }
 
-    /// Has `launch` store the numbers of a group's cells, and adds them up in `y`.
+    /// Has `launch` store the numbers of a block's cells, and adds them up in `y`.
     pub(super) fn add<E: From<DeviceError>>(
         &self,
         device: &dyn Device,
-        key: &K,
+        block: usize,
         y: &Array,
         launch: impl FnOnce(&[Array]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -102,21 +102,21 @@ impl<K: Ord> Owners<K> {
         launch(&numbers)?;
         let kernel = self.module.kernel(NAME).map_err(DeviceError::from)?;
         for (field, (numbers, groups)) in numbers.iter().zip(&self.groups).enumerate() {
-            let Some(Lists { starts, places }) = self.lists_of(key, field) else { continue };
+            let Some(Lists { starts, places }) = self.lists_of(block, field) else { continue };
             device.launch(kernel, groups.clone(), &[starts, places, numbers, y])?;
         }
         Ok(())
     }
 
-    /// The lists of a group for a field.
-    fn lists_of(&self, key: &K, field: usize) -> Option<&Lists> {
-        self.lists.get(key).and_then(|lists| lists.get(&field))
+    /// The lists of a block for a field.
+    fn lists_of(&self, block: usize, field: usize) -> Option<&Lists> {
+        self.lists.get(&block).and_then(|lists| lists.get(&field))
     }
 
-    /// Bytes that a group streams: its lists, and its numbers to memory and back.
-    pub(super) fn bytes(&self, key: &K, abi: &KernelAbi, batches: &Batches) -> usize {
+    /// Bytes that a block streams: its lists, and its numbers to memory and back.
+    pub(super) fn bytes(&self, block: usize, abi: &KernelAbi, batches: &Batches) -> usize {
         let own = (0..self.groups.len()).map(|field| {
-            let lists = self.lists_of(key, field);
+            let lists = self.lists_of(block, field);
             let lists = lists.map_or(0, |lists| lists.starts.bytes() + lists.places.bytes());
             lists + 2 * abi.precision.bytes() * stored(abi, field, batches).unwrap_or(0)
         });

@@ -1,0 +1,347 @@
+//! Which kernels an operator has, over which cells, and what they read: kernels and a [`Discretisation`] → [`Blocks`].
+//!
+//! A block is the cells of one class in batches of one width, with the tables that its kernels name. A [`Run`] is a kernel
+//! over its block; a [`Pass`] is all that add up to one vector.
+
+use super::engine::{Array, Engine};
+use super::tables::{self, Key};
+use super::{BuildError, CellKernel, Class};
+use crate::batch::{Batches, constrained_cells};
+use crate::device::{DeviceError, Layout};
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::partition::Partition;
+use crate::solve::OperatorError;
+use crate::vector::{Precision, Vector};
+use kernels_gen::abi::{self, KernelAbi, Role, Slots};
+use kernels_gen::plan::{Geometry, Task};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Cells of one class in batches of one width, with their tables.
+pub(super) struct Block {
+    class: Class,
+    /// The slots of a batch for each field, where it has any: of kernels for groups of threads.
+    slots: Vec<Slots>,
+    pub(super) batches: Batches,
+    /// How many cells; none where these are facets.
+    cells: usize,
+    tables: BTreeMap<Key, Array>,
+    /// What [`Task::Linearise`] stores.
+    stored: Option<Array>,
+}
+
+/// A kernel and where it runs.
+pub(super) struct Work {
+    pub(super) kernel: CellKernel,
+    pub(super) abi: KernelAbi,
+    /// Its number among the kernels of the engine.
+    pub(super) number: usize,
+    /// That of its block.
+    pub(super) block: usize,
+}
+
+/// What a pass reads.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Inputs<'a> {
+    pub(super) state: Option<&'a Vector>,
+    pub(super) direction: Option<&'a Vector>,
+}
+
+/// The kernels of an operator with all that they read beside vectors.
+pub(super) struct Blocks {
+    pub(super) on: Arc<Discretisation>,
+    pub(super) precision: Precision,
+    /// In the order in which they add: for cells without constrained unknowns, for the others, for facets.
+    works: Vec<Work>,
+    blocks: Vec<Block>,
+    /// Time and parameters.
+    pub(super) params: Array,
+    /// Auxiliary data at nodes.
+    aux: BTreeMap<usize, Array>,
+}
+
+/// What an argument that is read holds.
+pub(super) enum Given<'a> {
+    /// Numbers that the operator has.
+    Array(&'a Array),
+    /// The unknowns of a field.
+    Unknowns(&'a Vector, usize),
+}
+
+/// A kernel over its block, with what it reads.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) work: &'a Work,
+    pub(super) block: &'a Block,
+    pub(super) blocks: &'a Blocks,
+    inputs: Inputs<'a>,
+}
+
+/// The kernels that add up to a vector.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) blocks: &'a Blocks,
+    task: Task,
+    inputs: Inputs<'a>,
+}
+
+/// The batches of a class in the chunks of a partition, with slots for the nodes of each field where there are any.
+pub(super) fn in_chunks(
+    on: &Discretisation,
+    partition: &Partition,
+    (class, lanes, slots): (Class, usize, &[Slots]),
+    constrained: &[bool],
+) -> Result<Batches, BuildError> {
+    let keep = |cell: usize| class.has(cell, constrained);
+    Ok(match class {
+        Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+        _ if slots.is_empty() => Batches::new(partition, lanes, keep),
+        _ => {
+            let fields = on.fields.iter().map(|field| &field.space);
+            let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
+            Batches::in_slots(partition, lanes, &fields, keep)?
+        }
+    })
+}
+
+/// The auxiliary data at nodes.
+fn at_nodes(
+    engine: &dyn Engine,
+    values: &[AuxValues],
+) -> Result<BTreeMap<usize, Array>, DeviceError> {
+    let at_nodes = values.iter().enumerate().filter_map(|(index, values)| match values {
+        AuxValues::Nodes(_, values) => Some((index, values)),
+        AuxValues::Cells(_) | AuxValues::Points(_) => None,
+    });
+    at_nodes.map(|(index, values)| Ok((index, engine.reals(values)?))).collect()
+}
+
+impl Blocks {
+    /// Gathers what the kernels of an engine read, which come in the order of its numbers.
+    pub(super) fn new(
+        engine: &dyn Engine,
+        on: Arc<Discretisation>,
+        kernels: Vec<(CellKernel, KernelAbi)>,
+        precision: Precision,
+        params: &[f64],
+    ) -> Result<Self, BuildError> {
+        let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
+        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
+        let (works, blocks) = (Vec::new(), Vec::new());
+        let mut all = Self { on, precision, works, blocks, params, aux };
+        let of_all = kernels.iter().filter(|(kernel, _)| kernel.class == Class::All);
+        let of_all: Vec<Task> = of_all.map(|(kernel, _)| kernel.task).collect();
+        for (number, (kernel, abi)) in kernels.into_iter().enumerate() {
+            if abi.precision != precision {
+                let precision = crate::vector::name(precision);
+                return Err(BuildError::Precision { kernel: kernel.name, precision });
+            }
+            let part = matches!(kernel.class, Class::Free | Class::Constrained);
+            if part && of_all.contains(&kernel.task) {
+                continue;
+            }
+            let block = all.block_of(engine, kernel.class, &abi, &constrained)?;
+            all.works.push(Work { kernel, abi, number, block });
+        }
+        all.works.sort_by_key(|work| work.kernel.class);
+        (0..all.works.len()).try_for_each(|work| all.make_tables(engine, work))?;
+        (0..all.works.len()).try_for_each(|work| all.make_metric(engine, work))?;
+        Ok(all)
+    }
+
+    /// The block of a kernel: one for each class, width and slots.
+    fn block_of(
+        &mut self,
+        engine: &dyn Engine,
+        class: Class,
+        abi: &KernelAbi,
+        constrained: &[bool],
+    ) -> Result<usize, BuildError> {
+        // Facets of a batch do not sum before anything goes to memory.
+        let slots = if class.is_of_facets() { &[][..] } else { &abi.slots };
+        let same = |block: &Block| {
+            (block.class, block.batches.lanes(), &block.slots[..]) == (class, abi.lanes, slots)
+        };
+        if let Some(known) = self.blocks.iter().position(same) {
+            return Ok(known);
+        }
+        let batches = engine.batches(&self.on, (class, abi.lanes, slots), constrained)?;
+        let cells = match class {
+            Class::Facets(_) => 0,
+            _ => batches.active().iter().map(|&active| active as usize).sum(),
+        };
+        let (slots, tables) = (slots.to_vec(), BTreeMap::new());
+        self.blocks.push(Block { class, slots, batches, cells, tables, stored: None });
+        Ok(self.blocks.len() - 1)
+    }
+
+    /// The tables that a kernel's ABI names.
+    fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
+        let plain = Layout::plain(1);
+        let layout = engine.arithmetic().map_or(&plain, |arithmetic| arithmetic.layout());
+        let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
+        let block = &mut self.blocks[work.block];
+        for argument in &work.abi.arguments {
+            if argument.role == Role::Stored && work.kernel.task == Task::Linearise {
+                block.stored = Some(engine.zeros(argument.extent * block.batches.len())?);
+            }
+            let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
+            if block.tables.contains_key(&key) {
+                continue;
+            }
+            let (extent, batches, slots) = (argument.extent, &block.batches, &block.slots);
+            let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
+            if let Some(table) = made {
+                block.tables.insert(key, engine.array(table)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the geometry at the quadrature points where a kernel reads it.
+    fn make_metric(&mut self, engine: &dyn Engine, reader: usize) -> Result<(), BuildError> {
+        let Work { kernel, abi, block, .. } = &self.works[reader];
+        let Some(stored) = tables::computed(kernel.geometry, &abi.arguments) else { return Ok(()) };
+        let block = *block;
+        if self.blocks[block].tables.contains_key(&stored) {
+            return Ok(());
+        }
+        let metric = self.works_of(Task::Metric).find(|work| work.block == block);
+        let Some(metric) = metric else {
+            return Err(BuildError::NoMetric { kernel: kernel.name.clone() });
+        };
+        let mut arguments = metric.abi.arguments.iter();
+        let extent = arguments.find(|argument| argument.role == Role::Stored);
+        let len = extent.map_or(0, |argument| argument.extent) * self.blocks[block].batches.len();
+        let mut table = engine.zeros(len)?;
+        engine.store(self.run(metric, Inputs::default()), &mut table)?;
+        self.blocks[block].tables.insert(stored, table);
+        Ok(())
+    }
+
+    /// Stores what actions read of a state.
+    pub(super) fn linearise(
+        &mut self,
+        engine: &dyn Engine,
+        state: &Vector,
+    ) -> Result<(), OperatorError> {
+        for work in 0..self.works.len() {
+            let Work { kernel, block, .. } = &self.works[work];
+            let block = *block;
+            if kernel.task != Task::Linearise {
+                continue;
+            }
+            let Some(mut stored) = self.blocks[block].stored.take() else { continue };
+            let inputs = Inputs { state: Some(state), direction: None };
+            let done = engine.store(self.run(&self.works[work], inputs), &mut stored);
+            self.blocks[block].stored = Some(stored);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the auxiliary data.
+    pub(super) fn set_aux(
+        &mut self,
+        engine: &dyn Engine,
+        values: &[AuxValues],
+    ) -> Result<(), BuildError> {
+        self.aux.extend(at_nodes(engine, values)?);
+        let mut done = BTreeSet::new();
+        for work in &self.works {
+            let block = &mut self.blocks[work.block];
+            for argument in &work.abi.arguments {
+                let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
+                if !done.insert((work.block, key)) {
+                    continue;
+                }
+                let (on, batches, extent) = (&self.on, &block.batches, argument.extent);
+                let made = tables::of_aux(key, extent, on, values, batches, self.precision)?;
+                if let Some(table) = made {
+                    block.tables.insert(key, engine.array(table)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that one pass of a task streams beside its vectors.
+    pub(super) fn bytes(&self, engine: &dyn Engine, task: Task) -> usize {
+        let bytes = self.works_of(task).map(|work| {
+            let block = &self.blocks[work.block];
+            let array = |argument: &abi::Argument| block.array(argument.role, work.kernel.geometry);
+            let arrays = work.abi.arguments.iter().filter_map(array);
+            engine.streamed(work, block) + arrays.map(Array::bytes).sum::<usize>()
+        });
+        bytes.sum()
+    }
+
+    /// All kernels, each with its block.
+    pub(super) fn works(&self) -> impl Iterator<Item = (&Work, &Block)> {
+        self.works.iter().map(|work| (work, &self.blocks[work.block]))
+    }
+
+    /// The kernels that do a task.
+    fn works_of(&self, task: Task) -> impl Iterator<Item = &Work> {
+        self.works.iter().filter(move |work| work.kernel.task == task)
+    }
+
+    /// A kernel over its block.
+    fn run<'a>(&'a self, work: &'a Work, inputs: Inputs<'a>) -> Run<'a> {
+        Run { work, block: &self.blocks[work.block], blocks: self, inputs }
+    }
+
+    /// The kernels that do a task, all together.
+    pub(super) fn pass<'a>(&'a self, task: Task, inputs: Inputs<'a>) -> Pass<'a> {
+        Pass { blocks: self, task, inputs }
+    }
+}
+
+impl Block {
+    /// A table, or what is stored at the quadrature points.
+    pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
+        match role {
+            Role::Stored => self.stored.as_ref(),
+            role => self.tables.get(&Key::of(role, geometry)?),
+        }
+    }
+}
+
+impl<'a> Pass<'a> {
+    /// Its kernels in the order in which they add.
+    pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
+        self.blocks.works_of(self.task).map(move |work| self.blocks.run(work, self.inputs))
+    }
+
+    /// Cells that have no kernel.
+    pub(super) fn missing(self) -> usize {
+        let cells: usize = self.runs().map(|run| run.block.cells).sum();
+        self.blocks.on.mesh.n_cells().abs_diff(cells)
+    }
+}
+
+impl<'a> Run<'a> {
+    /// What the kernel reads in a role.
+    pub(super) fn read(self, role: Role) -> Option<Given<'a>> {
+        Some(match role {
+            Role::State(field) => Given::Unknowns(self.inputs.state?, field),
+            Role::Direction(field) => Given::Unknowns(self.inputs.direction?, field),
+            Role::Params => Given::Array(&self.blocks.params),
+            Role::AuxNodes(aux) => Given::Array(self.blocks.aux.get(&aux)?),
+            role => Given::Array(self.block.array(role, self.work.kernel.geometry)?),
+        })
+    }
+
+    /// An argument for each that its interface lists, but for the constants that it brings along.
+    pub(super) fn arguments<T>(
+        self,
+        mut argument: impl FnMut(&abi::Argument) -> Option<T>,
+    ) -> Result<Vec<T>, OperatorError> {
+        let Work { kernel, abi, .. } = self.work;
+        let wanted = abi.arguments.iter().filter(|wanted| wanted.role != Role::Tables);
+        let lacks = |role| format!("`{}` lacks its argument {role:?}", kernel.name);
+        wanted
+            .map(|wanted| argument(wanted).ok_or_else(|| OperatorError::new(lacks(wanted.role))))
+            .collect()
+    }
+}

@@ -1,0 +1,118 @@
+//! [`Engine`]: what differs between the processor and a device when an operator is applied.
+//!
+//! An engine says in which batches cells come, how an array is made and how kernels run over batches; which kernels, which
+//! cells and which arguments is said in [`super::blocks`]. The processor goes through the mesh in the order of its chunks, a
+//! device in that of its layout, kernel by kernel.
+
+use super::blocks::{Block, Blocks, Pass, Run, Work};
+use super::tables::Table;
+use super::{BuildError, Class};
+use crate::batch::Batches;
+use crate::device::cpu::Module;
+use crate::device::{self, Arithmetic, DeviceError};
+use crate::discretisation::Discretisation;
+use crate::solve::OperatorError;
+use crate::vector::Vector;
+use kernels_gen::abi::Slots;
+use std::sync::Arc;
+
+/// An array where its engine has it.
+#[derive(Debug)]
+pub(super) enum Array {
+    /// In this machine's memory.
+    Here(Table),
+    /// In a device's.
+    There(device::Array),
+}
+
+impl Array {
+    /// The array, where it is in this machine's memory.
+    pub(super) fn here(&self) -> Option<&Table> {
+        match self {
+            Self::Here(table) => Some(table),
+            Self::There(_) => None,
+        }
+    }
+
+    /// The array, where a device has it.
+    pub(super) fn there(&self) -> Option<&device::Array> {
+        match self {
+            Self::There(array) => Some(array),
+            Self::Here(_) => None,
+        }
+    }
+
+    /// The bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Here(table) => table.bytes(),
+            Self::There(array) => array.bytes(),
+        }
+    }
+}
+
+/// The rows of a result that belong to unknowns with essential conditions.
+#[derive(Clone, Copy)]
+pub(super) enum Rows<'a> {
+    /// 0: of a residual.
+    Zero,
+    /// 1: of a diagonal.
+    One,
+    /// Those of the identity: of an action on this vector.
+    Of(&'a Vector),
+}
+
+/// What runs the kernels of an operator.
+pub(super) trait Engine: Send + Sync {
+    /// The batches of a class of cells or facets, `lanes` in each, with slots for the nodes of each field where there are
+    /// any; `constrained` says which cells have constrained unknowns.
+    fn batches(
+        &self,
+        on: &Discretisation,
+        class: (Class, usize, &[Slots]),
+        constrained: &[bool],
+    ) -> Result<Batches, BuildError>;
+
+    /// An array with these numbers.
+    fn array(&self, table: Table) -> Result<Array, DeviceError>;
+
+    /// An array of reals with these values.
+    fn reals(&self, values: &[f64]) -> Result<Array, DeviceError>;
+
+    /// An array of zeros.
+    fn zeros(&self, len: usize) -> Result<Array, DeviceError>;
+
+    /// Other values for an array of reals.
+    fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError>;
+
+    /// What it needs to know of all kernels and tables before the first pass.
+    fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError>;
+
+    /// Runs a kernel that writes `into` at the quadrature points of its cells.
+    fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError>;
+
+    /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
+    fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError>;
+
+    /// Gives the constrained unknowns of a vector their values.
+    fn impose(&self, u: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Bytes that a kernel streams beside its tables and the vectors.
+    fn streamed(&self, work: &Work, block: &Block) -> usize {
+        let _ = (work, block);
+        0
+    }
+
+    /// What vectors need of the device, where it is one.
+    fn arithmetic(&self) -> Option<&Arc<Arithmetic>> {
+        None
+    }
+
+    /// The kernels, where they work on vectors in this machine's memory.
+    fn module(&self) -> Option<&Module> {
+        None
+    }
+}

@@ -1,0 +1,203 @@
+//! The processor's engine: kernels run over the chunks of a mesh, which come in execution order.
+//!
+//! ```text
+//! for each chunk, after its earlier neighbours:  y = 0 in the unknowns it touches first
+//!                                                batches without, then with constrained unknowns, then facets
+//! then, in the rows of constrained unknowns:     y = x (action), 0 (residual), 1 (diagonal)
+//! ```
+//!
+//! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
+//! is the same bit for bit on any number of threads.
+
+use super::blocks::{Blocks, Given, Pass, Run, in_chunks};
+use super::engine::{Array, Engine, Rows};
+use super::tables::Table;
+use super::{BuildError, Class, refused};
+use crate::batch::Batches;
+use crate::device::DeviceError;
+use crate::device::cpu::{Argument, Launch, Module, Schedule, Writes};
+use crate::discretisation::Discretisation;
+use crate::solve::OperatorError;
+use crate::vector::{Precision, Real, Vector};
+use kernels_gen::abi::{Reach, Role, Slots};
+use std::sync::Arc;
+
+/// The processor.
+pub(super) struct Host {
+    module: Arc<Module>,
+    precision: Precision,
+    /// Which chunks run at once, and a proof that they may.
+    schedule: Schedule,
+    /// The constrained unknowns.
+    constrained: Vec<usize>,
+    /// Their values.
+    values: Vec<f64>,
+}
+
+impl Host {
+    /// The engine of a module's kernels.
+    pub(super) fn new(
+        on: &Discretisation,
+        module: Arc<Module>,
+        precision: Precision,
+    ) -> Result<Self, BuildError> {
+        let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
+        let (constrained, values) = on.conditions().unzip();
+        Ok(Self { module, precision, schedule, constrained, values })
+    }
+
+    /// Ties a kernel to its arguments; `written` gives what it writes.
+    fn bind<'a>(
+        &'a self,
+        run: Run<'a>,
+        mut written: impl FnMut(Role) -> Option<Argument<'a>>,
+    ) -> Result<Launch<'a>, OperatorError> {
+        let on = &run.blocks.on;
+        let arguments = run.arguments(|wanted| match run.read(wanted.role) {
+            _ if wanted.written => written(wanted.role),
+            Some(Given::Array(array)) => array.here().map(Table::read),
+            Some(Given::Unknowns(vector, field)) => part(on, vector, field),
+            None => None,
+        })?;
+        let name = &run.work.kernel.name;
+        let loaded = self.module.kernel(name).map_err(refused)?;
+        let bound = loaded.bind(arguments).map_err(refused)?;
+        if bound.batches() < run.block.batches.len() {
+            return Err(OperatorError::new(format!("the tables of `{name}` are too short")));
+        }
+        Ok(bound)
+    }
+
+    fn sum_of<T: Real>(
+        &self,
+        pass: Pass<'_>,
+        rows: Rows<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let wrong = || OperatorError::new("wrong precision");
+        let entries = y.entries_mut::<T>().ok_or_else(wrong)?;
+        let shared = self.schedule.lend(entries);
+        let mut launches = Vec::with_capacity(2);
+        for run in pass.runs() {
+            let written = |role: Role| match role {
+                Role::Result(field) => Some(shared.part(pass.blocks.on.dofs_of(field))),
+                _ => None,
+            };
+            launches.push(self.bind(run, written)?);
+        }
+        self.schedule.run(&shared, &launches).map_err(refused)?;
+        drop(launches);
+        match rows {
+            Rows::Zero => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(0.0)),
+            Rows::One => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(1.0)),
+            Rows::Of(x) => {
+                let x = x.entries::<T>().ok_or_else(wrong)?;
+                self.constrained.iter().for_each(|&i| entries[i] = x[i]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field's unknowns in a vector, for a kernel that reads them.
+fn part<'a>(on: &Discretisation, vector: &'a Vector, field: usize) -> Option<Argument<'a>> {
+    let range = on.dofs_of(field);
+    match vector.precision() {
+        Precision::F64 => vector.entries::<f64>()?.get(range).map(Argument::read),
+        Precision::F32 => vector.entries::<f32>()?.get(range).map(Argument::read),
+    }
+}
+
+impl Engine for Host {
+    fn batches(
+        &self,
+        on: &Discretisation,
+        class: (Class, usize, &[Slots]),
+        constrained: &[bool],
+    ) -> Result<Batches, BuildError> {
+        in_chunks(on, &on.partition, class, constrained)
+    }
+
+    fn array(&self, table: Table) -> Result<Array, DeviceError> {
+        Ok(Array::Here(table))
+    }
+
+    fn reals(&self, values: &[f64]) -> Result<Array, DeviceError> {
+        Ok(Array::Here(Table::reals(values, self.precision)))
+    }
+
+    fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
+        Ok(Array::Here(Table::zeros(len, self.precision)))
+    }
+
+    fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError> {
+        *array = self.reals(values)?;
+        Ok(())
+    }
+
+    /// Proves that chunks which do not wait for each other add to different unknowns.
+    fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
+        let (on, mut writes) = (&blocks.on, Vec::new());
+        for (work, block) in blocks.works() {
+            let abi = &work.abi;
+            for (map, argument) in abi.arguments.iter().enumerate() {
+                let table = block.array(argument.role, work.kernel.geometry);
+                let Some(Table::U32(indices)) = table.and_then(Array::here) else { continue };
+                for (array, written) in abi.arguments.iter().enumerate() {
+                    let indexed = |reach: &Reach| (reach.map, reach.array) == (map, array);
+                    let Role::Result(field) = written.role else { continue };
+                    if abi.reaches.iter().any(indexed) {
+                        let (first, parts) = (on.dofs_of(field).start, block.batches.parts());
+                        writes.push(Writes { abi, map, array, indices, parts, first });
+                    }
+                }
+            }
+        }
+        let chunks = 0..on.partition.chunks().len();
+        let new = |chunk: usize| {
+            let fields = on.fields.iter().enumerate();
+            let new = fields.map(|(field, of)| {
+                let (start, new) = (on.dofs_of(field).start, of.space.new_dofs(chunk));
+                start + new.start..start + new.end
+            });
+            new.collect()
+        };
+        let clears = chunks.map(new).collect();
+        self.schedule = Schedule::new(&on.partition, on.n_dofs(), clears, &writes)?;
+        Ok(())
+    }
+
+    fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError> {
+        let mut written = match into {
+            Array::Here(table) => Some(table.write()),
+            Array::There(_) => None,
+        };
+        let mut launch = self.bind(run, |_| written.take())?;
+        launch.run_apart(run.block.batches.parts()).map_err(refused)
+    }
+
+    fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        match self.precision {
+            Precision::F64 => self.sum_of::<f64>(pass, rows, y),
+            Precision::F32 => self.sum_of::<f32>(pass, rows, y),
+        }
+    }
+
+    fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
+        if values.len() != self.values.len() {
+            return Err(DeviceError::Mismatch { operation: "set conditions" });
+        }
+        self.values.copy_from_slice(values);
+        Ok(())
+    }
+
+    fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        let conditions = self.constrained.iter().zip(&self.values);
+        conditions.for_each(|(&unknown, &value)| u.set_entry(unknown, value));
+        Ok(())
+    }
+
+    fn module(&self) -> Option<&Module> {
+        Some(&self.module)
+    }
+}

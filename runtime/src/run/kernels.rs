@@ -1,0 +1,110 @@
+//! A form's kernels, for the processor or for a device with memory of its own → an operator; from there on nobody asks which.
+
+use super::{RunError, Setup};
+use crate::compile::{Origin, Target, compile, compile_for_device, facts};
+use crate::device::{Backend, Device};
+use crate::discretisation::Discretisation;
+use crate::operator::Operator;
+use fem_dsl::point::PointForm;
+use kernels_gen::ahead::TASKS;
+use kernels_gen::plan::{Elements, Plan, Scatter, Task};
+use std::sync::Arc;
+
+/// The kernels that solved a problem.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    /// What ran them.
+    pub backend: Backend,
+    /// The device's name, where it has memory of its own.
+    pub device: Option<String>,
+    /// `compiled` or `interpreted`.
+    pub word: &'static str,
+    /// Where they came from.
+    pub origin: Origin,
+    /// Their plans.
+    pub plans: Vec<Plan>,
+    /// Seconds for planning, printing, compiling and loading them.
+    pub seconds: f64,
+}
+
+impl Kernels {
+    /// How results come to their vector; the processor colours its chunks of cells.
+    pub fn scatter(&self) -> Scatter {
+        let plan = self.device.as_ref().and(self.plans.first());
+        plan.map_or(Scatter::Coloured, |plan| plan.scatter)
+    }
+}
+
+/// Compiles a form's kernels for the processor, or for a device, and fills their tables.
+///
+/// # Errors
+///
+/// Kernels that cannot be made, tables that cannot be filled, a device that fails.
+pub fn compile_operator(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+) -> Result<(Operator, Kernels), RunError> {
+    compile_for(form, elements, on, params, &TASKS, target, device)
+}
+
+/// The same for a problem that is set up, with no more kernels than some tasks take.
+///
+/// # Errors
+///
+/// As [`compile_operator`].
+pub fn compile_operator_for(
+    form: &PointForm,
+    setup: &Setup,
+    tasks: &[Task],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+) -> Result<(Operator, Kernels), RunError> {
+    let params = &setup.parameters.values;
+    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device)
+}
+
+fn compile_for(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    tasks: &[Task],
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+) -> Result<(Operator, Kernels), RunError> {
+    let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
+    let (facts, precision) = (facts(on), target.precision);
+    let Some(device) = device else {
+        let compiled = compile(form, elements, &facts, tasks, target)?;
+        let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
+        let operator =
+            Operator::on_host(on.clone(), module, purposes, precision, params, symmetric)?;
+        let kernels = Kernels {
+            backend: Backend::Cpu,
+            device: None,
+            word: compiled.word(),
+            origin: compiled.origin,
+            plans: compiled.plans,
+            seconds: compiled.seconds,
+        };
+        return Ok((operator, kernels));
+    };
+    let (backend, name) = (device.backend(), device.name());
+    let wishes = &target.wishes;
+    let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
+    let compiled = Arc::new(compiled);
+    let operator = Operator::on_device(on.clone(), compiled.clone(), params, symmetric)?;
+    let kernels = Kernels {
+        backend,
+        device: Some(name),
+        word: "compiled",
+        origin: compiled.origin,
+        plans: compiled.plans.clone(),
+        seconds: compiled.seconds,
+    };
+    Ok((operator, kernels))
+}

@@ -82,17 +82,23 @@ fn results(
 
 #[test]
 fn gathered_corners_and_blocks_change_nothing() {
-    for mesh in meshes() {
-        for form in [SCALAR, VECTOR] {
+    for (number, mesh) in meshes().into_iter().enumerate() {
+        for (turn, form) in [SCALAR, VECTOR].into_iter().enumerate() {
             let wanted = results(form, &mesh, None, 1, false);
-            for (geometry, block, prefetch) in [
+            let ways = [
                 (Some(Geometry::Corners), 1, false),
                 (Some(Geometry::Corners), 4, true),
                 (None, 3, true),
                 (None, 1, true),
                 (Some(Geometry::Semi), 1, true),
                 (Some(Geometry::Semi), 3, false),
-            ] {
+            ];
+            // Each way once on each mesh and with each form, not on all pairs of them.
+            let own = ways
+                .into_iter()
+                .enumerate()
+                .filter(|(way, _)| (way + number + turn).is_multiple_of(2));
+            for (_, (geometry, block, prefetch)) in own {
                 if geometry == Some(Geometry::Semi) && !mesh.cell().is_tensor() {
                     continue;
                 }

@@ -82,6 +82,38 @@ impl SourceFile {
         };
         kernels.map(part).collect()
     }
+
+    /// The kernels dealt to at most `count` sources of about the same length, each of which has `least` bytes of kernels if
+    /// there is more than one; the whole where kernels cannot be told apart.
+    pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
+        let parts = self.parts();
+        let first = self.starts.first().copied().unwrap_or(self.text.len());
+        let count = count.min(parts.len()).min((self.text.len() - first) / least.max(1));
+        if count < 2 {
+            return vec![self.clone()];
+        }
+        let length = |part: &Self| part.text.len() - first;
+        let mut order: Vec<usize> = (0..parts.len()).collect();
+        order.sort_by_key(|&number| std::cmp::Reverse(length(&parts[number])));
+        let mut hands = vec![(0, Vec::new()); count];
+        for number in order {
+            let (sum, hand) = hands.iter_mut().min_by_key(|(sum, _)| *sum).expect("a hand");
+            *sum += length(&parts[number]);
+            hand.push(number);
+        }
+        hands.iter_mut().for_each(|(_, hand)| hand.sort_unstable());
+        hands.sort_unstable_by_key(|(_, hand)| hand[0]);
+        let whole = |(_, hand): (usize, Vec<usize>)| {
+            let mut dealt = parts[hand[0]].clone();
+            for &number in &hand[1..] {
+                dealt.starts.push(dealt.text.len());
+                dealt.text.push_str(&parts[number].text[first..]);
+                dealt.kernels.extend(parts[number].kernels.iter().cloned());
+            }
+            dealt
+        };
+        hands.into_iter().map(whole).collect()
+    }
 }
 
 /// Source that this crate has printed, with the interfaces of its kernels: they go together, and nobody can change
@@ -132,6 +164,12 @@ impl Generated {
         self.file.text = format!("mod {name} {{\n{}}}\n", self.file.text);
         self.file.starts.clear();
         self
+    }
+
+    /// Its kernels dealt to several sources, as [`SourceFile::dealt`] does.
+    pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
+        let files = self.file.dealt(count, least).into_iter();
+        files.map(|file| Self { file, isa: self.isa }).collect()
     }
 
     /// The text and the interfaces, to be taken apart.
@@ -209,6 +247,28 @@ mod tests {
             assert!(has(abi) && part.text.contains("#define WEAKFORM_PREAMBLE"));
             assert_eq!(part.parts(), std::slice::from_ref(part));
         }
+    }
+
+    #[test]
+    fn kernels_are_dealt_to_sources_of_about_the_same_length() {
+        let mut joined = source("first");
+        ["second", "third"].into_iter().for_each(|name| joined.append(source(name)));
+        let (names, parts) = (|file: &SourceFile| file.kernels.clone(), joined.parts());
+        for count in 1..=4 {
+            let dealt = joined.dealt(count, 1);
+            assert_eq!(dealt.len(), count);
+            let mut kernels: Vec<KernelAbi> = dealt.iter().flat_map(names).collect();
+            kernels.sort_by_key(|abi| joined.kernels.iter().position(|own| own == abi));
+            assert_eq!(kernels, joined.kernels);
+            // What is dealt can be taken apart again, into the same.
+            let again: Vec<SourceFile> = dealt.iter().flat_map(SourceFile::parts).collect();
+            assert!(again.iter().all(|part| parts.contains(part)));
+            let lengths = dealt.iter().map(|part| part.text.len());
+            let longest = parts.iter().map(|part| part.text.len()).max().expect("a part");
+            assert!(lengths.clone().max() <= lengths.min().map(|least| least + longest));
+        }
+        assert_eq!(joined.dealt(8, 1), parts);
+        assert_eq!(joined.dealt(8, joined.text.len()), std::slice::from_ref(&joined));
     }
 
     #[test]

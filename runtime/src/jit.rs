@@ -15,10 +15,11 @@ mod foreign;
 mod load;
 mod notice;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kernels_gen::dialect::Language;
@@ -185,6 +186,8 @@ pub struct Jit {
     compiler: OnceLock<Result<Compiler, CompilerError>>,
     /// Why the compiler is not asked again.
     given_up: OnceLock<CompilerError>,
+    /// What compilers are waited for, and it was said. The parts of a source have one name.
+    waited_for: Mutex<BTreeSet<String>>,
     machine: Machine,
 }
 
@@ -206,6 +209,7 @@ impl Jit {
             cache,
             compiler: OnceLock::new(),
             given_up: OnceLock::new(),
+            waited_for: Mutex::default(),
             machine: Machine::detect(),
         }
     }
@@ -361,8 +365,19 @@ impl Jit {
         let broken =
             |reason: String| CompilerError::Broken { path: compiler.path().into(), reason };
         let (task, bound) = (task(source, &options.name), self.bound());
-        let slow = || waiting(compiler.path(), &task, bound);
-        let output = child::run(&mut command, bound, slow).map_err(|e| broken(e.to_string()))?;
+        let waited_for = || self.waited_for.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = false;
+        let slow = || {
+            own = waited_for().insert(options.name.clone());
+            if own {
+                waiting(compiler.path(), &task, bound);
+            }
+        };
+        let output = child::run(&mut command, bound, slow);
+        if own {
+            waited_for().remove(&options.name);
+        }
+        let output = output.map_err(|e| broken(e.to_string()))?;
         let Some(output) = output else {
             return Err(CompilerError::Late { path: compiler.path().into(), task, bound }.into());
         };
@@ -452,7 +467,7 @@ fn open(compiler: &Compiler, path: &Path) -> Result<Library, JitError> {
     warn_once(&format!(
         "kernels are loaded from a temporary folder: nothing in {} can be run ({})\n\
          help: is it mounted `noexec`? name another folder with WF_CACHE_DIR",
-        path.parent().unwrap_or(path).display(),
+        path.ancestors().nth(2).unwrap_or(path).display(),
         first.reason()
     ));
     Ok(library.keep(folder))

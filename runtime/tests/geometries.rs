@@ -75,12 +75,16 @@ fn results(form: &str, mesh: &Mesh, geometry: Option<Geometry>, block: usize) ->
 
 #[test]
 fn gathered_corners_and_blocks_change_nothing() {
-    for mesh in meshes() {
-        for form in [SCALAR, VECTOR] {
+    for (number, mesh) in meshes().into_iter().enumerate() {
+        for (turn, form) in [SCALAR, VECTOR].into_iter().enumerate() {
             let wanted = results(form, &mesh, None, 1);
-            for (geometry, block) in
-                [(Some(Geometry::Corners), 1), (Some(Geometry::Corners), 4), (None, 3)]
-            {
+            let ways = [(Some(Geometry::Corners), 1), (Some(Geometry::Corners), 4), (None, 3)];
+            // Each way once on each mesh and with each form, not on all pairs of them.
+            let own = ways
+                .into_iter()
+                .enumerate()
+                .filter(|(way, _)| (way + number + turn).is_multiple_of(2));
+            for (_, (geometry, block)) in own {
                 let got = results(form, &mesh, geometry, block);
                 for (got, wanted) in got.iter().zip(&wanted) {
                     let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));

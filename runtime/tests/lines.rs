@@ -100,15 +100,19 @@ fn results(
 #[test]
 fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
     let (mut seen, mut all) = (0, 0);
-    for mesh in meshes() {
+    for (number, mesh) in meshes().into_iter().enumerate() {
         for degree in [2, 3, 4, 6] {
             let lines = [
                 LinePoints::Gauss(degree + 1),
                 LinePoints::Gauss(degree + 2),
                 LinePoints::GaussLobatto(degree + 1),
             ];
-            for line in lines {
-                for form in FORMS {
+            for (which, line) in lines.into_iter().enumerate() {
+                for (turn, form) in FORMS.into_iter().enumerate() {
+                    // Long lines take long: each form once on each mesh and on each line, not on all pairs of them.
+                    if degree > 3 && (number + turn) % lines.len() != which {
+                        continue;
+                    }
                     let (_, wanted) = results(form, &mesh, degree, line, false);
                     let (strategies, got) = results(form, &mesh, degree, line, true);
                     let line_of = |s: &&Strategy| matches!(s, Strategy::ThreadPerLine { .. });
@@ -136,6 +140,6 @@ fn a_thread_a_line_gives_what_a_cell_a_lane_gives() {
             assert!((got - wanted).abs() <= 1e-13, "{form}: {got:e} is not {wanted:e}");
         }
     }
-    assert!(all > 3 * 3 * 4 * 6 * 3, "on curved cells something should be stored: {all}");
+    assert!(all > 3 * (3 + 3 + 1 + 1) * 6 * 3, "on curved cells something should be stored: {all}");
     assert_eq!(seen, all, "kernels by lines, as was wished");
 }

@@ -23,6 +23,8 @@ mod here;
 mod launch;
 #[path = "compiled/levels.rs"]
 mod levels;
+#[path = "device/parts.rs"]
+mod parts;
 #[path = "threads/run.rs"]
 mod run;
 #[path = "conformance/setting.rs"]
@@ -30,18 +32,21 @@ mod setting;
 
 use draw::Limits;
 use run::compare;
+use runtime::device::Device;
 use runtime::jit::{Environment, Jit};
 use std::path::Path;
 
 #[test]
 fn opencl_kernels_agree_with_the_reference() {
     let Some(device) = here::opencl() else { return };
+    let name = "opencl_kernels_agree_with_the_reference";
+    let Some(part) = parts::part(name, [&device as &dyn Device]) else { return };
     // A cache beside the other results of the build: kernels that did not change are not compiled
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
     let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
     let limits = Limits { full: false, work: 120 };
-    let kernels = compare(&device.with_jit(jit), &limits, 24);
+    let kernels = compare(&device.with_jit(jit), &limits, 24, |number| part.has(number));
     // A few minutes on the processor's OpenCL.
     let more = draw::number("WF_KERNELS").is_some() || draw::number("WF_WORK").is_some();
     assert!(more || kernels <= 400, "{kernels} kernels");

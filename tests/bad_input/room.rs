@@ -70,7 +70,7 @@ fn a_full_disk_under_the_compiler_is_said() {
     // With room again, the same cache serves.
     let again = stand.output(&arguments);
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
-    assert_eq!(fs::read_dir(stand.cache().join("modules")).expect("a cache").count(), 1);
+    assert!(fs::read_dir(stand.cache().join("modules")).expect("a cache").count() > 0);
 }
 
 #[test]

@@ -38,14 +38,16 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> Generated {
     let bodies: Vec<(&Kernel, String)> =
         items.iter().map(|item| (item.kernel, body(item))).collect();
     text.push_str(&vocabulary(&bodies, isa));
+    let (mut text, mut starts) = (trim_lines(&text), Vec::new());
     for (item, (kernel, body)) in items.iter().zip(&bodies) {
-        text.push('\n');
-        item.header.iter().for_each(|line| comment(&mut text, "", line));
-        let _ = writeln!(text, "pub mod {} {{\n{body}}}", kernel.name);
+        let mut own = "\n".to_owned();
+        item.header.iter().for_each(|line| comment(&mut own, "", line));
+        let _ = writeln!(own, "pub mod {} {{\n{body}}}", kernel.name);
+        starts.push(text.len());
+        text.push_str(&trim_lines(&own));
     }
-    let text = trim_lines(&text);
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
-    let file = SourceFile { text, kernels, ..SourceFile::empty(Language::Rust) };
+    let file = SourceFile { text, kernels, starts, language: Language::Rust };
     Generated::new(file, Some(isa))
 }
 

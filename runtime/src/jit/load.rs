@@ -3,12 +3,18 @@
 //! Text and interfaces come from one printer and nobody can change either on the way, so that a module's launches may
 //! trust its interfaces. Text from elsewhere is compiled for this crate alone.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use kernels_gen::abi::{Argument as Wanted, KernelAbi, Precision, Role};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Generated, Language};
 
 use super::{Jit, JitError, Options};
 use crate::device::cpu::{Argument, Module};
+
+/// Bytes of kernels for which another compiler is started: for fewer it takes longer to begin than to compile.
+const LEAST: usize = 32 << 10;
 
 /// A kernel that is written by hand, with the interface [`probe`].
 const PROBE: &str = "#[unsafe(no_mangle)]
@@ -54,7 +60,8 @@ impl Options {
 }
 
 impl Jit {
-    /// Compiles generated kernels, or finds them in the cache; and whether they were there.
+    /// Compiles generated kernels, by as many compilers at once as there are processors, or finds them in the cache; and
+    /// whether all were there.
     ///
     /// # Errors
     ///
@@ -67,9 +74,40 @@ impl Jit {
         if let Some(isa) = isa.filter(|isa| !isa.runs_on(self.machine.simd.isa())) {
             return Err(JitError::OtherProcessor { isa });
         }
-        let library = self.compile(&source.text, options)?;
-        let cached = library.is_cached();
-        Ok((Module::new(library, &source.kernels)?, cached))
+        let jobs = thread::available_parallelism().map_or(1, usize::from);
+        let parts = source.dealt(jobs, LEAST);
+        let (mut module, mut cached) = (Module::empty(), true);
+        for part in self.load_all(&parts, options) {
+            let (part, known) = part?;
+            module.join(part);
+            cached &= known;
+        }
+        Ok((module, cached))
+    }
+
+    /// Compiles sources at once, each by a compiler of its own.
+    fn load_all(
+        &self,
+        parts: &[Generated],
+        options: &Options,
+    ) -> Vec<Result<(Module, bool), JitError>> {
+        let one = |part: &Generated| {
+            let library = self.compile(&part.text, options)?;
+            let cached = library.is_cached();
+            Ok((Module::new(library, &part.kernels)?, cached))
+        };
+        let Some((own, others)) = parts.split_first() else { return Vec::new() };
+        thread::scope(|scope| {
+            let begin = |part| thread::Builder::new().spawn_scoped(scope, move || one(part));
+            let others: Vec<_> = others.iter().map(|part| (part, begin(part))).collect();
+            let mut made = vec![one(own)];
+            made.extend(others.into_iter().map(|(part, thread)| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // No thread was to be had.
+                Err(_) => one(part),
+            }));
+            made
+        })
     }
 
     /// Compiles, loads and runs a small kernel, to see whether that works.

@@ -53,14 +53,23 @@ struct Tally {
 }
 
 /// Compares kernels of every kind with the reference: a covering array of all choices, and
-/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source. Gives the number of kernels.
-pub(crate) fn compare(device: &dyn Device, limits: &Limits, together: usize) -> usize {
+/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source, and the sources that are not `own` are another
+/// process's. Gives the number of kernels of all.
+pub(crate) fn compare(
+    device: &dyn Device,
+    limits: &Limits,
+    together: usize,
+    own: impl Fn(usize) -> bool,
+) -> usize {
     let started = Instant::now();
     let seed = number("WF_SEED").unwrap_or(1);
     let more = number("WF_KERNELS").unwrap_or(0) as usize;
     let (cases, refused) = cases(limits, seed, more);
     let forms = cases.len();
     let groups = groups(cases, device, together);
+    let kernels = groups.iter().map(|group| group.source.kernels.len()).sum();
+    let groups = groups.into_iter().enumerate().filter(|&(number, _)| own(number));
+    let groups: Vec<Group> = groups.map(|(_, group)| group).collect();
     say!(
         "{}: {forms} forms from seed {seed} in {} sources, made in {:.1} s",
         device.name(),
@@ -87,7 +96,7 @@ pub(crate) fn compare(device: &dyn Device, limits: &Limits, together: usize) -> 
     let failures = &tally.failures;
     assert!(failures.is_empty(), "{} of {forms}:\n{}", failures.len(), failures.join("\n"));
     assert!(forms >= 100, "only {forms} forms");
-    tally.kernels
+    kernels
 }
 
 /// A reason without its numbers, so that reasons of one kind are counted together.

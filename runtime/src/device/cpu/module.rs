@@ -159,11 +159,23 @@ enum Code<'m> {
 pub struct Module {
     compiled: BTreeMap<String, (Entry, KernelAbi)>,
     interpreted: BTreeMap<String, Interpreted>,
-    // Owns the code that `compiled` points into, unless that is part of the program.
-    code: Option<Library>,
+    // Own the code that `compiled` points into, unless that is part of the program.
+    code: Vec<Library>,
 }
 
 impl Module {
+    /// One without kernels.
+    pub(crate) fn empty() -> Self {
+        Self { compiled: BTreeMap::new(), interpreted: BTreeMap::new(), code: Vec::new() }
+    }
+
+    /// Takes the kernels of another module, too.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.compiled.extend(other.compiled);
+        self.interpreted.extend(other.interpreted);
+        self.code.extend(other.code);
+    }
+
     /// Looks up each of `kernels` in `library`.
     ///
     /// The library must be compiled from a text whose functions of these names do what the interfaces say, and no more:
@@ -177,7 +189,7 @@ impl Module {
         for abi in kernels {
             found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
         }
-        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Some(library) })
+        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: vec![library] })
     }
 
     /// The `kernels` among those that were compiled together with the program. The interfaces must be those that
@@ -195,18 +207,13 @@ impl Module {
             let entry = linked.iter().find_map(|linked| linked.entry(abi.hash)).ok_or(abi)?;
             found.insert(abi.name.clone(), (entry, abi.clone()));
         }
-        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: None })
+        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Vec::new() })
     }
 
     /// Kernels that are interpreted.
     pub fn interpreted(kernels: Vec<Interpreted>) -> Self {
         let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
-        Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: None }
-    }
-
-    /// The library that holds the code; none where kernels are interpreted or part of the program.
-    pub fn library(&self) -> Option<&Library> {
-        self.code.as_ref()
+        Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: Vec::new() }
     }
 
     /// Whether the kernels are interpreted.

@@ -1,0 +1,60 @@
+//! Cases dealt to as many processes as there are processors.
+//!
+//! PoCL compiles one kernel at a time, whatever number of threads ask for one: threads would wait for each other, processes do
+//! not. Other devices are slowed by several processes at once, and a test of theirs is one.
+
+use std::env::{current_exe, var};
+use std::process::{Command, Stdio};
+
+use runtime::device::Device;
+
+/// What a part is told: its number, and how many there are.
+const PART: &str = "WF_TEST_PART";
+
+/// Which of many cases this process does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    number: usize,
+    of: usize,
+}
+
+impl Part {
+    /// Whether the case of a number is this part's.
+    pub(crate) fn has(self, number: usize) -> bool {
+        number % self.of == self.number
+    }
+
+    /// What the process was told.
+    fn told() -> Option<Self> {
+        let text = var(PART).ok()?;
+        let (own, all) = text.split_once(" of ").expect("a part");
+        let number = |text: &str| text.parse().expect("a number");
+        Some(Self { number: number(own), of: number(all) })
+    }
+}
+
+/// The part of `test` that this process does: everything, unless one of its devices is PoCL. Then there is none in the process
+/// that is the test: this same program has been started once for each part, and has not failed.
+pub(crate) fn part<'d>(
+    test: &str,
+    devices: impl IntoIterator<Item = &'d dyn Device>,
+) -> Option<Part> {
+    if let Some(part) = Part::told() {
+        return Some(part);
+    }
+    let of = std::thread::available_parallelism().map_or(1, usize::from);
+    let slow = |device: &dyn Device| device.name().contains("Portable Computing Language");
+    if of == 1 || !devices.into_iter().any(slow) {
+        return Some(Part { number: 0, of: 1 });
+    }
+    let start = |number: usize| {
+        let mut command = Command::new(current_exe().expect("this program"));
+        command.args(["--exact", test, "--nocapture"]).env(PART, format!("{number} of {of}"));
+        command.stdin(Stdio::null()).spawn().expect("this program should start")
+    };
+    let mut parts: Vec<_> = (0..of).map(start).collect();
+    let ends = parts.iter_mut().map(|part| part.wait().expect("it was started"));
+    let failed = ends.filter(|status| !status.success()).count();
+    assert_eq!(failed, 0, "{failed} of {of} parts of {test} failed; what they said is above");
+    None
+}

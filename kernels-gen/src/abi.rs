@@ -207,7 +207,7 @@ pub struct KernelAbi {
     pub threads: usize,
     /// Batches that a group of threads does.
     pub group: usize,
-    /// Groups of threads that a processor is to hold at once, which bounds their registers.
+    /// Groups of threads that a multiprocessor is to hold at once, which bounds their registers.
     pub residency: usize,
     /// Whether the assembler should keep about to the order of the text: it then needs fewer registers.
     pub in_order: bool,
@@ -264,13 +264,13 @@ impl KernelAbi {
         }
     }
 
-    /// Registers that a thread may have where a processor is to hold [`KernelAbi::residency`] groups.
+    /// Registers that a thread may have where a multiprocessor is to hold [`KernelAbi::residency`] groups.
     pub fn registers(&self) -> usize {
         registers(self.threads, self.residency)
     }
 }
 
-/// Registers that a thread may have where a processor is to hold `groups` groups of `threads`. A processor, as NVIDIA's
+/// Registers that a thread may have where a multiprocessor is to hold `groups` groups of `threads`. A multiprocessor, as NVIDIA's
 /// are, has four parts of 16,384 registers, which take whole warps and give them registers 8 a thread at a time; no
 /// thread has more than 255.
 pub fn registers(threads: usize, groups: usize) -> usize {

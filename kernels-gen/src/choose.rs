@@ -56,7 +56,7 @@ pub struct Wishes {
     pub strategy: Option<Strategy>,
     /// Cells of a group of threads that do lines.
     pub cells: Option<usize>,
-    /// Groups of threads that a processor is to hold.
+    /// Groups of threads that a multiprocessor is to hold.
     pub residency: Option<usize>,
     /// Whether a GPU's assembler keeps about to the order of the text.
     pub in_order: Option<bool>,

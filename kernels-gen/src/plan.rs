@@ -376,7 +376,7 @@ pub struct Plan {
     pub integral: usize,
     /// Who does what.
     pub strategy: Strategy,
-    /// Groups of threads that a processor is to hold at once, which bounds their registers.
+    /// Groups of threads that a multiprocessor is to hold at once, which bounds their registers.
     pub residency: usize,
     /// Whether a GPU's assembler keeps about to the order of the text, which takes it fewer registers and half the time,
     /// and does not look for the order in which threads wait least.

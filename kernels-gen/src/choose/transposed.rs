@@ -69,7 +69,7 @@ pub(super) fn transpose(
 }
 
 /// The plan with shared memory of at most `room` bytes: what every device has leaves space for several
-/// groups on a processor, and what one device has beyond is for cells that fit in no less.
+/// groups on a multiprocessor, and what one device has beyond is for cells that fit in no less.
 fn within(plan: &Plan, room: usize) -> Plan {
     Plan { shared_bytes: plan.shared_bytes.min(room), ..plan.clone() }
 }

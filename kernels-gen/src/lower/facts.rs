@@ -407,7 +407,7 @@ impl<'a> Facts<'a> {
     /// The index array of a source.
     pub(crate) fn map_of(&self, source: Source) -> Role {
         let (owner, indices) = (source.owner(), self.indices_of(source));
-        match self.turned(source) {
+        match self.slowest_axis(source) {
             Some(axis) => Role::Lines(owner, indices, axis),
             None => Role::Map(owner, indices),
         }
@@ -415,7 +415,7 @@ impl<'a> Facts<'a> {
 
     /// The axis of the lines in whose order a source's index array is, where it is not in that of the nodes: the one
     /// along which threads gather, if that is not the last.
-    pub(crate) fn turned(&self, source: Source) -> Option<usize> {
+    pub(crate) fn slowest_axis(&self, source: Source) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
         let (Source::State(field) | Source::Direction(field)) = source else { return None };
         let (dim, element) = (self.form.dim, self.elements.fields[field]);

@@ -165,7 +165,7 @@ $KERNEL rates_fma(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT 
 const COPIED: usize = 1 << 27;
 /// Doubles that a group of threads copies.
 const SHARE: usize = 1024;
-/// Groups of threads that multiply: as many as a GPU has processors, and that many times more where it is fast.
+/// Groups of threads that multiply: as many as a GPU has multiprocessors, and that many times more where it is fast.
 const GROUPS: usize = 132;
 const MORE: usize = 64;
 /// Seconds that are long enough to be measured.

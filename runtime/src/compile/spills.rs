@@ -1,6 +1,6 @@
 //! What spills → other plans: a device says how many bytes of a thread its compiler found no registers for.
 //!
-//! First the order of the text is tried, then, for threads with a line each, fewer groups a processor. What the plan, or
+//! First the order of the text is tried, then, for threads with a line each, fewer groups a multiprocessor. What the plan, or
 //! whoever asked for it, has named stays as it is.
 
 use kernels_gen::abi::registers;

@@ -90,7 +90,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "true|false")]
     pub(crate) in_place: Option<bool>,
 
-    /// On devices: groups of threads that a processor is to hold, which bounds their registers
+    /// On devices: groups of threads that a multiprocessor is to hold, which bounds their registers
     #[arg(long, value_name = "N")]
     pub(crate) residency: Option<usize>,
 

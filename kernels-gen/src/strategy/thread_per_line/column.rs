@@ -308,11 +308,11 @@ impl Group {
         let (dim, first) = (self.dim, first_mode(s));
         // The column runs along the last axis, which takes the place of the first; the first axis
         // then is the second.
-        let turned = |bits: usize| (bits << (dim - 1) | bits >> 1) & ((1 << dim) - 1);
+        let permuted = |bits: usize| (bits << (dim - 1) | bits >> 1) & ((1 << dim) - 1);
         let zero = s.b.constant(0.0);
         let third = self.digits.get(1).map(|&j| s.b.load_table(self.points, Index::from(j)));
         let layer = multilinear_layer(&mut s.b, dim, third, |b, mode, axis| {
-            match (turned(mode) * dim + axis).checked_sub(first) {
+            match (permuted(mode) * dim + axis).checked_sub(first) {
                 Some(at) => b.load_shared(modes, base.plus(at)),
                 None => zero,
             }

@@ -109,7 +109,7 @@ impl Layout {
     }
 
     /// The same for small cells, of which many share a group, so that it matters more where they begin than where their
-    /// planes do. Shared memory bounds how many of them a processor holds: of layouts that are about as good, the one that
+    /// planes do. Shared memory bounds how many of them a multiprocessor holds: of layouts that are about as good, the one that
     /// takes the least. Measured on an H200 against the other search, with as many cells a group: elasticity of degree 2 by
     /// 4 %, with 14 and not 8 by 10 %, Stokes by 17 %.
     fn search_small(q: usize, cells: usize, together: usize, traffic: &[Traffic]) -> Self {

@@ -63,9 +63,9 @@ impl Group {
         gather_axis(self.dim, held.identity(), held.flat)
     }
 
-    /// The nodes of a line along `axis`, in an array where they are in the order of lines along `turned`, if any.
-    fn nodes(&self, line: &NodalLine, n: usize, axis: usize, turned: Option<usize>) -> Vec<Index> {
-        let power = |axis: usize| match turned {
+    /// The nodes of a line along `axis`, in an array where they are in the order of lines along `slowest`, if any.
+    fn nodes(&self, line: &NodalLine, n: usize, axis: usize, slowest: Option<usize>) -> Vec<Index> {
+        let power = |axis: usize| match slowest {
             Some(slowest) if axis == slowest => n.pow(self.dim as u32 - 1),
             Some(slowest) if axis > slowest => n.pow(axis as u32 - 1),
             _ => n.pow(axis as u32),
@@ -87,8 +87,8 @@ impl Group {
         component: usize,
     ) -> Vec<ValueId> {
         let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
-        let turned = s.facts.turned(quantity.source);
-        let nodes = self.nodes(line, n, self.gather_axis(held), turned);
+        let slowest = s.facts.slowest_axis(quantity.source);
+        let nodes = self.nodes(line, n, self.gather_axis(held), slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
@@ -341,7 +341,7 @@ impl Group {
         let nodal = Nodal::result(s, field);
         // What a cell stores for the owners of unknowns is in the order of its nodes.
         let adds = s.facts.plan.scatter != Scatter::Owner;
-        let turned = s.facts.turned(Source::Direction(field)).filter(|_| adds);
+        let slowest = s.facts.slowest_axis(Source::Direction(field)).filter(|_| adds);
         let last = line.len() - 1;
         let inside = s.facts.stores_inside(field).then(|| {
             let mut digits = nodes.digits.iter().copied();
@@ -353,7 +353,7 @@ impl Group {
             }
             nodal.inside(border)
         });
-        let nodes = self.nodes(nodes, line.len(), axis, turned);
+        let nodes = self.nodes(nodes, line.len(), axis, slowest);
         for (i, (node, &value)) in nodes.iter().zip(line).enumerate() {
             let inside = inside.filter(|_| 0 < i && i < last);
             inside.unwrap_or(nodal).scatter(&mut s.b, node, component, value);

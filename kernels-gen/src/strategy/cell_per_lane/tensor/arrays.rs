@@ -84,7 +84,7 @@ impl Tensor {
         let q = line.count();
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.facts.elements.rule.weights()));
-        let crowded = s.facts.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
+        let dense = s.facts.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
             || s.facts
                 .results()
                 .iter()
@@ -97,7 +97,7 @@ impl Tensor {
             line,
             points,
             weights,
-            unroll_row: small && !crowded,
+            unroll_row: small && !dense,
             inputs: Vec::new(),
             dense: Vec::new(),
             results: Vec::new(),

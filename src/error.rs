@@ -99,6 +99,16 @@ impl Error {
     }
 }
 
+/// The place of a name among those that there are.
+pub(crate) fn index<'a>(
+    what: &'static str,
+    name: &str,
+    mut known: impl Iterator<Item = &'a str> + Clone,
+) -> Result<usize, Error> {
+    let all = known.clone();
+    known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
+}
+
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
     let help = match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -1,6 +1,6 @@
 //! Forms and problems as a program holds them: checked text → [`Form`] → [`Problem`] → [`Solution`].
 
-use crate::{Emission, Error, Mesh, Setup, Solution, emit_program, threads};
+use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
@@ -94,11 +94,6 @@ impl Form {
     /// Kernels that cannot be made.
     pub fn emit(&self, emission: &Emission) -> Result<String, Error> {
         emit_program(&self.program, &emission.clone().form(&self.name))
-    }
-
-    /// Begins to set the form up on a mesh.
-    pub fn on(&self, mesh: Mesh) -> Setup {
-        Setup::new(self.clone(), mesh)
     }
 
     /// The problem of this name, which stands in the same text and solves this form.

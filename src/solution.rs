@@ -1,5 +1,6 @@
 //! A solved problem, and what can be asked of it.
 
+use crate::error::index;
 use crate::{Error, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::compile::Origin;
@@ -44,7 +45,7 @@ impl Solution {
     /// There is no such field, or the mesh has no such geometry.
     pub fn points_of(&self, field: &str) -> Result<Vec<[f64; 3]>, Error> {
         let names = self.problem.form.fields.iter().map(|known| known.name.as_str());
-        self.points_of_index(crate::system::index("field", field, names)?)
+        self.points_of_index(index("field", field, names)?)
     }
 
     fn points_of_index(&self, field: usize) -> Result<Vec<[f64; 3]>, Error> {

@@ -4,10 +4,10 @@ mod conditions;
 mod setup;
 mod typed;
 
-pub(crate) use setup::index;
 pub use setup::{ALL, Boundary, Setup, Value};
 pub use typed::{Data, Function, Params, at};
 
+use crate::error::index;
 use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
 use conditions::Conditions;
 use fem_dsl::check::problem::Overrides;

@@ -4,6 +4,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/imports.rs"]
+mod imports;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -117,6 +119,27 @@ fn crates_depend_in_one_direction() {
         }
     }
     report("fem-dsl ← kernels-gen ← { fem-macros, runtime } ← weakform", &complaints);
+}
+
+#[test]
+fn imports_go_one_way() {
+    let all = files();
+    let roots =
+        ["fem-dsl/src", "fem-macros/src", "kernels-gen/src", "runtime/src", "src", "src/bin/wf"];
+    let mut complaints = Vec::new();
+    for root in roots {
+        let below = |file: &'_ File| {
+            let path = file.path.strip_prefix(root)?.strip_prefix('/')?;
+            (root != "src" || !path.starts_with("bin/")).then(|| path.to_owned())
+        };
+        let own: Vec<(String, &str)> =
+            all.iter().filter_map(|file| Some((below(file)?, file.text.as_str()))).collect();
+        assert!(own.len() > 3, "the files of {root} were not found");
+        let own: Vec<(&str, &str)> =
+            own.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        complaints.extend(imports::cycles(&own).iter().map(|cycle| format!("{root}: {cycle}")));
+    }
+    report("folders of a crate import in no circle", &complaints);
 }
 
 #[test]

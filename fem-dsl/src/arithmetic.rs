@@ -3,7 +3,7 @@
 //! Everything transcendental goes through `libm`, so that folded constants, and with them generated
 //! sources, do not depend on the platform.
 
-use crate::point::{Binary, Comparison, Unary};
+use crate::terms::{Binary, Comparison, Unary};
 
 /// A function of one number.
 pub fn unary(function: Unary, a: f64) -> f64 {

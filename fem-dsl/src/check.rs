@@ -69,7 +69,7 @@ pub fn check(
     if failed {
         return (None, diagnostics);
     }
-    crate::verify::expect_form(&form, crate::verify::Phase::Checked);
+    crate::form::expect_form(&form, crate::verify::Phase::Checked);
     (Some(form), diagnostics)
 }
 

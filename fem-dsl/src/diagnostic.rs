@@ -14,7 +14,7 @@
 //! ```
 
 use crate::codes::Code;
-use crate::source::{Source, Span};
+use crate::source::{Defect, MAX_BYTES, Source, Span, seen};
 use std::sync::Arc;
 
 /// How bad it is.
@@ -74,6 +74,22 @@ impl Diagnostic {
     /// A warning without a place.
     pub fn warning(code: Code, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::new(code, message) }
+    }
+
+    /// What is wrong with the bytes of a source as such, if anything.
+    pub fn of_defect(source: &Source) -> Option<Self> {
+        Some(match source.defect()? {
+            Defect::NotUtf8 { byte, at } => {
+                Self::new(Code::NotUtf8, "this file is not valid UTF-8")
+                    .label(at, format!("the byte 0x{byte:02X} cannot stand here"))
+                    .help("save the file as UTF-8")
+            }
+            Defect::TooLong => {
+                let message = format!("{} is longer than {MAX_BYTES} bytes", seen(source.name()));
+                Self::new(Code::FileTooLarge, message)
+                    .help("put data into a mesh or into `aux`, not into the form")
+            }
+        })
     }
 
     /// Adds the primary place.

@@ -18,9 +18,9 @@ mod tangent;
 pub use adjoint::adjoint;
 pub use tangent::tangent;
 
-use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal};
+use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal, expect_form};
 use crate::point::Location;
-use crate::verify::{Phase, expect_form};
+use crate::verify::Phase;
 
 /// Adds the derivative of every integral's rows in the direction δu.
 pub fn differentiate(form: &Form) -> Form {

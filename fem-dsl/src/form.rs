@@ -17,13 +17,16 @@ mod expr;
 mod fold;
 mod print;
 mod shape;
+mod verify;
 
 pub use build::{BuildError, Exprs, Origin};
 pub use expr::{Expr, MatrixFunction, Terminal};
 pub use shape::{Shape, Type};
+pub(crate) use verify::expect_form;
+pub use verify::verify_form;
 
 use crate::id_type;
-use crate::point::{Aux, Field, Location, Param, Region, Space};
+use crate::terms::{Aux, Field, Location, Param, Region, Space};
 use std::collections::BTreeMap;
 
 id_type!(

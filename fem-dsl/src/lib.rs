@@ -19,6 +19,7 @@ pub mod problem;
 pub mod program;
 pub mod simplify;
 pub mod source;
+pub mod terms;
 pub mod testing;
 pub mod verify;
 pub mod words;

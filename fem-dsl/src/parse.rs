@@ -23,8 +23,8 @@ const MAX_ERRORS: usize = 100;
 
 /// Parses a file. The tree holds what could be read, whether or not there are errors.
 pub fn parse(source: &Source) -> (File, Vec<Diagnostic>) {
-    if let Some(defect) = source.defect() {
-        return (File::default(), vec![defect.clone()]);
+    if let Some(defect) = Diagnostic::of_defect(source) {
+        return (File::default(), vec![defect]);
     }
     let mut scan = scan::scan(source.text());
     let (file, mut diagnostics) = build::build(&mut scan);

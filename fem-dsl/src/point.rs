@@ -16,6 +16,7 @@
 
 mod canonical;
 mod count;
+mod eval;
 mod factor;
 mod jacobian;
 mod lower;
@@ -26,12 +27,20 @@ mod print;
 mod products;
 mod scalarise;
 pub(crate) mod scalars;
+mod verify;
 
 pub use count::{OperationCount, operation_count};
+pub use eval::{Batch, eval};
 pub use lower::point;
 pub(crate) use optimise::finished;
 pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
+pub use verify::verify_point;
+
+pub use crate::terms::{
+    Aux, Binary, Comparison, Degree, Field, Location, Number, Param, Region, Shape, Space, Unary,
+    WHOLE_BOUNDARY,
+};
 
 use crate::arena::{Id, IndexVec};
 use crate::id_type;
@@ -77,145 +86,6 @@ impl PointForm {
     }
 }
 
-/// An unknown of the form.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Field {
-    /// Name in the form.
-    pub name: String,
-    /// Shape of a value.
-    pub shape: Shape,
-    /// Function space.
-    pub space: Space,
-}
-
-/// Data given at run time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Aux {
-    /// Name in the form.
-    pub name: String,
-    /// Shape of a value.
-    pub shape: Shape,
-    /// Where the data lives.
-    pub location: Location,
-}
-
-/// A number, vector or matrix that may change between launches.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Param {
-    /// Name in the form.
-    pub name: String,
-    /// Shape of the value.
-    pub shape: Shape,
-    /// Default value, row-major.
-    pub value: Vec<f64>,
-}
-
-/// Where auxiliary data lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
-    /// At the nodes of a space: has a gradient.
-    Nodes(Space),
-    /// One value a cell.
-    Cells,
-    /// One value a quadrature point.
-    Points,
-}
-
-/// A finite-element space, its degree relative to the degree k chosen at compile time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
-    /// Continuous Lagrange.
-    H1(Degree),
-    /// Discontinuous Lagrange.
-    L2(Degree),
-}
-
-/// A polynomial degree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Degree {
-    /// k + offset.
-    Relative(i32),
-    /// A fixed number.
-    Fixed(usize),
-}
-
-impl Space {
-    /// The smallest k, from 1 on, with which this space exists: its own degree is then 1 or more where it is continuous,
-    /// and 0 or more where it is not.
-    pub fn smallest_degree(self) -> usize {
-        let least = match self {
-            Self::H1(Degree::Relative(offset)) => 1_i64 - i64::from(offset),
-            Self::L2(Degree::Relative(offset)) => -i64::from(offset),
-            Self::H1(Degree::Fixed(_)) | Self::L2(Degree::Fixed(_)) => 1,
-        };
-        usize::try_from(least).map_or(1, |least| least.max(1))
-    }
-
-    /// Its own degree where the form's is `k`; one that does not exist may be below 0.
-    pub fn degree_at(self, k: usize) -> i64 {
-        let (Self::H1(degree) | Self::L2(degree)) = self;
-        match degree {
-            Degree::Relative(offset) => {
-                let k = i64::try_from(k).unwrap_or(i64::MAX);
-                k.saturating_add(i64::from(offset))
-            }
-            Degree::Fixed(degree) => i64::try_from(degree).unwrap_or(i64::MAX),
-        }
-    }
-}
-
-impl std::fmt::Display for Space {
-    /// As it is written: `H1(k - 1)`.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (family, degree) = match *self {
-            Self::H1(degree) => ("H1", degree),
-            Self::L2(degree) => ("L2", degree),
-        };
-        match degree {
-            Degree::Fixed(degree) => write!(f, "{family}({degree})"),
-            Degree::Relative(0) => write!(f, "{family}(k)"),
-            Degree::Relative(offset) => {
-                let sign = if offset < 0 { '-' } else { '+' };
-                write!(f, "{family}(k {sign} {})", offset.unsigned_abs())
-            }
-        }
-    }
-}
-
-/// The shape of a tensor expression; components are stored row-major.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Shape {
-    /// One number.
-    Scalar,
-    /// n numbers.
-    Vector(usize),
-    /// rows × columns numbers.
-    Matrix(usize, usize),
-}
-
-impl Shape {
-    /// The number of components.
-    pub fn components(self) -> usize {
-        match self {
-            Self::Scalar => 1,
-            Self::Vector(n) => n,
-            Self::Matrix(rows, columns) => rows * columns,
-        }
-    }
-}
-
-/// The tag of all facets of exactly one cell. No string of the language holds it.
-pub const WHOLE_BOUNDARY: &str = "the whole\nboundary";
-
-/// Where an integral lives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Region {
-    /// All cells.
-    Cells,
-    /// The facets with one of these tags.
-    Facets(Vec<String>),
-}
-
 /// The value of a component, or one of its derivatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Part {
@@ -258,101 +128,6 @@ pub enum Input {
     Diameter,
     /// The degree k, known when the kernel is planned.
     Degree,
-}
-
-/// Scalar functions of one argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unary {
-    /// −a
-    Neg,
-    /// √a
-    Sqrt,
-    /// eᵃ
-    Exp,
-    /// Natural logarithm.
-    Log,
-    /// Sine.
-    Sin,
-    /// Cosine.
-    Cos,
-    /// Tangent.
-    Tan,
-    /// Arc sine.
-    Asin,
-    /// Arc cosine.
-    Acos,
-    /// Arc tangent.
-    Atan,
-    /// Hyperbolic sine.
-    Sinh,
-    /// Hyperbolic cosine.
-    Cosh,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// |a|
-    Abs,
-    /// −1, 0 or 1.
-    Sign,
-}
-
-/// Scalar functions of two arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Binary {
-    /// a + b
-    Add,
-    /// a − b
-    Sub,
-    /// a · b
-    Mul,
-    /// a / b
-    Div,
-    /// aᵇ for a > 0.
-    Pow,
-    /// atan2(a, b)
-    Atan2,
-    /// The smaller; the first on a tie.
-    Min,
-    /// The larger; the first on a tie.
-    Max,
-}
-
-/// Comparisons; their value is a truth value, which only [`Node::Select`] and the logic nodes take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Comparison {
-    /// a < b
-    Lt,
-    /// a ≤ b
-    Le,
-    /// a > b
-    Gt,
-    /// a ≥ b
-    Ge,
-    /// a = b
-    Eq,
-    /// a ≠ b
-    Ne,
-}
-
-/// A number that can be hashed and ordered: its bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Number(u64);
-
-impl Number {
-    /// Wraps a finite number; −0 becomes 0, so that equal numbers are equal nodes.
-    pub fn new(value: f64) -> Self {
-        Self((if value == 0.0 { 0.0 } else { value }).to_bits())
-    }
-
-    /// The number.
-    pub fn get(self) -> f64 {
-        f64::from_bits(self.0)
-    }
-}
-
-impl std::fmt::Debug for Number {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.get())
-    }
 }
 
 /// One scalar operation; operands have smaller ids.
@@ -444,7 +219,7 @@ fn key(node: Node) -> u128 {
         kind << 112 | function << 96 | of(a) << 64 | of(b) << 32 | of(c)
     };
     match node {
-        Node::Constant(number) => u128::from(number.0),
+        Node::Constant(number) => u128::from(number.get().to_bits()),
         Node::Input(_) => u128::MAX,
         Node::Unary(function, a) => pack(1, function as u128, [Some(a), None, None]),
         Node::Binary(function, a, b) => pack(2, function as u128, [Some(a), Some(b), None]),

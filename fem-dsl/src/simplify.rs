@@ -10,8 +10,8 @@
 //! where the products are used nowhere else. Reassociation changes results by rounding only; where
 //! a formula is finite never changes.
 
-use crate::form::{BuildError, Expr, ExprId, Exprs, Form, Integral, Row};
-use crate::verify::{Phase, expect_form};
+use crate::form::{BuildError, Expr, ExprId, Exprs, Form, Integral, Row, expect_form};
+use crate::verify::Phase;
 use std::collections::BTreeMap;
 
 /// Simplifies a form.

@@ -1,10 +1,8 @@
 //! The text that a compilation begins with: bytes → [`Source`], and places in it.
 //!
 //! A `Source` never fails to exist: what is wrong with its bytes (not UTF-8, too long) is kept
-//! beside the text and comes out of `parse` with every other diagnostic.
+//! beside the text as a [`Defect`] and comes out of `parse` with every other diagnostic.
 
-use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
 use std::borrow::Cow;
 
 /// The largest file that is read, in bytes.
@@ -80,6 +78,20 @@ impl Span {
     }
 }
 
+/// What is wrong with the bytes of a [`Source`] as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// They are no text: the first that cannot stand where it is, and the mark in its place.
+    NotUtf8 {
+        /// The byte.
+        byte: u8,
+        /// The mark.
+        at: Span,
+    },
+    /// They are more than [`MAX_BYTES`].
+    TooLong,
+}
+
 /// A text with the name it is called by in messages. A carriage return that stands alone ends a line as a line feed
 /// does; a line feed takes its place, so that all that reads the text counts the same lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +99,7 @@ pub struct Source {
     name: String,
     text: String,
     bare_returns: bool,
-    defect: Option<Box<Diagnostic>>,
+    defect: Option<Defect>,
 }
 
 impl Source {
@@ -111,18 +123,13 @@ impl Source {
                 let at = error.valid_up_to();
                 let end = (at + 256).min(bytes.len());
                 let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
-                let defect = Diagnostic::new(Code::NotUtf8, "this file is not valid UTF-8")
-                    .label(
-                        Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8()),
-                        format!("the byte 0x{:02X} cannot stand here", bytes[at]),
-                    )
-                    .help("save the file as UTF-8");
-                Self::build(name, text, Some(Box::new(defect)))
+                let mark = Span::new(at, at + char::REPLACEMENT_CHARACTER.len_utf8());
+                Self::build(name, text, Some(Defect::NotUtf8 { byte: bytes[at], at: mark }))
             }
         }
     }
 
-    fn build(name: String, text: String, defect: Option<Box<Diagnostic>>) -> Self {
+    fn build(name: String, text: String, defect: Option<Defect>) -> Self {
         if text.len() > MAX_BYTES {
             return Self::too_long(name);
         }
@@ -131,10 +138,7 @@ impl Source {
     }
 
     fn too_long(name: String) -> Self {
-        let message = format!("{} is longer than {MAX_BYTES} bytes", seen(&name));
-        let diagnostic = Diagnostic::new(Code::FileTooLarge, message)
-            .help("put data into a mesh or into `aux`, not into the form");
-        Self { name, text: String::new(), bare_returns: false, defect: Some(Box::new(diagnostic)) }
+        Self { name, text: String::new(), bare_returns: false, defect: Some(Defect::TooLong) }
     }
 
     /// The name, a path as a rule.
@@ -153,8 +157,8 @@ impl Source {
     }
 
     /// What is wrong with the bytes as such, if anything.
-    pub fn defect(&self) -> Option<&Diagnostic> {
-        self.defect.as_deref()
+    pub fn defect(&self) -> Option<Defect> {
+        self.defect
     }
 
     /// The text of a span; empty where the span lies outside.
@@ -215,24 +219,23 @@ mod tests {
     }
 
     #[test]
-    fn bad_bytes_become_a_diagnostic() {
+    fn bad_bytes_are_a_defect() {
         let source = Source::from_bytes("a.wf", b"form a \xFF { }");
-        let defect = source.defect().expect("0xFF should not be UTF-8");
-        assert_eq!(defect.code, Code::NotUtf8);
-        assert_eq!(defect.primary().map(|label| label.span.start), Some(7));
+        let at = Span { start: 7, end: 10 };
+        assert_eq!(source.defect(), Some(Defect::NotUtf8 { byte: 0xFF, at }));
         assert!(Source::from_bytes("a.wf", b"\xEF\xBB\xBFform").defect().is_none());
         assert_eq!(Source::from_bytes("a.wf", b"\xEF\xBB\xBFform").text(), "form");
     }
 
     #[test]
-    fn long_text_becomes_a_diagnostic() {
+    fn long_text_is_a_defect() {
         assert!(Source::new("a.wf", " ".repeat(MAX_BYTES)).defect().is_none());
         let source = Source::new("a.wf", " ".repeat(MAX_BYTES + 1));
-        assert_eq!(source.defect().map(|defect| defect.code), Some(Code::FileTooLarge));
+        assert_eq!(source.defect(), Some(Defect::TooLong));
         // What is cut off in the middle of a character is too long, not wrong.
         let cut = [&b"\xEF\xBB\xBF"[..], &vec![b' '; MAX_BYTES], b"\xC3"].concat();
         let source = Source::from_bytes("a.wf", &cut);
-        assert_eq!(source.defect().map(|defect| defect.code), Some(Code::FileTooLarge));
+        assert_eq!(source.defect(), Some(Defect::TooLong));
         assert!(Source::from_bytes("a.wf", &cut[..cut.len() - 1]).defect().is_none());
     }
 }

@@ -11,7 +11,7 @@ use crate::device::cpu::{Linked, Machine, Module};
 use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError, warn_once};
-use crate::operator::{CellKernel, Class};
+use crate::purpose::{CellKernel, Class};
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi};

@@ -6,7 +6,7 @@
 //! regions and essential conditions together, wherever they run.
 
 use crate::discretisation::Discretisation;
-use crate::solve::{LinearOperator, OperatorError};
+use crate::linear::{LinearOperator, OperatorError};
 use crate::vector::Vector;
 
 /// A sparse matrix by columns; rows ascend in each.

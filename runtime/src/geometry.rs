@@ -175,20 +175,8 @@ pub fn places(mesh: &Mesh, points: &[[f64; 3]]) -> Result<Vec<[f64; 3]>, Element
     }
     places.par_chunks_mut(points.len()).enumerate().with_min_len(64).for_each(|(cell, places)| {
         for (place, values) in places.iter_mut().zip(table.values.chunks(table.nodes)) {
-            *place = place_of(mesh, cell, values);
+            *place = mesh.place_of(cell, values);
         }
     });
     Ok(places)
-}
-
-/// Σ_i values_i x_i over the geometry nodes of a cell.
-pub(crate) fn place_of(mesh: &Mesh, cell: usize, values: &[f64]) -> [f64; 3] {
-    let mut x = [0.0; 3];
-    for (&node, &value) in mesh.cell_nodes(cell).iter().zip(values) {
-        let point = &mesh.points()[node as usize];
-        for axis in 0..3 {
-            x[axis] += value * point[axis];
-        }
-    }
-    x
 }

@@ -189,6 +189,18 @@ impl Mesh {
         &self.nodes[cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell]
     }
 
+    /// Σ_i values_i x_i over the geometry nodes of a cell.
+    pub(crate) fn place_of(&self, cell: usize, values: &[f64]) -> [f64; 3] {
+        let mut x = [0.0; 3];
+        for (&node, &value) in self.cell_nodes(cell).iter().zip(values) {
+            let point = &self.points[node as usize];
+            for axis in 0..3 {
+                x[axis] += value * point[axis];
+            }
+        }
+        x
+    }
+
     /// The vertices of a cell, indices into [`points`](Self::points).
     pub fn vertices(&self, cell: usize) -> &[u32] {
         self.topology.vertices(cell)

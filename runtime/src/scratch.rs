@@ -179,7 +179,7 @@ fn remove_stale(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        if found.uid() != crate::device::cpu::effective_user() {
+        if found.uid() != rustix::process::geteuid().as_raw() {
             return Ok(());
         }
     }

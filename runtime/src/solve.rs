@@ -20,6 +20,7 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
+pub use crate::linear::{LinearOperator, OperatorError};
 pub use cg::{CgSettings, cg};
 pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear};
@@ -29,45 +30,9 @@ pub use minres::minres;
 pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
-use crate::vector::{Product, Vector};
+use crate::vector::Vector;
 use std::ops::Range;
 use std::time::Instant;
-
-/// An operator that could not be applied (a kernel failed to launch, a device was lost).
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct OperatorError {
-    message: String,
-}
-
-impl OperatorError {
-    /// An error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into() }
-    }
-}
-
-/// y = A x.
-pub trait LinearOperator {
-    /// The number of unknowns.
-    fn size(&self) -> usize;
-
-    /// y = A x. All of `y` is written.
-    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
-
-    /// Whether [`LinearOperator::apply`] does nothing but ask the vectors' device for work, the same at each call and
-    /// without waiting. [`cg()`] then lets a device do many iterations in advance, a few more than are needed, and may
-    /// have it repeat what one call has asked for.
-    fn replayable(&self) -> bool {
-        false
-    }
-
-    /// y = A x and x·y, for operators that can form the product on the way.
-    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<Product, OperatorError> {
-        self.apply(x, y)?;
-        Ok(x.dot_later(y))
-    }
-}
 
 /// An approximation of A⁻¹.
 #[derive(Clone, Copy, Default)]

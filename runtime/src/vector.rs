@@ -13,10 +13,12 @@
 
 mod blas;
 mod chain;
+mod noise;
 mod remote;
 
 pub use chain::Chain;
 pub use kernels_gen::abi::Precision;
+pub(crate) use noise::noise;
 
 use crate::device::cpu::{Buffer, Plain};
 use crate::device::{Arithmetic, Array, Summed};

@@ -99,16 +99,3 @@ fn free(on: &Discretisation, entries: &mut [f64]) {
         entries[dof] = 0.0;
     }
 }
-
-/// Numbers between −1 and 1 without any order, the same at each call.
-pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        // Marsaglia's xorshift.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
-    (0..n).map(|_| next()).collect()
-}

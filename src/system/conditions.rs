@@ -1,8 +1,9 @@
 //! The essential conditions of a [`System`](super::System): functions of the place and of parameters → values at nodes,
 //! as often as they are asked for.
 
-use super::setup::{Boundary, Value, components, index};
+use super::setup::{Boundary, Value, components};
 use crate::Error;
+use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
 use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};

@@ -2,6 +2,7 @@
 
 use super::conditions::{Conditions, Wanted};
 use super::{Data, Params, System};
+use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
 use kernels_gen::generate::elements;
@@ -12,6 +13,13 @@ use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
 use runtime::run::{check_parameters, check_room, compile_operator, data, discretise};
 use std::sync::{Arc, OnceLock};
+
+impl Form {
+    /// Begins to set the form up on a mesh.
+    pub fn on(&self, mesh: Mesh) -> Setup {
+        Setup::new(self.clone(), mesh)
+    }
+}
 
 /// The value of a field, a parameter or data at a point: a number, or one for each component.
 pub trait Value {
@@ -321,16 +329,6 @@ fn aux(
         points.iter().zip(values.chunks_mut(count)).try_for_each(|(x, row)| write(x, row))?;
         Ok(Some(values))
     })
-}
-
-/// The place of a name among those that there are.
-pub(crate) fn index<'a>(
-    what: &'static str,
-    name: &str,
-    mut known: impl Iterator<Item = &'a str> + Clone,
-) -> Result<usize, Error> {
-    let all = known.clone();
-    known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
 }
 
 /// Whether a value has as many components as its place.

@@ -5,8 +5,8 @@ use super::print::{comparison_sign, unary_word};
 use super::shape::{Shape, Type};
 use super::{ExprId, fold};
 use crate::arena::{Id, IndexVec};
-use crate::point::{Binary, Comparison, Unary};
 use crate::source::Span;
+use crate::terms::{Binary, Comparison, Unary};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 

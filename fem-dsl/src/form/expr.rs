@@ -2,7 +2,7 @@
 
 use super::ExprId;
 use super::shape::Shape;
-use crate::point::{Binary, Comparison, Number, Unary};
+use crate::terms::{Binary, Comparison, Number, Unary};
 
 /// What an expression is given at a point. Fields, auxiliary data and parameters are named by
 /// their place in the form.

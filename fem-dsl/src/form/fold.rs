@@ -6,7 +6,7 @@ use super::expr::{Expr, MatrixFunction};
 use super::shape::{Shape, Type};
 use super::{ExprId, Exprs};
 use crate::arithmetic;
-use crate::point::{Binary, Comparison, Number, Unary};
+use crate::terms::{Binary, Comparison, Number, Unary};
 
 /// The value of a constant.
 pub(super) fn value(exprs: &Exprs, a: ExprId) -> Option<f64> {

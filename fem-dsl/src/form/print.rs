@@ -3,7 +3,7 @@
 
 use super::expr::{Expr, Terminal};
 use super::{ExprId, Form, Row};
-use crate::point::{Binary, Comparison, Degree, Location, Region, Space, Unary};
+use crate::terms::{Binary, Comparison, Degree, Location, Region, Space, Unary};
 use std::fmt;
 
 impl fmt::Display for Form {

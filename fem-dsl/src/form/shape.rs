@@ -1,6 +1,6 @@
 //! Shapes of tensor expressions, up to rank 3 (the gradient of a `tensor` field), and their types.
 
-use crate::point;
+use crate::terms;
 use std::fmt;
 
 /// The shape of a tensor expression: the extent of each of its 0 to 3 indices. Components are
@@ -81,22 +81,22 @@ impl Shape {
     }
 
     /// The shape at the border to the kernels; none at rank 3.
-    pub fn to_point(self) -> Option<point::Shape> {
+    pub fn to_point(self) -> Option<terms::Shape> {
         match self.rank {
-            0 => Some(point::Shape::Scalar),
-            1 => Some(point::Shape::Vector(self.extent(0))),
-            2 => Some(point::Shape::Matrix(self.extent(0), self.extent(1))),
+            0 => Some(terms::Shape::Scalar),
+            1 => Some(terms::Shape::Vector(self.extent(0))),
+            2 => Some(terms::Shape::Matrix(self.extent(0), self.extent(1))),
             _ => None,
         }
     }
 }
 
-impl From<point::Shape> for Shape {
-    fn from(shape: point::Shape) -> Self {
+impl From<terms::Shape> for Shape {
+    fn from(shape: terms::Shape) -> Self {
         match shape {
-            point::Shape::Scalar => Self::SCALAR,
-            point::Shape::Vector(n) => Self::vector(n),
-            point::Shape::Matrix(rows, columns) => Self::matrix(rows, columns),
+            terms::Shape::Scalar => Self::SCALAR,
+            terms::Shape::Vector(n) => Self::vector(n),
+            terms::Shape::Matrix(rows, columns) => Self::matrix(rows, columns),
         }
     }
 }

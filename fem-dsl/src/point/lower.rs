@@ -2,19 +2,20 @@
 
 use super::canonical::canonical;
 use super::count::operation_count;
+use super::eval::eval;
 use super::factor::{Factored, factor};
 use super::optimise::Level;
 use super::polynomial::Expansion;
 use super::prepare::{distribute, prepare};
 use super::scalars::Scalars;
+use super::verify::expect_point;
 use super::{
     Coefficient, Graph, Input, Integral, Location, Node, NodeId, Part, PointForm, Slot, jacobian,
     optimise, scalarise,
 };
 use crate::arena::IdMap;
-use crate::eval::eval;
-use crate::form::{self, ExprId, Form, Row, Shape};
-use crate::verify::{Phase, expect_form, expect_point};
+use crate::form::{self, ExprId, Form, Row, Shape, expect_form};
+use crate::verify::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns a differentiated form into scalars.

@@ -22,8 +22,6 @@ pub use indices::IndexArray;
 pub(super) use indices::Largest;
 pub use library::{Entry, Library, LoadError};
 pub use linked::Linked;
-#[cfg(unix)]
-pub use machine::effective_user;
 pub use machine::{Machine, Simd, Vendor};
 pub use module::{Kernel, Launch, LaunchError, Module};
 pub use schedule::Unordered;

@@ -5,10 +5,10 @@
 use super::*;
 use crate::jit;
 use crate::mesh::{Arrange, Mesh, Parts};
-
 use crate::vector::Real;
 use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
 use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::plan::Geometry;
 
 /// Components of the field; nodes of a biquadratic cell.
 const C: usize = 2;

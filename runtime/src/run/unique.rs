@@ -17,8 +17,7 @@ use super::{RunError, System};
 use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::solve::NonlinearSystem;
-use crate::vector::{Precision, Vector};
-use crate::verify::noise;
+use crate::vector::{Precision, Vector, noise};
 use fem_dsl::point::{Coefficient, Part, Shape};
 use fem_dsl::problem::Freedom;
 

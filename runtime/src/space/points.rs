@@ -2,7 +2,6 @@
 //! the mesh's isoparametric map x(ξ) = Σ_i φ_i(ξ) x_i, and from a function to nodal values.
 
 use super::Space;
-use crate::geometry::place_of;
 use crate::mesh::Mesh;
 use crate::partition::Partition;
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
@@ -33,7 +32,7 @@ impl Space {
                     let place = (node as usize).wrapping_sub(start);
                     if place < points.len() {
                         let values = &table.values[local * geometry.count()..][..geometry.count()];
-                        points[place] = place_of(mesh, cell, values);
+                        points[place] = mesh.place_of(cell, values);
                     }
                 }
             }

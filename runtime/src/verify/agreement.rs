@@ -1,6 +1,6 @@
 //! Kernels against the reference: residual, action and diagonal at the known solution, wherever kernels can run.
 
-use super::{Trial, free, noise};
+use super::{Trial, free};
 use crate::compile::Target;
 use crate::device::Device;
 use crate::discretisation::AuxValues;
@@ -8,7 +8,7 @@ use crate::operator::Operator;
 use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference};
 use crate::run::{Kernels, RunError};
 use crate::solve::NonlinearSystem;
-use crate::vector::epsilon;
+use crate::vector::{epsilon, noise};
 use std::sync::Arc;
 
 /// What kernels compute.

@@ -204,13 +204,6 @@ fn loads(name: &'static str) -> bool {
     unsafe { libloading::Library::new(name) }.is_ok()
 }
 
-/// The user whose rights this process has; files of anybody else are not trusted.
-#[cfg(unix)]
-pub fn effective_user() -> u32 {
-    // SAFETY: takes nothing, writes nothing, always succeeds.
-    unsafe { libc::geteuid() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

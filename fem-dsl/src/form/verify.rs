@@ -1,10 +1,20 @@
-//! The invariants of a [`Form`].
+//! What holds for every [`Form`] that crosses a border:
+//!
+//! 1. dim is 2 or 3; shapes of fields, aux and params have 1 to 64 components an index; a
+//!    parameter has as many finite values as components, and a default of its shape that rests on
+//!    parameters and constants only;
+//! 2. every operand precedes its expression; every expression has the type that the builder gives
+//!    to its operation; every terminal exists and has the shape that the form gives it;
+//! 3. the cells' integral, if any, comes first, and only facets' expressions use the normal;
+//! 4. rows are ordered by field, one a field, none of them empty or zero; f0 has the shape of the
+//!    field, f1 that of its gradient; an energy is a scalar;
+//! 5. no row contains a test function; only the action contains directions;
+//! 6. before `differentiate` there is no action; after it, what the action holds is linear and
+//!    homogeneous in the direction.
 
-use super::{Phase, VerifyError, ensure};
-use crate::form::{
-    Expr, ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal, Type,
-};
-use crate::point::{Binary, Region, Unary};
+use super::{Expr, ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal, Type};
+use crate::terms::{Binary, Region, Unary};
+use crate::verify::{Phase, VerifyError, ensure};
 use std::collections::BTreeMap;
 
 /// Verifies a form.
@@ -26,6 +36,19 @@ pub fn verify_form(form: &Form, phase: Phase) -> Result<(), VerifyError> {
         of_integral(form, integral, phase)?;
     }
     Ok(())
+}
+
+/// Verifies in debug builds.
+///
+/// # Panics
+///
+/// Where an invariant does not hold.
+pub(crate) fn expect_form(form: &Form, phase: Phase) {
+    if cfg!(debug_assertions)
+        && let Err(error) = verify_form(form, phase)
+    {
+        panic!("{error}\n{form}");
+    }
 }
 
 fn declarations(form: &Form) -> Result<(), VerifyError> {

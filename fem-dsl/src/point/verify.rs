@@ -1,10 +1,18 @@
-//! The invariants of a [`PointForm`].
+//! What holds for every [`PointForm`] that crosses a border:
+//!
+//! 1. every operand precedes its node; truth values stand only where they are asked for, numbers
+//!    everywhere else; every constant is finite;
+//! 2. every input exists: slots of fields and aux (derivatives of aux on nodes only), components
+//!    of params and coordinates, the normal on facets only;
+//! 3. the residual and the Jacobian do not depend on directions, the energy neither; slots are
+//!    sorted, unique and exist; nothing in a list is a constant zero;
+//! 4. `symmetric` and `linear` are what they say; names belong to nodes that are computed.
 
-use super::{VerifyError, ensure};
-use crate::arena::IndexVec;
-use crate::point::{
+use super::{
     Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Shape, Slot,
 };
+use crate::arena::IndexVec;
+use crate::verify::{VerifyError, ensure};
 use std::collections::BTreeMap;
 
 /// Verifies a form at one point.
@@ -15,6 +23,19 @@ use std::collections::BTreeMap;
 pub fn verify_point(form: &PointForm) -> Result<(), VerifyError> {
     ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
     form.integrals.iter().try_for_each(|integral| of_integral(form, integral))
+}
+
+/// Verifies in debug builds.
+///
+/// # Panics
+///
+/// Where an invariant does not hold.
+pub(crate) fn expect_point(form: &PointForm) {
+    if cfg!(debug_assertions)
+        && let Err(error) = verify_point(form)
+    {
+        panic!("{error}\n{form:#?}");
+    }
 }
 
 fn of_integral(form: &PointForm, integral: &Integral) -> Result<(), VerifyError> {

@@ -1,0 +1,357 @@
+//! Which folder of a crate imports from which, and the cycles among them: files of one crate → [`cycles`].
+//!
+//! An import is a path through modules, in a `use` or where it is used; it counts for the module that it names and for
+//! those from which this one only passes the name on. A node is a module of the crate's root with all that is below it,
+//! but for folders two levels down, which are nodes of their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::code::Code;
+
+/// A module's path from the root of its crate.
+type Module = Vec<String>;
+
+/// Where the files of a crate import in circles: one complaint a circle, with all files and lines that close it.
+///
+/// A file is its path below the root of the crate (`lib.rs`, `device/cpu.rs`) and its text.
+pub(crate) fn cycles(files: &[(&str, &str)]) -> Vec<String> {
+    let known: BTreeSet<Module> = files.iter().map(|(path, _)| module_of(path)).collect();
+    let of_tests = |path: &str| path.split('/').any(|part| part == "tests" || part == "tests.rs");
+    let own = files.iter().filter(|(path, _)| !of_tests(path));
+    let mut scans: Vec<Scan> = own.map(|(path, text)| Scan::new(path, text)).collect();
+    let of_tests: Vec<Module> = scans.iter().flat_map(|scan| scan.tests.clone()).collect();
+    scans.retain(|scan| !of_tests.iter().any(|module| scan.module.starts_with(module)));
+    // Where a module and something else share a name, it is taken for the module's.
+    let passed = scans.iter().flat_map(|scan| scan.passed.clone());
+    let passed: BTreeMap<Module, Module> =
+        passed.filter(|(name, _)| !known.contains(name)).collect();
+    let mut edges: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for scan in &scans {
+        let from = node(&known, &scan.module);
+        for (line, path) in &scan.paths {
+            for path in stations(&passed, path) {
+                let length = (0..=path.len()).rev().find(|&n| known.contains(&path[..n]));
+                let to = node(&known, &path[..length.unwrap_or(0)]);
+                let within = |a: &str, b: &str| {
+                    a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                };
+                let related = within(&from, &to) || within(&to, &from);
+                if !(from.is_empty() || to.is_empty() || related) {
+                    let place = format!("{}:{line} imports {}", scan.path, path.join("::"));
+                    edges.entry((from.clone(), to)).or_default().push(place);
+                }
+            }
+        }
+    }
+    circles(&edges)
+}
+
+/// Modules that pass a name on before it is given up.
+const MOST: usize = 8;
+
+/// A path, and what it stands for where a module on the way only passes a name on.
+fn stations(passed: &BTreeMap<Module, Module>, path: &[String]) -> Vec<Module> {
+    let mut found = vec![path.to_vec()];
+    while let Some(last) = found.last()
+        && let Some(length) = (1..=last.len()).find(|&n| passed.contains_key(&last[..n]))
+    {
+        let next = [&passed[&last[..length]][..], &last[length..]].concat();
+        if found.contains(&next) || found.len() == MOST {
+            break;
+        }
+        found.push(next);
+    }
+    found
+}
+
+/// The sets of nodes that reach one another, each with the edges inside.
+fn circles(edges: &BTreeMap<(String, String), Vec<String>>) -> Vec<String> {
+    let mut reached: BTreeSet<(&str, &str)> =
+        edges.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
+    let nodes: BTreeSet<&str> = reached.iter().flat_map(|&(from, to)| [from, to]).collect();
+    for &middle in &nodes {
+        for &from in nodes.iter().filter(|&&from| from != middle) {
+            if reached.contains(&(from, middle)) {
+                let further = nodes.iter().filter(|&&to| reached.contains(&(middle, to)));
+                let further: Vec<_> = further.map(|&to| (from, to)).collect();
+                reached.extend(further);
+            }
+        }
+    }
+    let with = |node: &str| -> Vec<&str> {
+        let both = |other: &&&str| {
+            reached.contains(&(node, **other)) && reached.contains(&(**other, node))
+        };
+        nodes.iter().filter(both).copied().collect()
+    };
+    let groups: BTreeSet<Vec<&str>> =
+        nodes.iter().map(|node| with(node)).filter(|group| !group.is_empty()).collect();
+    let shown = |group: &Vec<&str>| {
+        let inside = edges.iter().filter(|((from, to), _)| {
+            group.contains(&from.as_str()) && group.contains(&to.as_str())
+        });
+        let lines = inside.flat_map(|((from, to), places)| {
+            places.iter().map(move |place| format!("\n    {from} → {to}: {place}"))
+        });
+        format!("{{ {} }}{}", group.join(", "), lines.collect::<String>())
+    };
+    groups.iter().map(shown).collect()
+}
+
+/// The module that a file holds.
+fn module_of(path: &str) -> Module {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    let mut parts: Module = stem.split('/').map(str::to_owned).collect();
+    if matches!(parts.last().map(String::as_str), Some("lib" | "main" | "mod")) {
+        parts.pop();
+    }
+    parts
+}
+
+/// The node that a module belongs to; empty for the root.
+fn node(known: &BTreeSet<Module>, module: &[String]) -> String {
+    let is_folder = |path: &[String]| {
+        known.iter().any(|other| other.len() > path.len() && other.starts_with(path))
+    };
+    let length = if module.len() >= 2 && is_folder(&module[..2]) { 2 } else { module.len().min(1) };
+    module[..length].join("/")
+}
+
+/// What one file imports.
+struct Scan {
+    path: String,
+    module: Module,
+    /// Line and path from the crate's root of each import.
+    paths: Vec<(usize, Module)>,
+    /// Names that `use` makes in a module, with what they stand for.
+    passed: Vec<(Module, Module)>,
+    /// Modules of this file that only tests have.
+    tests: Vec<Module>,
+}
+
+impl Scan {
+    fn new(path: &str, text: &str) -> Self {
+        let code = Code::new(text);
+        let tokens = tokens(&code.text);
+        let module = module_of(path);
+        let mut scan = Self {
+            path: path.to_owned(),
+            module: module.clone(),
+            paths: Vec::new(),
+            passed: Vec::new(),
+            tests: Vec::new(),
+        };
+        // The modules that are open, the innermost last, with the depth of braces at which each closes.
+        let mut open: Vec<(Module, usize)> = vec![(module, 0)];
+        let (mut depth, mut at) = (0_usize, 0);
+        while at < tokens.len() {
+            let token = tokens[at].1;
+            let here = open.last().map(|(module, _)| module.clone()).unwrap_or_default();
+            let word = |offset: usize| tokens.get(at + offset).map_or("", |&(_, token)| token);
+            match token {
+                "#" if is_of_tests(&tokens[at..]) => {
+                    let item = item_of(&tokens, at);
+                    for pair in tokens[at..item].windows(2).filter(|pair| pair[0].1 == "mod") {
+                        scan.tests.push([&here[..], &[pair[1].1.to_owned()]].concat());
+                    }
+                    at = item;
+                    continue;
+                }
+                "{" => depth += 1,
+                "}" => {
+                    depth = depth.saturating_sub(1);
+                    if open.len() > 1 && open.last().is_some_and(|(_, closes)| *closes == depth) {
+                        open.pop();
+                    }
+                }
+                "mod" if word(2) == "{" => {
+                    open.push(([&here[..], &[word(1).to_owned()]].concat(), depth));
+                }
+                _ if token == "use" || begins_path(&tokens, at) => {
+                    let is_use = token == "use";
+                    let (base, next) = base(&tokens, at + usize::from(is_use), &here);
+                    let mut found = Vec::new();
+                    at = tree(&tokens, next, &base, &mut found);
+                    for Leaf { line, path, name } in found {
+                        if let Some(name) = name.filter(|_| is_use) {
+                            scan.passed.push(([&here[..], &[name]].concat(), path.clone()));
+                        }
+                        scan.paths.push((line, path));
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        scan
+    }
+}
+
+/// Names, `::` and all other signs, each with its line.
+fn tokens(code: &str) -> Vec<(usize, &str)> {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut found = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        let mut rest = line.trim_start();
+        while let Some(first) = rest.chars().next() {
+            let length = if part(first) {
+                rest.find(|c| !part(c)).unwrap_or(rest.len())
+            } else if rest.starts_with("::") {
+                2
+            } else {
+                first.len_utf8()
+            };
+            found.push((number + 1, &rest[..length]));
+            rest = rest[length..].trim_start();
+        }
+    }
+    found
+}
+
+/// Whether a path through modules begins at `at`: a small letter, and more behind it.
+fn begins_path(tokens: &[(usize, &str)], at: usize) -> bool {
+    let small = tokens[at].1.starts_with(|c: char| c.is_lowercase() || c == '_');
+    let follows = at > 0 && matches!(tokens[at - 1].1, "::" | "$");
+    small && !follows && tokens.get(at + 1).is_some_and(|&(_, token)| token == "::")
+}
+
+/// The module in which the path at `at` begins, and where the rest of the path is.
+fn base(tokens: &[(usize, &str)], mut at: usize, here: &[String]) -> (Module, usize) {
+    let mut module = here.to_vec();
+    while let Some(&(_, part @ ("crate" | "super" | "self"))) = tokens.get(at)
+        && tokens.get(at + 1).is_some_and(|&(_, token)| token == "::")
+    {
+        match part {
+            "crate" => module.clear(),
+            "super" => drop(module.pop()),
+            _ => {}
+        }
+        at += 2;
+    }
+    (module, at)
+}
+
+/// One path of a tree, and the name that a `use` gives it.
+struct Leaf {
+    line: usize,
+    path: Module,
+    name: Option<String>,
+}
+
+/// Adds all paths of the tree at `at` (`a::{b, c::*}`) below `base`, and returns what follows it.
+fn tree(tokens: &[(usize, &str)], mut at: usize, base: &[String], found: &mut Vec<Leaf>) -> usize {
+    let mut path = base.to_vec();
+    let token = |at: usize| tokens.get(at).map_or("", |&(_, token)| token);
+    while let Some(&(line, part)) = tokens.get(at) {
+        if part == "{" {
+            at += 1;
+            while !matches!(token(at), "" | "}") {
+                at = if token(at) == "," { at + 1 } else { tree(tokens, at, &path, found) };
+            }
+            return at + 1;
+        }
+        if part != "self" && part != "*" {
+            path.push(part.to_owned());
+        }
+        at += 1;
+        // `a::<T>` is a name with types, not a longer path.
+        if token(at) != "::" || token(at + 1) == "<" {
+            let mut name = path.last().cloned().filter(|_| part != "*");
+            if token(at) == "as" {
+                name = Some(token(at + 1).to_owned());
+                at += 2;
+            }
+            found.push(Leaf { line, path, name });
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// Whether these tokens begin with an attribute for tests only.
+fn is_of_tests(tokens: &[(usize, &str)]) -> bool {
+    let mut words = tokens.iter().map(|&(_, token)| token);
+    let cfg = words.next() == Some("#") && words.next() == Some("[") && words.next() == Some("cfg");
+    let inside: Vec<&str> = words.take_while(|&token| token != "]").collect();
+    cfg && inside.contains(&"test") && !inside.contains(&"not") && !inside.contains(&"any")
+}
+
+/// Where the item ends that has the attribute at `at`.
+fn item_of(tokens: &[(usize, &str)], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while let Some(&(_, token)) = tokens.get(at) {
+        at += 1;
+        match token {
+            "{" | "(" | "[" => depth += 1,
+            // What holds the item closes: it was a field or an arm of a `match`.
+            "}" | ")" | "]" if depth == 0 => return at - 1,
+            "}" | ")" | "]" => {
+                depth -= 1;
+                if depth == 0 && token == "}" {
+                    // A `use` ends behind its braces.
+                    return at + usize::from(tokens.get(at).is_some_and(|&(_, t)| t == ";"));
+                }
+            }
+            ";" if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    at
+}
+
+#[test]
+fn a_circle_of_folders_is_found_with_its_lines() {
+    let files = [
+        ("lib.rs", "mod a; mod b; mod c; pub use c::Thing;"),
+        ("a.rs", "use std::fmt;\nuse crate::b::{Other, inner::More};\nfn f() {}"),
+        ("b.rs", "mod inner;\nfn f() -> u8 { super::c::f() }"),
+        ("b/inner.rs", "use super::f;"),
+        ("c.rs", "fn f() { crate::a::f::<u8>() }"),
+    ];
+    let found = cycles(&files);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let expected = [
+        "{ a, b, c }",
+        "\n    a → b: a.rs:2 imports b::Other",
+        "\n    a → b: a.rs:2 imports b::inner::More",
+        "\n    b → c: b.rs:2 imports c::f",
+        "\n    c → a: c.rs:1 imports a::f",
+    ];
+    assert_eq!(found[0], expected.concat());
+    // One of the edges through what the root passes on.
+    let mut passed = files;
+    passed[2].1 = "use crate::Thing;";
+    assert!(cycles(&passed)[0].contains("b → c: b.rs:1 imports c::Thing"));
+    // Another through a module that was imported before.
+    passed[2].1 = "use crate::c as other;\nmod inner;\nfn f() { other::f() }";
+    assert!(cycles(&passed)[0].contains("b → c: b.rs:3 imports c::f"));
+    // Without one of the edges there is none.
+    let mut broken = files;
+    broken[4].1 = "// crate::a::f\nconst TEXT: &str = \"crate::a\";\npub(crate) fn f() {}";
+    assert_eq!(cycles(&broken), [""; 0]);
+}
+
+#[test]
+fn folders_below_folders_are_nodes_and_tests_do_not_count() {
+    let mut files = [
+        ("device.rs", "pub use self::cpu::load::f;\n#[cfg(test)]\nmod samples;"),
+        ("device/samples.rs", "use crate::run::f;"),
+        ("device/cpu.rs", "use super::{Device, cuda::g as h};"),
+        ("device/cpu/load.rs", "#[cfg(test)]\nmod tests {\n  use crate::run::f;\n}\nfn f() {}"),
+        ("device/cpu/tests.rs", "use crate::run::f;"),
+        ("device/cuda.rs", "mod own { fn f() { super::super::Device } }"),
+        ("device/cuda/load.rs", ""),
+        ("run.rs", "use crate::device::{cpu::load::f, cuda};"),
+    ];
+    assert_eq!(cycles(&files), [""; 0]);
+    files[5].1 = "mod own { fn f() { super::super::cpu::load::f() } }";
+    let found = cycles(&files);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("{ device/cpu, device/cuda }"), "{found:?}");
+    assert!(found[0].contains("device/cuda.rs:1 imports device::cpu::load::f"), "{found:?}");
+    // A folder's own name for it hides nothing.
+    files[5].1 = "use super::f;";
+    assert!(cycles(&files)[0].contains("device/cuda.rs:1 imports device::cpu::load::f"));
+}

@@ -88,7 +88,7 @@ impl Blocks {
     pub(crate) fn reread(&self, block: usize, mut read: impl FnMut(usize) -> ValueId) -> Pulled {
         let (block, first) = &self.blocks[block];
         let mut next = *first;
-        self.from_numbers(block, || {
+        self.of_numbers(block, || {
             next += 1;
             read(next - 1)
         })

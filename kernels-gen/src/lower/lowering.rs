@@ -185,7 +185,7 @@ impl<'a> Lowering<'a> {
         shared_bytes(self.b.shared_arrays(), self.facts.plan.precision)
     }
 
-    /// The kernel and its interface; its hash and what it reaches are found by [`super::lower`].
+    /// The kernel and its interface; its hash and what it reaches are found by `strategy::lower`.
     pub(crate) fn finish(self) -> (Kernel, KernelAbi) {
         let lines = matches!(self.facts.plan.strategy, Strategy::ThreadPerLine { .. });
         let stores_inside = lines && self.facts.has_result() && self.facts.stores_inside(0);

@@ -115,7 +115,7 @@ fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) 
         .iter()
         .map(|(block, first)| {
             let mut at = *first;
-            blocks.from_numbers(block, || {
+            blocks.of_numbers(block, || {
                 at += 1;
                 let at = s.stored_at(numbers, point, at - 1);
                 s.b.load_lanes(argument, at)

@@ -1,5 +1,5 @@
 //! The nodes of a batch in memory that its threads share: what cells read of them, and where they sum first
-//! ([`Scatter::Block`]).
+//! ([`Scatter::Block`](crate::plan::Scatter::Block)).
 //!
 //! ```text
 //! fill     slot ← values of its node, for each quantity that is an unknown, and the corners' coordinates;  sums ← 0

@@ -221,7 +221,7 @@ impl Blocks {
     }
 
     /// The reverse of [`Blocks::numbers_of`]; `load` gives the numbers one after another.
-    pub(crate) fn from_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
+    pub(crate) fn of_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
         let dim = self.dim;
         let mut pulled = Pulled::default();
         if !block.gg.is_empty() {

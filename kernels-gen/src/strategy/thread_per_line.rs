@@ -21,8 +21,8 @@
 //! all of them before its barrier, and its rows are dealt for each number of nodes anew. What is values alone, as a
 //! pressure, is gathered as the unknowns of a mass matrix are, whatever the other fields need.
 //!
-//! Where a cell has no room in shared memory otherwise, or where that is faster ([`in_place`]), derivatives in x take the
-//! place of values (`Plan::in_place`): columns first read these, D in z and all, and add theirs when Dᵀ in x has gone the
+//! Where a cell has no room in shared memory otherwise, or where that is faster (`Plan::in_place`), derivatives in x take the
+//! place of values: columns first read these, D in z and all, and add theirs when Dᵀ in x has gone the
 //! same way back. That is a third less of shared memory, and two barriers more.
 //!
 //! All 1D matrices are literals; a thread reads and writes each entry of its line once a phase. The

@@ -84,7 +84,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let facet = Facet { dim: s.facts.form.dim, points, q: points.count() };
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
-        traces.push(facet.gather(s, &quantity));
+        traces.push(facet.gather(s, quantity));
     }
     s.gathered();
     let mut inputs = Vec::new();

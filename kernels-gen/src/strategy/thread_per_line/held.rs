@@ -90,7 +90,7 @@ pub(super) fn hold(
     let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
     for quantity in &s.facts.quantities {
         let (name, numbers) = (&quantity.name, quantity.components * length);
-        let (factors, flat) = (factors(line, quantity.element), is_flat(s, &quantity));
+        let (factors, flat) = (factors(line, quantity.element), is_flat(s, quantity));
         let mut array = |s: &mut Lowering<'_>, name: String| {
             let array = s.b.shared(&name, numbers);
             left.arrays.push((array, numbers));

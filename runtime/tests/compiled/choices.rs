@@ -120,7 +120,7 @@ impl Choices {
         let nodes = Plan { indices: Indices::Nodes, ..plan.clone() };
         let refused = |plan: &Plan| match &elements {
             Err(error) => Some(error.to_string()),
-            Ok(elements) => kernels_gen::strategy::check(form, elements, &plan)
+            Ok(elements) => kernels_gen::strategy::check(form, elements, plan)
                 .err()
                 .map(|error| error.to_string()),
         };

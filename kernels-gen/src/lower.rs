@@ -1,5 +1,13 @@
-//! The six words of the field as kernel IR: gather, interpolate, geometry, point, integrate,
-//! scatter. A strategy only arranges them.
+//! The words of the field as kernel IR, which strategies arrange: what is known of a kernel ([`facts`]) and the kernel that
+//! is being written ([`lowering`]), with its arguments ([`declare`]).
+//!
+//! | word | modules |
+//! | --- | --- |
+//! | gather and scatter | [`restrict`]; [`slots`], where the cells of a batch sum first |
+//! | interpolate and integrate | [`contract`] and [`factors`] (tensor products), [`tables`] (dense ones) |
+//! | geometry | [`geometry`] (where the map of a cell comes from), [`jacobian`] (its formulas) |
+//! | point | [`point`]; [`graph`] (a `PointForm`'s operations), [`stored`] (coefficients of the Jacobian) |
+//! | what each basis function gets | [`ends`] |
 
 pub(crate) mod contract;
 pub(crate) mod declare;

@@ -45,11 +45,6 @@ fn checked<'a>(
     Ok(facts)
 }
 
-/// Bytes of shared memory that the slots of a batch take; nothing where cells do not sum first.
-pub(crate) fn bytes_of_slots(form: &PointForm, elements: &Elements, plan: &Plan) -> usize {
-    slots::bytes(&Facts::new(form, elements, plan))
-}
-
 /// Writes the kernel of a plan.
 pub fn lower(
     form: &PointForm,

@@ -4,8 +4,9 @@ use super::Wishes;
 use super::tuning::{HOPPER, Sizes};
 use crate::abi::{SHARED_BYTES, Slots};
 use crate::element::Lagrange;
+use crate::lower::facts::Facts;
+use crate::lower::slots::bytes;
 use crate::plan::{Elements, Plan, Scatter, Strategy};
-use crate::strategy::bytes_of_slots;
 use fem_dsl::point::PointForm;
 
 /// Cells that follow one another along the first direction of a grid, and along the second: the bricks in which meshes
@@ -37,10 +38,10 @@ pub(super) fn summing(form: &PointForm, elements: &Elements, plan: Plan, wishes:
     let plans: Vec<Plan> =
         lanes.into_iter().filter(|&n| n >= gpu.fewest_summing).map(with).collect();
     // What every device has leaves room for several groups; beyond it is for what was asked for.
-    let fits = |bytes: usize| {
+    let fits = |most: usize| {
         plans
             .iter()
-            .find(|plan| bytes_of_slots(form, elements, plan) <= plan.shared_bytes.min(bytes))
+            .find(|plan| bytes(&Facts::new(form, elements, plan)) <= plan.shared_bytes.min(most))
     };
     let beyond = || wishes.scatter.and_then(|_| fits(usize::MAX));
     match (fits(SHARED_BYTES).or_else(beyond), plans.last()) {

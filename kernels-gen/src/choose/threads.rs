@@ -1,7 +1,7 @@
 //! What is known of a mesh and a GPU → the plans of an operator's kernels.
 
 use super::slots::summing;
-use super::tuning::{HOPPER, Sizes, USUAL};
+use super::tuning::{HOPPER, Sizes, Sloped};
 use super::{
     MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
     own_geometry, stores, transposed,
@@ -9,6 +9,7 @@ use super::{
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
 use crate::kir::Precision;
+use crate::lower::facts::Facts;
 use crate::lower::stored::blocks;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
@@ -153,19 +154,19 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
     let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };
+    let sloped = Sloped::new(&sizes, &Facts::new(form, elements, plan));
+    let (in_order, in_place) = lines.in_order_in_place(&sloped);
+    let wanted = match plan.task {
+        Task::Diagonal => lines.diagonal,
+        _ => lines.registers(&sloped),
+    };
     let line = |cells: usize| {
         let strategy = Strategy::ThreadPerLine { cells };
         let unroll = 1 << 16;
         let plan = Plan { strategy, lanes: 1, even_odd, unroll, ..plan.clone() };
         let threads = cells * q.pow(dim as u32 - 1);
-        let (in_order, in_place) = lines.in_order_in_place(&sizes, form, elements, &plan);
-        let residency = || {
-            let wanted = match plan.task {
-                Task::Diagonal => USUAL,
-                _ => lines.registers(&sizes, form, elements, &plan),
-            };
-            (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1)
-        };
+        let residency =
+            || (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1);
         Plan {
             residency: wishes.residency.unwrap_or_else(residency),
             in_order: wishes.in_order.unwrap_or(in_order),
@@ -194,8 +195,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Cell;
-    use crate::element::Rule;
+    use crate::element::{Cell, Rule};
     use fem_dsl::source::Source;
 
     const FORMS: [&str; 4] = [

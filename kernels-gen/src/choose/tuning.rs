@@ -5,10 +5,9 @@
 //! `docs/measurements.md` where they decide something else, too.
 
 use crate::cost::Machine;
-use crate::element::Cell;
-use crate::element::LinePoints;
+use crate::element::{Cell, LinePoints};
 use crate::lower::facts::Facts;
-use crate::plan::{Elements, Plan, is_flat};
+use crate::plan::{Elements, is_flat};
 use fem_dsl::point::PointForm;
 
 /// What thresholds are about.
@@ -63,10 +62,17 @@ struct Rule {
 /// From the first to the second, both included.
 type Span = (usize, usize);
 
-const ALL: Span = (0, usize::MAX);
+const ALL: Span = from(0);
+
+/// From a number on.
+const fn from(least: usize) -> Span {
+    (least, usize::MAX)
+}
+
 const HEXAHEDRA: &[Cell] = &[Cell::Hexahedron];
 const QUADRILATERALS: &[Cell] = &[Cell::Quadrilateral];
 const TRIANGLES: &[Cell] = &[Cell::Triangle];
+const PLANE: &[Cell] = &[Cell::Triangle, Cell::Quadrilateral];
 const TETRAHEDRA: &[Cell] = &[Cell::Tetrahedron];
 
 const ANY: Rule = Rule {
@@ -80,6 +86,15 @@ const ANY: Rule = Rule {
     collocated: None,
     linear: None,
 };
+
+const HEX: Rule = Rule { cells: HEXAHEDRA, ..ANY };
+const QUAD: Rule = Rule { cells: QUADRILATERALS, ..ANY };
+const TETRAHEDRON: Rule = Rule { cells: TETRAHEDRA, ..ANY };
+/// Three components and more on hexahedra.
+const HEX_3: Rule = Rule { components: from(3), ..HEX };
+const HEX_DEGREE_1: Rule = Rule { degree: (1, 1), ..HEX };
+/// Three components of gradients on eight points.
+const BUSY: Rule = Rule { components: (3, 3), points: (0, 8), flat: Some(false), ..HEX_DEGREE_1 };
 
 impl Rule {
     fn holds(&self, sizes: &Sizes) -> bool {
@@ -124,7 +139,7 @@ pub(super) const ZEN4: Processor = Processor {
     runs: 3,
     // Vectors on elements of degree 1 gain a fifth, everything else loses, for a block of batches takes more of the first
     // cache.
-    block: Table(&[(Rule { degree: (0, 1), components: (2, usize::MAX), ..ANY }, 4)], 1),
+    block: Table(&[(Rule { degree: (0, 1), components: from(2), ..ANY }, 4)], 1),
     unroll: 8,
 };
 
@@ -159,6 +174,17 @@ pub(super) struct Gpu {
     pub(super) lines: Lines,
 }
 
+/// Registers that a thread with a line needs for components beyond the first, a point of its column.
+#[derive(Clone, Copy)]
+pub(super) enum Further {
+    /// Two for each, where many threads do better than many registers.
+    Two,
+    /// Four for each with gradients, and one for each that is values alone.
+    Four,
+    /// All that there are.
+    All,
+}
+
 /// Threads with a line of a tensor cell each.
 pub(super) struct Lines {
     /// Whether a cell is too much for the registers of one thread, and enough for many.
@@ -168,11 +194,13 @@ pub(super) struct Lines {
     pub(super) threads: usize,
     /// The least number of points a direction from which on the even-odd decomposition pays.
     pub(super) even_odd: usize,
-    /// Registers that a thread needs with one component, and the most that it may have.
+    /// Registers that a thread needs with one component.
     registers: Table<usize>,
-    /// Numbers for each point of a column and each component with gradients beyond the first, where many registers do
-    /// better than many threads; 0 where all registers do.
-    further: Table<usize>,
+    /// How many more it needs with further ones.
+    further: Table<Further>,
+    /// How many do where many threads hide each other's waiting, and for a diagonal, whose coefficients wait in registers.
+    pub(super) most: Table<usize>,
+    pub(super) diagonal: usize,
     /// Whether the assembler is to keep to the order of the text, where `components` are those with gradients.
     in_order: Table<bool>,
     /// Whether derivatives in x take the place of values, in the same way.
@@ -182,10 +210,6 @@ pub(super) struct Lines {
     /// Nodes of a line beyond which what lies inside is computed when it is needed.
     pub(super) recomputed: Table<usize>,
 }
-
-const HEXAHEDRA_1: Rule = Rule { cells: HEXAHEDRA, degree: (1, 1), ..ANY };
-/// Three components of gradients on eight points.
-const BUSY: Rule = Rule { components: (3, 3), points: (0, 8), flat: Some(false), ..HEXAHEDRA_1 };
 
 /// An H200.
 pub(super) const HOPPER: Gpu = Gpu {
@@ -197,7 +221,7 @@ pub(super) const HOPPER: Gpu = Gpu {
     residency: Table(
         &[
             (Rule { degree: (1, 1), components: (0, 1), points: (0, 8), ..ANY }, 4),
-            (Rule { components: (0, 3), points: (27, 27), flat: Some(true), ..HEXAHEDRA_1 }, 3),
+            (Rule { components: (0, 3), points: (27, 27), flat: Some(true), ..HEX_DEGREE_1 }, 3),
             (BUSY, 3),
             (Rule { degree: (1, 1), ..ANY }, 2),
         ],
@@ -206,27 +230,19 @@ pub(super) const HOPPER: Gpu = Gpu {
     // A thread certainly holds too much: three Laplacians of degree 1 on 27 points go from 4.2 to 6.1. With fewer points it
     // depends on the form, and what is spilt is looked at when it is compiled.
     in_order: Table(
-        &[(
-            Rule {
-                points: (9, usize::MAX),
-                components: (3, usize::MAX),
-                flat: Some(false),
-                ..HEXAHEDRA_1
-            },
-            true,
-        )],
+        &[(Rule { points: from(9), components: from(3), flat: Some(false), ..HEX_DEGREE_1 }, true)],
         false,
     ),
     // With three groups elasticity does 23.3, node by node 22.1, and 22.4 with two groups. With one component shuffling
     // costs more than the additions that it saves.
     edges: Table(&[(BUSY, true)], false),
     // A large cell needs so many registers that none of it would stay there, and written out it compiles for minutes.
-    unroll: Table(&[(Rule { held: (0, WRITTEN_OUT), ..ANY }, 1 << 16)], 8),
+    unroll: Table(&[(Rule { held: (0, HELD), ..ANY }, 1 << 16)], 8),
     unroll_diagonal: Table(
         &[
-            (Rule { cells: HEXAHEDRA, degree: (3, usize::MAX), ..ANY }, 8),
-            (Rule { cells: QUADRILATERALS, degree: (3, usize::MAX), ..ANY }, 8),
-            (Rule { held: (0, WRITTEN_OUT), ..ANY }, 1 << 16),
+            (Rule { degree: from(3), ..HEX }, 8),
+            (Rule { degree: from(3), ..QUAD }, 8),
+            (Rule { held: (0, HELD), ..ANY }, 1 << 16),
         ],
         8,
     ),
@@ -235,17 +251,8 @@ pub(super) const HOPPER: Gpu = Gpu {
     // 55.6, without 22.7, 31.1, 49.8 and 58.0.
     reads_points: Table(
         &[
-            (
-                Rule {
-                    cells: HEXAHEDRA,
-                    degree: (2, 3),
-                    components: (1, 1),
-                    flat: Some(true),
-                    ..ANY
-                },
-                true,
-            ),
-            (Rule { cells: HEXAHEDRA, degree: (2, 2), flat: Some(true), ..ANY }, true),
+            (Rule { degree: (2, 3), components: (1, 1), flat: Some(true), ..HEX }, true),
+            (Rule { degree: (2, 2), flat: Some(true), ..HEX }, true),
         ],
         false,
     ),
@@ -257,8 +264,8 @@ pub(super) const HOPPER: Gpu = Gpu {
     sums_first: Table(
         &[
             (Rule { cells: TRIANGLES, ..ANY }, true),
-            (Rule { cells: TETRAHEDRA, degree: (0, 2), ..ANY }, true),
-            (Rule { cells: TETRAHEDRA, degree: (3, 3), components: (1, 1), ..ANY }, true),
+            (Rule { degree: (0, 2), ..TETRAHEDRON }, true),
+            (Rule { degree: (3, 3), components: (1, 1), ..TETRAHEDRON }, true),
         ],
         false,
     ),
@@ -266,8 +273,8 @@ pub(super) const HOPPER: Gpu = Gpu {
     // and 48.8; tetrahedra of degrees 1 and 2 with 128 and 64 9.0, 20.2 and 6.5, 21.6.
     summing: Table(
         &[
-            (Rule { cells: &[Cell::Triangle, Cell::Quadrilateral], degree: (1, 1), ..ANY }, 256),
-            (Rule { cells: &[Cell::Triangle, Cell::Quadrilateral], ..ANY }, 128),
+            (Rule { cells: PLANE, degree: (1, 1), ..ANY }, 256),
+            (Rule { cells: PLANE, ..ANY }, 128),
             (Rule { degree: (1, 1), ..ANY }, 128),
         ],
         64,
@@ -276,7 +283,7 @@ pub(super) const HOPPER: Gpu = Gpu {
     // By threads with a cell each and by transposition: the Laplacian on tetrahedra of degrees 2 to 4 9.5, 7.9 and 1.4
     // against 5.7, 2.2 and 1.8, of three components 9.7, 1.7 and 0.6 against 3.1, 1.7 and 1.2, Stokes of degrees 2 and 3
     // 9.1 and 1.9 against 2.8 and 1.6; on triangles of degrees 2 to 4 26 to 31 against 10 to 24.
-    transposes: Table(&[(Rule { cells: TETRAHEDRA, degree: (4, usize::MAX), ..ANY }, true)], false),
+    transposes: Table(&[(Rule { degree: from(4), ..TETRAHEDRON }, true)], false),
     // Their number matters little (Knepley, Rupp and Terrel, table 2), and one leaves the most groups to hide each other's
     // waiting.
     batches: 1,
@@ -293,18 +300,10 @@ pub(super) const HOPPER: Gpu = Gpu {
         pay: Table(
             &[
                 (Rule { degree: (0, 1), ..ANY }, false),
-                (
-                    Rule {
-                        cells: QUADRILATERALS,
-                        held: (0, WRITTEN_OUT),
-                        linear: Some(true),
-                        ..ANY
-                    },
-                    false,
-                ),
-                (Rule { cells: QUADRILATERALS, line: (3, usize::MAX), ..ANY }, true),
-                (Rule { cells: HEXAHEDRA, line: (0, 3), components: (0, 2), ..ANY }, false),
-                (Rule { cells: HEXAHEDRA, line: (3, usize::MAX), ..ANY }, true),
+                (Rule { held: (0, HELD), linear: Some(true), ..QUAD }, false),
+                (Rule { line: from(3), ..QUAD }, true),
+                (Rule { line: (0, 3), components: (0, 2), ..HEX }, false),
+                (Rule { line: from(3), ..HEX }, true),
             ],
             false,
         ),
@@ -331,7 +330,7 @@ pub(super) const HOPPER: Gpu = Gpu {
                 (Rule { flat: Some(true), ..ANY }, 64),
                 (Rule { line: (9, 9), collocated: Some(false), ..ANY }, 88),
                 (Rule { line: (7, 7), collocated: Some(true), ..ANY }, 96),
-                (Rule { line: (8, usize::MAX), ..ANY }, 96),
+                (Rule { line: from(8), ..ANY }, 96),
             ],
             80,
         ),
@@ -342,37 +341,22 @@ pub(super) const HOPPER: Gpu = Gpu {
         // with 128.
         further: Table(
             &[
-                (Rule { cells: HEXAHEDRA, line: (8, 8), components: (3, usize::MAX), ..ANY }, 0),
-                (
-                    Rule {
-                        cells: HEXAHEDRA,
-                        line: (0, 3),
-                        components: (3, usize::MAX),
-                        collocated: Some(true),
-                        ..ANY
-                    },
-                    2,
-                ),
-                (Rule { cells: HEXAHEDRA, components: (3, usize::MAX), ..ANY }, 4),
+                (Rule { line: (8, 8), ..HEX_3 }, Further::All),
+                (Rule { line: (0, 3), collocated: Some(true), ..HEX_3 }, Further::Two),
+                (HEX_3, Further::Four),
             ],
-            2,
+            Further::Two,
         ),
+        most: Table(&[(Rule { line: (8, 8), ..ANY }, ALL_REGISTERS)], 168),
+        diagonal: 168,
         // Where so much is held at once that another order only moves it to memory and back. In order and else: BP3 on 7
         // points 27.8 and 26.4; three Laplacians on 9 points 31.1 and 29.3, on 10 32.1 and 30.7, elasticity on 9 37.8 and
         // 35.7. On up to 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9 %.
         in_order: Table(
             &[
                 (Rule { collocated: Some(true), ..ANY }, false),
-                (Rule { cells: HEXAHEDRA, line: (7, 7), components: (1, usize::MAX), ..ANY }, true),
-                (
-                    Rule {
-                        cells: HEXAHEDRA,
-                        line: (9, usize::MAX),
-                        components: (3, usize::MAX),
-                        ..ANY
-                    },
-                    true,
-                ),
+                (Rule { line: (7, 7), components: from(1), ..HEX }, true),
+                (Rule { line: from(9), ..HEX_3 }, true),
             ],
             false,
         ),
@@ -381,10 +365,7 @@ pub(super) const HOPPER: Gpu = Gpu {
         // 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7, 39.9 and 38.8. On 4 and
         // 8 points it loses 12 to 43 %, with one component it gains nothing.
         in_place: Table(
-            &[
-                (Rule { cells: HEXAHEDRA, line: (5, 7), components: (3, usize::MAX), ..ANY }, true),
-                (Rule { cells: HEXAHEDRA, line: (9, 9), components: (3, usize::MAX), ..ANY }, true),
-            ],
+            &[(Rule { line: (5, 7), ..HEX_3 }, true), (Rule { line: (9, 9), ..HEX_3 }, true)],
             false,
         ),
         // With and without: mass matrices of degrees 3, 6 and 8 41.6, 73.4 and 78.3 against 40.6, 68.5 and 70.5;
@@ -392,68 +373,62 @@ pub(super) const HOPPER: Gpu = Gpu {
         // against 39.6, and on Gauss points of degrees 2 and 3 12.5 and 18.9 against 12.6 and 19.1.
         stores_inside: Table(
             &[
-                (Rule { degree: (4, usize::MAX), ..ANY }, true),
-                (Rule { components: (2, usize::MAX), ..ANY }, true),
+                (Rule { degree: from(4), ..ANY }, true),
+                (Rule { components: from(2), ..ANY }, true),
                 (Rule { flat: Some(true), ..ANY }, true),
             ],
             false,
         ),
         // Laplacians on Gauss-Lobatto points of degrees 5 and 8, and of three components of degrees 3, 6 and 8, recompute
         // with 47.7, 55.7, 46.8, 55.2 and 65.3, and otherwise do 49.4, 54.3, 46.9, 52.8 and 62.0.
-        recomputed: Table(&[(Rule { components: (2, usize::MAX), ..ANY }, 6)], 7),
+        recomputed: Table(&[(Rule { components: from(2), ..ANY }, 6)], 7),
     },
 };
 
-/// Points times components up to which a thread's loops over a cell are written out.
-const WRITTEN_OUT: usize = 128;
+/// Numbers that a thread holds, points times components, up to which its loops over a cell are written out.
+const HELD: usize = 128;
 
-impl Lines {
-    /// Components of the fields that have gradients in what a plan computes, and of those that are values alone; with
-    /// these sizes, of which tables of gradients are asked.
-    fn sloped(sizes: &Sizes, facts: &Facts<'_>) -> (Sizes, usize) {
+/// What a thread may have at most.
+const ALL_REGISTERS: usize = 255;
+
+/// What lines need to know of a plan: sizes whose components are those with gradients in what it computes.
+pub(super) struct Sloped {
+    sizes: Sizes,
+    /// Components of the fields that are values alone.
+    values: usize,
+    /// Components of a curved map.
+    map: usize,
+}
+
+impl Sloped {
+    pub(super) fn new(sizes: &Sizes, facts: &Facts<'_>) -> Self {
         let fields = 0..facts.form.fields.len();
         let (flat, sloped): (Vec<usize>, Vec<usize>) =
             fields.partition(|&field| facts.is_flat_field(field));
         let sum = |of: Vec<usize>| of.into_iter().map(|field| facts.components(field)).sum();
-        let sloped: usize = sum(sloped);
-        (Sizes { components: sloped, flat: facts.is_flat(), ..*sizes }, sum(flat))
-    }
-
-    /// Registers that a thread needs for a plan; a curved map has `map` components.
-    pub(super) fn registers(
-        &self,
-        sizes: &Sizes,
-        form: &PointForm,
-        elements: &Elements,
-        plan: &Plan,
-    ) -> usize {
-        let facts = Facts::new(form, elements, plan);
-        let (sizes, flat) = Self::sloped(sizes, &facts);
-        let (q, sloped) = (sizes.line, sizes.components);
-        let further = match self.further.at(&sizes) {
-            0 => MOST,
-            2 => 2 * q * (sloped + flat - 1),
-            each => each * q * (sloped - 1) + q * flat,
-        };
-        let map = if facts.is_curved() { 2 * q * form.dim } else { 0 };
-        let most = if q == 8 { MOST } else { USUAL };
-        (self.registers.at(&sizes) + further + map).min(most)
-    }
-
-    /// Whether the assembler keeps to the order of the text, and whether derivatives in x take the place of values.
-    pub(super) fn in_order_in_place(
-        &self,
-        sizes: &Sizes,
-        form: &PointForm,
-        elements: &Elements,
-        plan: &Plan,
-    ) -> (bool, bool) {
-        let (sizes, _) = Self::sloped(sizes, &Facts::new(form, elements, plan));
-        (self.in_order.at(&sizes), self.in_place.at(&sizes))
+        Self {
+            sizes: Sizes { components: sum(sloped), flat: facts.is_flat(), ..*sizes },
+            values: sum(flat),
+            map: if facts.is_curved() { facts.form.dim } else { 0 },
+        }
     }
 }
 
-/// The registers of a thread, and how many do where many threads hide each other's waiting; a diagonal, whose coefficients
-/// wait in registers, has as many.
-const MOST: usize = 255;
-pub(super) const USUAL: usize = 168;
+impl Lines {
+    /// Registers that a thread needs.
+    pub(super) fn registers(&self, of: &Sloped) -> usize {
+        let Sloped { sizes, values, map } = of;
+        let (q, sloped) = (sizes.line, sizes.components);
+        let further = match self.further.at(sizes) {
+            Further::Two => 2 * q * (sloped + values - 1),
+            Further::Four => 4 * q * (sloped - 1) + q * values,
+            Further::All => ALL_REGISTERS,
+        };
+        (self.registers.at(sizes) + further + 2 * q * map).min(self.most.at(sizes))
+    }
+
+    /// Whether the assembler keeps to the order of the text, and whether derivatives in x take the place of values.
+    pub(super) fn in_order_in_place(&self, of: &Sloped) -> (bool, bool) {
+        (self.in_order.at(&of.sizes), self.in_place.at(&of.sizes))
+    }
+}

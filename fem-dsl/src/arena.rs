@@ -86,6 +86,11 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.iter()
     }
 
+    /// The elements in order, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.items.iter_mut()
+    }
+
     /// The ids in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
         (0..self.items.len()).map(I::from_index)

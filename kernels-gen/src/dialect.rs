@@ -3,12 +3,14 @@
 pub mod c;
 mod comment;
 pub mod cuda;
+mod fold;
 mod names;
 pub mod opencl;
 pub mod rust;
 
 use crate::abi::KernelAbi;
 use rust::Isa;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 
@@ -53,8 +55,23 @@ impl SourceFile {
         Self { text: String::new(), language, kernels: Vec::new(), starts: Vec::new() }
     }
 
-    /// Appends a source of the same language and precision.
-    pub fn append(&mut self, other: Self) {
+    /// Appends a source of the same language and precision. What stands before the kernels of both stands there once.
+    pub fn append(&mut self, mut other: Self) {
+        let c_like = self.language != Language::Rust;
+        let firsts = self.starts.first().zip(other.starts.first()).filter(|_| c_like);
+        if let Some((&end, &first)) = firsts {
+            let head: BTreeSet<&str> = self.text[..end].split("\n\n").map(str::trim).collect();
+            let blocks = other.text[..first].trim_end().split("\n\n");
+            let (title, blocks): (Vec<&str>, Vec<&str>) =
+                blocks.partition(|block| block.lines().all(|line| line.starts_with("//")));
+            let missing = blocks.into_iter().filter(|block| !head.contains(block.trim()));
+            let missing: String = missing.map(|block| format!("\n{block}\n")).collect();
+            let title = format!("\n{}\n", title.join("\n\n"));
+            other.starts.iter_mut().for_each(|start| *start = *start - first + title.len());
+            other.text.replace_range(..first, &title);
+            self.text.insert_str(end, &missing);
+            self.starts.iter_mut().for_each(|start| *start += missing.len());
+        }
         let before = self.text.len();
         // One that cannot be taken apart leaves the whole so.
         let apart = self.starts.len() == self.kernels.len() && !other.starts.is_empty();
@@ -244,7 +261,7 @@ mod tests {
             let begins = |abi: &KernelAbi| format!(" void {}(", abi.name);
             let has = |abi: &KernelAbi| part.text.contains(&begins(abi));
             assert_eq!(joined.kernels.iter().filter(|abi| has(abi)).count(), 1);
-            assert!(has(abi) && part.text.contains("#define WEAKFORM_PREAMBLE"));
+            assert!(has(abi) && part.text.contains("typedef double T;"));
             assert_eq!(part.parts(), std::slice::from_ref(part));
         }
     }

@@ -12,6 +12,7 @@ use super::comment::comment;
 use super::{Generated, Language, SourceFile};
 use crate::abi::{KernelAbi, SHARED_BYTES};
 use crate::kir::{Element, Entries, Kernel, Precision, Thread};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The words of one dialect.
@@ -37,8 +38,14 @@ pub struct Words {
     /// Before a constant table of which threads read different entries at once; none where the memory of constants is
     /// the only one that a file can fill.
     pub spread: Option<&'static str>,
+    /// Whether the tables of a kernel stand in it, or beside it in a namespace: NVRTC puts numbers of a static table
+    /// into instructions, which then take more registers.
+    pub tables_within: bool,
     /// What keeps a compiler from moving accesses to memory to its other side.
     pub fence: &'static str,
+    /// What reads a number from the memory of constants, where a compiler would put together what it knows; none where
+    /// it does not.
+    pub listed: Option<&'static str>,
     /// Before a pointer that nothing else points to.
     pub restrict: &'static str,
     /// The number of the thread in its group.
@@ -65,17 +72,21 @@ pub(crate) struct Item<'a> {
 
 /// Prints kernels of one precision as one file. `title` is the form's text.
 pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated {
-    let mut head = String::new();
-    comment(&mut head, "", title);
-    let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
-    head.push('\n');
-    head.push_str(&preamble(words, precision));
-    let mut source = SourceFile { text: trimmed(&head), ..SourceFile::empty(words.language) };
-    for item in items {
+    let own = |item: &Item<'_>| {
         let mut text = "\n".to_owned();
         kernel(&mut text, item, words);
+        trimmed(&text)
+    };
+    let own: Vec<String> = items.iter().map(own).collect();
+    let precision = items.first().map_or(Precision::F64, |item| item.kernel.precision);
+    let mut head = String::new();
+    comment(&mut head, "", title);
+    head.push('\n');
+    head.push_str(&preamble(words, precision, &own.concat()));
+    let mut source = SourceFile { text: trimmed(&head), ..SourceFile::empty(words.language) };
+    for (text, item) in own.iter().zip(items) {
         source.starts.push(source.text.len());
-        source.text.push_str(&trimmed(&text));
+        source.text.push_str(text);
         source.kernels.push(item.abi.clone());
     }
     Generated::new(source, None)
@@ -86,9 +97,8 @@ fn trimmed(text: &str) -> String {
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// What stands before the first kernel. It may stand in one text several times: files of one
-/// precision can be joined.
-fn preamble(words: &Words, precision: Precision) -> String {
+/// What stands before the first kernel: types, and the helpers that kernels call.
+fn preamble(words: &Words, precision: Precision, kernels: &str) -> String {
     let words_of_type = match precision {
         Precision::F64 => {
             let reciprocal = include_str!("preamble/reciprocal_f64.c");
@@ -101,13 +111,50 @@ fn preamble(words: &Words, precision: Precision) -> String {
     };
     let marks = ["$T", "$U", "$EXCHANGE", "$P", "$C", "$RECIPROCAL"];
     let marks = marks.into_iter().zip(words_of_type);
-    marks.fold(words.preamble.to_owned(), |text, (mark, word)| text.replace(mark, word))
+    let all = marks.fold(words.preamble.to_owned(), |text, (mark, word)| text.replace(mark, word));
+    called(&all, kernels)
+}
+
+/// The first of the blocks of a text, which are apart by empty lines, and those that declare what `kernels` or later
+/// blocks that are kept say.
+fn called(text: &str, kernels: &str) -> String {
+    let blocks: Vec<&str> = text.trim_end().split("\n\n").collect();
+    let mut said: BTreeSet<&str> = names(kernels).collect();
+    let mut kept = Vec::new();
+    for (number, block) in blocks.iter().enumerate().rev() {
+        if number == 0 || declared(block).any(|name| said.contains(name)) {
+            said.extend(names(block));
+            kept.push(*block);
+        }
+    }
+    kept.reverse();
+    kept.join("\n\n") + "\n"
+}
+
+/// The names in a text.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|name| !name.is_empty())
+}
+
+/// The functions and macros that a block declares.
+fn declared(block: &str) -> impl Iterator<Item = &str> {
+    block.lines().filter_map(|line| {
+        if let Some(rest) = line.strip_prefix("#define ") {
+            return names(rest).next();
+        }
+        let (before, _) = line.strip_prefix("INLINE ")?.split_once('(')?;
+        names(before).last()
+    })
 }
 
 fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
-    let kernel = &statement::renamed(item.kernel);
+    let kernel = &statement::folded(item.kernel, words);
     item.header.iter().for_each(|line| comment(text, "", line));
-    tables(text, kernel, words);
+    let beside = !words.tables_within && kernel.tables_read(false).iter().any(|read| *read);
+    if beside {
+        let _ = writeln!(text, "namespace {}_ {{", kernel.name);
+        tables(text, kernel, words);
+    }
     let count = kernel.threads.max(kernel.lanes).to_string();
     let size = words.size;
     let _ = writeln!(
@@ -131,6 +178,9 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         let _ = write!(text, ",\n    {global}{access}{scalar}* {restrict} {}", argument.name);
     }
     text.push_str(")\n{\n");
+    if words.tables_within {
+        tables(text, kernel, words);
+    }
     if kernel.threads == 0 {
         let _ = writeln!(text, "    const int lane = {};", words.thread);
         let _ = writeln!(text, "    const {size} batch = first + {};", words.group);
@@ -166,6 +216,9 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         statement::block(text, kernel, words, &kernel.body, 1);
     }
     text.push_str("}\n");
+    if beside {
+        text.push_str("}\n");
+    }
 }
 
 /// The tables that a kernel reads.
@@ -185,12 +238,24 @@ fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
             }
         };
         let before = words.spread.filter(|_| table.spread).unwrap_or(words.constant);
-        let _ = write!(text, "{before} {scalar} {name}[{}] = {{", entries.len());
-        for (i, entry) in entries.iter().enumerate() {
-            let _ = write!(text, "{}{entry},", if i % 8 == 0 { "\n    " } else { " " });
-        }
-        text.push_str("\n};\n");
+        let indent = if words.tables_within { "    " } else { "" };
+        let _ = write!(text, "{indent}{before} {scalar} {name}[{}] = {{", entries.len());
+        listed(text, &entries, indent);
     }
+}
+
+/// The entries of a table in lines of a hundred characters, behind its opening brace.
+fn listed(text: &mut String, entries: &[String], indent: &str) {
+    let mut column = 100;
+    for entry in entries {
+        column += entry.len() + 2;
+        if column > 100 {
+            let _ = write!(text, "\n{indent}   ");
+            column = indent.len() + 4 + entry.len() + 2;
+        }
+        let _ = write!(text, " {entry},");
+    }
+    let _ = writeln!(text, "\n{indent}}};");
 }
 
 /// What a thread of a group is, and what it shares.
@@ -210,7 +275,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                 let _ = writeln!(text, "    bool {name};");
             }
             Some(Thread::Border { digits, last }) => {
-                let digit = |digit| statement::var_name(kernel, digit);
+                let digit = |digit| statement::var_name(kernel, digit).to_owned();
                 let on = statement::on_border(digits.map(digit), last);
                 let _ = writeln!(text, "    const bool {name} = {on};");
             }

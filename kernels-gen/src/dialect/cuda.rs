@@ -10,6 +10,8 @@ pub const CUDA: Words = Words {
     global: "",
     shared: "__shared__ __align__(16)",
     fence: "fence()",
+    listed: None,
+    tables_within: false,
     asked_for: Some("extern __shared__ __align__(16) T asked_for[];"),
     by_registers: None,
     barrier: "__syncthreads()",

@@ -1,10 +1,10 @@
 //! `names`: what the form names in a kernel → names that the language of its text allows.
 //!
 //! A user may call a field `double`, `float4`, `gen` or `V`. A name of the form gets an underscore where the language, the
-//! preamble or another part of the kernel already has it, and stands as it is anywhere else. So does a value whose
-//! name from the form, with its number, is that of an array or a variable: a parameter may be called `cell`.
+//! preamble or another part of the kernel already has it, and stands as it is anywhere else. What else has a name in a
+//! kernel gets a number where the name is given away: a parameter may be called `cell`.
 
-use crate::kir::{Kernel, LocalId, ValueId};
+use crate::kir::{Kernel, Statement};
 use std::collections::BTreeSet;
 
 /// What names mean something in a language.
@@ -46,8 +46,8 @@ const TAKEN_IN_C: &str = "
     sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma atomic_add atomicAdd
     atomic_add_real gather_masked add_edge edge_of Edge edge again thread_again pair fence reciprocal atom_cmpxchg atomic_cmpxchg
 
-    T U uint32 INLINE listed number_at group_of REGISTERS first end lane thread own writes batch number to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
-    HUGE_VALF WEAKFORM_PREAMBLE EOF linux unix i386 vector pixel";
+    T U uint32 INLINE listed listed_at group_of REGISTERS first end lane thread own writes batch number to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
+    HUGE_VALF EOF linux unix i386 vector pixel";
 
 const TYPES_OF_C: &str =
     "char uchar short ushort int uint long ulong longlong ulonglong float double half bool quad";
@@ -65,54 +65,86 @@ const TAKEN_IN_RUST: &str = "
 
     run entry begin end first last batch active_lanes";
 
-/// How the text of a language calls what has a number.
-pub(super) struct Numbered<'n> {
-    /// The names of variables, of tables and of arrays that the form has no part in.
-    pub(super) fixed: BTreeSet<String>,
-    /// The name of a private array.
-    pub(super) local: &'n dyn Fn(&Kernel, LocalId) -> String,
-    /// The name of a value.
-    pub(super) value: &'n dyn Fn(&str, ValueId) -> String,
-}
-
-/// The kernel with the name of every argument, private array and value one that can stand in its text.
-pub(super) fn rename(kernel: &Kernel, words: &Words, numbered: &Numbered<'_>) -> Kernel {
+/// The kernel with a name for every argument, table, array, variable and value that has one, each its own, that can stand
+/// in its text. Variables of loops that are not in each other may share one.
+pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
     let mut kernel = kernel.clone();
-    let mut used = BTreeSet::from([kernel.name.clone()]);
-    let ids: Vec<_> = kernel.arguments.ids().collect();
-    for id in ids {
-        let name = &mut kernel.arguments[id].name;
-        if words.is_foreign(name) {
-            name.insert_str(0, "a_");
-        }
-        while words.is_taken(name) || used.contains(name) || numbered.fixed.contains(name) {
-            name.push('_');
-        }
-        used.insert(name.clone());
+    let mut names = Names { words, used: BTreeSet::from([kernel.name.clone()]) };
+    for argument in kernel.arguments.iter_mut() {
+        argument.name = names.of_argument(&argument.name);
     }
-    let mut taken = numbered.fixed.clone();
-    let ids: Vec<_> = kernel.locals.ids().collect();
-    for id in ids {
-        if words.is_foreign(&kernel.locals[id].name) {
-            kernel.locals[id].name.insert_str(0, "a_");
-        }
-        let clashes = |name: &String| words.is_word(name) || numbered.fixed.contains(name);
-        while clashes(&(numbered.local)(&kernel, id)) {
-            kernel.locals[id].name.push('_');
-        }
-        taken.insert((numbered.local)(&kernel, id));
+    for table in kernel.tables.iter_mut() {
+        table.name = names.numbered(&words.of_table(&table.name));
     }
-    let ids: Vec<_> = kernel.values.ids().collect();
-    for id in ids {
-        let Some(name) = &mut kernel.values[id].name else { continue };
-        if words.is_foreign(name) {
-            name.insert_str(0, "a_");
+    let own = kernel.locals.iter_mut().chain(kernel.terms.iter_mut());
+    for array in kernel.shared.iter_mut().chain(own) {
+        array.name = names.numbered(&array.name);
+    }
+    let batch = kernel.batch();
+    for id in kernel.vars.ids().collect::<Vec<_>>() {
+        let var = &mut kernel.vars[id];
+        if id != batch && var.thread.is_some() {
+            var.name = names.numbered(&var.name);
+            let of_batch = ["own", "writes"].map(|word| format!("{word}_{}", var.name));
+            names.used.extend(of_batch);
         }
-        if taken.contains(&(numbered.value)(name, id)) {
-            name.push('_');
-        }
+    }
+    let body = std::mem::take(&mut kernel.body);
+    names.of_loops(&mut kernel, &body);
+    names.used.extend(kernel.vars.iter().map(|var| var.name.clone()));
+    kernel.body = body;
+    for value in kernel.values.iter_mut() {
+        value.name = value.name.as_ref().map(|name| names.numbered(name));
     }
     kernel
+}
+
+/// The names that are given away.
+struct Names<'w> {
+    words: &'w Words,
+    used: BTreeSet<String>,
+}
+
+impl Names<'_> {
+    /// An argument's: as the form has it, with an underscore where that means something.
+    fn of_argument(&mut self, name: &str) -> String {
+        let mut own = self.words.own(name);
+        while self.words.is_taken(&own) || !self.used.insert(own.clone()) {
+            own.push('_');
+        }
+        own
+    }
+
+    /// Any other's: with a number where it is given away.
+    fn numbered(&mut self, name: &str) -> String {
+        let own = self.free(name);
+        self.used.insert(own.clone());
+        own
+    }
+
+    fn free(&self, name: &str) -> String {
+        let own = self.words.own(name);
+        let is_free = |name: &String| !self.words.is_taken(name) && !self.used.contains(name);
+        let numbers = (1..).map(|number| format!("{own}_{number}"));
+        let mut all = std::iter::once(own.clone()).chain(numbers);
+        all.find(is_free).unwrap_or_default()
+    }
+
+    fn of_loops(&mut self, kernel: &mut Kernel, body: &[Statement]) {
+        for statement in body {
+            match statement {
+                // Loops nest a fixed few levels deep, whatever the user wrote.
+                Statement::For { var, body, .. } => {
+                    let name = self.numbered(&kernel.vars[*var].name);
+                    kernel.vars[*var].name.clone_from(&name);
+                    self.of_loops(kernel, body);
+                    self.used.remove(&name);
+                }
+                Statement::When { body, .. } => self.of_loops(kernel, body),
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Words {
@@ -122,16 +154,21 @@ impl Words {
         self.prefixes.iter().any(|prefix| name.starts_with(prefix)) || self.macros && capitals
     }
 
-    /// Whether an underscore must follow the name of an argument.
-    fn is_taken(&self, name: &str) -> bool {
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        // `v7` is a value without a name, and `grad_u_7` an array or a value with one.
-        let numbered = stem.len() < name.len() && (stem == "v" || stem.ends_with('_'));
-        numbered || is_one(self.types, stem) || self.is_word(name)
+    /// The name, marked where it could belong to somebody else.
+    fn own(&self, name: &str) -> String {
+        if self.is_foreign(name) { format!("a_{name}") } else { name.to_owned() }
     }
 
-    fn is_word(&self, name: &str) -> bool {
-        is_one(self.taken, name)
+    /// Whether a name means something already.
+    fn is_taken(&self, name: &str) -> bool {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        // `v7` is a value without a name.
+        let unnamed = stem.len() < name.len() && stem == "v";
+        unnamed || is_one(self.types, stem) || is_one(self.taken, name)
+    }
+
+    fn of_table(&self, name: &str) -> String {
+        if self.macros { name.to_owned() } else { name.to_uppercase() }
     }
 }
 
@@ -141,21 +178,47 @@ fn is_one(words: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{C, Numbered, RUST, Words, rename};
+    use super::{C, RUST, Words, rename};
     use crate::dialect::rust::{Isa, words_of_vectors};
     use crate::kir::build::Builder;
-    use crate::kir::{Element, Precision};
-    use std::collections::BTreeSet;
+    use crate::kir::{Element, Index, Precision};
+
+    /// Arrays and values whose names from the form are those of variables, of which loops share theirs.
+    #[test]
+    fn everything_has_a_name_of_its_own() {
+        let mut b = Builder::new("f", Precision::F64, 1);
+        let params = b.argument("params", Element::Real, false);
+        b.set_threads(4, 1);
+        let (cell, t) = (b.thread_var("cell", 4, 1), b.thread_var("t", 1, 4));
+        assert!(cell < t);
+        let local = b.local("cell", 4);
+        for (at, name) in ["time", "cell", "t", "t", "q"].into_iter().enumerate() {
+            let value = b.load_uniform(params, Index::from(at));
+            b.name(value, name);
+            b.store(local, Index::from(at % 4), value);
+        }
+        for _ in 0..2 {
+            b.repeat("q", 4, false, |b, i| {
+                b.repeat("q", 4, false, |b, j| {
+                    let value = b.load(local, i.clone());
+                    b.store(local, j, value);
+                });
+            });
+        }
+        let kernel = rename(&b.finish(), &C);
+        let names: Vec<&str> = kernel.values.iter().filter_map(|v| v.name.as_deref()).collect();
+        assert_eq!(names, ["time", "cell_2", "t_1", "t_2", "q_2"]);
+        assert_eq!(kernel.locals[local].name, "cell");
+        let vars: Vec<&str> = kernel.vars.iter().map(|var| var.name.as_str()).collect();
+        assert_eq!(vars, ["batch", "cell_1", "t", "q", "q_1", "q", "q_1"]);
+    }
 
     fn renamed(names: &[&str], words: &Words) -> Vec<String> {
         let mut b = Builder::new("f", Precision::F64, 1);
         for name in names {
             b.argument(name, Element::Real, false);
         }
-        let fixed = BTreeSet::from(["i7".to_owned()]);
-        let numbered =
-            Numbered { fixed, local: &|_, _| String::new(), value: &|_, _| String::new() };
-        let kernel = rename(&b.finish(), words, &numbered);
+        let kernel = rename(&b.finish(), words);
         kernel.arguments.iter().map(|argument| argument.name.clone()).collect()
     }
 
@@ -164,8 +227,8 @@ mod tests {
         let names = ["u", "double", "double_", "float4", "sin", "v7", "u_12", "u1", "kernel", "u"];
         let names = [&names[..], &["M_PI", "v", "f", "uint", "FLT_MAX", "E", "gen", "i7"]].concat();
         let want =
-            ["u", "double_", "double__", "float4_", "sin_", "v7_", "u_12_", "u1", "kernel_", "u_"];
-        let rest = ["a_M_PI", "v", "f_", "uint_", "a_FLT_MAX", "E", "gen", "i7_"];
+            ["u", "double_", "double__", "float4_", "sin_", "v7_", "u_12", "u1", "kernel_", "u_"];
+        let rest = ["a_M_PI", "v", "f_", "uint_", "a_FLT_MAX", "E", "gen", "i7"];
         assert_eq!(renamed(&names, &C), [&want[..], &rest].concat());
     }
 
@@ -173,7 +236,7 @@ mod tests {
     fn names_that_mean_something_in_rust_get_an_underscore() {
         let names = ["u", "gen", "gen_", "double", "V", "v", "v1", "v1_0", "M_PI", "i7", "T", "u"];
         let want =
-            ["u", "gen_", "gen__", "double", "V_", "v", "v1_", "v1_0_", "M_PI", "i7_", "T", "u_"];
+            ["u", "gen_", "gen__", "double", "V_", "v", "v1_", "v1_0", "M_PI", "i7", "T", "u_"];
         assert_eq!(renamed(&names, &RUST), want);
     }
 

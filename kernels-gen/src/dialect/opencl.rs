@@ -10,6 +10,8 @@ pub const OPENCL: Words = Words {
     global: "__global ",
     shared: "__local __attribute__((aligned(16)))",
     fence: "fence()",
+    listed: Some("listed"),
+    tables_within: true,
     asked_for: None,
     by_registers: Some("__kernel group_of($THREADS) void"),
     barrier: "barrier(CLK_LOCAL_MEM_FENCE)",

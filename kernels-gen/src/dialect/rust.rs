@@ -13,6 +13,7 @@ pub use isa::Isa;
 pub use nested::print_nested;
 
 use super::comment::comment;
+use super::fold::Folded;
 use super::{Generated, Language, SourceFile};
 use crate::abi::KernelAbi;
 use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
@@ -93,7 +94,7 @@ pub(super) fn words_of_vectors(isa: Isa, precision: Precision, lanes: usize) -> 
 
 /// The inside of the module of a kernel.
 fn body(kernel: &Kernel, isa: Isa, symbol: Option<&str>) -> String {
-    let kernel = &statement::renamed(kernel);
+    let kernel = &statement::folded(kernel);
     let mut inner = format!("use super::{}::*;\n\n", vector(kernel));
     tables(&mut inner, kernel);
     function(&mut inner, kernel, isa);
@@ -148,7 +149,7 @@ pub(crate) fn number(value: f64) -> String {
 /// all of a nest of loops at each of its loops: the batches' loop around many others would take minutes.
 const LOOPS: usize = 40;
 
-fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
+fn function(text: &mut String, kernel: &Folded, isa: Isa) {
     let stages: Vec<&[Statement]> =
         kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
     let many = statement::loops(&kernel.body) > LOOPS;
@@ -198,7 +199,7 @@ fn function(text: &mut String, kernel: &Kernel, isa: Isa) {
 
 /// The stages of a kernel.
 struct Stages<'k> {
-    kernel: &'k Kernel,
+    kernel: &'k Folded,
     bodies: Vec<&'k [Statement]>,
     /// The private arrays that are used, and the stages that use them. What goes from stage to stage is there
     /// once for each batch of a block.
@@ -206,7 +207,7 @@ struct Stages<'k> {
 }
 
 impl<'k> Stages<'k> {
-    fn new(kernel: &'k Kernel, bodies: Vec<&'k [Statement]>) -> Self {
+    fn new(kernel: &'k Folded, bodies: Vec<&'k [Statement]>) -> Self {
         let users = |id| {
             let uses = |&stage: &usize| statement::uses_local(kernel, bodies[stage], id);
             (0..bodies.len()).filter(uses).collect::<Vec<usize>>()
@@ -235,7 +236,7 @@ impl<'k> Stages<'k> {
             return;
         }
         let arguments = self.kernel.arguments.iter().map(|argument| argument.name.clone());
-        let shared = self.shared(stage).map(|id| statement::local_name(self.kernel, id));
+        let shared = self.shared(stage).map(|id| statement::local_name(self.kernel, id).to_owned());
         let given = ["batch", "end"].map(str::to_owned).into_iter().chain(arguments).chain(shared);
         let given: Vec<String> = given.collect();
         let _ = writeln!(text, "{indent}stage_{stage}({});", given.join(", "));

@@ -117,10 +117,10 @@ impl Builder {
         }
     }
 
-    /// Names a value for the reader.
+    /// Names a value for the reader, if it has no name. Constants are called what they are.
     pub fn name(&mut self, value: ValueId, name: &str) -> ValueId {
-        let slot = &mut self.kernel.values[value].name;
-        if slot.is_none() {
+        let Value { op, name: slot, .. } = &mut self.kernel.values[value];
+        if slot.is_none() && !matches!(op, Op::Constant(_)) {
             *slot = Some(name.to_owned());
         }
         value

@@ -60,6 +60,29 @@ fn line(b: &mut Builder, start: &[ValueId], slope: &[ValueId], factor: ValueId) 
 
 /// Cofactor rows and determinant of a Jacobian given by its columns.
 pub(crate) fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
+    for (a, column) in columns.iter().enumerate() {
+        named(b, column, |i| format!("J{i}{a}"));
+    }
+    let (rows, det) = adjugate(b, columns);
+    named_adjugate(b, &rows, det);
+    (rows, det)
+}
+
+/// Names values by their numbers.
+fn named(b: &mut Builder, values: &[ValueId], name: impl Fn(usize) -> String) {
+    for (number, &value) in values.iter().enumerate() {
+        b.name(value, &name(number));
+    }
+}
+
+fn named_adjugate(b: &mut Builder, rows: &[Vec<ValueId>], det: ValueId) {
+    for (a, row) in rows.iter().enumerate() {
+        named(b, row, |i| format!("adj{a}{i}"));
+    }
+    b.name(det, "det");
+}
+
+fn adjugate(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     if let [u, v] = columns {
         let minus_v0 = b.unary(crate::kir::Unary::Neg, v[0]);
         let minus_u1 = b.unary(crate::kir::Unary::Neg, u[1]);
@@ -78,7 +101,11 @@ pub(crate) fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<V
 pub(crate) fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     let (k, det) = cofactors(b, columns);
     let reciprocal = b.reciprocal(det);
-    let k = k.iter().map(|row| row.iter().map(|&v| b.mul(v, reciprocal)).collect()).collect();
+    let scaled = |row: &Vec<ValueId>| row.iter().map(|&v| b.mul(v, reciprocal)).collect();
+    let k: Vec<Vec<ValueId>> = k.iter().map(scaled).collect();
+    for (a, row) in k.iter().enumerate() {
+        named(b, row, |i| format!("K{a}{i}"));
+    }
     let size = b.unary(crate::kir::Unary::Abs, det);
     (k, size)
 }
@@ -171,6 +198,7 @@ pub(crate) fn multilinear_point(
     weight: ValueId,
 ) -> AtPoint {
     let x = if row.x.is_empty() { Vec::new() } else { line(b, &row.x, &row.a, xi) };
+    named(b, &x, |i| format!("x{i}"));
     if let Some(Polynomials { first, second, third, det }) = &row.polynomials {
         let rising = line(b, &first[1], &first[2], xi);
         let k = vec![
@@ -180,6 +208,7 @@ pub(crate) fn multilinear_point(
         ];
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
+        named_adjugate(b, &k, det);
         return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];

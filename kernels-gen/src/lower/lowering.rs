@@ -146,6 +146,16 @@ impl<'a> Lowering<'a> {
             s.constant_on_cell(input)
         });
         self.hoisted = hoisted;
+        self.name_nodes(&self.hoisted.clone());
+    }
+
+    /// Calls values as the form does.
+    pub(crate) fn name_nodes(&mut self, lowered: &Lowered) {
+        for (&node, name) in &self.facts.integral.names {
+            if let Some(value) = lowered.get(node) {
+                self.b.name(value, name);
+            }
+        }
     }
 
     fn constant_on_cell(&mut self, input: Input) -> ValueId {

@@ -168,11 +168,15 @@ impl Factors {
         let size = s.b.unary(Unary::Abs, det);
         if merged {
             let flux = s.b.quotient(at.weight, size);
+            s.b.name(flux, "w_over_det");
             return Self { gradient: None, value: flux, flux };
         }
         let value = s.b.mul(at.weight, size);
         let reciprocal = s.b.reciprocal(det);
         let flux = s.b.mul(value, reciprocal);
+        s.b.name(value, "w_det");
+        s.b.name(reciprocal, "one_over_det");
+        s.b.name(flux, "w_sign");
         Self { gradient: Some(reciprocal), value, flux }
     }
 }
@@ -222,9 +226,17 @@ fn supply(
             for (a, &derivative) in gradient.iter().enumerate().skip(1) {
                 sum = s.b.fma(at.k[a][axis], derivative, sum);
             }
-            match gradient_factor {
-                Some(factor) => s.b.mul(sum, factor),
-                None => sum,
+            let own = &s.facts.quantities[quantity];
+            let component = if own.components == 1 { String::new() } else { slot.component.to_string() };
+            let name = format!("d{}{component}_d{}", own.name, ["x", "y", "z"][axis]);
+            match (gradient_factor, at.det) {
+                (Some(factor), _) => {
+                    let gradient = s.b.mul(sum, factor);
+                    s.b.name(gradient, &name)
+                }
+                // What the adjugate gives.
+                (None, Some(_)) => s.b.name(sum, &format!("det_{name}")),
+                (None, None) => s.b.name(sum, &name),
             }
         }
     }
@@ -245,6 +257,7 @@ fn lower_graph(
     lowered.lower(s, &integral.graph, outputs, None, |s, input| {
         supply(s, at, point, gradient_factor, &mut gradients, evaluate, input)
     });
+    s.name_nodes(&lowered);
     lowered
 }
 

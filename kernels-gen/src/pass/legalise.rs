@@ -48,6 +48,7 @@ impl Pass {
         }
         let wide = self.values.push(Value { op: Op::Broadcast(new), varying: true, name: None });
         out.push(Statement::Let(wide));
+        self.wide[id] = Some(wide);
         wide
     }
 

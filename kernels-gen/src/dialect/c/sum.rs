@@ -68,12 +68,13 @@ pub fn sum_of_cells(words: &Words, precision: Precision) -> Generated {
     ];
     let whole = Reach { map: 1, array: 2, scale: 1, last: 0, masked: false, part: None };
     let (ends, places) = (Reach { map: 0, array: 1, last: -1, ..whole.clone() }, whole);
-    let text = format!("{}\n{text}", preamble(words, precision));
+    let head = format!("{}\n", preamble(words, precision, &text));
     let abi = KernelAbi {
         reaches: vec![ends, places],
         hash: crate::abi::hash(TEXT),
         ..KernelAbi::by_hand(NAME, precision, UNKNOWNS, arguments)
     };
-    let file = SourceFile { text, kernels: vec![abi], ..SourceFile::empty(words.language) };
+    let (starts, kernels, language) = (vec![head.len()], vec![abi], words.language);
+    let file = SourceFile { text: head + &text, language, kernels, starts };
     Generated::new(file, None)
 }

@@ -1,5 +1,3 @@
-#ifndef WEAKFORM_PREAMBLE
-#define WEAKFORM_PREAMBLE
 typedef $T T;
 typedef unsigned int uint32;
 #define INLINE __device__ __forceinline__
@@ -11,7 +9,6 @@ INLINE void atomic_add(T* at, T value) { atomicAdd(at, value); }
 
 /// Two nodes to add to, none being the largest index, and what is shared with the threads before and after this one.
 struct Edge { uint32 near, far; bool takes, gives; };
-
 /// The edge of this thread. All threads of a warp come here together.
 INLINE Edge edge_of(uint32 near, uint32 far)
 {
@@ -21,7 +18,6 @@ INLINE Edge edge_of(uint32 near, uint32 far)
     const bool last = lane == 31 || threadIdx.x + 1 == blockDim.x;
     return Edge{near, far, lane > 0 && before == near, !last && after == far};
 }
-
 /// Adds to both ends of an edge; where the next thread's begins at the far end, it adds for both.
 INLINE void add_edge(T* to, Edge edge, int scale, int offset, T near, T far)
 {
@@ -58,7 +54,4 @@ INLINE $T2 pair(const T* at) { return __ldg(reinterpret_cast<const $T2*>(at)); }
 
 #define fence() asm volatile("" ::: "memory")
 
-/// A number from the memory of constants, which instructions read as they read registers.
-#define listed(number) (number)
-
-$RECIPROCAL#endif
+$RECIPROCAL

@@ -2,7 +2,8 @@
 
 use super::number;
 use crate::dialect::comment::comment;
-use crate::dialect::names::{Numbered, RUST, rename};
+use crate::dialect::fold::{Binding, Expression, Folded, Style};
+use crate::dialect::names::{RUST, rename};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
     ValueId, VarId, Write as Mode,
@@ -10,32 +11,22 @@ use crate::kir::{
 use fem_dsl::arena::Id;
 use std::fmt::Write;
 
-/// The constant's name.
-pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
-    let name = kernel.tables[id].name.to_uppercase();
-    let twins = kernel.tables.iter().filter(|table| table.name == kernel.tables[id].name).count();
-    if twins > 1 { format!("{name}_{}", id.index()) } else { name }
+pub(super) fn table_name(kernel: &Kernel, id: TableId) -> &str {
+    &kernel.tables[id].name
 }
 
-/// The private array's name.
-pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> String {
-    let name = &kernel.locals[id].name;
-    let twins = kernel.locals.iter().filter(|local| local.name == *name).count();
-    let argument = kernel.arguments.iter().any(|argument| argument.name == *name);
-    if twins > 1 || argument { format!("{name}_{}", id.index()) } else { name.clone() }
+pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> &str {
+    &kernel.locals[id].name
 }
 
-/// The name of a value that the form names.
-fn unique(name: &str, id: ValueId) -> String {
-    format!("{name}_{}", id.index())
+fn var_name(kernel: &Kernel, id: VarId) -> &str {
+    &kernel.vars[id].name
 }
 
-/// The kernel with names that can stand in its text.
-pub(super) fn renamed(kernel: &Kernel) -> Kernel {
-    let vars = kernel.vars.ids().map(|id| var_name(kernel, id));
-    let tables = kernel.tables.ids().map(|id| table_name(kernel, id));
-    let fixed = vars.chain(tables).collect();
-    rename(kernel, &RUST, &Numbered { fixed, local: &local_name, value: &unique })
+/// The kernel as its text has it: with names that can stand there, and values that are written where they are used.
+pub(super) fn folded(kernel: &Kernel) -> Folded {
+    let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
+    Folded::new(rename(kernel, &RUST), Style { listed: None, scatters: true }, length)
 }
 
 /// Whether a private array is read or written.
@@ -72,13 +63,6 @@ pub(super) fn scatters(statement: &Statement) -> bool {
     }
 }
 
-fn var_name(kernel: &Kernel, id: VarId) -> String {
-    if id == kernel.batch() {
-        return "batch".to_owned();
-    }
-    format!("{}{}", kernel.vars[id].name, id.index())
-}
-
 fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
     let mut text = String::new();
     for &(var, by) in &index.terms {
@@ -99,22 +83,29 @@ fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
     text
 }
 
-fn value(kernel: &Kernel, id: ValueId) -> String {
-    let value = &kernel.values[id];
-    match &value.op {
-        Op::Constant(constant) => {
-            let text = number(*constant);
-            if text.starts_with('-') { format!("({text})") } else { text }
-        }
+/// A value where it is used: a number, its expression, or its name.
+fn value(kernel: &Folded, id: ValueId) -> Expression {
+    match &kernel.values[id].op {
+        Op::Constant(constant) => literal(*constant),
         Op::Broadcast(operand) if matches!(kernel.values[*operand].op, Op::Constant(_)) => {
-            let Op::Constant(constant) = kernel.values[*operand].op else { return String::new() };
-            format!("V::splat({})", number(constant))
+            Expression::primary(format!("V::splat({})", value(kernel, *operand).text))
         }
-        _ => match &value.name {
-            Some(name) => unique(name, id),
-            None => format!("v{}", id.index()),
-        },
+        _ if kernel.folds(id) => {
+            definition(kernel, id).unwrap_or_else(|| Expression::primary(name(kernel, id)))
+        }
+        _ => Expression::primary(name(kernel, id)),
     }
+}
+
+fn literal(constant: f64) -> Expression {
+    let text = number(constant);
+    let binding = if text.starts_with('-') { Binding::Prefix } else { Binding::Primary };
+    Expression::new(binding, text)
+}
+
+/// What a value that has a line of its own is called.
+fn name(kernel: &Kernel, id: ValueId) -> String {
+    kernel.values[id].name.clone().unwrap_or_else(|| format!("v{}", id.index()))
 }
 
 fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
@@ -122,13 +113,15 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
 }
 
 /// Prints statements, each on its line.
-pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], depth: usize) {
+pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], depth: usize) {
     let indent = "    ".repeat(depth);
     for statement in body {
         match statement {
             Statement::Let(id) => {
-                if let Some(expression) = definition(kernel, *id) {
-                    let name = value(kernel, *id);
+                if !kernel.folds(*id)
+                    && let Some(expression) = definition(kernel, *id)
+                {
+                    let (name, expression) = (name(kernel, *id), expression.text);
                     let _ = writeln!(text, "{indent}let {name} = {expression};");
                 }
             }
@@ -136,12 +129,12 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
             Statement::StoreLocal(local, at, stored) => {
                 let name = local_name(kernel, *local);
                 let at = index(kernel, at, 1);
-                let stored = value(kernel, *stored);
+                let stored = value(kernel, *stored).text;
                 let _ = writeln!(text, "{indent}*{name}.add({at}) = {stored};");
             }
             Statement::StoreLanes(target, at, stored) => {
                 let at = index(kernel, at, kernel.lanes);
-                let (target, stored) = (argument(kernel, *target), value(kernel, *stored));
+                let (target, stored) = (argument(kernel, *target), value(kernel, *stored).within(Binding::Primary));
                 let _ = writeln!(text, "{indent}{stored}.store({target}.add({at}));");
             }
             Statement::For { var, extent, body } => {
@@ -158,7 +151,7 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 let _ = writeln!(
                     text,
                     "{indent}scatter{masked}({}, {}, {}.add({at}), {scale}, {offset}, active_lanes);",
-                    value(kernel, *stored),
+                    value(kernel, *stored).text,
                     argument(kernel, *target),
                     argument(kernel, *map),
                 );
@@ -236,73 +229,99 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
     }
 }
 
-/// What stands behind the `=` of a value; nothing for what is written where it is used.
-fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
+/// What stands behind the `=` of a value; nothing for numbers, which stand where they are used.
+fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
     let wide = kernel.values[id].varying;
     let v = |id: ValueId| value(kernel, id);
-    Some(match &kernel.values[id].op {
-        Op::Constant(_) => return None,
+    let primary = |text: String| Some(Expression::primary(text));
+    let method = |name: &str, own: ValueId, others: &[ValueId]| {
+        let others: Vec<String> = others.iter().map(|&id| v(id).text).collect();
+        primary(format!("{}.{name}({})", v(own).within(Binding::Primary), others.join(", ")))
+    };
+    let infix = |binding: Binding, a: Expression, sign: &str, b: Expression| {
+        let text = format!("{} {sign} {}", a.within(binding), b.behind(binding));
+        Some(Expression::new(binding, text))
+    };
+    let product = |a: ValueId, b: ValueId| {
+        let text = format!("{} * {}", v(a).within(Binding::Product), v(b).behind(Binding::Product));
+        Expression::new(Binding::Product, text)
+    };
+    let element = |array: &str, at: String| {
+        Some(Expression::new(Binding::Prefix, format!("*{array}.add({at})")))
+    };
+    match &kernel.values[id].op {
+        Op::Constant(_) => None,
         Op::Broadcast(operand) => match kernel.values[*operand].op {
-            Op::Constant(_) => return None,
-            _ if kernel.values[*operand].op.is_truth() => format!("M::splat({})", v(*operand)),
-            _ => format!("V::splat({})", v(*operand)),
+            Op::Constant(_) => None,
+            _ if kernel.values[*operand].op.is_truth() => {
+                primary(format!("M::splat({})", v(*operand).text))
+            }
+            _ => primary(format!("V::splat({})", v(*operand).text)),
         },
-        Op::Unary(function, a) => unary(*function, wide, &v(*a)),
-        Op::Binary(function, a, b) => binary(*function, wide, &v(*a), &v(*b)),
-        Op::Fma(a, b, c) if wide => format!("{}.fma({}, {})", v(*a), v(*b), v(*c)),
-        Op::Fma(a, b, c) => format!("{} * {} + {}", v(*a), v(*b), v(*c)),
-        Op::FmaNeg(a, b, c) if wide => format!("{}.fma_neg({}, {})", v(*a), v(*b), v(*c)),
-        Op::FmaNeg(a, b, c) => format!("{} - {} * {}", v(*c), v(*a), v(*b)),
-        Op::Quotient(a, b) => binary(Binary::Div, wide, &v(*a), &v(*b)),
-        Op::Reciprocal(a) if wide => format!("{}.reciprocal()", v(*a)),
-        Op::Reciprocal(a) => format!("1.0 / {}", v(*a)),
-        Op::Compare(comparison, a, b) => compare(*comparison, wide, &v(*a), &v(*b)),
-        Op::And(a, b) if wide => format!("{}.and({})", v(*a), v(*b)),
-        Op::And(a, b) => format!("{} & {}", v(*a), v(*b)),
-        Op::Or(a, b) if wide => format!("{}.or({})", v(*a), v(*b)),
-        Op::Or(a, b) => format!("{} | {}", v(*a), v(*b)),
-        Op::Not(a) if wide => format!("{}.not()", v(*a)),
-        Op::Not(a) => format!("!{}", v(*a)),
-        Op::Select(c, a, b) if wide => format!("{}.select({}, {})", v(*c), v(*a), v(*b)),
-        Op::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", v(*c), v(*a), v(*b)),
-        Op::LoadShared(..) | Op::LoadSlot { .. } => return None,
-        Op::LoadLocal(local, at) => {
-            format!("*{}.add({})", local_name(kernel, *local), index(kernel, at, 1))
+        Op::Unary(function, a) => Some(unary(*function, wide, &v(*a))),
+        Op::Binary(function, a, b) => Some(binary(*function, wide, &v(*a), &v(*b))),
+        Op::Quotient(a, b) => Some(binary(Binary::Div, wide, &v(*a), &v(*b))),
+        Op::Fma(a, b, c) if wide => method("fma", *a, &[*b, *c]),
+        Op::Fma(a, b, c) => infix(Binding::Sum, product(*a, *b), "+", v(*c)),
+        Op::FmaNeg(a, b, c) if wide => method("fma_neg", *a, &[*b, *c]),
+        Op::FmaNeg(a, b, c) => infix(Binding::Sum, v(*c), "-", product(*a, *b)),
+        Op::Reciprocal(a) if wide => method("reciprocal", *a, &[]),
+        Op::Reciprocal(a) => infix(Binding::Product, literal(1.0), "/", v(*a)),
+        Op::Compare(comparison, a, b) => Some(compare(*comparison, wide, &v(*a), &v(*b))),
+        Op::And(a, b) if wide => method("and", *a, &[*b]),
+        Op::And(a, b) => infix(Binding::And, v(*a), "&", v(*b)),
+        Op::Or(a, b) if wide => method("or", *a, &[*b]),
+        Op::Or(a, b) => infix(Binding::Or, v(*a), "|", v(*b)),
+        Op::Not(a) if wide => method("not", *a, &[]),
+        Op::Not(a) => {
+            Some(Expression::new(Binding::Prefix, format!("!{}", v(*a).within(Binding::Primary))))
         }
+        Op::Select(c, a, b) if wide => method("select", *c, &[*a, *b]),
+        Op::Select(c, a, b) => Some(choice(&v(*c).text, &v(*a), &v(*b))),
+        Op::LoadShared(..) | Op::LoadSlot { .. } => None,
+        Op::LoadLocal(local, at) => element(local_name(kernel, *local), index(kernel, at, 1)),
         Op::LoadTable(table, at) => {
-            format!("*{}.as_ptr().add({})", table_name(kernel, *table), index(kernel, at, 1))
+            let table = format!("{}.as_ptr()", table_name(kernel, *table));
+            element(&table, index(kernel, at, 1))
         }
-        Op::LoadUniform(from, at) => {
-            format!("*{}.add({})", argument(kernel, *from), index(kernel, at, 1))
-        }
+        Op::LoadUniform(from, at) => element(argument(kernel, *from), index(kernel, at, 1)),
         Op::LoadLanes(from, at) => {
             let at = index(kernel, at, kernel.lanes);
-            format!("V::load({}.add({at}))", argument(kernel, *from))
+            primary(format!("V::load({}.add({at}))", argument(kernel, *from)))
         }
         Op::Gather { source, map, at, scale, offset, masked } => {
             let function = if *masked { "gather_masked" } else { "V::gather" };
             let at = index(kernel, at, kernel.lanes);
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
-            format!("{function}({source}, {map}.add({at}), {scale}, {offset})")
+            primary(format!("{function}({source}, {map}.add({at}), {scale}, {offset})"))
         }
-    })
+    }
 }
 
-fn unary(function: Unary, wide: bool, a: &str) -> String {
+fn choice(condition: &str, yes: &Expression, no: &Expression) -> Expression {
+    let text = format!("if {condition} {{ {} }} else {{ {} }}", yes.text, no.text);
+    Expression::new(Binding::Choice, text)
+}
+
+fn unary(function: Unary, wide: bool, a: &Expression) -> Expression {
+    let own = a.within(Binding::Primary);
     let name = match function {
-        Unary::Neg if wide => return format!("{a}.neg()"),
-        Unary::Neg => return format!("-{a}"),
+        Unary::Neg if wide => return Expression::primary(format!("{own}.neg()")),
+        Unary::Neg => return Expression::new(Binding::Prefix, format!("-{own}")),
         Unary::Sign if wide => {
-            return format!(
-                "V::splat(0.0).lt({a}).select(V::splat(1.0), {a}.lt(V::splat(0.0)).select(V::splat(-1.0), V::splat(0.0)))"
-            );
+            let a = &a.text;
+            return Expression::primary(format!(
+                "V::splat(0.0).lt({a}).select(V::splat(1.0), {own}.lt(V::splat(0.0)).select(V::splat(-1.0), V::splat(0.0)))"
+            ));
         }
         Unary::Sign => {
-            return format!("if {a} > 0.0 {{ 1.0 }} else if {a} < 0.0 {{ -1.0 }} else {{ 0.0 }}");
+            let below = choice(&format!("{own} < 0.0"), &literal(-1.0), &literal(0.0));
+            let text = format!("if {own} > 0.0 {{ 1.0 }} else {{ {} }}", below.text);
+            return Expression::new(Binding::Choice, text);
         }
-        Unary::Sqrt if wide => return format!("{a}.sqrt()"),
+        Unary::Sqrt if wide => return Expression::primary(format!("{own}.sqrt()")),
         Unary::Sqrt => "sqrt",
-        Unary::Abs if wide => return format!("{a}.abs()"),
+        Unary::Abs if wide => return Expression::primary(format!("{own}.abs()")),
         Unary::Abs => "abs",
         Unary::Exp => "exp",
         Unary::Log => "ln",
@@ -316,31 +335,58 @@ fn unary(function: Unary, wide: bool, a: &str) -> String {
         Unary::Cosh => "cosh",
         Unary::Tanh => "tanh",
     };
-    if wide { format!("{a}.map(T::{name})") } else { format!("T::{name}({a})") }
+    Expression::primary(match wide {
+        true => format!("{own}.map(T::{name})"),
+        false => format!("T::{name}({})", a.text),
+    })
 }
 
-fn binary(function: Binary, wide: bool, a: &str, b: &str) -> String {
+fn binary(function: Binary, wide: bool, a: &Expression, b: &Expression) -> Expression {
+    let infix = |binding: Binding, sign: &str| {
+        let text = format!("{} {sign} {}", a.within(binding), b.behind(binding));
+        Expression::new(binding, text)
+    };
+    let method = |name: &str| {
+        let own = a.within(Binding::Primary);
+        Expression::primary(format!("{own}.{name}({})", b.text))
+    };
+    let call = |name: &str| {
+        Expression::primary(match wide {
+            true => format!("{}.zip({}, T::{name})", a.within(Binding::Primary), b.text),
+            false => format!("T::{name}({}, {})", a.text, b.text),
+        })
+    };
+    // What is no number loses.
+    let lesser = |less: &Expression, more: &Expression| {
+        let [own, other] = [less, more].map(|side| side.within(Binding::Sum));
+        match wide {
+            true => Expression::primary(format!(
+                "{}.lt({}).select({}, {})",
+                less.within(Binding::Primary),
+                more.text,
+                b.text,
+                a.text
+            )),
+            false => choice(&format!("{own} < {other}"), b, a),
+        }
+    };
     match function {
-        Binary::Add if wide => format!("{a}.add({b})"),
-        Binary::Sub if wide => format!("{a}.sub({b})"),
-        Binary::Mul if wide => format!("{a}.mul({b})"),
-        Binary::Div if wide => format!("{a}.div({b})"),
-        Binary::Add => format!("{a} + {b}"),
-        Binary::Sub => format!("{a} - {b}"),
-        Binary::Mul => format!("{a} * {b}"),
-        Binary::Div => format!("{a} / {b}"),
-        Binary::Pow if wide => format!("{a}.zip({b}, T::powf)"),
-        Binary::Pow => format!("T::powf({a}, {b})"),
-        Binary::Atan2 if wide => format!("{a}.zip({b}, T::atan2)"),
-        Binary::Atan2 => format!("T::atan2({a}, {b})"),
-        Binary::Min if wide => format!("{b}.lt({a}).select({b}, {a})"),
-        Binary::Min => format!("if {b} < {a} {{ {b} }} else {{ {a} }}"),
-        Binary::Max if wide => format!("{a}.lt({b}).select({b}, {a})"),
-        Binary::Max => format!("if {a} < {b} {{ {b} }} else {{ {a} }}"),
+        Binary::Add if wide => method("add"),
+        Binary::Sub if wide => method("sub"),
+        Binary::Mul if wide => method("mul"),
+        Binary::Div if wide => method("div"),
+        Binary::Add => infix(Binding::Sum, "+"),
+        Binary::Sub => infix(Binding::Sum, "-"),
+        Binary::Mul => infix(Binding::Product, "*"),
+        Binary::Div => infix(Binding::Product, "/"),
+        Binary::Pow => call("powf"),
+        Binary::Atan2 => call("atan2"),
+        Binary::Min => lesser(b, a),
+        Binary::Max => lesser(a, b),
     }
 }
 
-fn compare(comparison: Comparison, wide: bool, a: &str, b: &str) -> String {
+fn compare(comparison: Comparison, wide: bool, a: &Expression, b: &Expression) -> Expression {
     if !wide {
         let sign = match comparison {
             Comparison::Lt => "<",
@@ -350,14 +396,18 @@ fn compare(comparison: Comparison, wide: bool, a: &str, b: &str) -> String {
             Comparison::Eq => "==",
             Comparison::Ne => "!=",
         };
-        return format!("{a} {sign} {b}");
+        let [a, b] = [a, b].map(|side| side.within(Binding::Sum));
+        return Expression::new(Binding::Compare, format!("{a} {sign} {b}"));
     }
+    let method = |a: &Expression, name: &str, b: &Expression| {
+        Expression::primary(format!("{}.{name}({})", a.within(Binding::Primary), b.text))
+    };
     match comparison {
-        Comparison::Lt => format!("{a}.lt({b})"),
-        Comparison::Le => format!("{a}.le({b})"),
-        Comparison::Gt => format!("{b}.lt({a})"),
-        Comparison::Ge => format!("{b}.le({a})"),
-        Comparison::Eq => format!("{a}.eq({b})"),
-        Comparison::Ne => format!("{a}.eq({b}).not()"),
+        Comparison::Lt => method(a, "lt", b),
+        Comparison::Le => method(a, "le", b),
+        Comparison::Gt => method(b, "lt", a),
+        Comparison::Ge => method(b, "le", a),
+        Comparison::Eq => method(a, "eq", b),
+        Comparison::Ne => Expression::primary(format!("{}.not()", method(a, "eq", b).text)),
     }
 }

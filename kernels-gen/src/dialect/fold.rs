@@ -1,0 +1,274 @@
+//! `fold`: which values stand in the expression that uses them, and which have a name and a line of their own.
+//!
+//! A value is written where it is used if
+//!
+//! - one operation or statement uses it, once, in the block in which it is evaluated;
+//! - the form gives it no name;
+//! - the expression stays shorter than [`WIDTH`];
+//! - nothing between its place and its use may write what it reads, and no barrier or fence is there.
+//!
+//! The operations stay the same, each rounded as before; only places that nobody can tell apart change.
+
+use crate::kir::{Binary, Kernel, LocalId, Op, SharedId, Statement, Unary, ValueId};
+use fem_dsl::arena::IndexVec;
+use std::ops::Deref;
+
+/// Characters that an expression may have.
+const WIDTH: usize = 100;
+
+/// How an expression binds, from loosely to tightly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Binding {
+    /// A choice, which stands alone or in parentheses.
+    Choice,
+    /// `||`.
+    Or,
+    /// `&&`.
+    And,
+    /// A comparison.
+    Compare,
+    /// A sum or a difference.
+    Sum,
+    /// A product or a quotient.
+    Product,
+    /// A sign before an operand.
+    Prefix,
+    /// A name, a number, a call, an element.
+    Primary,
+}
+
+/// The text of an expression, and how it binds.
+#[derive(Clone, Debug)]
+pub(super) struct Expression {
+    pub(super) text: String,
+    binding: Binding,
+}
+
+impl Expression {
+    pub(super) fn new(binding: Binding, text: impl Into<String>) -> Self {
+        Self { text: text.into(), binding }
+    }
+
+    /// A name, a number, a call or an element.
+    pub(super) fn primary(text: impl Into<String>) -> Self {
+        Self::new(Binding::Primary, text)
+    }
+
+    /// As an operand of what binds so, in parentheses where it binds more loosely.
+    pub(super) fn within(&self, binding: Binding) -> String {
+        if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
+    }
+
+    /// The same behind an operator that must not take the operand apart: a − (b − c), a · (b · c).
+    pub(super) fn behind(&self, binding: Binding) -> String {
+        if self.binding <= binding { format!("({})", self.text) } else { self.text.clone() }
+    }
+}
+
+/// What a language writes in its own way.
+#[derive(Clone, Copy)]
+pub(super) struct Style {
+    /// The function that reads a number from a table of constants.
+    pub(super) listed: Option<&'static str>,
+    /// Whether what is scattered may be an expression.
+    pub(super) scatters: bool,
+}
+
+/// A kernel whose values are told apart by whether they have a line of their own.
+pub(super) struct Folded {
+    kernel: Kernel,
+    pub(super) style: Style,
+    folded: IndexVec<ValueId, bool>,
+}
+
+impl Deref for Folded {
+    type Target = Kernel;
+
+    fn deref(&self) -> &Kernel {
+        &self.kernel
+    }
+}
+
+impl Folded {
+    /// Finds the values that are folded; `length` is that of the expression of a value, if a line defines it.
+    pub(super) fn new(
+        kernel: Kernel,
+        style: Style,
+        length: impl Fn(&Self, ValueId) -> Option<usize>,
+    ) -> Self {
+        let defined = kernel.values.iter().map(|_| None).collect();
+        let used = kernel.values.iter().map(|_| None).collect();
+        let scatters = style.scatters;
+        let mut uses = Uses { kernel: &kernel, scatters, blocks: 0, defined, used };
+        uses.block(&kernel.body);
+        let (defined, used) = (uses.defined, uses.used);
+        let once = |id: ValueId| matches!(used[id], Some(Used::Once(block)) if Some(block) == defined[id]);
+        let folded = kernel.values.iter().map(|_| false).collect();
+        let once: IndexVec<ValueId, bool> = kernel.values.ids().map(once).collect();
+        let mut own = Self { kernel, style, folded };
+        let body = std::mem::take(&mut own.kernel.body);
+        own.fold(&body, &once, &length);
+        own.kernel.body = body;
+        own
+    }
+
+    /// Whether a value stands where it is used.
+    pub(super) fn folds(&self, id: ValueId) -> bool {
+        self.folded[id]
+    }
+
+    fn fold(
+        &mut self,
+        body: &[Statement],
+        once: &IndexVec<ValueId, bool>,
+        length: &impl Fn(&Self, ValueId) -> Option<usize>,
+    ) {
+        // What is folded and reads memory, and has not been used so far.
+        let mut waiting: Vec<(ValueId, Reads)> = Vec::new();
+        for statement in body {
+            let used = match statement {
+                Statement::Let(id) => self.kernel.values[*id].op.operands().collect(),
+                other => operands(other),
+            };
+            let mut reads = Reads::default();
+            waiting.retain(|(id, own)| {
+                let is_used = used.contains(id);
+                if is_used {
+                    reads.join(own);
+                }
+                !is_used
+            });
+            match statement {
+                Statement::Let(id) => {
+                    let value = &self.kernel.values[*id];
+                    if !once[*id] || value.name.is_some() {
+                        continue;
+                    }
+                    reads.of(&value.op);
+                    if length(self, *id).is_some_and(|length| length <= WIDTH) {
+                        self.folded[*id] = true;
+                        if reads != Reads::default() {
+                            waiting.push((*id, reads));
+                        }
+                    }
+                }
+                Statement::Comment(_) => {}
+                other => {
+                    waiting.retain(|(id, reads)| {
+                        let stays = reads.pass(other);
+                        if !stays {
+                            self.folded[*id] = false;
+                        }
+                        stays
+                    });
+                    if let Statement::For { body, .. } | Statement::When { body, .. } = other {
+                        self.fold(body, once, length);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What an expression reads of memory that somebody writes.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Reads {
+    locals: Vec<LocalId>,
+    shared: Vec<SharedId>,
+    global: bool,
+}
+
+impl Reads {
+    fn join(&mut self, other: &Self) {
+        self.locals.extend(&other.locals);
+        self.shared.extend(&other.shared);
+        self.global |= other.global;
+    }
+
+    fn of(&mut self, op: &Op) {
+        match op {
+            Op::LoadLocal(local, _) => self.locals.push(*local),
+            Op::LoadShared(shared, _) | Op::LoadSlot { shared, .. } => self.shared.push(*shared),
+            Op::LoadUniform(..) | Op::LoadLanes(..) | Op::Gather { .. } => self.global = true,
+            _ => {}
+        }
+    }
+
+    /// Whether what was read may be read behind a statement just as well.
+    fn pass(&self, statement: &Statement) -> bool {
+        match statement {
+            Statement::StoreLocal(local, ..) => !self.locals.contains(local),
+            Statement::StoreShared(shared, ..) => !self.shared.contains(shared),
+            Statement::StoreLanes(..) | Statement::Scatter { .. } => !self.global,
+            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// How often a value is used.
+#[derive(Clone, Copy)]
+enum Used {
+    /// Once, in this block.
+    Once(usize),
+    /// More than once.
+    Often,
+}
+
+struct Uses<'k> {
+    kernel: &'k Kernel,
+    scatters: bool,
+    blocks: usize,
+    /// The block in which each value is evaluated.
+    defined: IndexVec<ValueId, Option<usize>>,
+    used: IndexVec<ValueId, Option<Used>>,
+}
+
+impl Uses<'_> {
+    fn block(&mut self, body: &[Statement]) {
+        let block = self.blocks;
+        self.blocks += 1;
+        for statement in body {
+            match statement {
+                Statement::Let(id) => {
+                    self.defined[*id] = Some(block);
+                    let op = &self.kernel.values[*id].op;
+                    let times = if repeats(op) { 2 } else { 1 };
+                    (0..times).flat_map(|_| op.operands()).for_each(|id| self.used(id, block));
+                }
+                // Loops nest a fixed few levels deep, whatever the user wrote.
+                Statement::For { body, .. } | Statement::When { body, .. } => self.block(body),
+                other => {
+                    let alone = matches!(other, Statement::Scatter { .. }) && !self.scatters;
+                    let times = if alone { 2 } else { 1 };
+                    (0..times).flat_map(|_| operands(other)).for_each(|id| self.used(id, block));
+                }
+            }
+        }
+    }
+
+    fn used(&mut self, id: ValueId, block: usize) {
+        let before = self.used[id];
+        self.used[id] = Some(if before.is_some() { Used::Often } else { Used::Once(block) });
+    }
+}
+
+/// Whether an operand stands twice in the text of an operation.
+fn repeats(op: &Op) -> bool {
+    matches!(op, Op::Unary(Unary::Sign, _) | Op::Binary(Binary::Min | Binary::Max, ..))
+}
+
+/// The values that a statement writes.
+fn operands(statement: &Statement) -> Vec<ValueId> {
+    match statement {
+        Statement::StoreLocal(_, _, value)
+        | Statement::StoreShared(_, _, value)
+        | Statement::StoreLanes(_, _, value)
+        | Statement::StoreTerm { value, .. }
+        | Statement::Scatter { value, .. } => vec![*value],
+        Statement::ScatterEdge { values, .. } => {
+            values.iter().flat_map(|(_, ends)| ends).copied().collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -35,14 +35,13 @@ pub fn choose_for_threads(
     let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
     let base = |task: Task| {
         let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !stores(task));
-        let unroll = if task == Task::Diagonal { &gpu.unroll_diagonal } else { &gpu.unroll };
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
             tiles,
             scatter,
             edges: gpu.edges.at(&sizes),
-            unroll: unroll.at(&sizes),
+            unroll: gpu.unroll,
             residency: wishes.residency.unwrap_or_else(|| gpu.residency.at(&sizes)),
             in_order: wishes.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
@@ -116,7 +115,6 @@ pub fn choose_for_threads(
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
     plans.extend(over_facets(form, facts, tasks, |task| Plan {
         linearisation: Linearisation::Recompute,
-        unroll: 8,
         edges: false,
         residency: 1,
         in_order: false,

@@ -265,7 +265,13 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
         let name = statement::var_name(kernel, id);
         match var.thread {
             Some(Thread::Digit { divisor, modulus }) => {
-                let _ = writeln!(text, "    const int {name} = thread / {divisor} % {modulus};");
+                let digit = match divisor {
+                    1 => "thread".to_owned(),
+                    _ => format!("thread / {divisor}"),
+                };
+                let all = divisor * modulus >= kernel.threads;
+                let digit = if all { digit } else { format!("{digit} % {modulus}") };
+                let _ = writeln!(text, "    const int {name} = {digit};");
             }
             Some(Thread::Listed(table)) => {
                 let table = statement::table_name(kernel, table);

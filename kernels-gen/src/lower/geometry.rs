@@ -241,7 +241,8 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
 fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
     let weights = Entries::Real(s.facts.rule_weights());
     let weights = s.point_table("weights", weights);
-    s.b.load_table(weights, point.clone())
+    let weight = s.b.load_table(weights, point.clone());
+    s.b.name(weight, "w")
 }
 
 /// Reference coordinates of a point of the rule.
@@ -266,7 +267,7 @@ fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint 
         b.load_lanes(argument, base.plus(mode * dim + i))
     });
     let needs_x = s.facts.needs_x;
-    let row = multilinear_row(&mut s.b, &layer, at[1], 0, needs_x);
+    let row = multilinear_row(&mut s.b, &layer, at[1], 0, needs_x, 0);
     multilinear_point(&mut s.b, &row, at[0], weight)
 }
 

@@ -60,11 +60,21 @@ fn line(b: &mut Builder, start: &[ValueId], slope: &[ValueId], factor: ValueId) 
 
 /// Cofactor rows and determinant of a Jacobian given by its columns.
 pub(crate) fn cofactors(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
-    for (a, column) in columns.iter().enumerate() {
-        named(b, column, |i| format!("J{i}{a}"));
+    cofactors_from(b, columns, 0)
+}
+
+/// The same where the first column is that of direction `first`, and the others follow cyclically.
+fn cofactors_from(
+    b: &mut Builder,
+    columns: &[Vec<ValueId>],
+    first: usize,
+) -> (Vec<Vec<ValueId>>, ValueId) {
+    for (place, column) in columns.iter().enumerate() {
+        let direction = (first + place) % columns.len();
+        named(b, column, |i| format!("J{i}{direction}"));
     }
     let (rows, det) = adjugate(b, columns);
-    named_adjugate(b, &rows, det);
+    named_adjugate(b, &rows, det, first);
     (rows, det)
 }
 
@@ -75,9 +85,10 @@ fn named(b: &mut Builder, values: &[ValueId], name: impl Fn(usize) -> String) {
     }
 }
 
-fn named_adjugate(b: &mut Builder, rows: &[Vec<ValueId>], det: ValueId) {
-    for (a, row) in rows.iter().enumerate() {
-        named(b, row, |i| format!("adj{a}{i}"));
+fn named_adjugate(b: &mut Builder, rows: &[Vec<ValueId>], det: ValueId, first: usize) {
+    for (place, row) in rows.iter().enumerate() {
+        let direction = (first + place) % rows.len();
+        named(b, row, |i| format!("adj{direction}{i}"));
     }
     b.name(det, "det");
 }
@@ -117,6 +128,8 @@ pub(crate) struct MultilinearRow {
     c: Option<[Vec<ValueId>; 2]>,
     x: Vec<ValueId>,
     polynomials: Option<Polynomials>,
+    /// The direction of the row among those of the reference cell; the others follow cyclically.
+    first: usize,
 }
 
 /// Coefficients in ξ along a row.
@@ -156,13 +169,15 @@ pub(crate) fn multilinear_layer(
     MultilinearLayer { modes, up: Some(up) }
 }
 
-/// The row at `eta`. `points` is how many points will be asked for: from five on, polynomials pay.
+/// The row at `eta`, which runs in direction `first` of the reference cell. `points` is how many points will be asked for:
+/// from five on, polynomials pay.
 pub(crate) fn multilinear_row(
     b: &mut Builder,
     layer: &MultilinearLayer,
     eta: ValueId,
     points: usize,
     needs_x: bool,
+    first: usize,
 ) -> MultilinearRow {
     let [constant, xi, along_eta, both] = &layer.modes;
     let a = line(b, xi, both, eta);
@@ -172,7 +187,7 @@ pub(crate) fn multilinear_row(
     });
     let x = if needs_x { line(b, constant, along_eta, eta) } else { Vec::new() };
     let polynomials = c.as_ref().filter(|_| points >= 5).map(|c| {
-        let first = [
+        let along = [
             cross(b, &columns_b[0], &c[0]),
             {
                 let part = cross(b, &columns_b[0], &c[1]);
@@ -181,13 +196,13 @@ pub(crate) fn multilinear_row(
             cross(b, &columns_b[1], &c[1]),
         ];
         Polynomials {
-            det: [0, 1, 2].map(|power| dot(b, &a, &first[power])),
-            first,
+            det: [0, 1, 2].map(|power| dot(b, &a, &along[power])),
+            first: along,
             second: [cross(b, &c[0], &a), cross(b, &c[1], &a)],
             third: [cross(b, &a, &columns_b[0]), cross(b, &a, &columns_b[1])],
         }
     });
-    MultilinearRow { a, b: columns_b, c, x, polynomials }
+    MultilinearRow { a, b: columns_b, c, x, polynomials, first }
 }
 
 /// The point at `xi` of a row.
@@ -208,13 +223,13 @@ pub(crate) fn multilinear_point(
         ];
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
-        named_adjugate(b, &k, det);
+        named_adjugate(b, &k, det, row.first);
         return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
     if let Some([start, slope]) = &row.c {
         columns.push(line(b, start, slope, xi));
     }
-    let (k, det) = cofactors(b, &columns);
+    let (k, det) = cofactors_from(b, &columns, row.first);
     AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
 }

@@ -227,7 +227,8 @@ fn supply(
                 sum = s.b.fma(at.k[a][axis], derivative, sum);
             }
             let own = &s.facts.quantities[quantity];
-            let component = if own.components == 1 { String::new() } else { slot.component.to_string() };
+            let component =
+                if own.components == 1 { String::new() } else { slot.component.to_string() };
             let name = format!("d{}{component}_d{}", own.name, ["x", "y", "z"][axis]);
             match (gradient_factor, at.det) {
                 (Some(factor), _) => {

@@ -35,7 +35,7 @@ pub(super) fn var_name(kernel: &Kernel, id: VarId) -> &str {
 /// The kernel as its text has it: with names that can stand there, and values that are written where they are used.
 pub(super) fn folded(kernel: &Kernel, words: &Words) -> Folded {
     let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
-    let style = Style { listed: words.listed, scatters: false };
+    let style = Style { listed: words.listed, scatters: false, within: 6 };
     Folded::new(rename(kernel, &C), style, length)
 }
 
@@ -366,9 +366,15 @@ pub(super) fn block(
                     let (cell, active) = (index(kernel, cell), argument(kernel, active));
                     conditions.push(format!("{cell} < (int){active}[batch]"));
                 }
-                let _ = writeln!(text, "{indent}if ({}) {{", conditions.join(" && "));
-                block(text, kernel, words, body, depth + 1);
-                let _ = writeln!(text, "{indent}}}");
+                let conditions = conditions.join(" && ");
+                let mut inner = String::new();
+                block(&mut inner, kernel, words, body, depth + 1);
+                let _ = match inner.trim() {
+                    line if line.lines().count() == 1 && line.ends_with(';') => {
+                        writeln!(text, "{indent}if ({conditions}) {line}")
+                    }
+                    _ => writeln!(text, "{indent}if ({conditions}) {{\n{inner}{indent}}}"),
+                };
             }
             Statement::Comment(words) => comment(text, &indent, words),
             // Dropped by `legalise`.

@@ -26,7 +26,11 @@ fn var_name(kernel: &Kernel, id: VarId) -> &str {
 /// The kernel as its text has it: with names that can stand there, and values that are written where they are used.
 pub(super) fn folded(kernel: &Kernel) -> Folded {
     let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
-    Folded::new(rename(kernel, &RUST), Style { listed: None, scatters: true }, length)
+    Folded::new(
+        rename(kernel, &RUST),
+        Style { listed: None, scatters: true, within: usize::MAX },
+        length,
+    )
 }
 
 /// Whether a private array is read or written.
@@ -134,7 +138,8 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
             }
             Statement::StoreLanes(target, at, stored) => {
                 let at = index(kernel, at, kernel.lanes);
-                let (target, stored) = (argument(kernel, *target), value(kernel, *stored).within(Binding::Primary));
+                let (target, stored) =
+                    (argument(kernel, *target), value(kernel, *stored).within(Binding::Primary));
                 let _ = writeln!(text, "{indent}{stored}.store({target}.add({at}));");
             }
             Statement::For { var, extent, body } => {

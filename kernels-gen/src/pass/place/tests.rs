@@ -47,7 +47,8 @@ fn source(text: &str, cell: Cell, degree: usize, plans: &[Plan], words: &Words) 
 /// Bytes of what a text declares as constants.
 fn declared(source: &Generated, words: &Words) -> usize {
     let constants = source.text.lines().filter_map(|line| {
-        let (scalar, rest) = line.trim_start().strip_prefix(words.constant)?.trim_start().split_once(' ')?;
+        let (scalar, rest) =
+            line.trim_start().strip_prefix(words.constant)?.trim_start().split_once(' ')?;
         let (_, rest) = rest.split_once('[')?;
         let (count, _) = rest.split_once("] = {")?;
         let count: usize = count.parse().expect("a number of entries");

@@ -361,8 +361,9 @@ impl Tensor {
         }
         let row_geometry = layer.as_ref().map(|layer| {
             let eta = s.b.load_table(self.points, y.clone());
+            s.b.name(eta, "eta");
             let needs_x = s.facts.needs_x;
-            multilinear_row(&mut s.b, layer, eta, q, needs_x)
+            multilinear_row(&mut s.b, layer, eta, q, needs_x, 0)
         });
         repeat(s, "x", q, self.unroll_row, |s, x| {
             let point = Point { x: &x, y: &y, place: &place + &x, number: &first + &x };
@@ -492,7 +493,7 @@ impl Tensor {
                 let row = layer.as_ref().map(|layer| {
                     let eta = s.b.load_table(self.points, x.clone());
                     let needs_x = s.facts.needs_x;
-                    multilinear_row(&mut s.b, layer, eta, q, needs_x)
+                    multilinear_row(&mut s.b, layer, eta, q, needs_x, self.dim - 1)
                 });
                 let zero = s.b.constant(0.0);
                 let mut outputs = vec![vec![zero; q]; s.facts.rows()];

@@ -291,7 +291,7 @@ impl Group {
         for &weight in &weights[1..] {
             product = s.b.mul(product, weight);
         }
-        product
+        s.b.name(product, "w_across")
     }
 
     /// What is known of the geometry of the thread's column.
@@ -311,6 +311,7 @@ impl Group {
         let permuted = |bits: usize| (bits << (dim - 1) | bits >> 1) & ((1 << dim) - 1);
         let zero = s.b.constant(0.0);
         let third = self.digits.get(1).map(|&j| s.b.load_table(self.points, Index::from(j)));
+        let third = third.map(|eta| s.b.name(eta, "eta"));
         let layer = multilinear_layer(&mut s.b, dim, third, |b, mode, axis| {
             match (permuted(mode) * dim + axis).checked_sub(first) {
                 Some(at) => b.load_shared(modes, base.plus(at)),
@@ -318,10 +319,18 @@ impl Group {
             }
         });
         let xi = s.b.load_table(self.points, Index::from(self.digits[0]));
+        s.b.name(xi, "xi");
         let needs_x = s.facts.needs_x;
         // The determinant alone is a quadratic polynomial; all of the map would take too many registers.
         let points = if self.flat { self.layout.q } else { 0 };
-        ColumnGeometry::Row(Box::new(multilinear_row(&mut s.b, &layer, xi, points, needs_x)))
+        ColumnGeometry::Row(Box::new(multilinear_row(
+            &mut s.b,
+            &layer,
+            xi,
+            points,
+            needs_x,
+            dim - 1,
+        )))
     }
 
     fn geometry_at(
@@ -340,6 +349,7 @@ impl Group {
             (s.b.constant(self.line.points()[at]), s.b.constant(self.line.weights()[at]))
         };
         let weight = s.b.mul(across, own);
+        s.b.name(weight, "w");
         if let Some(known) = given(s, number) {
             return known;
         }

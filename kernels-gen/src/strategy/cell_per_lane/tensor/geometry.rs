@@ -40,6 +40,9 @@ impl Tensor {
         let dim = self.dim;
         let order: Vec<usize> = (0..1 << dim).map(|bits| self.renamed(s, bits)).collect();
         let zeta = z.map(|z| s.b.load_table(self.points, z.clone()));
+        if let Some(zeta) = zeta.filter(|_| !self.column_only(s)) {
+            s.b.name(zeta, "zeta");
+        }
         if let CellGeometry::Multilinear(modes) = cell {
             let mode = |_: &mut Builder, mode: usize, i: usize| modes[order[mode]][i];
             return Some(multilinear_layer(&mut s.b, dim, zeta, mode));
@@ -63,10 +66,14 @@ impl Tensor {
             return known;
         }
         let weight = s.b.load_table(self.weights, point.clone());
+        s.b.name(weight, "w");
         match (cell, row) {
             (CellGeometry::Affine(map), _) => map.at(s, weight, |s| reference_point(s, point)),
             (_, Some(row)) => {
                 let xi = s.b.load_table(self.points, at.x.clone());
+                if !self.column_only(s) {
+                    s.b.name(xi, "xi");
+                }
                 multilinear_point(&mut s.b, row, xi, weight)
             }
             (_, None) => {

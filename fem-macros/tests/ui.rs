@@ -57,7 +57,8 @@ fn mistakes_are_underlined_at_their_tokens() {
     assert!(cases.len() >= 4, "{cases:?}");
     let mut wrong = String::new();
     for case in cases {
-        let (found, kept) = (said(case, &library), Path::new(ROOT).join(case.with_extension("stderr")));
+        let (found, kept) =
+            (said(case, &library), Path::new(ROOT).join(case.with_extension("stderr")));
         if var("WF_UPDATE").is_ok_and(|value| value == "1") {
             fs::write(&kept, &found).expect("the file should be written");
         }

@@ -16,9 +16,8 @@ use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi};
 use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
-use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::dialect::rust::Isa;
+use kernels_gen::dialect::{Language, SourceFile};
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
@@ -144,7 +143,7 @@ pub enum Origin {
 pub struct Compiled {
     /// The plans, in the order of the source's kernels.
     pub plans: Vec<Plan>,
-    /// The source; its text is empty where it was compiled ahead of time.
+    /// The source; its text is empty where it was compiled ahead of time, or is interpreted.
     pub source: SourceFile,
     /// Where the kernels come from.
     pub origin: Origin,
@@ -327,20 +326,27 @@ fn make(
         warn_once(&why.to_string());
     }
     wishes.lanes = wishes.lanes.or(Some(LANES));
-    let origin = Origin::Interpreter;
     if wishes.strategy.is_some() {
         // A GPU's kernels without the GPU, on this processor's vectors.
         wishes.tiles = Some(false);
         let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
-        let source = generate_for_threads(form, elements, &plans, &OPENCL)?;
-        let module = Module::interpreted(interpret(form, elements, &plans)?);
-        let source = source.into_file();
-        return Ok(Made { plans, source, module, origin, interpreted });
+        return made_interpreted(form, elements, plans, interpreted);
     }
     let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
-    let source = generate(form, elements, &plans, isa)?;
-    let module = Module::interpreted(interpret(form, elements, &plans)?);
-    let source = source.into_file();
+    made_interpreted(form, elements, plans, interpreted)
+}
+
+/// Kernels that are interpreted, whose text nobody needs.
+fn made_interpreted(
+    form: &PointForm,
+    elements: &Elements,
+    plans: Vec<Plan>,
+    interpreted: Option<Why>,
+) -> Result<Made, CompileError> {
+    let kernels = interpret(form, elements, &plans)?;
+    let mut source = SourceFile::empty(Language::Rust);
+    source.kernels.extend(kernels.iter().map(|kernel| kernel.abi().clone()));
+    let (module, origin) = (Module::interpreted(kernels), Origin::Interpreter);
     Ok(Made { plans, source, module, origin, interpreted })
 }
 

@@ -46,8 +46,10 @@ fn quarter(part: u64) {
         seen.several += u64::from(case.form.fields.len() > 1);
         seen.jumping += u64::from(!case.elements.are_continuous());
         seen.boundary += u64::from(case.form.integrals.len() > 1);
-        seen.threads += u64::from(case.compare());
-        seen.tangents += u64::from(case.taylor());
+        let (mut operator, by_threads) = case.operator();
+        case.compare(&mut operator);
+        seen.threads += u64::from(by_threads);
+        seen.tangents += u64::from(case.taylor(&mut operator));
         seen.energies += u64::from(case.energy());
     }
     let Seen { forms, fields, several, jumping, boundary, threads, tangents, energies } = seen;

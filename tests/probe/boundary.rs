@@ -7,6 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
+
+use crate::polynomial::Polynomial;
 
 /// Points of the Gauss rule in each direction of a patch: exact to degree 31.
 const POINTS: usize = 16;
@@ -18,11 +21,12 @@ pub(crate) struct Boundary {
     patches: Vec<Patch>,
 }
 
-/// A facet: its nodes in Gmsh's order, its reference nodes, and the side of the domain.
+/// A facet: its nodes in Gmsh's order, the side of the domain, and the functions of its nodes.
 struct Patch {
     shape: Shape,
     nodes: Vec<Point>,
     sign: f64,
+    basis: Rc<Basis>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,7 @@ impl Boundary {
         for block in blocks.iter().filter(|block| block.dim + 1 == dim) {
             let (_, shape, order) =
                 *FACETS.iter().find(|(kind, ..)| *kind == block.kind).expect("a kind of facet");
+            let basis = Rc::new(Basis::new(shape, order));
             for facet in &block.nodes {
                 let nodes: Vec<Point> = facet.iter().map(|node| points[node]).collect();
                 assert_eq!(nodes.len(), reference(shape, order).len());
@@ -86,19 +91,16 @@ impl Boundary {
                 let inside =
                     mean(cell.expect("a cell at the facet").iter().map(|node| points[node]));
                 let sign = side(shape, &nodes, inside);
-                patches.push(Patch { shape, nodes, sign });
+                patches.push(Patch { shape, nodes, sign, basis: Rc::clone(&basis) });
             }
         }
         Self { patches }
     }
 
-    /// ∫ p over the domain; each coordinate has at most degree 8 in `p`.
-    pub(crate) fn integral(&self, p: impl Fn(Point) -> f64) -> f64 {
-        let line = gauss(POINTS);
-        // P(x) = ∫ p from 0 to x₀.
-        let primitive =
-            |x: Point| line.iter().map(|(t, w)| w * x[0] * p([t * x[0], x[1], x[2]])).sum::<f64>();
-        self.flux(primitive)
+    /// ∫ p over the domain, from P(x) = ∫ p from 0 to x₀; each coordinate has at most degree 8 in `p`.
+    pub(crate) fn integral(&self, p: &Polynomial) -> f64 {
+        let primitive = p.primitive();
+        self.flux(|x| primitive.at(x))
     }
 
     /// ∮ f n₀ ds.
@@ -120,28 +122,39 @@ impl Shape {
 
 impl Patch {
     fn flux(&self, f: &impl Fn(Point) -> f64) -> f64 {
-        let order = (1..4).find(|&order| reference(self.shape, order).len() == self.nodes.len());
-        let basis = Basis::new(self.shape, order.expect("an order"));
-        let line = gauss(POINTS);
-        let mut sum = 0.0;
-        for &(s, w) in &line {
-            if self.shape == Shape::Line {
-                let [x, ds, _] = basis.map(&self.nodes, s, 0.0);
-                sum += w * f(x) * ds[1];
-                continue;
+        let of = |(weight, basis): &(f64, Vec<[f64; 3]>)| {
+            let mut map = [[0.0; 3]; 3];
+            for (node, values) in self.nodes.iter().zip(basis) {
+                for (row, value) in map.iter_mut().zip(values) {
+                    row.iter_mut().zip(node).for_each(|(sum, x)| *sum += value * x);
+                }
             }
-            for &(t, v) in &line {
-                // Collapsed onto the triangle s + t ≤ 1.
-                let (t, v) = if self.shape == Shape::Triangle {
-                    (t * (1.0 - s), v * (1.0 - s))
-                } else {
-                    (t, v)
-                };
-                let [x, ds, dt] = basis.map(&self.nodes, s, t);
-                sum += w * v * f(x) * (ds[1] * dt[2] - ds[2] * dt[1]);
-            }
-        }
-        sum
+            let [x, ds, dt] = map;
+            let normal = match self.shape {
+                Shape::Line => ds[1],
+                _ => ds[1] * dt[2] - ds[2] * dt[1],
+            };
+            weight * f(x) * normal
+        };
+        self.basis.points.iter().map(of).sum()
+    }
+}
+
+/// The points of the reference facet, with their weights.
+fn rule(shape: Shape) -> Vec<(f64, [f64; 2])> {
+    let line = gauss(POINTS);
+    let across = |&(s, w): &(f64, f64)| -> Vec<(f64, [f64; 2])> {
+        let of = |&(t, v): &(f64, f64)| match shape {
+            Shape::Line => unreachable!("it has no second direction"),
+            // Collapsed onto the triangle s + t ≤ 1.
+            Shape::Triangle => (w * v * (1.0 - s), [s, t * (1.0 - s)]),
+            Shape::Square => (w * v, [s, t]),
+        };
+        line.iter().map(of).collect()
+    };
+    match shape {
+        Shape::Line => line.iter().map(|&(s, w)| (w, [s, 0.0])).collect(),
+        _ => line.iter().flat_map(across).collect(),
     }
 }
 
@@ -198,13 +211,13 @@ fn reference(shape: Shape, order: usize) -> Vec<[f64; 2]> {
 
 /// The Lagrange basis on the reference nodes, by the inverse of its Vandermonde matrix.
 struct Basis {
-    exponents: Vec<[i32; 2]>,
-    /// `[monomial][node]`.
-    coefficients: Vec<Vec<f64>>,
+    /// Each point's weight, and the value, ∂/∂s and ∂/∂t of each node's function there.
+    points: Vec<(f64, Vec<[f64; 3]>)>,
 }
 
 impl Basis {
     fn new(shape: Shape, order: usize) -> Self {
+        let nodes = reference(shape, order);
         let order = order as i32;
         let exponents: Vec<[i32; 2]> = match shape {
             Shape::Line => (0..=order).map(|a| [a, 0]).collect(),
@@ -213,32 +226,27 @@ impl Basis {
             }
             Shape::Square => (0..=order).flat_map(|a| (0..=order).map(move |b| [a, b])).collect(),
         };
-        let nodes = reference(shape, order as usize);
         let matrix = nodes.iter().map(|node| {
             exponents.iter().map(|e| node[0].powi(e[0]) * node[1].powi(e[1])).collect()
         });
-        Self { coefficients: inverse(matrix.collect()), exponents }
-    }
-
-    /// x, ∂x/∂s and ∂x/∂t.
-    fn map(&self, nodes: &[Point], s: f64, t: f64) -> [Point; 3] {
+        // Column m of the inverse gives the monomial's coefficient from the values at the nodes.
+        let coefficients: Vec<Vec<f64>> = inverse(matrix.collect());
         let slope = |e: i32, x: f64| if e == 0 { 0.0 } else { f64::from(e) * x.powi(e - 1) };
-        let mut result = [[0.0; 3]; 3];
-        for (m, e) in self.exponents.iter().enumerate() {
-            let values = [
-                s.powi(e[0]) * t.powi(e[1]),
-                slope(e[0], s) * t.powi(e[1]),
-                s.powi(e[0]) * slope(e[1], t),
-            ];
-            // Column m of the inverse gives the monomial's coefficient from the values at the nodes.
-            for (node, x) in nodes.iter().enumerate() {
-                for (row, value) in result.iter_mut().zip(values) {
-                    let factor = self.coefficients[m][node] * value;
-                    row.iter_mut().zip(x).for_each(|(sum, x)| *sum += factor * x);
+        let at = |(weight, [s, t]): (f64, [f64; 2])| {
+            let mut values = vec![[0.0; 3]; nodes.len()];
+            for (e, coefficients) in exponents.iter().zip(&coefficients) {
+                let monomial = [
+                    s.powi(e[0]) * t.powi(e[1]),
+                    slope(e[0], s) * t.powi(e[1]),
+                    s.powi(e[0]) * slope(e[1], t),
+                ];
+                for (values, coefficient) in values.iter_mut().zip(coefficients) {
+                    values.iter_mut().zip(monomial).for_each(|(sum, m)| *sum += coefficient * m);
                 }
             }
-        }
-        result
+            (weight, values)
+        };
+        Self { points: rule(shape).into_iter().map(at).collect() }
     }
 }
 

@@ -55,6 +55,13 @@ impl Polynomial {
         Self { terms }
     }
 
+    /// The integral from 0 to x_0.
+    pub(crate) fn primitive(&self) -> Self {
+        let of =
+            |(&[a, b, c], &value): (&[u32; 3], &f64)| ([a + 1, b, c], value / f64::from(a + 1));
+        Self { terms: self.terms.iter().map(of).collect() }
+    }
+
     /// ∫ over the unit box of `dim` dimensions.
     pub(crate) fn integral(&self, dim: usize) -> f64 {
         let of = |exponents: &[u32; 3]| {
@@ -65,8 +72,8 @@ impl Polynomial {
 
     /// Its value.
     pub(crate) fn at(&self, point: [f64; 3]) -> f64 {
-        let power = |e: u32, x: f64| (0..e).fold(1.0, |product, _| product * x);
-        let of = |e: &[u32; 3]| (0..3).map(|i| power(e[i], point[i])).product::<f64>();
+        let [x, y, z] = point;
+        let of = |e: &[u32; 3]| x.powi(e[0] as i32) * y.powi(e[1] as i32) * z.powi(e[2] as i32);
         self.terms.iter().map(|(exponents, value)| value * of(exponents)).sum()
     }
 }

@@ -7,9 +7,11 @@ use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Generated, Language};
 use kernels_gen::generate::generate;
+use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use runtime::device::cpu::{Argument, Buffer, Module, Plain};
 use runtime::jit::{Jit, Options};
+use std::collections::BTreeSet;
 
 /// Bytes of source that one compile takes, about.
 const SOURCE: usize = 600_000;
@@ -17,9 +19,13 @@ const SOURCE: usize = 600_000;
 /// Elements behind every array that no kernel may write, and none may use.
 const GUARD: usize = 64;
 
-/// One in so many cases is compiled as kernels are used. The others test what is printed, not the compiler's passes, and
-/// take it half the time.
+/// One in so many cases is compiled as kernels are used where all is run; else the first of each cell, of low and of high
+/// degree, instruction set and precision. The others test what is printed, not the compiler's passes, and take it half the
+/// time.
 const OPTIMISED: usize = 3;
+
+/// A degree up to this is low.
+const LOW: usize = 2;
 
 /// Cases of one instruction set with their source.
 pub(crate) struct Group {
@@ -64,11 +70,15 @@ impl Group {
 }
 
 /// Sorts cases into groups, each of one instruction set, optimised or not, and small enough.
-pub(crate) fn groups(cases: Vec<Case>) -> Vec<Group> {
+pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut done = Vec::new();
+    let mut met = BTreeSet::new();
     let mut open: Vec<Group> = Vec::new();
     for (number, case) in cases.into_iter().enumerate() {
-        let key = (case.isa, number.is_multiple_of(OPTIMISED));
+        let (cell, precision) = (case.rule.cell().to_string(), case.plan.precision);
+        let single = precision == Precision::F32;
+        let first = met.insert((cell, case.degree > LOW, case.isa, single));
+        let key = (case.isa, first || full && number.is_multiple_of(OPTIMISED));
         let same = |group: &Group| (group.isa, group.optimised) == key;
         let at = open.iter().position(same).unwrap_or_else(|| {
             open.push(Group::new(key.0, key.1));

@@ -156,11 +156,6 @@ impl Choices {
         Case { seed, form, elements, degree, rule, shape, plan, isa }
     }
 
-    /// A supported row of a small case.
-    pub(crate) fn small(&self, random: &mut Random) -> Vec<usize> {
-        self.small_with(random, &[])
-    }
-
     /// Small rows with every combination of task, precision and instruction set.
     pub(crate) fn small_product(&self, random: &mut Random) -> Vec<Vec<usize>> {
         let mut rows = Vec::new();

@@ -4,7 +4,10 @@ use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use fem_dsl::testing::{Regions, random_regions};
-use kernels_gen::generate::elements;
+use kernels_gen::dialect::opencl::OPENCL;
+use kernels_gen::generate::{
+    elements, generate as print, generate_for_threads as print_for_threads,
+};
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
 use runtime::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::discretisation::{AuxValues, Discretisation};
@@ -98,8 +101,8 @@ impl Case {
         format!("k = {k} on {} {} cells{how}\n{}", mesh.n_cells(), mesh.cell(), self.regions.text)
     }
 
-    /// The operator, and whether kernels of it are for groups of threads.
-    fn operator(&self) -> (Operator, bool) {
+    /// The operator, and whether kernels of it are for groups of threads. Their text is printed too.
+    pub(crate) fn operator(&self) -> (Operator, bool) {
         let mut target = Target::native();
         target.execution = Execution::Interpreted;
         let stored = mix(self.seed, 4).is_multiple_of(4);
@@ -121,14 +124,19 @@ impl Case {
         let compiled = compiled.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
         let by_threads = compiled.plans.iter().any(|plan| plan.strategy != Strategy::CellPerLane);
+        let (form, elements, plans) = (&self.form, &self.elements, &compiled.plans);
+        let printed = match plans[0].target {
+            kernels_gen::plan::Target::Vectors => print(form, elements, plans, target.isa),
+            kernels_gen::plan::Target::Threads => print_for_threads(form, elements, plans, &OPENCL),
+        };
+        assert!(printed.is_ok(), "{printed:?}, {}", self.name());
         let (on, params) = (self.on.clone(), &self.params);
         let operator = Operator::on_host(on, module, kernels, Precision::F64, params, false);
         (operator.unwrap_or_else(|error| panic!("{error}, {}", self.name())), by_threads)
     }
 
-    /// The operator gives what the reference does; whether groups of threads did.
-    pub(crate) fn compare(&self) -> bool {
-        let (mut operator, by_threads) = self.operator();
+    /// The operator gives what the reference does.
+    pub(crate) fn compare(&self, operator: &mut Operator) {
         let want = self.reference(&self.state, |reference, inputs, directions| {
             [
                 reference.residual(inputs).concat(),
@@ -158,7 +166,6 @@ impl Case {
             let context = format!("{}, {}", tasks[i], self.name());
             assert_all_close(&got, &want, EPSILON, &context);
         }
-        by_threads
     }
 
     /// Calls with the reference, its inputs at a state, and the direction.
@@ -202,11 +209,10 @@ impl Case {
     }
 
     /// The action against differences of the residual, where the form is smooth.
-    pub(crate) fn taylor(&self) -> bool {
+    pub(crate) fn taylor(&self, operator: &mut Operator) -> bool {
         if !self.regions.smooth {
             return false;
         }
-        let (mut operator, _) = self.operator();
         let residual = |operator: &Operator, state: &[f64]| {
             let state = Vector::from_slice(state, Precision::F64);
             let mut out = state.like();
@@ -223,10 +229,10 @@ impl Case {
             .apply(&Vector::from_slice(&self.direction, Precision::F64), &mut out)
             .unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let action = out.to_vec();
-        let size = norm(&action) + norm(&residual(&operator, &self.state));
+        let size = norm(&action) + norm(&residual(operator, &self.state));
         self.second_order("R against J", size, |step| {
             let (ahead, behind) = (self.moved(step), self.moved(-step));
-            let (ahead, behind) = (residual(&operator, &ahead), residual(&operator, &behind));
+            let (ahead, behind) = (residual(operator, &ahead), residual(operator, &behind));
             let slope = ahead.iter().zip(&behind).map(|(a, b)| (a - b) / (2.0 * step));
             let wrong: Vec<f64> = slope.zip(&action).map(|(slope, exact)| slope - exact).collect();
             norm(&wrong)

@@ -30,14 +30,15 @@
 //! turns one after another. A batch may be several cells that the threads deal out among themselves
 //! ([`build::Builder::set_cells`]); [`Kernel::lanes`] is 1 then too, and indices say which cell is meant.
 //!
-//! The threads or the lanes of a group also share *slots*, one or more for each node of a batch: [`Slots`]. They fill
-//! them together ([`Statement::GatherSlots`]), take from them cell by cell ([`Op::LoadSlot`]), put into them what cells
-//! have for their nodes, each in a term of its own ([`Statement::StoreTerm`]), and add each slot's terms up to a vector
-//! ([`Statement::ScatterSlots`]). These, too, are between barriers.
+//! Lanes that are threads of a GPU can share arrays, too, and meet at barriers: [`Thread::Member`] is the number of the
+//! thread in its group or of the lane in its batch, by which they deal entries out among themselves.
 //!
-//! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
+//! Indices are affine in variables ([`Index`]); that keeps bounds decidable, and text readable. A variable counts a loop,
+//! belongs to the thread, or is an integer that was loaded or computed, and differs from lane to lane then ([`Integer`]);
+//! what is done may depend on it ([`Condition`]).
 
 pub mod build;
+mod integer;
 pub mod interpret;
 mod show;
 mod threads;
@@ -46,6 +47,7 @@ pub mod verify;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::id_type;
 pub use fem_dsl::point::{Binary, Comparison, Unary};
+pub use integer::{Condition, Integer};
 pub use threads::Thread;
 
 id_type!(
@@ -65,8 +67,8 @@ id_type!(
     SharedId, "shared"
 );
 id_type!(
-    /// A private array of indices.
-    TermsId, "terms"
+    /// A private array of integers.
+    IntegersId, "integers"
 );
 id_type!(
     /// A constant table.
@@ -156,13 +158,34 @@ pub enum Entries {
     Position(Vec<u32>),
 }
 
-/// A loop variable, or a number derived from the thread's.
+/// A variable of indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     /// Name in the generated source.
     pub name: String,
-    /// What it is of the thread's number; none for loop variables and the batch.
-    pub thread: Option<Thread>,
+    /// What it is.
+    pub rule: Rule,
+}
+
+impl Var {
+    /// What it is of the thread's number, if it is that.
+    pub fn thread(&self) -> Option<Thread> {
+        match self.rule {
+            Rule::Thread(thread) => Some(thread),
+            Rule::Counted | Rule::Integer(_) => None,
+        }
+    }
+}
+
+/// Where the number of a variable comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// A loop counts it, or the launch: the batch.
+    Counted,
+    /// The number of the thread.
+    Thread(Thread),
+    /// A statement computes it: [`Statement::Set`].
+    Integer(Integer),
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -281,18 +304,18 @@ pub enum Op {
         /// Whether the index `u32::MAX` reads 0.
         masked: bool,
     },
-    /// Entry `first + terms[entry] mod stride` of a shared array: what the slot of a cell's node holds.
-    LoadSlot {
+    /// Element `var · scale + offset` of a global array of reals.
+    LoadAt {
         /// The array read.
-        shared: SharedId,
-        /// Slots and terms of the cell's nodes.
-        terms: TermsId,
-        /// Which node.
-        entry: Index,
-        /// How far the terms of a slot lie apart.
-        stride: usize,
-        /// Where the slots begin.
-        first: usize,
+        source: ArgumentId,
+        /// An integer that was loaded.
+        var: VarId,
+        /// Its factor.
+        scale: usize,
+        /// Added to it.
+        offset: usize,
+        /// Whether the integer `u32::MAX` reads 0.
+        masked: bool,
     },
 }
 
@@ -318,7 +341,7 @@ impl Op {
             | Self::LoadUniform(..)
             | Self::LoadLanes(..)
             | Self::Gather { .. }
-            | Self::LoadSlot { .. } => (None, None, None),
+            | Self::LoadAt { .. } => (None, None, None),
         };
         [a, b, c].into_iter().flatten()
     }
@@ -365,26 +388,6 @@ pub enum Cache {
     Second,
 }
 
-/// Slots of a batch, and the elements of a global array that they are for: slot s is for those at
-/// `map[at + s] · scale + offset`, or for none where the index is `u32::MAX`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slots {
-    /// The array that holds them.
-    pub shared: SharedId,
-    /// The index array.
-    pub map: ArgumentId,
-    /// The entry of the index array for the first slot, which counts single entries whatever the lanes.
-    pub at: Index,
-    /// How many they are.
-    pub count: usize,
-    /// How far the terms of a slot lie apart.
-    pub stride: usize,
-    /// Factor of the index.
-    pub scale: usize,
-    /// What is added to the scaled index, and where in the shared array the slots for these elements begin.
-    pub parts: Vec<(usize, usize)>,
-}
-
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
@@ -402,67 +405,31 @@ pub enum Statement {
     Fence,
     /// Computes a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
     Recompute(VarId),
-    /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
-    /// batch is named, below the number of cells that write, [`Kernel::active`].
+    /// Runs the body in the threads or lanes where all conditions hold.
     When {
-        /// Variables of the thread, and bounds.
-        below: Vec<(VarId, usize)>,
-        /// The cell of the batch.
-        cell: Option<Index>,
+        /// The conditions.
+        conditions: Vec<Condition>,
         /// The body.
         body: Vec<Statement>,
     },
-    /// Reads the elements that slots are for, and 0 for the others; threads or lanes deal the slots out among
-    /// themselves. Only outside of loops and conditions, as what follows.
-    GatherSlots {
-        /// The array read.
-        source: ArgumentId,
-        /// The slots.
-        slots: Slots,
-    },
-    /// Sets entries of a shared array to 0, dealt out in the same way.
-    Clear {
-        /// The array.
-        shared: SharedId,
-        /// How many of its entries, from the first on.
-        length: usize,
-    },
-    /// Adds the `terms` terms of each slot, `first + term · stride + slot`, up, and the sum to the element that the slot
-    /// is for; dealt out in the same way.
-    ScatterSlots {
+    /// Computes a variable here, of [`Rule::Integer`].
+    Set(VarId),
+    /// Writes an entry of a private array of integers.
+    StoreInteger(IntegersId, Index, VarId),
+    /// Writes to element `var · scale + offset`.
+    StoreAt {
         /// The array written.
         target: ArgumentId,
-        /// The slots.
-        slots: Slots,
-        /// Terms of a slot.
-        terms: usize,
-        /// How.
-        write: Write,
-    },
-    /// `terms[j] = map[at · lanes + lane + j · step]` for j below the length of the private array: which terms of which
-    /// slots the nodes of a cell have.
-    LoadTerms {
-        /// The private array.
-        terms: TermsId,
-        /// The index array.
-        map: ArgumentId,
-        /// Its entry for the first node.
-        at: Index,
-        /// How far entries lie apart.
-        step: usize,
-    },
-    /// Writes entry `first + terms[entry]` of a shared array, which is no other lane's.
-    StoreTerm {
-        /// The array.
-        shared: SharedId,
-        /// Slots and terms of the cell's nodes.
-        terms: TermsId,
-        /// Which node.
-        entry: Index,
-        /// Where the terms begin.
-        first: usize,
+        /// An integer that was loaded.
+        var: VarId,
+        /// Its factor.
+        scale: usize,
+        /// Added to it.
+        offset: usize,
         /// What is written.
         value: ValueId,
+        /// How.
+        write: Write,
     },
     /// Writes element `i · lanes + lane` of a global array (all lanes).
     StoreLanes(ArgumentId, Index, ValueId),
@@ -589,8 +556,8 @@ pub struct Kernel {
     pub arguments: IndexVec<ArgumentId, Argument>,
     /// Private arrays.
     pub locals: IndexVec<LocalId, Local>,
-    /// Private arrays of indices.
-    pub terms: IndexVec<TermsId, Local>,
+    /// Private arrays of integers.
+    pub integers: IndexVec<IntegersId, Local>,
     /// Constant tables.
     pub tables: IndexVec<TableId, Table>,
     /// Variables; the first is the batch.
@@ -617,7 +584,7 @@ pub struct Kernel {
 impl Kernel {
     /// Whether a table lists a variable of the threads.
     pub fn lists_threads(&self, table: TableId) -> bool {
-        self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))
+        self.vars.iter().any(|var| var.thread() == Some(Thread::Listed(table)))
     }
 
     /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads; and, in languages

@@ -24,7 +24,7 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             Statement::StoreLocal(_, _, value)
             | Statement::StoreShared(_, _, value)
             | Statement::StoreLanes(_, _, value)
-            | Statement::StoreTerm { value, .. }
+            | Statement::StoreAt { value, .. }
             | Statement::Scatter { value, .. } => used[*value] = true,
             Statement::ScatterEdge { values, .. } => {
                 values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
@@ -33,10 +33,8 @@ fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
             Statement::For { body, .. } | Statement::When { body, .. } => mark(body, used),
             Statement::Let(_)
             | Statement::GatherRun { .. }
-            | Statement::GatherSlots { .. }
-            | Statement::ScatterSlots { .. }
-            | Statement::Clear { .. }
-            | Statement::LoadTerms { .. }
+            | Statement::Set(_)
+            | Statement::StoreInteger(..)
             | Statement::ScatterRun { .. }
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
@@ -56,8 +54,8 @@ fn keep(body: Vec<Statement>, used: &IndexVec<ValueId, bool>) -> Vec<Statement> 
             Statement::For { var, extent, body } => {
                 Some(Statement::For { var, extent, body: keep(body, used) })
             }
-            Statement::When { below, cell, body } => {
-                Some(Statement::When { below, cell, body: keep(body, used) })
+            Statement::When { conditions, body } => {
+                Some(Statement::When { conditions, body: keep(body, used) })
             }
             other => Some(other),
         })

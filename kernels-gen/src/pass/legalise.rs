@@ -126,7 +126,7 @@ impl Pass {
                     | Op::LoadUniform(..)
                     | Op::LoadLanes(..)
                     | Op::Gather { .. }
-                    | Op::LoadSlot { .. } => {}
+                    | Op::LoadAt { .. } => {}
                 }
                 let new = self.values.push(Value { op, varying, name });
                 self.new[id] = Some(new);
@@ -144,6 +144,9 @@ impl Pass {
             }
             Statement::For { var, extent, body } => {
                 Statement::For { var, extent, body: self.block(&body) }
+            }
+            Statement::When { conditions, body } => {
+                Statement::When { conditions, body: self.block(&body) }
             }
             other => other,
         }
@@ -168,7 +171,7 @@ fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
             }
             Statement::Scatter { write, .. }
             | Statement::ScatterRun { write, .. }
-            | Statement::ScatterSlots { write, .. }
+            | Statement::StoreAt { write, .. }
                 if *write == Write::LaneSerial =>
             {
                 *write = Write::Atomic;

@@ -22,7 +22,7 @@ mod diagonal;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{Lagrange, LinePoints, LineTable};
-use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
+use crate::kir::{Condition, Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
 use crate::lower::ends::tested_parts;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::{Facts, Quantity};
@@ -199,14 +199,10 @@ impl Dofs {
     ) {
         s.b.at_cell(self.cell.clone());
         let pairs = self.digits.iter().copied().zip(bounds.iter().copied());
-        let below: Vec<_> = pairs.filter(|(_, bound)| *bound < self.q).collect();
-        if below.is_empty() {
-            body(s);
-            return;
-        }
+        let below = pairs.filter(|(_, bound)| *bound < self.q);
         s.b.open_when();
         body(s);
-        s.b.close_when(below);
+        s.b.close_when(below.map(|(digit, bound)| Condition::Below(digit, bound)).collect());
     }
 
     fn store(&self, s: &mut Lowering<'_>, array: SharedId, component: usize, value: ValueId) {

@@ -4,8 +4,8 @@ use super::{Words, number};
 use crate::dialect::comment::comment;
 use crate::dialect::names::{C, Numbered, rename};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Comparison, Condition, Index, Integer, IntegersId, Kernel, LocalId, Op,
+    SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
 use fem_dsl::arena::Id as _;
@@ -19,8 +19,8 @@ pub(super) fn shared_name(kernel: &Kernel, id: SharedId) -> String {
     unique(&kernel.shared[id].name, id.index())
 }
 
-pub(super) fn terms_name(kernel: &Kernel, id: TermsId) -> String {
-    unique(&kernel.terms[id].name, id.index())
+pub(super) fn integers_name(kernel: &Kernel, id: IntegersId) -> String {
+    unique(&kernel.integers[id].name, id.index())
 }
 
 pub(super) fn table_name(kernel: &Kernel, id: TableId) -> String {
@@ -38,9 +38,9 @@ pub(super) fn renamed(kernel: &Kernel) -> Kernel {
         of_batch.into_iter().chain([name])
     });
     let shared = kernel.shared.ids().map(|id| shared_name(kernel, id));
-    let terms = kernel.terms.ids().map(|id| terms_name(kernel, id));
+    let integers = kernel.integers.ids().map(|id| integers_name(kernel, id));
     let tables = kernel.tables.ids().map(|id| table_name(kernel, id));
-    let fixed = vars.chain(shared).chain(terms).chain(tables).collect();
+    let fixed = vars.chain(shared).chain(integers).chain(tables).collect();
     let value = |name: &str, id: ValueId| unique(name, id.index());
     rename(kernel, &C, &Numbered { fixed, local: &local_name, value: &value })
 }
@@ -62,6 +62,9 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
 pub(super) fn var_name(kernel: &Kernel, id: VarId) -> String {
     if id == kernel.batch() {
         return "batch".to_owned();
+    }
+    if kernel.thread_of(id) == Some(Thread::Member) {
+        return if kernel.threads == 0 { "lane" } else { "thread" }.to_owned();
     }
     unique(&kernel.vars[id].name, id.index())
 }
@@ -174,7 +177,7 @@ pub(super) fn block(
                 let var = var_name(kernel, *var);
                 let small = extent * size(body) <= WRITTEN_OUT;
                 let arrays = small && in_registers(kernel) && reaches_own(kernel, body);
-                let unroll = if arrays { "" } else { " 1" };
+                let unroll = if arrays || deals_out(kernel, body) { "" } else { " 1" };
                 let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
@@ -274,62 +277,29 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::GatherSlots { source, slots } => {
-                let source = argument(kernel, *source);
-                let shared = shared_name(kernel, slots.shared);
-                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
-                let body = |conditions: &[&str]| {
-                    let parts = slots.parts.iter().map(|(offset, first)| {
-                        let from =
-                            format!("gather_masked({source}, of, {}, {offset})", slots.scale);
-                        when(conditions, &format!("{shared}[slot + {first}] = {from};"))
-                    });
-                    [of.clone()].into_iter().chain(parts).collect()
+            Statement::Set(var) => {
+                let from = match kernel.integer(*var) {
+                    Some(Integer::Element(map, at)) => {
+                        format!("{}[{}]", argument(kernel, *map), index(kernel, at))
+                    }
+                    Some(Integer::Entry(array, at)) => {
+                        format!("{}[{}]", integers_name(kernel, *array), index(kernel, at))
+                    }
+                    Some(Integer::Rest(of, by)) => format!("{} % {by}u", var_name(kernel, *of)),
+                    None => continue,
                 };
-                deal_out(text, kernel, &indent, slots.count, &body);
+                let name = var_name(kernel, *var);
+                let _ = writeln!(text, "{indent}const uint32 {name} = {from};");
             }
-            Statement::ScatterSlots { target, slots, terms, write: mode } => {
-                let target = argument(kernel, *target);
-                let shared = shared_name(kernel, slots.shared);
-                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
-                let body = |conditions: &[&str]| {
-                    let conditions = [conditions, &["of != 0xffffffffu"]].concat();
-                    let parts = slots.parts.iter().map(|(offset, first)| {
-                        let term = |term: usize| {
-                            format!("{shared}[slot + {}]", first + term * slots.stride)
-                        };
-                        let sum: Vec<String> = (0..*terms).map(term).collect();
-                        let place = format!("(size_t)of * {} + {offset}", slots.scale);
-                        when(
-                            &conditions,
-                            &write_to(kernel, *mode, target, &place, &sum.join(" + ")),
-                        )
-                    });
-                    [of.clone()].into_iter().chain(parts).collect()
-                };
-                deal_out(text, kernel, &indent, slots.count, &body);
+            Statement::StoreInteger(array, at, var) => {
+                let (array, at) = (integers_name(kernel, *array), index(kernel, at));
+                let _ = writeln!(text, "{indent}{array}[{at}] = {};", var_name(kernel, *var));
             }
-            Statement::Clear { shared, length } => {
-                let shared = shared_name(kernel, *shared);
-                let body =
-                    |conditions: &[&str]| vec![when(conditions, &format!("{shared}[slot] = 0;"))];
-                deal_out(text, kernel, &indent, *length, &body);
-            }
-            Statement::LoadTerms { terms, map, at, step } => {
-                let length = kernel.terms[*terms].length;
-                let (terms, map) = (terms_name(kernel, *terms), argument(kernel, *map));
-                let at = of_lane(kernel, at);
-                for j in 0..length {
-                    let _ = writeln!(text, "{indent}{terms}[{j}] = {map}[{at} + {}];", j * step);
-                }
-            }
-            Statement::StoreTerm { shared, terms, entry, first, value: stored } => {
-                let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
-                let (entry, stored) = (index(kernel, entry), value(kernel, *stored));
-                let _ = writeln!(
-                    text,
-                    "{indent}if (writes) {shared}[{terms}[{entry}] + {first}] = {stored};"
-                );
+            Statement::StoreAt { target, var, scale, offset, value: stored, write: mode } => {
+                let place = format!("(size_t){} * {scale} + {offset}", var_name(kernel, *var));
+                let (target, stored) = (argument(kernel, *target), value(kernel, *stored));
+                let write = write_to(kernel, *mode, target, &place, &stored);
+                let _ = writeln!(text, "{indent}{write}");
             }
             Statement::StoreShared(shared, at, stored) => {
                 let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
@@ -342,10 +312,10 @@ pub(super) fn block(
                 let _ = writeln!(text, "{indent}{};", words.fence);
             }
             Statement::Recompute(var) => {
-                let Some(Thread::Border { digits, last }) = kernel.vars[*var].thread else {
+                let Some(Thread::Border { digits, last }) = kernel.thread_of(*var) else {
                     continue;
                 };
-                let on = digits.map(|digit| match kernel.vars[digit].thread {
+                let on = digits.map(|digit| match kernel.thread_of(digit) {
                     Some(Thread::Digit { divisor, modulus }) => {
                         format!("number / {divisor} % {modulus}")
                     }
@@ -355,15 +325,9 @@ pub(super) fn block(
                 let number = "const int number = thread_again();";
                 let _ = writeln!(text, "{indent}{{ {number} {var} = {on}; }}");
             }
-            Statement::When { below, cell, body } => {
-                let mut conditions: Vec<String> = below
-                    .iter()
-                    .map(|&(var, bound)| format!("{} < {bound}", var_name(kernel, var)))
-                    .collect();
-                if let (Some(cell), Some(active)) = (cell, kernel.active) {
-                    let (cell, active) = (index(kernel, cell), argument(kernel, active));
-                    conditions.push(format!("{cell} < (int){active}[batch]"));
-                }
+            Statement::When { conditions, body } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|one| condition(kernel, one)).collect();
                 let _ = writeln!(text, "{indent}if ({}) {{", conditions.join(" && "));
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
@@ -375,55 +339,18 @@ pub(super) fn block(
     }
 }
 
-/// Prints what is done for each of `count` slots that the threads of a group, or the lanes, deal out among themselves:
-/// full rounds, then those that are left, of which each `mine` at most. `body` reads what any slot has, and writes under
-/// its condition: where the reading stood under it too, PoCL read beyond the end of arrays.
-fn deal_out(
-    text: &mut String,
-    kernel: &Kernel,
-    indent: &str,
-    count: usize,
-    body: &dyn Fn(&[&str]) -> Vec<String>,
-) {
-    let (who, all) = match kernel.threads {
-        0 => ("lane", kernel.lanes),
-        threads => ("thread", threads),
-    };
-    let (full, rest) = (count / all * all, count % all);
-    let mut block = |head: &[String], lines: Vec<String>| {
-        for line in head {
-            let _ = writeln!(text, "{indent}{line}");
+fn condition(kernel: &Kernel, condition: &Condition) -> String {
+    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    match (condition, kernel.active) {
+        (Condition::Below(_, bound), _) => format!("{name} < {bound}"),
+        (Condition::Something(_), _) => format!("{name} != 0xffffffffu"),
+        (Condition::Equals(_, number), _) => format!("{name} == {number}u"),
+        (Condition::Bit(_, bit), _) => format!("({name} >> {bit} & 1)"),
+        (Condition::ActiveCell(cell), Some(active)) => {
+            format!("{} < (int){}[batch]", index(kernel, cell), argument(kernel, active))
         }
-        for line in lines {
-            let _ = writeln!(text, "{indent}    {line}");
-        }
-        let _ = writeln!(text, "{indent}}}");
-    };
-    if full > 0 {
-        let head = format!("for (int slot = {who}; slot < {who} + {full}; slot += {all}) {{");
-        block(&["#pragma unroll".to_owned(), head], body(&[]));
+        (Condition::Active | Condition::ActiveCell(_), _) => "writes".to_owned(),
     }
-    if rest > 0 {
-        let mut lines = vec![
-            format!("const bool mine = {who} < {rest};"),
-            format!("const int slot = mine ? {who} + {full} : {full};"),
-        ];
-        lines.extend(body(&["mine"]));
-        block(&["{".to_owned()], lines);
-    }
-}
-
-/// A statement under conditions.
-fn when(conditions: &[&str], statement: &str) -> String {
-    match conditions {
-        [] => statement.to_owned(),
-        _ => format!("if ({}) {statement}", conditions.join(" && ")),
-    }
-}
-
-/// The index of what a slot is for.
-fn of_slot(kernel: &Kernel, slots: &Slots) -> String {
-    format!("{}[{} + slot]", argument(kernel, slots.map), index(kernel, &slots.at))
 }
 
 fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
@@ -467,9 +394,12 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::LoadLanes(from, at) => {
             format!("{}[{}]", argument(kernel, *from), of_lane(kernel, at))
         }
-        Op::LoadSlot { shared, terms, entry, stride, first } => {
-            let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
-            format!("{shared}[{terms}[{}] % {stride}u + {first}]", index(kernel, entry))
+        Op::LoadAt { source, var, scale, offset, masked } => {
+            let (source, var) = (argument(kernel, *source), var_name(kernel, *var));
+            match masked {
+                true => format!("gather_masked({source}, {var}, {scale}, {offset})"),
+                false => format!("{source}[(size_t){var} * {scale} + {offset}]"),
+            }
         }
         Op::Gather { source, map, at, scale, offset, masked } => {
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
@@ -542,15 +472,27 @@ fn size(body: &[Statement]) -> usize {
 /// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
 fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
     body.iter().any(|statement| match statement {
-        Statement::Let(id) => {
-            matches!(kernel.values[*id].op, Op::LoadLocal(..) | Op::LoadSlot { .. })
-        }
+        Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
+        Statement::Set(var) => matches!(kernel.integer(*var), Some(Integer::Entry(..))),
         Statement::StoreLocal(..)
-        | Statement::StoreTerm { .. }
+        | Statement::StoreInteger(..)
         | Statement::GatherRun { .. }
         | Statement::ScatterRun { .. } => true,
         // Loops nest a fixed few levels deep, whatever the user wrote.
         Statement::For { body, .. } | Statement::When { body, .. } => reaches_own(kernel, body),
+        _ => false,
+    })
+}
+
+/// Whether a body does what threads or lanes deal out among themselves: a few rounds, none of which waits for another.
+fn deals_out(kernel: &Kernel, body: &[Statement]) -> bool {
+    let by_member =
+        |at: &Index| at.terms.iter().any(|&(var, _)| kernel.thread_of(var) == Some(Thread::Member));
+    body.iter().any(|statement| match statement {
+        Statement::Set(var) => {
+            matches!(kernel.integer(*var), Some(Integer::Element(_, at)) if by_member(at))
+        }
+        Statement::StoreShared(_, at, _) => by_member(at),
         _ => false,
     })
 }

@@ -4,8 +4,8 @@ use super::number;
 use crate::dialect::comment::comment;
 use crate::dialect::names::{Numbered, RUST, rename};
 use crate::kir::{
-    ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
-    ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Cache, Comparison, Condition, Index, Integer, Kernel, LocalId, Op,
+    Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
         Statement::StoreLocal(local, ..)
         | Statement::GatherRun { local, .. }
         | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } => uses_local(kernel, body, id),
+        Statement::For { body, .. } | Statement::When { body, .. } => uses_local(kernel, body, id),
         _ => false,
     })
 }
@@ -56,6 +56,7 @@ pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bo
 pub(super) fn loops(body: &[Statement]) -> usize {
     let inner = body.iter().map(|statement| match statement {
         Statement::For { body, .. } => 1 + loops(body),
+        Statement::When { body, .. } => loops(body),
         _ => 0,
     });
     inner.sum()
@@ -67,7 +68,7 @@ pub(super) fn scatters(statement: &Statement) -> bool {
         Statement::Scatter { .. }
         | Statement::ScatterRun { .. }
         | Statement::ScatterEdge { .. } => true,
-        Statement::For { body, .. } => body.iter().any(scatters),
+        Statement::For { body, .. } | Statement::When { body, .. } => body.iter().any(scatters),
         _ => false,
     }
 }
@@ -219,19 +220,50 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            // Kernels for groups of threads are not printed as Rust, nor are lanes that share slots.
+            Statement::Set(var) => {
+                let from = match kernel.integer(*var) {
+                    Some(Integer::Element(map, at)) => {
+                        format!(
+                            "*{}.add({}) as usize",
+                            argument(kernel, *map),
+                            index(kernel, at, 1)
+                        )
+                    }
+                    Some(Integer::Rest(of, by)) => format!("{} % {by}", var_name(kernel, *of)),
+                    Some(Integer::Entry(..)) | None => continue,
+                };
+                let _ = writeln!(text, "{indent}let {} = {from};", var_name(kernel, *var));
+            }
+            Statement::When { conditions, body } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|one| condition(kernel, one)).collect();
+                let _ = writeln!(text, "{indent}if {} {{", conditions.join(" && "));
+                block(text, kernel, body, depth + 1);
+                let _ = writeln!(text, "{indent}}}");
+            }
+            // Kernels for groups of threads are not printed as Rust, nor is what differs between lanes.
             Statement::Stage
-            | Statement::GatherSlots { .. }
-            | Statement::ScatterSlots { .. }
-            | Statement::Clear { .. }
-            | Statement::LoadTerms { .. }
-            | Statement::StoreTerm { .. }
+            | Statement::StoreInteger(..)
+            | Statement::StoreAt { .. }
             | Statement::Barrier
             | Statement::Fence
             | Statement::Recompute(_)
-            | Statement::When { .. }
             | Statement::StoreShared(..) => {}
             Statement::Comment(words) => comment(text, &indent, words),
+        }
+    }
+}
+
+/// A condition on integers that are the same in all lanes.
+fn condition(kernel: &Kernel, condition: &Condition) -> String {
+    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    match condition {
+        Condition::Below(_, bound) => format!("{name} < {bound}"),
+        Condition::Something(_) => format!("{name} != u32::MAX as usize"),
+        Condition::Equals(_, number) => format!("{name} == {number}"),
+        Condition::Bit(_, bit) => format!("{name} >> {bit} & 1 == 1"),
+        Condition::Active | Condition::ActiveCell(_) => {
+            unreachable!("lanes of a vector differ in what is active")
         }
     }
 }
@@ -265,7 +297,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
         Op::Not(a) => format!("!{}", v(*a)),
         Op::Select(c, a, b) if wide => format!("{}.select({}, {})", v(*c), v(*a), v(*b)),
         Op::Select(c, a, b) => format!("if {} {{ {} }} else {{ {} }}", v(*c), v(*a), v(*b)),
-        Op::LoadShared(..) | Op::LoadSlot { .. } => return None,
+        Op::LoadShared(..) | Op::LoadAt { .. } => return None,
         Op::LoadLocal(local, at) => {
             format!("*{}.add({})", local_name(kernel, *local), index(kernel, at, 1))
         }
@@ -359,5 +391,38 @@ fn compare(comparison: Comparison, wide: bool, a: &str, b: &str) -> String {
         Comparison::Ge => format!("{b}.le({a})"),
         Comparison::Eq => format!("{a}.eq({b})"),
         Comparison::Ne => format!("{a}.eq({b}).not()"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::block;
+    use crate::kir::build::Builder;
+    use crate::kir::{Condition, Element, Index, Integer, Precision};
+    use crate::pass::for_vectors;
+
+    #[test]
+    fn all_lanes_do_what_a_mask_says() {
+        let mut b = Builder::new("f", Precision::F64, 4);
+        let (masks, y) =
+            (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));
+        let batch = Index::from(b.batch());
+        let mask = b.integer("mask", Integer::Element(masks, batch.clone()));
+        let low = b.integer("low", Integer::Rest(mask, 8));
+        b.open_when();
+        let one = b.constant(1.0);
+        b.store_lanes(y, batch, one);
+        b.close_when(vec![Condition::Something(mask), Condition::Bit(low, 2)]);
+        let kernel = for_vectors(b.finish()).expect("a legal kernel");
+        let mut text = String::new();
+        block(&mut text, &kernel, &kernel.body, 0);
+        let want = "\
+let mask1 = *masks.add(batch) as usize;
+let low2 = mask1 % 8;
+if mask1 != u32::MAX as usize && low2 >> 2 & 1 == 1 {
+    V::splat(1.0).store(y.add(4 * batch));
+}
+";
+        assert_eq!(text, want);
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    Binary, Cache, Comparison, Element, Entries, Index, LocalId, Op, Precision, Slots, Statement,
-    Unary, Value, ValueId, Write,
+    Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Precision,
+    Statement, Unary, Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -329,7 +329,7 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     b.open_when();
     let doubled = b.add(taken, taken);
     b.scatter(y, map, place.clone(), (1, 0), false, doubled);
-    b.close_when(vec![(own, 1)]);
+    b.close_when(vec![Condition::Below(own, 1)]);
     b.scatter(y, map, place, (1, 0), false, taken);
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     // Five batches: the last group has one that is not there.
@@ -427,30 +427,44 @@ fn slots(barriers: [bool; 2]) -> Builder {
     b.set_active(active);
     let (values, sums) = (b.shared("values", 3), b.shared("sums", 6));
     let batch = Index::from(b.batch());
-    let slots = |shared| Slots {
-        shared,
-        map,
-        at: batch.times(3),
-        count: 3,
-        stride: 3,
-        scale: 1,
-        parts: vec![(0, 0)],
+    let of = |b: &mut Builder, slot: &Index| {
+        b.integer("of", Integer::Element(map, &batch.times(3) + slot))
     };
-    let held = b.load_terms("terms", terms, batch.clone(), 1);
-    b.statement(Statement::GatherSlots { source: x, slots: slots(values) });
-    b.statement(Statement::Clear { shared: sums, length: 6 });
+    let term = b.load_index("term", terms, &batch);
+    b.deal_out(3, &mut |b, slot, mine| {
+        let of = of(b, slot);
+        b.open_when();
+        let value = b.load_at(x, of, (1, 0), true);
+        b.statement(Statement::StoreShared(values, slot.clone(), value));
+        b.close_when(mine);
+    });
+    let zero = b.constant(0.0);
+    b.deal_out(6, &mut |b, entry, mine| {
+        b.open_when();
+        b.statement(Statement::StoreShared(sums, entry.clone(), zero));
+        b.close_when(mine);
+    });
     if barriers[0] {
         b.statement(Statement::Barrier);
     }
-    let value = b.load_slot((values, 0), (held, Index::default()), 3);
+    let slot = b.integer("slot", Integer::Rest(term, 3));
+    let value = b.load_shared(values, Index::from(slot));
     let value = b.add(value, value);
-    let (entry, first) = (Index::default(), 0);
-    b.statement(Statement::StoreTerm { shared: sums, terms: held, entry, first, value });
+    b.open_when();
+    b.statement(Statement::StoreShared(sums, Index::from(term), value));
+    b.close_when(vec![Condition::Active]);
     if barriers[1] {
         b.statement(Statement::Barrier);
     }
-    let write = Write::LaneSerial;
-    b.statement(Statement::ScatterSlots { target: y, slots: slots(sums), terms: 2, write });
+    b.deal_out(3, &mut |b, slot, mut conditions| {
+        let var = of(b, slot);
+        conditions.push(Condition::Something(var));
+        b.open_when();
+        let both = [0, 3].map(|term| b.load_shared(sums, slot.plus(term)));
+        let (value, write) = (b.add(both[0], both[1]), Write::LaneSerial);
+        b.statement(Statement::StoreAt { target: y, var, scale: 1, offset: 0, value, write });
+        b.close_when(conditions);
+    });
     b
 }
 
@@ -480,4 +494,40 @@ fn lanes_sum_by_slots() {
     assert_eq!(go([true, false], [3, 0, 1, 2], 4), race("sums", 0));
     let beyond = Fault::OutOfBounds { array: "sums".to_owned(), index: 6, length: 6 };
     assert_eq!(go(both, [0, 6, 1, 2], 4), Err(beyond));
+}
+
+/// Lanes that each load a mask and keep it: whose mask has bit 1 and is even doubles its number.
+fn masks(entry: usize) -> Builder {
+    let mut b = builder(Precision::F64);
+    let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, true));
+    let masks = b.argument("masks", Element::U32, false);
+    let (kept, own) = (b.integers("kept", 2), b.local("own", 1));
+    let batch = Index::from(b.batch());
+    let mask = b.load_index("mask", masks, &batch);
+    b.statement(Statement::StoreInteger(kept, Index::from(1), mask));
+    let value = b.load_lanes(x, batch.clone());
+    b.store(own, Index::default(), value);
+    b.open_when();
+    let again = b.integer("again", Integer::Entry(kept, Index::from(entry)));
+    let rest = b.integer("rest", Integer::Rest(again, 2));
+    b.open_when();
+    let double = b.add(value, value);
+    b.store(own, Index::default(), double);
+    b.close_when(vec![Condition::Equals(rest, 0)]);
+    b.close_when(vec![Condition::Something(mask), Condition::Bit(mask, 1)]);
+    let last = b.load(own, Index::default());
+    b.store_lanes(y, batch, last);
+    b
+}
+
+#[test]
+fn lanes_do_what_their_masks_say() {
+    let go = |entry| {
+        let mut y = [0.0; LANES];
+        let masks = [6, 3, u32::MAX, 4];
+        let x = Array::F64(&[1.0, 2.0, 3.0, 4.0]);
+        run(self::masks(entry), 0..1, &[x, Array::from(&mut y[..]), Array::U32(&masks)]).map(|()| y)
+    };
+    assert_eq!(go(1), Ok([2.0, 2.0, 3.0, 4.0]));
+    assert_eq!(go(0), Err(Fault::Unwritten { array: "kept".to_owned(), index: 0 }));
 }

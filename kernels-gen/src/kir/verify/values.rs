@@ -34,7 +34,7 @@ impl Verifier<'_> {
             | Op::LoadShared(..)
             | Op::LoadLanes(..)
             | Op::Gather { .. }
-            | Op::LoadSlot { .. }
+            | Op::LoadAt { .. }
             | Op::Broadcast(_) => true,
             _ => value.op.operands().any(|operand| self.is_varying(operand)),
         };

@@ -2,7 +2,7 @@
 
 use super::{ElementVector, Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
-use crate::kir::{Index, Statement, ValueId};
+use crate::kir::{Condition, Index, Statement, ValueId};
 use crate::lower::contract::contract;
 use crate::lower::facts::{Quantity, Source, gather_axis};
 use crate::lower::lowering::Lowering;
@@ -54,7 +54,8 @@ impl Group {
             let at = Index::from(self.member).plus(done);
             let number = s.b.load_lanes(argument, (&base + &at).plus(first));
             s.b.statement(Statement::StoreShared(modes, &own + &at, number));
-            s.b.close_when(vec![(self.member, (count - done).min(self.members))]);
+            let members = (count - done).min(self.members);
+            s.b.close_when(vec![Condition::Below(self.member, members)]);
         }
     }
 

@@ -179,12 +179,12 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 cost.flops += 2.0 * times * values.len() as f64;
                 cost.operations += 2.0 * times * SCATTER * values.len() as f64;
             }
-            Statement::GatherRun { length, .. } => {
-                cost.operations += times * GATHER_RUN * *length as f64;
+            Statement::GatherRun { run, .. } => {
+                cost.operations += times * GATHER_RUN * run.length as f64;
             }
-            Statement::ScatterRun { length, .. } => {
-                cost.flops += times * *length as f64;
-                cost.operations += times * SCATTER_RUN * *length as f64;
+            Statement::ScatterRun { run, .. } => {
+                cost.flops += times * run.length as f64;
+                cost.operations += times * SCATTER_RUN * run.length as f64;
             }
             Statement::StoreLanes(..)
             | Statement::Set(_)

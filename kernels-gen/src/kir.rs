@@ -289,20 +289,12 @@ pub enum Op {
     LoadUniform(ArgumentId, Index),
     /// Element `i · lanes + lane` of a global array of reals.
     LoadLanes(ArgumentId, Index),
-    /// Element `map[at · lanes + lane] · scale + offset` of a global array of reals.
+    /// The element of a global array of reals that an index array says; 0 where nothing is meant.
     Gather {
         /// The array read.
         source: ArgumentId,
-        /// The index array.
-        map: ArgumentId,
-        /// The entry of the index array.
-        at: Index,
-        /// Factor of the index.
-        scale: usize,
-        /// Added to the scaled index.
-        offset: usize,
-        /// Whether the index `u32::MAX` reads 0.
-        masked: bool,
+        /// Where.
+        from: Indexed,
     },
     /// Element `var · scale + offset` of a global array of reals.
     LoadAt {
@@ -346,6 +338,19 @@ impl Op {
         [a, b, c].into_iter().flatten()
     }
 
+    /// Whether it has a value of its own for each lane, whatever its operands.
+    pub fn is_of_lane(&self) -> bool {
+        matches!(
+            self,
+            Self::LoadLocal(..)
+                | Self::LoadShared(..)
+                | Self::LoadLanes(..)
+                | Self::Gather { .. }
+                | Self::LoadAt { .. }
+                | Self::Broadcast(_)
+        )
+    }
+
     /// Whether the operation is a truth value.
     pub fn is_truth(&self) -> bool {
         matches!(self, Self::Compare(..) | Self::And(..) | Self::Or(..) | Self::Not(_))
@@ -377,6 +382,41 @@ pub enum Write {
     /// Stores where the variable, of [`Thread::Border`], is 0: that lies inside the cell, and nobody else writes it in the
     /// same launch. Adds where it is not, in whatever order threads come to it.
     Inside(VarId),
+}
+
+/// An element for each lane: `map[at · lanes + lane] · scale + offset`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Indexed {
+    /// The index array.
+    pub map: ArgumentId,
+    /// The entry of the index array.
+    pub at: Index,
+    /// Factor of the index.
+    pub scale: usize,
+    /// Added to the scaled index.
+    pub offset: usize,
+    /// Whether the index `u32::MAX` means nothing.
+    pub masked: bool,
+}
+
+/// A run of `length` consecutive elements for each lane, from `map[at · lanes + lane] · scale` on, and the entries of a
+/// private array that they belong to: element j to `local[positions[first + j]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The array of starts.
+    pub map: ArgumentId,
+    /// The entry of the array of starts.
+    pub at: Index,
+    /// Factor of the start.
+    pub scale: usize,
+    /// The private array.
+    pub local: LocalId,
+    /// A table of positions.
+    pub positions: TableId,
+    /// The run's first entry in the table.
+    pub first: usize,
+    /// The length of the run.
+    pub length: usize,
 }
 
 /// The cache that a prefetch aims at.
@@ -442,20 +482,12 @@ pub enum Statement {
         /// The body.
         body: Vec<Statement>,
     },
-    /// Writes to elements `map[at · lanes + lane] · scale + offset`.
+    /// Writes to the elements that an index array says.
     Scatter {
         /// The array written.
         target: ArgumentId,
-        /// The index array.
-        map: ArgumentId,
-        /// The entry of the index array.
-        at: Index,
-        /// Factor of the index.
-        scale: usize,
-        /// Added to the scaled index.
-        offset: usize,
-        /// Whether the index `u32::MAX` writes nothing.
-        masked: bool,
+        /// Where; where nothing is meant, nothing is written.
+        to: Indexed,
         /// What is written.
         value: ValueId,
         /// How.
@@ -475,43 +507,19 @@ pub enum Statement {
         /// What is added to the scaled index, and to the elements there at the near and the far end.
         values: Vec<(usize, [ValueId; 2])>,
     },
-    /// `local[positions[j]] = source[map[at · lanes + lane] · scale + j]` for j < length.
+    /// Copies runs of an array to private entries.
     GatherRun {
         /// The array read.
         source: ArgumentId,
-        /// The array of starts.
-        map: ArgumentId,
-        /// The entry of the array of starts.
-        at: Index,
-        /// Factor of the start.
-        scale: usize,
-        /// Where the elements go.
-        local: LocalId,
-        /// A table of positions.
-        positions: TableId,
-        /// The run's first entry in the table.
-        first: usize,
-        /// The length of the run.
-        length: usize,
+        /// Its runs.
+        run: Run,
     },
     /// The reverse of [`Statement::GatherRun`].
     ScatterRun {
         /// The array written.
         target: ArgumentId,
-        /// The array of starts.
-        map: ArgumentId,
-        /// The entry of the array of starts.
-        at: Index,
-        /// Factor of the start.
-        scale: usize,
-        /// Where the elements come from.
-        local: LocalId,
-        /// A table of positions.
-        positions: TableId,
-        /// The run's first entry in the table.
-        first: usize,
-        /// The length of the run.
-        length: usize,
+        /// Its runs.
+        run: Run,
         /// How.
         write: Write,
     },
@@ -541,6 +549,38 @@ pub enum Statement {
     Stage,
     /// A comment for the reader.
     Comment(String),
+}
+
+impl Statement {
+    /// The statements that it runs several times, or under conditions.
+    pub fn body(&self) -> &[Statement] {
+        match self {
+            Self::For { body, .. } | Self::When { body, .. } => body,
+            _ => &[],
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn body_mut(&mut self) -> Option<&mut Vec<Statement>> {
+        match self {
+            Self::For { body, .. } | Self::When { body, .. } => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Whether something holds of it, or of one in its body. Recursive in the depth of loops and conditions, which
+    /// strategies bound.
+    pub fn any(&self, holds: &mut dyn FnMut(&Self) -> bool) -> bool {
+        holds(self) || self.body().iter().any(|inner| inner.any(holds))
+    }
+
+    /// Calls a function with it and all in its body.
+    pub fn for_each(&self, each: &mut dyn FnMut(&Self)) {
+        self.any(&mut |statement| {
+            each(statement);
+            false
+        });
+    }
 }
 
 /// One kernel.
@@ -590,30 +630,34 @@ impl Kernel {
     /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads; and, in languages
     /// that loop over runs, those with the positions of `runs`, which are known elsewhere when a kernel is printed.
     pub fn tables_read(&self, runs: bool) -> IndexVec<TableId, bool> {
-        let mut read = self.tables.ids().map(|id| self.lists_threads(id)).collect();
-        self.mark_tables(&self.body, runs, &mut read);
+        let mut read: IndexVec<TableId, bool> =
+            self.tables.ids().map(|id| self.lists_threads(id)).collect();
+        let mut mark = |statement: &Statement| match statement {
+            Statement::Let(value) => {
+                if let Op::LoadTable(table, _) = self.values[*value].op {
+                    read[table] = true;
+                }
+            }
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
+                read[run.positions] |= runs;
+            }
+            _ => {}
+        };
+        self.body.iter().for_each(|statement| statement.for_each(&mut mark));
         read
     }
 
-    fn mark_tables(&self, body: &[Statement], runs: bool, read: &mut IndexVec<TableId, bool>) {
-        for statement in body {
-            match statement {
-                Statement::Let(value) => {
-                    if let Op::LoadTable(table, _) = self.values[*value].op {
-                        read[table] = true;
-                    }
-                }
-                // Loops nest a fixed few levels deep, whatever the user wrote.
-                Statement::For { body, .. } | Statement::When { body, .. } => {
-                    self.mark_tables(body, runs, read);
-                }
-                Statement::GatherRun { positions, .. }
-                | Statement::ScatterRun { positions, .. } => {
-                    read[*positions] |= runs;
-                }
-                _ => {}
+    /// Whether statements read or write a private array.
+    pub fn uses_local(&self, body: &[Statement], id: LocalId) -> bool {
+        let mut uses = |statement: &Statement| match statement {
+            Statement::Let(value) => {
+                matches!(&self.values[*value].op, Op::LoadLocal(local, _) if *local == id)
             }
-        }
+            Statement::StoreLocal(local, ..) => *local == id,
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => run.local == id,
+            _ => false,
+        };
+        body.iter().any(|statement| statement.any(&mut uses))
     }
 
     /// The variable that counts batches.

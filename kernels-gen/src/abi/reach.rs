@@ -5,7 +5,9 @@
 //! which is proved here, once for all launches.
 
 use super::{Argument, Reach, Role};
-use crate::kir::{ArgumentId, Condition, Index, Integer, Kernel, Op, Statement, VarId};
+use crate::kir::{
+    ArgumentId, Condition, Index, Indexed, Integer, Kernel, Op, Run, Statement, VarId,
+};
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -84,23 +86,19 @@ impl<'k> Finder<'k> {
         match statement {
             Statement::Let(value) => self.load(&self.kernel.values[*value].op),
             Statement::StoreLanes(array, at, _) => self.rows(*array, at, lanes, lanes),
-            Statement::Scatter { target, map, at, scale, offset, masked, .. } => {
-                self.indexed((*map, *target), at, (*scale, *offset), *masked)
-            }
+            Statement::Scatter { target, to, .. } => self.indexed(*target, to),
             Statement::ScatterEdge { target, map, at, scale, values } => {
                 at.iter().try_for_each(|at| {
                     let mut offsets = values.iter().map(|(offset, _)| *offset);
                     offsets.try_for_each(|offset| {
-                        self.indexed((*map, *target), at, (*scale, offset), false)
+                        let (map, scale, masked) = (*map, *scale, false);
+                        let to = Indexed { map, at: at.clone(), scale, offset, masked };
+                        self.indexed(*target, &to)
                     })
                 })
             }
-            Statement::GatherRun { source: array, map, at, scale, length, .. }
-            | Statement::ScatterRun { target: array, map, at, scale, length, .. } => {
-                // Rows of four numbers are taken whole where they begin at multiples of four.
-                let length = if *scale == 4 { length.next_multiple_of(4) } else { *length };
-                self.run((*map, *array), at, *scale, length)
-            }
+            Statement::GatherRun { source: array, run }
+            | Statement::ScatterRun { target: array, run, .. } => self.run(*array, run),
             Statement::StoreAt { target, var, scale, offset, .. } => {
                 self.element(*target, *var, (*scale, *offset), self.something.contains(var));
                 Ok(())
@@ -131,9 +129,7 @@ impl<'k> Finder<'k> {
         match op {
             Op::LoadLanes(array, at) => self.rows(*array, at, lanes, lanes),
             Op::LoadUniform(array, at) => self.rows(*array, at, 1, 1),
-            Op::Gather { source, map, at, scale, offset, masked } => {
-                self.indexed((*map, *source), at, (*scale, *offset), *masked)
-            }
+            Op::Gather { source, from } => self.indexed(*source, from),
             Op::LoadAt { source, var, scale, offset, masked } => {
                 self.element(*source, *var, (*scale, *offset), *masked);
                 Ok(())
@@ -143,30 +139,22 @@ impl<'k> Finder<'k> {
     }
 
     /// `array[map[at] · scale + offset]`.
-    fn indexed(
-        &mut self,
-        (map, array): (ArgumentId, ArgumentId),
-        at: &Index,
-        (scale, offset): (usize, usize),
-        masked: bool,
-    ) -> Result<(), String> {
+    fn indexed(&mut self, array: ArgumentId, place: &Indexed) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        self.rows(map, at, lanes, lanes)?;
+        let &Indexed { map, scale, offset, masked, .. } = place;
+        self.rows(map, &place.at, lanes, lanes)?;
         self.touch((map.index(), array.index(), scale, masked, None), offset as i64);
         Ok(())
     }
 
     /// `length` elements of `array` from `map[at] · scale` on.
-    fn run(
-        &mut self,
-        (map, array): (ArgumentId, ArgumentId),
-        at: &Index,
-        scale: usize,
-        length: usize,
-    ) -> Result<(), String> {
+    fn run(&mut self, array: ArgumentId, run: &Run) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        self.rows(map, at, lanes, lanes)?;
-        let (entries, _) = self.range(at);
+        let &Run { map, scale, length, .. } = run;
+        // Rows of four numbers are taken whole where they begin at multiples of four.
+        let length = if scale == 4 { length.next_multiple_of(4) } else { length };
+        self.rows(map, &run.at, lanes, lanes)?;
+        let (entries, _) = self.range(&run.at);
         let part = (entries.start as usize * lanes, entries.end as usize * lanes);
         self.touch((map.index(), array.index(), scale, false, Some(part)), length as i64 - 1);
         Ok(())

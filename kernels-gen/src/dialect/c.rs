@@ -144,7 +144,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         threads(text, kernel, words);
     }
     for (id, local) in kernel.locals.iter_enumerated() {
-        if statement::uses_local(kernel, &kernel.body, id) {
+        if kernel.uses_local(&kernel.body, id) {
             let _ =
                 writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
         }

@@ -1,7 +1,7 @@
 //! Builds a [`Kernel`] statement by statement, folding what is known as it goes.
 
 use super::{
-    Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, Integer,
+    Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, Indexed, Integer,
     IntegersId, Kernel, Local, LocalId, Op, Precision, Rule, SharedId, Statement, Table, TableId,
     Thread, Unary, Value, ValueId, Var, VarId, Write,
 };
@@ -128,10 +128,11 @@ impl Builder {
 
     fn push(&mut self, mut statement: Statement) {
         match &mut statement {
-            Statement::StoreLanes(_, at, _)
-            | Statement::Scatter { at, .. }
-            | Statement::GatherRun { at, .. }
-            | Statement::ScatterRun { at, .. } => self.of_cell(at),
+            Statement::StoreLanes(_, at, _) => self.of_cell(at),
+            Statement::Scatter { to, .. } => self.of_cell(&mut to.at),
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
+                self.of_cell(&mut run.at);
+            }
             Statement::ScatterEdge { at, .. } => at.iter_mut().for_each(|at| self.of_cell(at)),
             _ => {}
         }
@@ -146,19 +147,11 @@ impl Builder {
     }
 
     fn define(&mut self, mut op: Op) -> ValueId {
-        if let Op::LoadLanes(_, at) | Op::Gather { at, .. } = &mut op {
+        if let Op::LoadLanes(_, at) | Op::Gather { from: Indexed { at, .. }, .. } = &mut op {
             self.of_cell(at);
         }
-        let varying = match &op {
-            Op::LoadLocal(..)
-            | Op::LoadShared(..)
-            | Op::LoadLanes(..)
-            | Op::Gather { .. }
-            | Op::LoadAt { .. }
-            | Op::Broadcast(_) => true,
-            Op::Constant(_) | Op::LoadTable(..) | Op::LoadUniform(..) => false,
-            _ => op.operands().any(|operand| self.kernel.values[operand].varying),
-        };
+        let varying =
+            op.is_of_lane() || op.operands().any(|operand| self.kernel.values[operand].varying);
         let id = self.kernel.values.push(Value { op, varying, name: None });
         self.push(Statement::Let(id));
         id
@@ -358,7 +351,7 @@ impl Builder {
         (scale, offset): (usize, usize),
         masked: bool,
     ) -> ValueId {
-        self.define(Op::Gather { source, map, at, scale, offset, masked })
+        self.define(Op::Gather { source, from: Indexed { map, at, scale, offset, masked } })
     }
 
     /// An integer, of which a new variable or an equal one of this block is the name.
@@ -421,8 +414,8 @@ impl Builder {
         masked: bool,
         value: ValueId,
     ) {
-        let write = Write::LaneSerial;
-        self.push(Statement::Scatter { target, map, at, scale, offset, masked, value, write });
+        let to = Indexed { map, at, scale, offset, masked };
+        self.push(Statement::Scatter { target, to, value, write: Write::LaneSerial });
     }
 
     /// Appends any other statement.

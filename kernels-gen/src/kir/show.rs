@@ -1,7 +1,8 @@
 //! The textual form of a kernel, as `wf emit --stage kir` prints it.
 
 use super::{
-    Condition, Entries, Index, Integer, Kernel, Op, Statement, Thread, ValueId, VarId, Write,
+    Condition, Entries, Index, Indexed, Integer, Kernel, Op, Run, Statement, Thread, ValueId,
+    VarId, Write,
 };
 use fem_dsl::arena::Id;
 use std::fmt;
@@ -121,9 +122,9 @@ fn show_block(
                 writeln!(f, "for {} < {extent}", var_name(kernel, *var))?;
                 show_block(kernel, body, depth + 1, f)?;
             }
-            Statement::Scatter { target, map, at: place, scale, offset, masked, value, write } => {
-                let place = at(place);
-                let verb = verb(*write);
+            Statement::Scatter { target, to, value, write } => {
+                let Indexed { map, scale, offset, masked, .. } = to;
+                let (place, verb) = (at(&to.at), verb(*write));
                 let mask = if *masked { " masked" } else { "" };
                 writeln!(
                     f,
@@ -139,35 +140,17 @@ fn show_block(
                     )?;
                 }
             }
-            Statement::GatherRun {
-                source,
-                map,
-                at: place,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-            } => {
-                let place = at(place);
+            Statement::GatherRun { source, run } => {
+                let Run { map, scale, local, positions, first, length, .. } = run;
+                let place = at(&run.at);
                 writeln!(
                     f,
                     "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane] * {scale}..]"
                 )?;
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at: place,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
-                let place = at(place);
-                let verb = verb(*write);
+            Statement::ScatterRun { target, run, write } => {
+                let Run { map, scale, local, positions, first, length, .. } = run;
+                let (place, verb) = (at(&run.at), verb(*write));
                 writeln!(
                     f,
                     "{target}[{map}[{place}, lane] * {scale}..] {verb} {local}[{positions}[{first}..+{length}]]"
@@ -257,7 +240,7 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
         Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
         Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,
         Op::LoadLanes(argument, index) => write!(f, "{argument}[{}, lane]", Shown(kernel, index))?,
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let mask = if *masked { " masked" } else { "" };
             let place = Shown(kernel, at);
             write!(f, "{source}[{map}[{place}, lane] * {scale} + {offset}]{mask}")?;

@@ -4,8 +4,8 @@ use super::{Words, number};
 use crate::dialect::comment::comment;
 use crate::dialect::names::{C, Numbered, rename};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Condition, Index, Integer, IntegersId, Kernel, LocalId, Op,
-    SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Comparison, Condition, Index, Indexed, Integer, IntegersId, Kernel,
+    LocalId, Op, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
 use fem_dsl::arena::Id as _;
@@ -43,20 +43,6 @@ pub(super) fn renamed(kernel: &Kernel) -> Kernel {
     let fixed = vars.chain(shared).chain(integers).chain(tables).collect();
     let value = |name: &str, id: ValueId| unique(name, id.index());
     rename(kernel, &C, &Numbered { fixed, local: &local_name, value: &value })
-}
-
-/// Whether a local array is used by some statements.
-pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Let(value) => {
-            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
-        }
-        Statement::StoreLocal(local, ..)
-        | Statement::GatherRun { local, .. }
-        | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } | Statement::When { body, .. } => uses_local(kernel, body, id),
-        _ => false,
-    })
 }
 
 pub(super) fn var_name(kernel: &Kernel, id: VarId) -> String {
@@ -117,12 +103,7 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
 
 /// Whether a variable is computed where it is needed.
 pub(super) fn recomputes(body: &[Statement], id: VarId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Recompute(var) => *var == id,
-        // Loops nest a fixed few levels deep, whatever the user wrote.
-        Statement::For { body, .. } | Statement::When { body, .. } => recomputes(body, id),
-        _ => false,
-    })
+    body.iter().any(|statement| statement.any(&mut |one| *one == Statement::Recompute(id)))
 }
 
 /// Whether a digit is 0 or the last.
@@ -183,16 +164,8 @@ pub(super) fn block(
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::Scatter {
-                target,
-                map,
-                at,
-                scale,
-                offset,
-                masked,
-                value: stored,
-                write: mode,
-            } => {
+            Statement::Scatter { target, to, value: stored, write: mode } => {
+                let Indexed { map, at, scale, offset, masked } = to;
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let place = format!("(size_t)to * {scale} + {offset}");
                 let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored));
@@ -227,7 +200,8 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+            Statement::GatherRun { source, run } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let (source, map) = (argument(kernel, *source), argument(kernel, *map));
                 let places = &kernel.tables[*positions].entries;
                 let local = local_name(kernel, *local);
@@ -252,17 +226,8 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write: mode,
-            } => {
+            Statement::ScatterRun { target, run, write: mode } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let places = &kernel.tables[*positions].entries;
                 let local = local_name(kernel, *local);
@@ -401,7 +366,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
                 false => format!("{source}[(size_t){var} * {scale} + {offset}]"),
             }
         }
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
             let at = of_lane(kernel, at);
             if *masked {
@@ -471,17 +436,16 @@ fn size(body: &[Statement]) -> usize {
 
 /// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
 fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
-    body.iter().any(|statement| match statement {
+    let mut reaches = |statement: &Statement| match statement {
         Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
         Statement::Set(var) => matches!(kernel.integer(*var), Some(Integer::Entry(..))),
         Statement::StoreLocal(..)
         | Statement::StoreInteger(..)
         | Statement::GatherRun { .. }
         | Statement::ScatterRun { .. } => true,
-        // Loops nest a fixed few levels deep, whatever the user wrote.
-        Statement::For { body, .. } | Statement::When { body, .. } => reaches_own(kernel, body),
         _ => false,
-    })
+    };
+    body.iter().any(|statement| statement.any(&mut reaches))
 }
 
 /// Whether a body does what threads or lanes deal out among themselves: a few rounds, none of which waits for another.

@@ -4,8 +4,8 @@ use super::number;
 use crate::dialect::comment::comment;
 use crate::dialect::names::{Numbered, RUST, rename};
 use crate::kir::{
-    ArgumentId, Binary, Cache, Comparison, Condition, Index, Integer, Kernel, LocalId, Op,
-    Statement, TableId, Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Cache, Comparison, Condition, Index, Indexed, Integer, Kernel, LocalId, Op,
+    Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id;
 use std::fmt::Write;
@@ -38,39 +38,26 @@ pub(super) fn renamed(kernel: &Kernel) -> Kernel {
     rename(kernel, &RUST, &Numbered { fixed, local: &local_name, value: &unique })
 }
 
-/// Whether a private array is read or written.
-pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Let(value) => {
-            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
-        }
-        Statement::StoreLocal(local, ..)
-        | Statement::GatherRun { local, .. }
-        | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } | Statement::When { body, .. } => uses_local(kernel, body, id),
-        _ => false,
-    })
-}
-
 /// How many loops there are, at any depth.
 pub(super) fn loops(body: &[Statement]) -> usize {
-    let inner = body.iter().map(|statement| match statement {
-        Statement::For { body, .. } => 1 + loops(body),
-        Statement::When { body, .. } => loops(body),
-        _ => 0,
-    });
-    inner.sum()
+    let mut count = 0;
+    let mut one = |statement: &Statement| {
+        count += usize::from(matches!(statement, Statement::For { .. }));
+    };
+    body.iter().for_each(|statement| statement.for_each(&mut one));
+    count
 }
 
 /// Whether a statement writes by an index array.
 pub(super) fn scatters(statement: &Statement) -> bool {
-    match statement {
-        Statement::Scatter { .. }
-        | Statement::ScatterRun { .. }
-        | Statement::ScatterEdge { .. } => true,
-        Statement::For { body, .. } | Statement::When { body, .. } => body.iter().any(scatters),
-        _ => false,
-    }
+    statement.any(&mut |one| {
+        matches!(
+            one,
+            Statement::Scatter { .. }
+                | Statement::ScatterRun { .. }
+                | Statement::ScatterEdge { .. }
+        )
+    })
 }
 
 fn var_name(kernel: &Kernel, id: VarId) -> String {
@@ -151,9 +138,8 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                 block(text, kernel, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::Scatter {
-                target, map, at, scale, offset, masked, value: stored, ..
-            } => {
+            Statement::Scatter { target, to, value: stored, .. } => {
+                let Indexed { map, at, scale, offset, masked } = to;
                 let masked = if *masked { "_masked" } else { "" };
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
@@ -164,7 +150,8 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+            Statement::GatherRun { source, run } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
@@ -175,17 +162,8 @@ pub(super) fn block(text: &mut String, kernel: &Kernel, body: &[Statement], dept
                     table_name(kernel, *positions),
                 );
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
+            Statement::ScatterRun { target, run, write } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let at = index(kernel, at, kernel.lanes);
                 let add = *write != Mode::Exclusive;
                 let _ = writeln!(
@@ -311,7 +289,7 @@ fn definition(kernel: &Kernel, id: ValueId) -> Option<String> {
             let at = index(kernel, at, kernel.lanes);
             format!("V::load({}.add({at}))", argument(kernel, *from))
         }
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let function = if *masked { "gather_masked" } else { "V::gather" };
             let at = index(kernel, at, kernel.lanes);
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));

@@ -5,8 +5,8 @@ mod lanes;
 use super::threads::Shared;
 use super::{Array, Fault};
 use crate::kir::{
-    ArgumentId, Condition, Entries, Index, Integer, IntegersId, Kernel, LocalId, Op, SharedId,
-    Statement, TableId, Thread, ValueId, VarId, Write,
+    ArgumentId, Condition, Entries, Index, Indexed, Integer, IntegersId, Kernel, LocalId, Op, Run,
+    SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
@@ -42,26 +42,6 @@ pub(super) struct Machine<'k, 'm, 'a> {
     thread: Option<usize>,
     /// What the thread shares with its group, or the lanes with each other.
     shared: Rc<RefCell<Shared>>,
-}
-
-/// Where the lanes of an indexed access lie: `map[at · lanes + lane] · scale + offset`.
-struct Indexed<'i> {
-    map: ArgumentId,
-    at: &'i Index,
-    scale: usize,
-    offset: usize,
-    masked: bool,
-}
-
-/// A run of consecutive elements for each lane, and the private entries they belong to.
-struct Run<'i> {
-    map: ArgumentId,
-    at: &'i Index,
-    scale: usize,
-    local: LocalId,
-    positions: TableId,
-    first: usize,
-    length: usize,
 }
 
 impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
@@ -247,43 +227,21 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 }
                 Ok(())
             }
-            Statement::Scatter { target, map, at, scale, offset, masked, value, write } => {
-                let (scale, offset, masked) = (*scale, *offset, *masked);
-                let indexed = Indexed { map: *map, at, scale, offset, masked };
-                self.scatter(*target, &indexed, *value, *write)
+            Statement::Scatter { target, to, value, write } => {
+                self.scatter(*target, to, *value, *write)
             }
             Statement::ScatterEdge { target, map, at, scale, values } => {
                 for &(offset, ends) in values {
-                    for (at, value) in at.iter().zip(ends) {
+                    for (at, value) in at.iter().cloned().zip(ends) {
                         let (map, scale, masked) = (*map, *scale, false);
-                        let indexed = Indexed { map, at, scale, offset, masked };
-                        self.scatter(*target, &indexed, value, Write::Atomic)?;
+                        let to = Indexed { map, at, scale, offset, masked };
+                        self.scatter(*target, &to, value, Write::Atomic)?;
                     }
                 }
                 Ok(())
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
-                let (local, positions, scale) = (*local, *positions, *scale);
-                let (map, first, length) = (*map, *first, *length);
-                let run = Run { map, at, scale, local, positions, first, length };
-                self.gather_run(*source, &run)
-            }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
-                let (local, positions, scale) = (*local, *positions, *scale);
-                let (map, first, length) = (*map, *first, *length);
-                let run = Run { map, at, scale, local, positions, first, length };
-                self.scatter_run(*target, &run, *write)
-            }
+            Statement::GatherRun { source, run } => self.gather_run(*source, run),
+            Statement::ScatterRun { target, run, write } => self.scatter_run(*target, run, *write),
             Statement::Barrier if self.thread.is_none() => {
                 self.shared.borrow_mut().meet();
                 Ok(())
@@ -332,10 +290,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 Ok(())
             }
             Op::LoadLanes(argument, index) => self.load_lanes(id, *argument, index),
-            Op::Gather { source, map, at, scale, offset, masked } => {
-                let (map, scale, offset, masked) = (*map, *scale, *offset, *masked);
-                self.gather(id, *source, &Indexed { map, at, scale, offset, masked })
-            }
+            Op::Gather { source, from } => self.gather(id, *source, from),
             op => {
                 let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);
                 lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
@@ -393,13 +348,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Err(self.beyond(from, first.max(array.len() as i64)))
     }
 
-    fn gather(
-        &mut self,
-        id: ValueId,
-        source: ArgumentId,
-        indexed: &Indexed<'_>,
-    ) -> Result<(), Fault> {
-        let first = self.at(indexed.at) * self.lanes as i64;
+    fn gather(&mut self, id: ValueId, source: ArgumentId, indexed: &Indexed) -> Result<(), Fault> {
+        let first = self.at(&indexed.at) * self.lanes as i64;
         for lane in self.lanes_on() {
             self.values[id.index() * self.lanes + lane] =
                 match self.place(indexed, first + lane as i64)? {
@@ -413,7 +363,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     fn scatter(
         &mut self,
         target: ArgumentId,
-        indexed: &Indexed<'_>,
+        indexed: &Indexed,
         value: ValueId,
         write: Write,
     ) -> Result<(), Fault> {
@@ -423,8 +373,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             Write::Inside(_) => Write::Atomic,
             write => write,
         };
-        let first = self.at(indexed.at) * self.lanes as i64;
-        let active = match self.kernel.batch_of(indexed.at) {
+        let first = self.at(&indexed.at) * self.lanes as i64;
+        let active = match self.kernel.batch_of(&indexed.at) {
             Some(var) => usize::from(self.exists[var.index()]),
             None => self.active,
         };
@@ -443,12 +393,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Where the run of an entry of the array of starts begins.
-    fn start(&self, run: &Run<'_>, entry: i64) -> Result<i64, Fault> {
+    fn start(&self, run: &Run, entry: i64) -> Result<i64, Fault> {
         Ok(i64::from(self.index(run.map, entry)?) * run.scale as i64)
     }
 
-    fn gather_run(&mut self, source: ArgumentId, run: &Run<'_>) -> Result<(), Fault> {
-        let first = self.at(run.at) * self.lanes as i64;
+    fn gather_run(&mut self, source: ArgumentId, run: &Run) -> Result<(), Fault> {
+        let first = self.at(&run.at) * self.lanes as i64;
         for lane in self.lanes_on() {
             let start = self.start(run, first + lane as i64)?;
             for j in 0..run.length {
@@ -463,14 +413,9 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
-    fn scatter_run(
-        &mut self,
-        target: ArgumentId,
-        run: &Run<'_>,
-        write: Write,
-    ) -> Result<(), Fault> {
+    fn scatter_run(&mut self, target: ArgumentId, run: &Run, write: Write) -> Result<(), Fault> {
         self.places.clear();
-        let first = self.at(run.at) * self.lanes as i64;
+        let first = self.at(&run.at) * self.lanes as i64;
         for lane in self.lanes_on().filter(|&lane| lane < self.active) {
             let start = self.start(run, first + lane as i64)?;
             let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
@@ -501,7 +446,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// The element that an entry of an index array means; `None` where it is masked.
-    fn place(&self, indexed: &Indexed<'_>, entry: i64) -> Result<Option<i64>, Fault> {
+    fn place(&self, indexed: &Indexed, entry: i64) -> Result<Option<i64>, Fault> {
         let number = i64::from(self.index(indexed.map, entry)?);
         Ok(self.element(number, (indexed.scale, indexed.offset), indexed.masked))
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
     Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Precision,
-    Statement, Unary, Value, ValueId, Write,
+    Run, Statement, Unary, Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -168,30 +168,11 @@ fn copy_runs(write: Write) -> Builder {
     let local = b.local("u", 4);
     let positions = b.table("positions", Entries::Position(vec![9, 3, 0, 1]));
     let at = Index::from(b.batch());
-    let (first, length) = (1, 3);
-    b.statement(Statement::GatherRun {
-        source: x,
-        map: from,
-        at: at.clone(),
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-    });
+    let run = |map| Run { map, at: at.clone(), scale: 1, local, positions, first: 1, length: 3 };
+    b.statement(Statement::GatherRun { source: x, run: run(from) });
     b.statement(Statement::Prefetch(x, at.plus(1000), Cache::Second));
     b.comment("and back");
-    b.statement(Statement::ScatterRun {
-        target: y,
-        map: to,
-        at,
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-        write,
-    });
+    b.statement(Statement::ScatterRun { target: y, run: run(to), write });
     b
 }
 
@@ -249,17 +230,8 @@ fn private_entries_do_not_outlive_their_batch() {
     let batch = Index::from(b.batch());
     let value = b.load(local, Index::from(0));
     b.store_lanes(y, batch.clone(), value);
-    let (at, first, length) = (batch, 0, 1);
-    b.statement(Statement::GatherRun {
-        source: x,
-        map: when,
-        at,
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-    });
+    let run = Run { map: when, at: batch, scale: 1, local, positions, first: 0, length: 1 };
+    b.statement(Statement::GatherRun { source: x, run });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];
     let arrays = &[Array::from(&mut y[..]), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];

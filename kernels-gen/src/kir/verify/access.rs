@@ -2,8 +2,8 @@
 
 use super::{Checked, Verifier, require};
 use crate::kir::{
-    Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, LocalId, Op, SharedId,
-    Statement, TableId, Thread, VarId, Write,
+    Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Run, SharedId,
+    Statement, Thread, VarId, Write,
 };
 
 /// Which way an argument is used.
@@ -33,9 +33,9 @@ impl<'k> Verifier<'k> {
                 let array = self.real(*argument, Use::Load)?;
                 self.positive(index, &array.name)
             }
-            Op::Gather { source, map, at, .. } => {
+            Op::Gather { source, from } => {
                 self.real(*source, Use::Gather)?;
-                self.map(*map, at)
+                self.map(from.map, &from.at)
             }
             Op::LoadAt { source, var, .. } => {
                 self.real(*source, Use::Gather)?;
@@ -73,13 +73,13 @@ impl<'k> Verifier<'k> {
                 let array = self.real(*argument, Use::Write)?;
                 self.positive(index, &array.name)
             }
-            Statement::Scatter { target, map, at, value, write, .. } => {
+            Statement::Scatter { target, to, value, write } => {
                 if let Write::Inside(border) = write {
                     self.border(*border)?;
                 }
                 self.stored(*value)?;
                 self.real(*target, Use::Write)?;
-                self.map(*map, at)
+                self.map(to.map, &to.at)
             }
             Statement::ScatterEdge { target, map, at, values, .. } => {
                 let values = values.iter().flat_map(|(_, ends)| ends);
@@ -87,26 +87,14 @@ impl<'k> Verifier<'k> {
                 self.real(*target, Use::Write)?;
                 at.iter().try_for_each(|at| self.map(*map, at))
             }
-            Statement::GatherRun { source, map, at, local, positions, first, length, .. } => {
+            Statement::GatherRun { source, run } => {
                 self.real(*source, Use::Gather)?;
-                self.map(*map, at)?;
-                self.run(*local, *positions, *first, *length)
+                self.run(run)
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                local,
-                positions,
-                first,
-                length,
-                write,
-                ..
-            } => {
+            Statement::ScatterRun { target, run, write } => {
                 node_by_node(*write)?;
                 self.real(*target, Use::Write)?;
-                self.map(*map, at)?;
-                self.run(*local, *positions, *first, *length)
+                self.run(run)
             }
             Statement::StoreAt { target, var, value, write, .. } => {
                 node_by_node(*write)?;
@@ -193,16 +181,18 @@ impl<'k> Verifier<'k> {
         require(low >= 0 && batch >= 0, || format!("{} is accessed below its start", array.name))
     }
 
-    /// The positions of a run.
-    fn run(&self, local: LocalId, table: TableId, first: usize, length: usize) -> Checked {
-        let array = self.kernel.locals.get(local).ok_or_else(|| format!("{local} is missing"))?;
-        let table = self.table(table)?;
+    /// The starts and the positions of a run.
+    fn run(&self, run: &Run) -> Checked {
+        let Run { map, at, local, first, length, .. } = run;
+        self.map(*map, at)?;
+        let array = self.kernel.locals.get(*local).ok_or_else(|| format!("{local} is missing"))?;
+        let table = self.table(run.positions)?;
         let Entries::Position(entries) = &table.entries else {
             return Err(format!("{} lists no positions", table.name));
         };
-        let end = first.checked_add(length).filter(|&end| length > 0 && end <= entries.len());
+        let end = first.checked_add(*length).filter(|&end| *length > 0 && end <= entries.len());
         let end = end.ok_or_else(|| format!("a run is not within {}", table.name))?;
-        let mut positions = entries[first..end].to_vec();
+        let mut positions = entries[*first..end].to_vec();
         positions.sort_unstable();
         let distinct = positions.windows(2).all(|pair| pair[0] < pair[1]);
         require(distinct, || format!("a run names an entry of {} twice", array.name))?;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    ArgumentId, Comparison, Element, Entries, IntegersId, Precision, Unary, Value, Var, Write,
+    ArgumentId, Comparison, Element, Entries, Indexed, IntegersId, Precision, Run, Unary, Value,
+    Var, Write,
 };
 
 /// Loads, loops, a private array, a table, a gather and a scatter.
@@ -175,15 +176,11 @@ fn accesses_are_in_bounds() {
 #[test]
 fn tables_and_runs_fit() {
     use Phase::Lowered;
-    let run = |positions: usize, first, length| Statement::GatherRun {
-        source: ArgumentId::from_index(0),
-        map: ArgumentId::from_index(2),
-        at: Index::from(0),
-        scale: 1,
-        local: LocalId::from_index(0),
-        positions: TableId::from_index(positions),
-        first,
-        length,
+    let run = |positions: usize, first, length| {
+        let (map, at, local) = (ArgumentId::from_index(2), Index::from(0), LocalId::from_index(0));
+        let positions = TableId::from_index(positions);
+        let run = Run { map, at, scale: 1, local, positions, first, length };
+        Statement::GatherRun { source: ArgumentId::from_index(0), run }
     };
     let mut kernel = sound();
     kernel.body.push(run(1, 0, 2));
@@ -209,13 +206,13 @@ fn tables_and_runs_fit() {
 #[test]
 fn arguments_are_used_as_declared() {
     use Phase::Lowered;
+    let indexed = |map: usize| {
+        let (map, at) = (ArgumentId::from_index(map), Index::from(0));
+        Indexed { map, at, scale: 1, offset: 0, masked: false }
+    };
     let scatter = |k: &Kernel, target: usize, map: usize| Statement::Scatter {
         target: ArgumentId::from_index(target),
-        map: ArgumentId::from_index(map),
-        at: Index::from(0),
-        scale: 1,
-        offset: 0,
-        masked: false,
+        to: indexed(map),
         value: value(k, |op| matches!(op, Op::Select(..))),
         write: Write::LaneSerial,
     };
@@ -223,9 +220,8 @@ fn arguments_are_used_as_declared() {
     broken("no index array", Lowered, |k| k.body.push(scatter(k, 1, 0)));
     broken("holds no reals", Lowered, |k| k.body.push(scatter(k, 2, 2)));
     broken("both gathered and written", Lowered, |k| {
-        let (source, map) = (ArgumentId::from_index(1), ArgumentId::from_index(2));
-        let (at, scale, offset, masked) = (Index::from(0), 1, 0, false);
-        push(k, Op::Gather { source, map, at, scale, offset, masked }, true);
+        let source = ArgumentId::from_index(1);
+        push(k, Op::Gather { source, from: indexed(2) }, true);
     });
 }
 

@@ -399,6 +399,30 @@ impl Builder {
         self.push(Statement::StoreLocal(local, index, value));
     }
 
+    /// `count` entries of a local array, `stride` apart.
+    pub fn load_line(
+        &mut self,
+        local: LocalId,
+        start: &Index,
+        stride: usize,
+        count: usize,
+    ) -> Vec<ValueId> {
+        (0..count).map(|i| self.load(local, start.plus(i * stride))).collect()
+    }
+
+    /// The reverse of [`Builder::load_line`].
+    pub fn store_line(&mut self, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
+        for (i, &value) in values.iter().enumerate() {
+            self.store(local, start.plus(i * stride), value);
+        }
+    }
+
+    /// Sets `length` entries of a local array from `start` on to 0.
+    pub fn clear(&mut self, local: LocalId, start: usize, length: usize) {
+        let zero = self.constant(0.0);
+        self.repeat("b", length, false, |b, i| b.store(local, i.plus(start), zero));
+    }
+
     /// Writes element `index · lanes + lane` of a global array.
     pub fn store_lanes(&mut self, argument: ArgumentId, index: Index, value: ValueId) {
         self.push(Statement::StoreLanes(argument, index, value));
@@ -547,24 +571,15 @@ impl Builder {
         self.push(Statement::Comment(text.to_owned()));
     }
 
-    /// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or
-    /// there is but one.
+    /// The same as [`repeat`], for what writes through the builder alone.
     pub fn repeat(
         &mut self,
         name: &str,
         extent: usize,
         unroll: bool,
-        mut body: impl FnMut(&mut Self, Index),
+        body: impl FnMut(&mut Self, Index),
     ) {
-        if unroll || extent == 1 {
-            for number in 0..extent {
-                body(self, Index::from(number));
-            }
-            return;
-        }
-        let var = self.open_loop(name);
-        body(self, Index::from(var));
-        self.close_loop(var, extent);
+        repeat(self, name, extent, unroll, body);
     }
 
     /// Has the threads or lanes deal `count` entries out among themselves: full rounds, then those that are left. `body`
@@ -600,4 +615,23 @@ impl Builder {
         let body = self.blocks.pop().expect("the loop's block should be open");
         self.push(Statement::For { var, extent, body });
     }
+}
+
+/// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or there is but one.
+pub fn repeat<H: AsMut<Builder>>(
+    host: &mut H,
+    name: &str,
+    extent: usize,
+    unroll: bool,
+    mut body: impl FnMut(&mut H, Index),
+) {
+    if unroll || extent == 1 {
+        for number in 0..extent {
+            body(host, Index::from(number));
+        }
+        return;
+    }
+    let var = host.as_mut().open_loop(name);
+    body(host, Index::from(var));
+    host.as_mut().close_loop(var, extent);
 }

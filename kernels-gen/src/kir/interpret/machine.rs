@@ -307,15 +307,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         lane: usize,
         stored: Option<f64>,
     ) -> Result<f64, Fault> {
-        let array = || self.kernel.shared[id].name.clone();
+        let name = &self.kernel.shared[id].name;
+        let array = || name.clone();
         let member = self.thread.unwrap_or(lane);
-        let mut shared = self.shared.borrow_mut();
-        let slots = &mut shared.slots[id.index()];
-        let length = slots.len();
-        let slot = usize::try_from(entry).ok().and_then(|entry| slots.get_mut(entry));
-        let Some(slot) = slot else {
-            return Err(Fault::OutOfBounds { array: array(), index: entry, length });
-        };
+        let slots = &mut self.shared.borrow_mut().slots[id.index()];
+        let place = within(name, entry, slots.len())?;
+        let slot = &mut slots[place];
         let fine = match stored {
             Some(number) => {
                 let fine = slot.write(member);
@@ -403,11 +400,11 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             let start = self.start(run, first + lane as i64)?;
             for j in 0..run.length {
                 let number = self.read(source, start + j as i64)?;
-                let position = self.position(run.positions, run.first + j)?;
+                let position = self.position(run.positions, run.first + j);
                 let entry = self.local_entry(run.local, position)?;
                 let private = &mut self.locals[run.local.index()];
                 private.values[entry * self.lanes + lane] = number;
-                private.written[entry] = true;
+                private.written[entry] |= !self.on.contains(&false);
             }
         }
         Ok(())
@@ -425,7 +422,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             self.places.push(start);
             for j in 0..run.length {
-                let position = self.position(run.positions, run.first + j)?;
+                let position = self.position(run.positions, run.first + j);
                 let entry = self.written_entry(run.local, position)?;
                 let number = self.locals[run.local.index()].values[entry * self.lanes + lane];
                 self.put(target, start + j as i64, number, write)?;
@@ -483,11 +480,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Where the lanes' numbers of an entry of a private array of integers begin.
     fn integer_entry(&self, id: IntegersId, index: i64) -> Result<usize, Fault> {
         let array = &self.kernel.integers[id];
-        let entry = usize::try_from(index).ok().filter(|&entry| entry < array.length);
-        entry.map(|entry| entry * self.lanes).ok_or_else(|| {
-            let (array, length) = (array.name.clone(), array.length);
-            Fault::OutOfBounds { array, index, length }
-        })
+        Ok(within(&array.name, index, array.length)? * self.lanes)
     }
 
     /// The lanes that do what is done here.
@@ -548,14 +541,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     fn local_entry(&self, local: LocalId, index: i64) -> Result<usize, Fault> {
-        let length = self.kernel.locals[local].length;
-        match usize::try_from(index) {
-            Ok(entry) if entry < length => Ok(entry),
-            _ => {
-                let array = self.kernel.locals[local].name.clone();
-                Err(Fault::OutOfBounds { array, index, length })
-            }
-        }
+        let array = &self.kernel.locals[local];
+        within(&array.name, index, array.length)
     }
 
     /// An entry that this batch has written.
@@ -568,27 +555,25 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(entry)
     }
 
-    fn table_entry<T: Copy>(&self, table: TableId, entries: &[T], index: i64) -> Result<T, Fault> {
-        let entry = usize::try_from(index).ok().and_then(|entry| entries.get(entry));
-        entry.copied().ok_or_else(|| {
-            let array = self.kernel.tables[table].name.clone();
-            Fault::OutOfBounds { array, index, length: entries.len() }
-        })
-    }
-
     fn load_table(&self, table: TableId, index: i64) -> Result<f64, Fault> {
-        match &self.kernel.tables[table].entries {
-            Entries::Real(entries) => self.table_entry(table, entries, index),
+        let table = &self.kernel.tables[table];
+        match &table.entries {
+            Entries::Real(entries) => Ok(entries[within(&table.name, index, entries.len())?]),
             Entries::Position(_) => unreachable!("a verified kernel should load from real tables"),
         }
     }
 
-    fn position(&self, table: TableId, entry: usize) -> Result<i64, Fault> {
+    /// A position of a run, which is within its table.
+    fn position(&self, table: TableId, entry: usize) -> i64 {
         match &self.kernel.tables[table].entries {
-            Entries::Position(entries) => {
-                self.table_entry(table, entries, entry as i64).map(i64::from)
-            }
+            Entries::Position(entries) => i64::from(entries[entry]),
             Entries::Real(_) => unreachable!("a verified kernel's runs should list positions"),
         }
     }
+}
+
+/// An entry of an array that has so many.
+fn within(array: &str, index: i64, length: usize) -> Result<usize, Fault> {
+    let entry = usize::try_from(index).ok().filter(|&entry| entry < length);
+    entry.ok_or_else(|| Fault::OutOfBounds { array: array.to_owned(), index, length })
 }

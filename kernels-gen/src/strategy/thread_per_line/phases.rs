@@ -3,7 +3,7 @@
 use super::{ElementVector, Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Condition, Index, Statement, ValueId};
-use crate::lower::contract::contract;
+use crate::lower::contract::{Matrix, contract};
 use crate::lower::facts::{Quantity, Source, gather_axis};
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::Nodal;
@@ -133,7 +133,7 @@ impl Group {
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for held in &moved {
-                self.interpolate_in_x(s, held);
+                self.along_x(s, held, &held.factors.interpolate);
             }
             if !later {
                 self.slopes(s, &still);
@@ -156,14 +156,14 @@ impl Group {
         }
     }
 
-    fn interpolate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
-        let (n, matrix, even_odd) =
-            (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
+    /// A matrix along the rows of nodes in x, in the place of what they held.
+    fn along_x(&self, s: &mut Lowering<'_>, held: &Held, matrix: &Matrix) {
+        let even_odd = s.facts.plan.even_odd;
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
             held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, n);
-                let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &values);
+                let line = self.load(&mut s.b, held.value(), row, c, matrix.columns);
+                let line = contract(&mut s.b, matrix, &line, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &line);
             });
         });
     }
@@ -230,7 +230,8 @@ impl Group {
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
             for outcome in &moved {
-                self.integrate_in_x(s, &outcome.held);
+                let held = &outcome.held;
+                self.along_x(s, held, &held.factors.interpolate.transposed());
             }
             if !done {
                 self.slopes_back(s, &still);
@@ -270,18 +271,6 @@ impl Group {
             outcome.each_tested(s, |s, c, derived| {
                 let sum = self.back_in_turn(s, held, row, (c, derived));
                 let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &line);
-            });
-        });
-    }
-
-    fn integrate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
-        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        let integrate = held.factors.interpolate.transposed();
-        self.in_rows(s, self.rows_at_nodes(held), |s, row| {
-            held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, q);
-                let line = contract(&mut s.b, &integrate, &line, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &line);
             });
         });

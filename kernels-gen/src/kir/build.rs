@@ -530,6 +530,16 @@ impl Builder {
         self.kernel.shared.iter()
     }
 
+    /// Writes an entry of a shared array.
+    pub fn store_shared(&mut self, shared: SharedId, at: Index, value: ValueId) {
+        self.push(Statement::StoreShared(shared, at, value));
+    }
+
+    /// Has all threads or lanes of a group meet; see [`Statement::Barrier`].
+    pub fn barrier(&mut self) {
+        self.push(Statement::Barrier);
+    }
+
     /// An entry of a shared array.
     pub fn load_shared(&mut self, shared: SharedId, at: Index) -> ValueId {
         self.define(Op::LoadShared(shared, at))

@@ -49,7 +49,7 @@ impl Place {
     pub(crate) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
         let at = Index::from(self.term(b, node)).plus(c * sums_of(self.slots));
         b.open_when();
-        b.statement(Statement::StoreShared(self.shared, at, value));
+        b.store_shared(self.shared, at, value);
         b.close_when(vec![Condition::Active]);
     }
 
@@ -88,7 +88,7 @@ impl Elements {
             b.open_when();
             for &(offset, first) in &self.parts {
                 let value = b.load_at(source, of, (self.scale, offset), true);
-                b.statement(Statement::StoreShared(shared, slot.plus(first), value));
+                b.store_shared(shared, slot.plus(first), value);
             }
             b.close_when(mine);
         });
@@ -205,12 +205,12 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
         let (shared, zero) = (s.b.shared(&name, length), s.b.constant(0.0));
         s.b.deal_out(length, &mut |b, entry, mine| {
             b.open_when();
-            b.statement(Statement::StoreShared(shared, entry.clone(), zero));
+            b.store_shared(shared, entry.clone(), zero);
             b.close_when(mine);
         });
         s.slots.insert(Role::Result(field), shared);
     }
-    s.b.statement(Statement::Barrier);
+    s.b.barrier();
 }
 
 /// The coordinates of the corners.
@@ -243,7 +243,7 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
         return;
     }
     s.b.comment("the sums of the batch");
-    s.b.statement(Statement::Barrier);
+    s.b.barrier();
     for field in s.facts.results() {
         let (target, shared) = (s.arguments[&Role::Result(field)], s.slots[&Role::Result(field)]);
         let (components, slots) = (s.facts.components(field), s.facts.plan.slots[field]);

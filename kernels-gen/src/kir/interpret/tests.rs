@@ -291,9 +291,9 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     let pair = Index::from(cell).times(2);
     let place = &batch.times(2) + &Index::from(own);
     let value = b.load_lanes(x, place.clone());
-    b.statement(Statement::StoreShared(shared, &pair + &Index::from(own), value));
+    b.store_shared(shared, &pair + &Index::from(own), value);
     if barrier {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
     // 1 − own.
     let other = Index { constant: 1, terms: vec![(own, -1)] };
@@ -334,10 +334,10 @@ fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
     let shared = b.shared("pair", 2);
     let x = b.argument("x", Element::Real, false);
     let value = b.load_lanes(x, Index::from(own));
-    b.statement(Statement::StoreShared(shared, Index::from(own), value));
-    b.statement(Statement::Barrier);
+    b.store_shared(shared, Index::from(own), value);
+    b.barrier();
     let other = b.load_shared(shared, Index { constant: 1, terms: vec![(own, -1)] });
-    b.statement(Statement::StoreShared(shared, Index::from(own), other));
+    b.store_shared(shared, Index::from(own), other);
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     let fault = interpreter.run(0..1, &[Array::F64(&[1.0, 2.0])]).expect_err("a race");
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
@@ -359,14 +359,14 @@ fn series(barriers: usize) -> Result<Vec<f64>, Fault> {
     b.set_active(active);
     b.at_cell(Index::from(own));
     let value = b.load_lanes(x, Index::from(b.batch()));
-    b.statement(Statement::StoreShared(shared, Index::from(own), value));
-    b.statement(Statement::Barrier);
+    b.store_shared(shared, Index::from(own), value);
+    b.barrier();
     let other = Index { constant: 1, terms: vec![(own, -1)] };
     let taken = b.load_shared(shared, other);
     b.open_when();
     b.scatter(y, map, Index::from(b.batch()), (1, 0), false, taken);
     b.close_when_written();
-    (1..barriers).for_each(|_| b.statement(Statement::Barrier));
+    (1..barriers).for_each(|_| b.barrier());
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     // Three batches: the second group has one, whose last cell does not write.
     let x: Vec<f64> = (1..=6).map(f64::from).collect();
@@ -407,26 +407,26 @@ fn slots(barriers: [bool; 2]) -> Builder {
         let of = of(b, slot);
         b.open_when();
         let value = b.load_at(x, of, (1, 0), true);
-        b.statement(Statement::StoreShared(values, slot.clone(), value));
+        b.store_shared(values, slot.clone(), value);
         b.close_when(mine);
     });
     let zero = b.constant(0.0);
     b.deal_out(6, &mut |b, entry, mine| {
         b.open_when();
-        b.statement(Statement::StoreShared(sums, entry.clone(), zero));
+        b.store_shared(sums, entry.clone(), zero);
         b.close_when(mine);
     });
     if barriers[0] {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
     let slot = b.integer("slot", Integer::Rest(term, 3));
     let value = b.load_shared(values, Index::from(slot));
     let value = b.add(value, value);
     b.open_when();
-    b.statement(Statement::StoreShared(sums, Index::from(term), value));
+    b.store_shared(sums, Index::from(term), value);
     b.close_when(vec![Condition::Active]);
     if barriers[1] {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
     b.deal_out(3, &mut |b, slot, mut conditions| {
         let var = of(b, slot);

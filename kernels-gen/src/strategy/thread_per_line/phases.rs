@@ -1,6 +1,6 @@
 //! The phases of a thread a line, but for the columns of points.
 
-use super::{ElementVector, Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
+use super::{ElementVector, Group, Held, NodalLine, Row, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Condition, Index, Statement, ValueId};
 use crate::lower::contract::{Matrix, contract};
@@ -15,16 +15,16 @@ impl Group {
         self.stage_modes(s);
         self.gather(s);
         if self.modes.is_some() || self.inputs.iter().any(|held| !held.in_column()) {
-            barrier(s);
+            s.b.barrier();
         }
         self.interpolate(s);
         let columns = if self.in_place {
             s.b.comment("columns");
             let columns = self.columns(s);
-            barrier(s);
+            s.b.barrier();
             s.b.comment("differentiate in x");
             self.slopes(s, &self.inputs.iter().collect::<Vec<_>>());
-            barrier(s);
+            s.b.barrier();
             s.b.comment("points");
             columns
         } else {
@@ -53,7 +53,7 @@ impl Group {
             s.b.open_when();
             let at = Index::from(self.member).plus(done);
             let number = s.b.load_lanes(argument, (&base + &at).plus(first));
-            s.b.statement(Statement::StoreShared(modes, &own + &at, number));
+            s.b.store_shared(modes, &own + &at, number);
             let members = (count - done).min(self.members);
             s.b.close_when(vec![Condition::Below(self.member, members)]);
         }
@@ -138,7 +138,7 @@ impl Group {
             if !later {
                 self.slopes(s, &still);
             }
-            barrier(s);
+            s.b.barrier();
         }
         let moved: Vec<&Held> = moved.into_iter().filter(|held| !held.flat).collect();
         if moved.is_empty() {
@@ -148,11 +148,11 @@ impl Group {
         for held in &moved {
             self.interpolate_in_turn(s, held);
         }
-        barrier(s);
+        s.b.barrier();
         if cube && sloped(&moved) {
             s.b.comment("differentiate in x");
             self.slopes(s, &moved);
-            barrier(s);
+            s.b.barrier();
         }
     }
 
@@ -218,14 +218,14 @@ impl Group {
         if cube && sloped(&curved) {
             s.b.comment("back in x");
             self.slopes_back(s, &curved);
-            barrier(s);
+            s.b.barrier();
         }
         if !curved.is_empty() {
             s.b.comment(["", "", "back in x", "back in y"][self.dim]);
             for outcome in &curved {
                 self.integrate_in_turn(s, outcome);
             }
-            barrier(s);
+            s.b.barrier();
         }
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
@@ -236,7 +236,7 @@ impl Group {
             if !done {
                 self.slopes_back(s, &still);
             }
-            barrier(s);
+            s.b.barrier();
         }
     }
 

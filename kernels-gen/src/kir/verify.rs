@@ -28,7 +28,7 @@
 //! In [`Phase::Legal`], for targets whose varying values are vectors, in addition:
 //!
 //! 11. All operands of a varying operation but a broadcast are varying, as is every stored value.
-//! 12. No integer differs between lanes, and no condition.
+//! 12. No integer differs between lanes, and no condition; none is kept in an array or says where an element is.
 //!
 //! That private entries are written before they are read depends on the course of the program and is
 //! watched by [`interpret`](super::interpret).

@@ -468,9 +468,46 @@ fn in_registers(kernel: &Kernel) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::renamed;
+    use super::{block, renamed};
+    use crate::dialect::cuda::CUDA;
     use crate::kir::build::Builder;
-    use crate::kir::{Element, Index, Precision};
+    use crate::kir::{Condition, Element, Index, Integer, Precision, Statement, Write};
+
+    #[test]
+    fn each_lane_does_what_its_mask_says() {
+        let mut b = Builder::new("f", Precision::F64, 4);
+        let (masks, y) =
+            (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));
+        let x = b.argument("x", Element::Real, false);
+        let (batch, kept) = (Index::from(b.batch()), b.integers("kept", 1));
+        let var = b.load_index("mask", masks, &batch);
+        b.statement(Statement::StoreInteger(kept, Index::from(0), var));
+        b.open_when();
+        let again = b.integer("again", Integer::Entry(kept, Index::from(0)));
+        let rest = b.integer("rest", Integer::Rest(again, 8));
+        b.open_when();
+        let value = b.load_at(x, var, (3, 1), false);
+        let (scale, offset, write) = (2, 0, Write::Exclusive);
+        b.statement(Statement::StoreAt { target: y, var, scale, offset, value, write });
+        b.close_when(vec![Condition::Equals(rest, 5), Condition::Active]);
+        b.close_when(vec![Condition::Something(var), Condition::Bit(var, 2)]);
+        let kernel = b.finish();
+        let mut text = String::new();
+        block(&mut text, &kernel, &CUDA, &kernel.body, 0);
+        let want = "\
+const uint32 mask_2 = masks[4 * batch + lane];
+kept_0[0] = mask_2;
+if (mask_2 != 0xffffffffu && (mask_2 >> 2 & 1)) {
+    const uint32 again_3 = kept_0[0];
+    const uint32 rest_4 = again_3 % 8u;
+    if (rest_4 == 5u && writes) {
+        const T v0 = x[(size_t)mask_2 * 3 + 1];
+        y[(size_t)mask_2 * 2 + 0] = v0;
+    }
+}
+";
+        assert_eq!(text, want);
+    }
 
     #[test]
     fn a_value_is_not_called_as_a_variable() {

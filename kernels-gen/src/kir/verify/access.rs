@@ -1,6 +1,6 @@
 //! Invariants 7 to 9: what is read and written, and where.
 
-use super::{Checked, Verifier, require};
+use super::{Checked, Phase, Verifier, require};
 use crate::kir::{
     Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Run, SharedId,
     Statement, Thread, VarId, Write,
@@ -54,7 +54,13 @@ impl<'k> Verifier<'k> {
     /// A variable that says which element of an array is meant.
     fn loaded(&self, var: VarId) -> Checked {
         let loaded = matches!(self.kernel.integer(var), Some(Integer::Element(..)));
-        require(loaded && self.is_open(var), || format!("{var} was not loaded"))
+        require(loaded && self.is_open(var), || format!("{var} was not loaded"))?;
+        self.by_itself(|| format!("the element of {var}"))
+    }
+
+    /// What each thread or lane does by itself is nothing that a vector can do.
+    fn by_itself(&self, what: impl FnOnce() -> String) -> Checked {
+        require(self.phase == Phase::Lowered, || format!("a vector cannot go to {}", what()))
     }
 
     /// The invariants of a statement that is neither a `Let` nor a loop.
@@ -129,6 +135,7 @@ impl<'k> Verifier<'k> {
     /// A private array of integers at an entry.
     pub(super) fn integers(&self, id: IntegersId, entry: &Index) -> Checked {
         let array = self.kernel.integers.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        self.by_itself(|| array.name.clone())?;
         self.within_own(entry, array.length, &array.name)
     }
 

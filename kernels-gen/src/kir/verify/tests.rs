@@ -294,6 +294,11 @@ fn integers_are_computed_once_and_bound_nothing() {
         let var = member(k);
         set(k, Integer::Rest(var, 3));
     });
+    broken("a vector cannot go to", Legal, |k| {
+        empty(k);
+        let (var, source) = (loaded(k), ArgumentId::from_index(0));
+        push(k, Op::LoadAt { source, var, scale: 1, offset: 0, masked: false }, true);
+    });
     broken("lanes of a vector differ", Legal, |k| {
         empty(k);
         let conditions = vec![Condition::Active];

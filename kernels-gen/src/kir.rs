@@ -4,9 +4,10 @@
 //!
 //! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and is run for
 //! every batch in a range. A real or truth value is *uniform* (one for the group) or *varying* (one
-//! a lane); an operation is varying if an operand is. Loop bounds and branches are uniform. Values
-//! are in static single assignment: [`Statement::Let`] evaluates a value at that place, and a value
-//! may be used after its `Let` in the same or an inner block.
+//! a lane); an operation is varying if an operand is. Loop bounds are uniform, and so are branches
+//! where lanes are those of a vector. Values are in static single assignment: [`Statement::Let`]
+//! evaluates a value at that place, and a value may be used after its `Let` in the same or an inner
+//! block.
 //!
 //! Memory is arrays, each a sequence of reals or of `u32`:
 //!
@@ -14,11 +15,9 @@
 //! - [`Table`]s are constants, uniform.
 //! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over
 //!   the lanes: entry `i` of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`]
-//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] are indexed:
-//!   lane `l` takes `map[at · lanes + l] · scale + offset`; with `masked` the index `u32::MAX` reads
-//!   0 and writes nothing. [`Statement::GatherRun`] and [`Statement::ScatterRun`] move, for each
-//!   lane, `length` consecutive elements from `map[at · lanes + l] · scale` on, to and from the
-//!   places of a local array that a table lists.
+//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] take the
+//!   element that an index array says, [`Indexed`]; [`Statement::GatherRun`] and
+//!   [`Statement::ScatterRun`] move several in a row, [`Run`].
 //!
 //! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
 //! and lanes at or beyond the value of [`Kernel::active`] write nothing.

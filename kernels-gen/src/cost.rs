@@ -11,7 +11,7 @@ pub mod transposition;
 
 use crate::abi::{KernelAbi, Role, coordinate_stride};
 use crate::element::Lagrange;
-use crate::kir::{Binary, Kernel, Op, Statement, Unary};
+use crate::kir::{Binary, Condition, Kernel, Op, Statement, Unary};
 use crate::plan::Elements;
 
 /// What one cell costs.
@@ -140,11 +140,11 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 let value = &kernel.values[*id];
                 match value.op {
                     Op::LoadLocal(..) => cost.private_accesses += times,
-                    Op::LoadShared(..) | Op::LoadSlot { .. } => {
+                    Op::LoadShared(..) => {
                         cost.private_accesses += times;
                         cost.shared_accesses += times;
                     }
-                    Op::Gather { .. } => cost.operations += times * GATHER,
+                    Op::Gather { .. } | Op::LoadAt { .. } => cost.operations += times * GATHER,
                     _ => {}
                 }
                 if value.varying {
@@ -154,14 +154,15 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 }
             }
             Statement::StoreLocal(..) => cost.private_accesses += times,
-            Statement::StoreShared(..) | Statement::StoreTerm { .. } => {
+            Statement::StoreShared(..) => {
                 cost.private_accesses += times;
                 cost.shared_accesses += times;
             }
-            Statement::When { below, body, .. } => {
+            Statement::When { conditions, body } => {
                 // The share of the threads that go in.
-                let share = below.iter().fold(1.0, |share, &(var, bound)| {
-                    let thread = kernel.vars[var].thread;
+                let share = conditions.iter().fold(1.0, |share, condition| {
+                    let Condition::Below(var, bound) = *condition else { return share };
+                    let thread = kernel.thread_of(var);
                     let modulus = thread.map_or(1, |thread| kernel.thread_bound(thread));
                     share * (bound.min(modulus) as f64 / modulus as f64)
                 });
@@ -170,7 +171,7 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             Statement::For { extent, body, .. } => {
                 add(kernel, body, times * *extent as f64, cost);
             }
-            Statement::Scatter { .. } => {
+            Statement::Scatter { .. } | Statement::StoreAt { .. } => {
                 cost.flops += times;
                 cost.operations += times * SCATTER;
             }
@@ -178,35 +179,16 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
                 cost.flops += 2.0 * times * values.len() as f64;
                 cost.operations += 2.0 * times * SCATTER * values.len() as f64;
             }
-            Statement::GatherRun { length, .. } => {
-                cost.operations += times * GATHER_RUN * *length as f64;
+            Statement::GatherRun { run, .. } => {
+                cost.operations += times * GATHER_RUN * run.length as f64;
             }
-            Statement::ScatterRun { length, .. } => {
-                cost.flops += times * *length as f64;
-                cost.operations += times * SCATTER_RUN * *length as f64;
-            }
-            // What is dealt out, each cell its share.
-            Statement::GatherSlots { slots, .. } => {
-                let entries = share(kernel, slots.count * slots.parts.len());
-                cost.operations += times * entries * GATHER;
-                cost.private_accesses += times * entries;
-                cost.shared_accesses += times * entries;
-            }
-            Statement::Clear { length, .. } => {
-                let entries = share(kernel, *length);
-                cost.private_accesses += times * entries;
-                cost.shared_accesses += times * entries;
-            }
-            Statement::ScatterSlots { slots, terms, .. } => {
-                let elements = share(kernel, slots.count * slots.parts.len());
-                let entries = elements * *terms as f64;
-                cost.operations += times * (elements * SCATTER + entries);
-                cost.private_accesses += times * entries;
-                cost.shared_accesses += times * entries;
-                cost.flops += times * entries;
+            Statement::ScatterRun { run, .. } => {
+                cost.flops += times * run.length as f64;
+                cost.operations += times * SCATTER_RUN * run.length as f64;
             }
             Statement::StoreLanes(..)
-            | Statement::LoadTerms { .. }
+            | Statement::Set(_)
+            | Statement::StoreInteger(..)
             | Statement::Prefetch(..)
             | Statement::PrefetchIndexed { .. }
             | Statement::Stage
@@ -216,11 +198,6 @@ fn add(kernel: &Kernel, body: &[Statement], times: f64, cost: &mut Cost) {
             | Statement::Comment(_) => {}
         }
     }
-}
-
-/// What one of the threads, or lanes, has of so many entries that they deal out.
-fn share(kernel: &Kernel, entries: usize) -> f64 {
-    entries as f64 / kernel.threads.max(kernel.lanes) as f64
 }
 
 /// What it costs to move one element a lane to or from an indexed place, in multiply-adds of whole
@@ -256,6 +233,6 @@ fn weight(op: &Op) -> (f64, f64) {
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
         | Op::Gather { .. }
-        | Op::LoadSlot { .. } => (0.0, 0.0),
+        | Op::LoadAt { .. } => (0.0, 0.0),
     }
 }

@@ -4,9 +4,10 @@
 //!
 //! A [`Kernel`] is SPMD: it is written for **one group of `lanes` cells** (a batch), and is run for
 //! every batch in a range. A real or truth value is *uniform* (one for the group) or *varying* (one
-//! a lane); an operation is varying if an operand is. Loop bounds and branches are uniform. Values
-//! are in static single assignment: [`Statement::Let`] evaluates a value at that place, and a value
-//! may be used after its `Let` in the same or an inner block.
+//! a lane); an operation is varying if an operand is. Loop bounds are uniform, and so are branches
+//! where lanes are those of a vector. Values are in static single assignment: [`Statement::Let`]
+//! evaluates a value at that place, and a value may be used after its `Let` in the same or an inner
+//! block.
 //!
 //! Memory is arrays, each a sequence of reals or of `u32`:
 //!
@@ -14,11 +15,9 @@
 //! - [`Table`]s are constants, uniform.
 //! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over
 //!   the lanes: entry `i` of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`]
-//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] are indexed:
-//!   lane `l` takes `map[at · lanes + l] · scale + offset`; with `masked` the index `u32::MAX` reads
-//!   0 and writes nothing. [`Statement::GatherRun`] and [`Statement::ScatterRun`] move, for each
-//!   lane, `length` consecutive elements from `map[at · lanes + l] · scale` on, to and from the
-//!   places of a local array that a table lists.
+//!   reads element `i` for the whole group. [`Op::Gather`] and [`Statement::Scatter`] take the
+//!   element that an index array says, [`Indexed`]; [`Statement::GatherRun`] and
+//!   [`Statement::ScatterRun`] move several in a row, [`Run`].
 //!
 //! Lanes of one batch may share nodes: a scatter that accumulates is *lane-serial*, lane 0 first,
 //! and lanes at or beyond the value of [`Kernel::active`] write nothing.
@@ -30,14 +29,15 @@
 //! turns one after another. A batch may be several cells that the threads deal out among themselves
 //! ([`build::Builder::set_cells`]); [`Kernel::lanes`] is 1 then too, and indices say which cell is meant.
 //!
-//! The threads or the lanes of a group also share *slots*, one or more for each node of a batch: [`Slots`]. They fill
-//! them together ([`Statement::GatherSlots`]), take from them cell by cell ([`Op::LoadSlot`]), put into them what cells
-//! have for their nodes, each in a term of its own ([`Statement::StoreTerm`]), and add each slot's terms up to a vector
-//! ([`Statement::ScatterSlots`]). These, too, are between barriers.
+//! Lanes that are threads of a GPU can share arrays, too, and meet at barriers: [`Thread::Member`] is the number of the
+//! thread in its group or of the lane in its batch, by which they deal entries out among themselves.
 //!
-//! Indices are affine in loop variables ([`Index`]); that keeps bounds decidable, and text readable.
+//! Indices are affine in variables ([`Index`]); that keeps bounds decidable, and text readable. A variable counts a loop,
+//! belongs to the thread, or is an integer that was loaded or computed, and differs from lane to lane then ([`Integer`]);
+//! what is done may depend on it ([`Condition`]).
 
 pub mod build;
+mod integer;
 pub mod interpret;
 mod show;
 mod threads;
@@ -46,6 +46,7 @@ pub mod verify;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::id_type;
 pub use fem_dsl::point::{Binary, Comparison, Unary};
+pub use integer::{Condition, Integer};
 pub use threads::Thread;
 
 id_type!(
@@ -65,8 +66,8 @@ id_type!(
     SharedId, "shared"
 );
 id_type!(
-    /// A private array of indices.
-    TermsId, "terms"
+    /// A private array of integers.
+    IntegersId, "integers"
 );
 id_type!(
     /// A constant table.
@@ -156,13 +157,34 @@ pub enum Entries {
     Position(Vec<u32>),
 }
 
-/// A loop variable, or a number derived from the thread's.
+/// A variable of indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     /// Name in the generated source.
     pub name: String,
-    /// What it is of the thread's number; none for loop variables and the batch.
-    pub thread: Option<Thread>,
+    /// What it is.
+    pub rule: Rule,
+}
+
+impl Var {
+    /// What it is of the thread's number, if it is that.
+    pub fn thread(&self) -> Option<Thread> {
+        match self.rule {
+            Rule::Thread(thread) => Some(thread),
+            Rule::Counted | Rule::Integer(_) => None,
+        }
+    }
+}
+
+/// Where the number of a variable comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// A loop counts it, or the launch: the batch.
+    Counted,
+    /// The number of the thread.
+    Thread(Thread),
+    /// A statement computes it: [`Statement::Set`].
+    Integer(Integer),
 }
 
 /// An affine integer: `constant + Σ factor · variable`, terms sorted by variable, no zero factors.
@@ -266,33 +288,25 @@ pub enum Op {
     LoadUniform(ArgumentId, Index),
     /// Element `i · lanes + lane` of a global array of reals.
     LoadLanes(ArgumentId, Index),
-    /// Element `map[at · lanes + lane] · scale + offset` of a global array of reals.
+    /// The element of a global array of reals that an index array says; 0 where nothing is meant.
     Gather {
         /// The array read.
         source: ArgumentId,
-        /// The index array.
-        map: ArgumentId,
-        /// The entry of the index array.
-        at: Index,
-        /// Factor of the index.
-        scale: usize,
-        /// Added to the scaled index.
-        offset: usize,
-        /// Whether the index `u32::MAX` reads 0.
-        masked: bool,
+        /// Where.
+        from: Indexed,
     },
-    /// Entry `first + terms[entry] mod stride` of a shared array: what the slot of a cell's node holds.
-    LoadSlot {
+    /// Element `var · scale + offset` of a global array of reals.
+    LoadAt {
         /// The array read.
-        shared: SharedId,
-        /// Slots and terms of the cell's nodes.
-        terms: TermsId,
-        /// Which node.
-        entry: Index,
-        /// How far the terms of a slot lie apart.
-        stride: usize,
-        /// Where the slots begin.
-        first: usize,
+        source: ArgumentId,
+        /// An integer that was loaded.
+        var: VarId,
+        /// Its factor.
+        scale: usize,
+        /// Added to it.
+        offset: usize,
+        /// Whether the integer `u32::MAX` reads 0.
+        masked: bool,
     },
 }
 
@@ -318,9 +332,22 @@ impl Op {
             | Self::LoadUniform(..)
             | Self::LoadLanes(..)
             | Self::Gather { .. }
-            | Self::LoadSlot { .. } => (None, None, None),
+            | Self::LoadAt { .. } => (None, None, None),
         };
         [a, b, c].into_iter().flatten()
+    }
+
+    /// Whether it has a value of its own for each lane, whatever its operands.
+    pub fn is_of_lane(&self) -> bool {
+        matches!(
+            self,
+            Self::LoadLocal(..)
+                | Self::LoadShared(..)
+                | Self::LoadLanes(..)
+                | Self::Gather { .. }
+                | Self::LoadAt { .. }
+                | Self::Broadcast(_)
+        )
     }
 
     /// Whether the operation is a truth value.
@@ -356,6 +383,41 @@ pub enum Write {
     Inside(VarId),
 }
 
+/// An element for each lane: `map[at · lanes + lane] · scale + offset`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Indexed {
+    /// The index array.
+    pub map: ArgumentId,
+    /// The entry of the index array.
+    pub at: Index,
+    /// Factor of the index.
+    pub scale: usize,
+    /// Added to the scaled index.
+    pub offset: usize,
+    /// Whether the index `u32::MAX` means nothing.
+    pub masked: bool,
+}
+
+/// A run of `length` consecutive elements for each lane, from `map[at · lanes + lane] · scale` on, and the entries of a
+/// private array that they belong to: element j to `local[positions[first + j]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The array of starts.
+    pub map: ArgumentId,
+    /// The entry of the array of starts.
+    pub at: Index,
+    /// Factor of the start.
+    pub scale: usize,
+    /// The private array.
+    pub local: LocalId,
+    /// A table of positions.
+    pub positions: TableId,
+    /// The run's first entry in the table.
+    pub first: usize,
+    /// The length of the run.
+    pub length: usize,
+}
+
 /// The cache that a prefetch aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cache {
@@ -363,26 +425,6 @@ pub enum Cache {
     First,
     /// The next.
     Second,
-}
-
-/// Slots of a batch, and the elements of a global array that they are for: slot s is for those at
-/// `map[at + s] · scale + offset`, or for none where the index is `u32::MAX`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slots {
-    /// The array that holds them.
-    pub shared: SharedId,
-    /// The index array.
-    pub map: ArgumentId,
-    /// The entry of the index array for the first slot, which counts single entries whatever the lanes.
-    pub at: Index,
-    /// How many they are.
-    pub count: usize,
-    /// How far the terms of a slot lie apart.
-    pub stride: usize,
-    /// Factor of the index.
-    pub scale: usize,
-    /// What is added to the scaled index, and where in the shared array the slots for these elements begin.
-    pub parts: Vec<(usize, usize)>,
 }
 
 /// A statement.
@@ -402,67 +444,31 @@ pub enum Statement {
     Fence,
     /// Computes a variable of [`Thread::Border`] for what follows, so that it is not kept from the beginning.
     Recompute(VarId),
-    /// Runs the body in the threads whose variables are all below their bounds and, where a cell of the
-    /// batch is named, below the number of cells that write, [`Kernel::active`].
+    /// Runs the body in the threads or lanes where all conditions hold.
     When {
-        /// Variables of the thread, and bounds.
-        below: Vec<(VarId, usize)>,
-        /// The cell of the batch.
-        cell: Option<Index>,
+        /// The conditions.
+        conditions: Vec<Condition>,
         /// The body.
         body: Vec<Statement>,
     },
-    /// Reads the elements that slots are for, and 0 for the others; threads or lanes deal the slots out among
-    /// themselves. Only outside of loops and conditions, as what follows.
-    GatherSlots {
-        /// The array read.
-        source: ArgumentId,
-        /// The slots.
-        slots: Slots,
-    },
-    /// Sets entries of a shared array to 0, dealt out in the same way.
-    Clear {
-        /// The array.
-        shared: SharedId,
-        /// How many of its entries, from the first on.
-        length: usize,
-    },
-    /// Adds the `terms` terms of each slot, `first + term · stride + slot`, up, and the sum to the element that the slot
-    /// is for; dealt out in the same way.
-    ScatterSlots {
+    /// Computes a variable here, of [`Rule::Integer`].
+    Set(VarId),
+    /// Writes an entry of a private array of integers.
+    StoreInteger(IntegersId, Index, VarId),
+    /// Writes to element `var · scale + offset`.
+    StoreAt {
         /// The array written.
         target: ArgumentId,
-        /// The slots.
-        slots: Slots,
-        /// Terms of a slot.
-        terms: usize,
-        /// How.
-        write: Write,
-    },
-    /// `terms[j] = map[at · lanes + lane + j · step]` for j below the length of the private array: which terms of which
-    /// slots the nodes of a cell have.
-    LoadTerms {
-        /// The private array.
-        terms: TermsId,
-        /// The index array.
-        map: ArgumentId,
-        /// Its entry for the first node.
-        at: Index,
-        /// How far entries lie apart.
-        step: usize,
-    },
-    /// Writes entry `first + terms[entry]` of a shared array, which is no other lane's.
-    StoreTerm {
-        /// The array.
-        shared: SharedId,
-        /// Slots and terms of the cell's nodes.
-        terms: TermsId,
-        /// Which node.
-        entry: Index,
-        /// Where the terms begin.
-        first: usize,
+        /// An integer that was loaded.
+        var: VarId,
+        /// Its factor.
+        scale: usize,
+        /// Added to it.
+        offset: usize,
         /// What is written.
         value: ValueId,
+        /// How.
+        write: Write,
     },
     /// Writes element `i · lanes + lane` of a global array (all lanes).
     StoreLanes(ArgumentId, Index, ValueId),
@@ -475,20 +481,12 @@ pub enum Statement {
         /// The body.
         body: Vec<Statement>,
     },
-    /// Writes to elements `map[at · lanes + lane] · scale + offset`.
+    /// Writes to the elements that an index array says.
     Scatter {
         /// The array written.
         target: ArgumentId,
-        /// The index array.
-        map: ArgumentId,
-        /// The entry of the index array.
-        at: Index,
-        /// Factor of the index.
-        scale: usize,
-        /// Added to the scaled index.
-        offset: usize,
-        /// Whether the index `u32::MAX` writes nothing.
-        masked: bool,
+        /// Where; where nothing is meant, nothing is written.
+        to: Indexed,
         /// What is written.
         value: ValueId,
         /// How.
@@ -508,43 +506,19 @@ pub enum Statement {
         /// What is added to the scaled index, and to the elements there at the near and the far end.
         values: Vec<(usize, [ValueId; 2])>,
     },
-    /// `local[positions[j]] = source[map[at · lanes + lane] · scale + j]` for j < length.
+    /// Copies runs of an array to private entries.
     GatherRun {
         /// The array read.
         source: ArgumentId,
-        /// The array of starts.
-        map: ArgumentId,
-        /// The entry of the array of starts.
-        at: Index,
-        /// Factor of the start.
-        scale: usize,
-        /// Where the elements go.
-        local: LocalId,
-        /// A table of positions.
-        positions: TableId,
-        /// The run's first entry in the table.
-        first: usize,
-        /// The length of the run.
-        length: usize,
+        /// Its runs.
+        run: Run,
     },
     /// The reverse of [`Statement::GatherRun`].
     ScatterRun {
         /// The array written.
         target: ArgumentId,
-        /// The array of starts.
-        map: ArgumentId,
-        /// The entry of the array of starts.
-        at: Index,
-        /// Factor of the start.
-        scale: usize,
-        /// Where the elements come from.
-        local: LocalId,
-        /// A table of positions.
-        positions: TableId,
-        /// The run's first entry in the table.
-        first: usize,
-        /// The length of the run.
-        length: usize,
+        /// Its runs.
+        run: Run,
         /// How.
         write: Write,
     },
@@ -576,6 +550,38 @@ pub enum Statement {
     Comment(String),
 }
 
+impl Statement {
+    /// The statements that it runs several times, or under conditions.
+    pub fn body(&self) -> &[Statement] {
+        match self {
+            Self::For { body, .. } | Self::When { body, .. } => body,
+            _ => &[],
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn body_mut(&mut self) -> Option<&mut Vec<Statement>> {
+        match self {
+            Self::For { body, .. } | Self::When { body, .. } => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Whether something holds of it, or of one in its body. Recursive in the depth of loops and conditions, which
+    /// strategies bound.
+    pub fn any(&self, holds: &mut dyn FnMut(&Self) -> bool) -> bool {
+        holds(self) || self.body().iter().any(|inner| inner.any(holds))
+    }
+
+    /// Calls a function with it and all in its body.
+    pub fn for_each(&self, each: &mut dyn FnMut(&Self)) {
+        self.any(&mut |statement| {
+            each(statement);
+            false
+        });
+    }
+}
+
 /// One kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
@@ -589,8 +595,8 @@ pub struct Kernel {
     pub arguments: IndexVec<ArgumentId, Argument>,
     /// Private arrays.
     pub locals: IndexVec<LocalId, Local>,
-    /// Private arrays of indices.
-    pub terms: IndexVec<TermsId, Local>,
+    /// Private arrays of integers.
+    pub integers: IndexVec<IntegersId, Local>,
     /// Constant tables.
     pub tables: IndexVec<TableId, Table>,
     /// Variables; the first is the batch.
@@ -617,36 +623,40 @@ pub struct Kernel {
 impl Kernel {
     /// Whether a table lists a variable of the threads.
     pub fn lists_threads(&self, table: TableId) -> bool {
-        self.vars.iter().any(|var| var.thread == Some(Thread::Listed(table)))
+        self.vars.iter().any(|var| var.thread() == Some(Thread::Listed(table)))
     }
 
     /// Which tables are read while the kernel runs: loaded from, or listing a variable of the threads; and, in languages
     /// that loop over runs, those with the positions of `runs`, which are known elsewhere when a kernel is printed.
     pub fn tables_read(&self, runs: bool) -> IndexVec<TableId, bool> {
-        let mut read = self.tables.ids().map(|id| self.lists_threads(id)).collect();
-        self.mark_tables(&self.body, runs, &mut read);
+        let mut read: IndexVec<TableId, bool> =
+            self.tables.ids().map(|id| self.lists_threads(id)).collect();
+        let mut mark = |statement: &Statement| match statement {
+            Statement::Let(value) => {
+                if let Op::LoadTable(table, _) = self.values[*value].op {
+                    read[table] = true;
+                }
+            }
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
+                read[run.positions] |= runs;
+            }
+            _ => {}
+        };
+        self.body.iter().for_each(|statement| statement.for_each(&mut mark));
         read
     }
 
-    fn mark_tables(&self, body: &[Statement], runs: bool, read: &mut IndexVec<TableId, bool>) {
-        for statement in body {
-            match statement {
-                Statement::Let(value) => {
-                    if let Op::LoadTable(table, _) = self.values[*value].op {
-                        read[table] = true;
-                    }
-                }
-                // Loops nest a fixed few levels deep, whatever the user wrote.
-                Statement::For { body, .. } | Statement::When { body, .. } => {
-                    self.mark_tables(body, runs, read);
-                }
-                Statement::GatherRun { positions, .. }
-                | Statement::ScatterRun { positions, .. } => {
-                    read[*positions] |= runs;
-                }
-                _ => {}
+    /// Whether statements read or write a private array.
+    pub fn uses_local(&self, body: &[Statement], id: LocalId) -> bool {
+        let mut uses = |statement: &Statement| match statement {
+            Statement::Let(value) => {
+                matches!(&self.values[*value].op, Op::LoadLocal(local, _) if *local == id)
             }
-        }
+            Statement::StoreLocal(local, ..) => *local == id,
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => run.local == id,
+            _ => false,
+        };
+        body.iter().any(|statement| statement.any(&mut uses))
     }
 
     /// The variable that counts batches.

@@ -5,18 +5,21 @@
 //! which is proved here, once for all launches.
 
 use super::{Argument, Reach, Role};
-use crate::kir::{ArgumentId, Index, Kernel, Op, Slots, Statement, VarId};
+use crate::kir::{
+    ArgumentId, Condition, Index, Indexed, Integer, Kernel, Op, Run, Statement, VarId,
+};
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// What is touched through index arrays, in a fixed order; or what leaves the extent of an argument.
 pub fn reaches(kernel: &Kernel, arguments: &[Argument]) -> Result<Vec<Reach>, String> {
-    let tops = kernel.vars.iter().map(|var| match var.thread {
+    let tops = kernel.vars.iter().map(|var| match var.thread() {
         Some(thread) => kernel.thread_bound(thread) as i64 - 1,
         None => 0,
     });
-    let mut finder = Finder { kernel, arguments, tops: tops.collect(), found: BTreeMap::new() };
+    let (tops, found) = (tops.collect(), BTreeMap::new());
+    let mut finder = Finder { kernel, arguments, tops, something: Vec::new(), found };
     if let Some(active) = kernel.active {
         finder.rows(active, &Index::from(kernel.batch()), 1, 1)?;
     }
@@ -41,6 +44,8 @@ struct Finder<'k> {
     arguments: &'k [Argument],
     /// The largest value of each variable at this place.
     tops: IndexVec<VarId, i64>,
+    /// The variables that are not `u32::MAX` there.
+    something: Vec<VarId>,
     /// The last element of each.
     found: BTreeMap<Key, i64>,
 }
@@ -54,14 +59,22 @@ impl<'k> Finder<'k> {
                     self.tops[*var] = *extent as i64 - 1;
                     self.block(body)?;
                 }
-                Statement::When { below, body, .. } => {
-                    let outer = self.tops.clone();
-                    for &(var, bound) in below {
-                        self.tops[var] = self.tops[var].min(bound as i64 - 1);
+                Statement::When { conditions, body } => {
+                    let (outer, known) = (self.tops.clone(), self.something.len());
+                    for condition in conditions {
+                        match *condition {
+                            Condition::Below(var, bound) => {
+                                self.tops[var] = self.tops[var].min(bound as i64 - 1);
+                            }
+                            Condition::Something(var) => self.something.push(var),
+                            _ => {}
+                        }
                     }
                     self.block(body)?;
                     self.tops = outer;
+                    self.something.truncate(known);
                 }
+                Statement::Set(var) => self.set(*var)?,
                 other => self.statement(other)?,
             }
         }
@@ -73,28 +86,22 @@ impl<'k> Finder<'k> {
         match statement {
             Statement::Let(value) => self.load(&self.kernel.values[*value].op),
             Statement::StoreLanes(array, at, _) => self.rows(*array, at, lanes, lanes),
-            Statement::Scatter { target, map, at, scale, offset, masked, .. } => {
-                self.indexed((*map, *target), at, (*scale, *offset), *masked)
-            }
+            Statement::Scatter { target, to, .. } => self.indexed(*target, to),
             Statement::ScatterEdge { target, map, at, scale, values } => {
                 at.iter().try_for_each(|at| {
                     let mut offsets = values.iter().map(|(offset, _)| *offset);
                     offsets.try_for_each(|offset| {
-                        self.indexed((*map, *target), at, (*scale, offset), false)
+                        let (map, scale, masked) = (*map, *scale, false);
+                        let to = Indexed { map, at: at.clone(), scale, offset, masked };
+                        self.indexed(*target, &to)
                     })
                 })
             }
-            Statement::GatherRun { source: array, map, at, scale, length, .. }
-            | Statement::ScatterRun { target: array, map, at, scale, length, .. } => {
-                // Rows of four numbers are taken whole where they begin at multiples of four.
-                let length = if *scale == 4 { length.next_multiple_of(4) } else { *length };
-                self.run((*map, *array), at, *scale, length)
-            }
-            Statement::GatherSlots { source: array, slots }
-            | Statement::ScatterSlots { target: array, slots, .. } => self.slots(*array, slots),
-            Statement::LoadTerms { terms, map, at, step } => {
-                let length = self.kernel.terms[*terms].length;
-                self.rows(*map, at, lanes, lanes + (length - 1) * step)
+            Statement::GatherRun { source: array, run }
+            | Statement::ScatterRun { target: array, run, .. } => self.run(*array, run),
+            Statement::StoreAt { target, var, scale, offset, .. } => {
+                self.element(*target, *var, (*scale, *offset), self.something.contains(var));
+                Ok(())
             }
             Statement::PrefetchIndexed { map, entries, .. } => {
                 let declared = self.extent(*map);
@@ -106,8 +113,8 @@ impl<'k> Finder<'k> {
             | Statement::When { .. }
             | Statement::StoreLocal(..)
             | Statement::StoreShared(..)
-            | Statement::StoreTerm { .. }
-            | Statement::Clear { .. }
+            | Statement::StoreInteger(..)
+            | Statement::Set(_)
             | Statement::Barrier
             | Statement::Fence
             | Statement::Stage
@@ -122,50 +129,57 @@ impl<'k> Finder<'k> {
         match op {
             Op::LoadLanes(array, at) => self.rows(*array, at, lanes, lanes),
             Op::LoadUniform(array, at) => self.rows(*array, at, 1, 1),
-            Op::Gather { source, map, at, scale, offset, masked } => {
-                self.indexed((*map, *source), at, (*scale, *offset), *masked)
+            Op::Gather { source, from } => self.indexed(*source, from),
+            Op::LoadAt { source, var, scale, offset, masked } => {
+                self.element(*source, *var, (*scale, *offset), *masked);
+                Ok(())
             }
             _ => Ok(()),
         }
     }
 
     /// `array[map[at] · scale + offset]`.
-    fn indexed(
-        &mut self,
-        (map, array): (ArgumentId, ArgumentId),
-        at: &Index,
-        (scale, offset): (usize, usize),
-        masked: bool,
-    ) -> Result<(), String> {
+    fn indexed(&mut self, array: ArgumentId, place: &Indexed) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        self.rows(map, at, lanes, lanes)?;
+        let &Indexed { map, scale, offset, masked, .. } = place;
+        self.rows(map, &place.at, lanes, lanes)?;
         self.touch((map.index(), array.index(), scale, masked, None), offset as i64);
         Ok(())
     }
 
     /// `length` elements of `array` from `map[at] · scale` on.
-    fn run(
-        &mut self,
-        (map, array): (ArgumentId, ArgumentId),
-        at: &Index,
-        scale: usize,
-        length: usize,
-    ) -> Result<(), String> {
+    fn run(&mut self, array: ArgumentId, run: &Run) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        self.rows(map, at, lanes, lanes)?;
-        let (entries, _) = self.range(at);
+        let &Run { map, scale, length, .. } = run;
+        // Rows of four numbers are taken whole where they begin at multiples of four.
+        let length = if scale == 4 { length.next_multiple_of(4) } else { length };
+        self.rows(map, &run.at, lanes, lanes)?;
+        let (entries, _) = self.range(&run.at);
         let part = (entries.start as usize * lanes, entries.end as usize * lanes);
         self.touch((map.index(), array.index(), scale, false, Some(part)), length as i64 - 1);
         Ok(())
     }
 
-    fn slots(&mut self, array: ArgumentId, slots: &Slots) -> Result<(), String> {
-        self.rows(slots.map, &slots.at.plus(slots.count - 1), 1, 1)?;
-        for &(offset, _) in &slots.parts {
-            let key = (slots.map.index(), array.index(), slots.scale, true, None);
-            self.touch(key, offset as i64);
+    fn set(&mut self, var: VarId) -> Result<(), String> {
+        let Some(integer) = self.kernel.integer(var) else { return Ok(()) };
+        self.tops[var] = self.kernel.top_of(integer, |of| self.tops[of]);
+        match integer {
+            Integer::Element(map, at) => self.rows(*map, at, 1, 1),
+            Integer::Entry(..) | Integer::Rest(..) => Ok(()),
         }
-        Ok(())
+    }
+
+    /// `array[var · scale + offset]`.
+    fn element(
+        &mut self,
+        array: ArgumentId,
+        var: VarId,
+        (scale, offset): (usize, usize),
+        masked: bool,
+    ) {
+        if let Some(Integer::Element(map, _)) = self.kernel.integer(var) {
+            self.touch((map.index(), array.index(), scale, masked, None), offset as i64);
+        }
     }
 
     fn touch(&mut self, key: Key, last: i64) {
@@ -211,17 +225,7 @@ impl<'k> Finder<'k> {
 
     /// The values of an index within a batch, and the batch's factor.
     fn range(&self, index: &Index) -> (Range<i64>, i64) {
-        let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
-        for &(var, factor) in &index.terms {
-            let rule = self.kernel.vars[var].thread;
-            if var == self.kernel.batch() || matches!(rule, Some(crate::kir::Thread::Batch { .. }))
-            {
-                batch += factor;
-                continue;
-            }
-            low += (factor * self.tops[var]).min(0);
-            high += (factor * self.tops[var]).max(0);
-        }
+        let (low, high, batch) = self.kernel.range(index, |var| self.tops[var]);
         (low..high + 1, batch)
     }
 }

@@ -194,14 +194,14 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
         threads(text, kernel, words);
     }
     for (id, local) in kernel.locals.iter_enumerated() {
-        if statement::uses_local(kernel, &kernel.body, id) {
+        if kernel.uses_local(&kernel.body, id) {
             let _ =
                 writeln!(text, "    T {}[{}];", statement::local_name(kernel, id), local.length);
         }
     }
-    for (id, terms) in kernel.terms.iter_enumerated() {
-        let name = statement::terms_name(kernel, id);
-        let _ = writeln!(text, "    uint32 {name}[{}];", terms.length);
+    for (id, array) in kernel.integers.iter_enumerated() {
+        let name = statement::integers_name(kernel, id);
+        let _ = writeln!(text, "    uint32 {name}[{}];", array.length);
     }
     if kernel.series > 1 {
         text.push_str("    #pragma unroll 1\n");
@@ -263,7 +263,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
     let _ = writeln!(text, "    const int thread = {};", words.thread);
     for (id, var) in kernel.vars.iter_enumerated() {
         let name = statement::var_name(kernel, id);
-        match var.thread {
+        match var.thread() {
             Some(Thread::Digit { divisor, modulus }) => {
                 let digit = match divisor {
                     1 => "thread".to_owned(),
@@ -285,7 +285,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                 let on = statement::on_border(digits.map(digit), last);
                 let _ = writeln!(text, "    const bool {name} = {on};");
             }
-            Some(Thread::Batch { .. }) | None => {}
+            Some(Thread::Batch { .. } | Thread::Member) | None => {}
         }
     }
     shared(text, kernel, words);
@@ -326,7 +326,7 @@ fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
     let _ = writeln!(text, "{indent}const bool writes = own < end;");
     let _ = writeln!(text, "{indent}const {size} batch = writes ? own : end - 1;");
     for (id, var) in kernel.vars.iter_enumerated() {
-        let Some(Thread::Batch { divisor }) = var.thread else { continue };
+        let Some(Thread::Batch { divisor }) = var.thread() else { continue };
         let name = statement::var_name(kernel, id);
         let of = format!("first + {turn} * {group} + thread / {divisor}");
         let _ = writeln!(text, "{indent}const {size} own_{name} = {of};");

@@ -198,8 +198,10 @@ impl Reads {
     fn of(&mut self, op: &Op) {
         match op {
             Op::LoadLocal(local, _) => self.locals.push(*local),
-            Op::LoadShared(shared, _) | Op::LoadSlot { shared, .. } => self.shared.push(*shared),
-            Op::LoadUniform(..) | Op::LoadLanes(..) | Op::Gather { .. } => self.global = true,
+            Op::LoadShared(shared, _) => self.shared.push(*shared),
+            Op::LoadUniform(..) | Op::LoadLanes(..) | Op::Gather { .. } | Op::LoadAt { .. } => {
+                self.global = true;
+            }
             _ => {}
         }
     }
@@ -209,8 +211,13 @@ impl Reads {
         match statement {
             Statement::StoreLocal(local, ..) => !self.locals.contains(local),
             Statement::StoreShared(shared, ..) => !self.shared.contains(shared),
-            Statement::StoreLanes(..) | Statement::Scatter { .. } => !self.global,
-            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } => true,
+            Statement::StoreLanes(..) | Statement::Scatter { .. } | Statement::StoreAt { .. } => {
+                !self.global
+            }
+            Statement::Prefetch(..)
+            | Statement::PrefetchIndexed { .. }
+            | Statement::Set(_)
+            | Statement::StoreInteger(..) => true,
             _ => false,
         }
     }
@@ -274,7 +281,7 @@ fn operands(statement: &Statement) -> Vec<ValueId> {
         Statement::StoreLocal(_, _, value)
         | Statement::StoreShared(_, _, value)
         | Statement::StoreLanes(_, _, value)
-        | Statement::StoreTerm { value, .. }
+        | Statement::StoreAt { value, .. }
         | Statement::Scatter { value, .. } => vec![*value],
         Statement::ScatterEdge { values, .. } => {
             values.iter().flat_map(|(_, ends)| ends).copied().collect()

@@ -4,7 +4,7 @@
 //! preamble or another part of the kernel already has it, and stands as it is anywhere else. What else has a name in a
 //! kernel gets a number where the name is given away: a parameter may be called `cell`.
 
-use crate::kir::{Kernel, Statement};
+use crate::kir::{Kernel, Rule, Statement, Thread};
 use std::collections::BTreeSet;
 
 /// What names mean something in a language.
@@ -76,14 +76,18 @@ pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
     for table in kernel.tables.iter_mut() {
         table.name = names.numbered(&words.of_table(&table.name));
     }
-    let own = kernel.locals.iter_mut().chain(kernel.terms.iter_mut());
+    let own = kernel.locals.iter_mut().chain(kernel.integers.iter_mut());
     for array in kernel.shared.iter_mut().chain(own) {
         array.name = names.numbered(&array.name);
     }
     let batch = kernel.batch();
     for id in kernel.vars.ids().collect::<Vec<_>>() {
+        let member = if kernel.threads == 0 { "lane" } else { "thread" };
         let var = &mut kernel.vars[id];
-        if id != batch && var.thread.is_some() {
+        if var.thread() == Some(Thread::Member) {
+            // That has a name already.
+            member.clone_into(&mut var.name);
+        } else if id != batch && var.rule != Rule::Counted {
             var.name = names.numbered(&var.name);
             let of_batch = ["own", "writes"].map(|word| format!("{word}_{}", var.name));
             names.used.extend(of_batch);

@@ -209,7 +209,7 @@ struct Stages<'k> {
 impl<'k> Stages<'k> {
     fn new(kernel: &'k Folded, bodies: Vec<&'k [Statement]>) -> Self {
         let users = |id| {
-            let uses = |&stage: &usize| statement::uses_local(kernel, bodies[stage], id);
+            let uses = |&stage: &usize| kernel.uses_local(bodies[stage], id);
             (0..bodies.len()).filter(uses).collect::<Vec<usize>>()
         };
         let users = kernel.locals.ids().map(|id| (id, users(id)));

@@ -1,9 +1,9 @@
 //! Builds a [`Kernel`] statement by statement, folding what is known as it goes.
 
 use super::{
-    Argument, ArgumentId, Binary, Comparison, Element, Entries, Index, Kernel, Local, LocalId, Op,
-    Precision, SharedId, Statement, Table, TableId, TermsId, Thread, Unary, Value, ValueId, Var,
-    VarId, Write,
+    Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, Indexed, Integer,
+    IntegersId, Kernel, Local, LocalId, Op, Precision, Rule, SharedId, Statement, Table, TableId,
+    Thread, Unary, Value, ValueId, Var, VarId, Write,
 };
 use fem_dsl::arena::IndexVec;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ impl Builder {
     /// An empty kernel for batches of `lanes` cells.
     pub fn new(name: &str, precision: Precision, lanes: usize) -> Self {
         let mut vars = IndexVec::new();
-        vars.push(Var { name: "batch".to_owned(), thread: None });
+        vars.push(Var { name: "batch".to_owned(), rule: Rule::Counted });
         Self {
             kernel: Kernel {
                 name: name.to_owned(),
@@ -35,7 +35,7 @@ impl Builder {
                 lanes,
                 arguments: IndexVec::new(),
                 locals: IndexVec::new(),
-                terms: IndexVec::new(),
+                integers: IndexVec::new(),
                 tables: IndexVec::new(),
                 vars,
                 values: IndexVec::new(),
@@ -128,11 +128,11 @@ impl Builder {
 
     fn push(&mut self, mut statement: Statement) {
         match &mut statement {
-            Statement::StoreLanes(_, at, _)
-            | Statement::Scatter { at, .. }
-            | Statement::GatherRun { at, .. }
-            | Statement::ScatterRun { at, .. }
-            | Statement::LoadTerms { at, .. } => self.of_cell(at),
+            Statement::StoreLanes(_, at, _) => self.of_cell(at),
+            Statement::Scatter { to, .. } => self.of_cell(&mut to.at),
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
+                self.of_cell(&mut run.at);
+            }
             Statement::ScatterEdge { at, .. } => at.iter_mut().for_each(|at| self.of_cell(at)),
             _ => {}
         }
@@ -147,19 +147,11 @@ impl Builder {
     }
 
     fn define(&mut self, mut op: Op) -> ValueId {
-        if let Op::LoadLanes(_, at) | Op::Gather { at, .. } = &mut op {
+        if let Op::LoadLanes(_, at) | Op::Gather { from: Indexed { at, .. }, .. } = &mut op {
             self.of_cell(at);
         }
-        let varying = match &op {
-            Op::LoadLocal(..)
-            | Op::LoadShared(..)
-            | Op::LoadLanes(..)
-            | Op::Gather { .. }
-            | Op::LoadSlot { .. }
-            | Op::Broadcast(_) => true,
-            Op::Constant(_) | Op::LoadTable(..) | Op::LoadUniform(..) => false,
-            _ => op.operands().any(|operand| self.kernel.values[operand].varying),
-        };
+        let varying =
+            op.is_of_lane() || op.operands().any(|operand| self.kernel.values[operand].varying);
         let id = self.kernel.values.push(Value { op, varying, name: None });
         self.push(Statement::Let(id));
         id
@@ -359,31 +351,76 @@ impl Builder {
         (scale, offset): (usize, usize),
         masked: bool,
     ) -> ValueId {
-        self.define(Op::Gather { source, map, at, scale, offset, masked })
+        self.define(Op::Gather { source, from: Indexed { map, at, scale, offset, masked } })
     }
 
-    /// What the slot of a cell's node holds; see [`Op::LoadSlot`].
-    pub fn load_slot(
+    /// An integer, of which a new variable or an equal one of this block is the name.
+    pub fn integer(&mut self, name: &str, integer: Integer) -> VarId {
+        let block = self.blocks.last().expect("a block should be open");
+        let equal = block.iter().rev().find_map(|statement| match *statement {
+            Statement::Set(var) if self.kernel.integer(var) == Some(&integer) => Some(var),
+            _ => None,
+        });
+        equal.unwrap_or_else(|| {
+            let var = self.var(name, Rule::Integer(integer));
+            self.push(Statement::Set(var));
+            var
+        })
+    }
+
+    /// Entry `at` of an index array, for the lane or the cell that is meant.
+    pub fn load_index(&mut self, name: &str, map: ArgumentId, at: &Index) -> VarId {
+        let mut at = at.clone();
+        self.of_cell(&mut at);
+        if self.kernel.lanes > 1 {
+            at = &at.times(self.kernel.lanes) + &Index::from(self.member());
+        }
+        self.integer(name, Integer::Element(map, at))
+    }
+
+    /// Declares a private array of integers.
+    pub fn integers(&mut self, name: &str, length: usize) -> IntegersId {
+        self.kernel.integers.push(Local { name: name.to_owned(), length })
+    }
+
+    /// What is at a computed place; see [`Op::LoadAt`].
+    pub fn load_at(
         &mut self,
-        (shared, first): (SharedId, usize),
-        (terms, entry): (TermsId, Index),
-        stride: usize,
+        source: ArgumentId,
+        var: VarId,
+        (scale, offset): (usize, usize),
+        masked: bool,
     ) -> ValueId {
-        self.define(Op::LoadSlot { shared, terms, entry, stride, first })
-    }
-
-    /// Reads `length` entries of an index array from `at` on to a private array, one for each node; see
-    /// [`Statement::LoadTerms`].
-    pub fn load_terms(&mut self, name: &str, map: ArgumentId, at: Index, length: usize) -> TermsId {
-        let step = self.cells.as_ref().map_or(self.kernel.lanes, |(cells, _)| *cells);
-        let terms = self.kernel.terms.push(Local { name: name.to_owned(), length });
-        self.push(Statement::LoadTerms { terms, map, at, step });
-        terms
+        self.define(Op::LoadAt { source, var, scale, offset, masked })
     }
 
     /// Writes an entry of a local array.
     pub fn store(&mut self, local: LocalId, index: Index, value: ValueId) {
         self.push(Statement::StoreLocal(local, index, value));
+    }
+
+    /// `count` entries of a local array, `stride` apart.
+    pub fn load_line(
+        &mut self,
+        local: LocalId,
+        start: &Index,
+        stride: usize,
+        count: usize,
+    ) -> Vec<ValueId> {
+        (0..count).map(|i| self.load(local, start.plus(i * stride))).collect()
+    }
+
+    /// The reverse of [`Builder::load_line`].
+    pub fn store_line(&mut self, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
+        for (i, &value) in values.iter().enumerate() {
+            self.store(local, start.plus(i * stride), value);
+        }
+    }
+
+    /// Sets `length` entries of a local array from `start` on to 0.
+    pub fn clear(&mut self, local: LocalId, start: usize, length: usize) {
+        let zero = self.constant(0.0);
+        self.repeat("b", length, false, |b, i| b.store(local, i.plus(start), zero));
     }
 
     /// Writes element `index · lanes + lane` of a global array.
@@ -401,8 +438,8 @@ impl Builder {
         masked: bool,
         value: ValueId,
     ) {
-        let write = Write::LaneSerial;
-        self.push(Statement::Scatter { target, map, at, scale, offset, masked, value, write });
+        let to = Indexed { map, at, scale, offset, masked };
+        self.push(Statement::Scatter { target, to, value, write: Write::LaneSerial });
     }
 
     /// Appends any other statement.
@@ -440,37 +477,47 @@ impl Builder {
         }
     }
 
+    fn var(&mut self, name: &str, rule: Rule) -> VarId {
+        self.kernel.vars.push(Var { name: name.to_owned(), rule })
+    }
+
+    /// The first variable that there is, if any is like this, else a new one.
+    fn known_var(&mut self, name: &str, thread: Thread, like: impl Fn(&Var) -> bool) -> VarId {
+        let rule = Rule::Thread(thread);
+        let vars = &self.kernel.vars;
+        let known = vars.ids().find(|&var| vars[var].rule == rule && like(&vars[var]));
+        known.unwrap_or_else(|| self.var(name, rule))
+    }
+
+    /// The number of the thread in its group, or of the lane in its batch.
+    pub fn member(&mut self) -> VarId {
+        self.known_var("member", Thread::Member, |_| true)
+    }
+
+    /// How many threads or lanes there are.
+    pub fn members(&self) -> usize {
+        self.kernel.members()
+    }
+
     /// A variable that is a digit of the thread's number; the one that there is, if it has this name.
     pub fn thread_var(&mut self, name: &str, divisor: usize, modulus: usize) -> VarId {
-        let thread = Some(Thread::Digit { divisor, modulus });
-        let same = |var: &Var| var.name == name && var.thread == thread;
-        if let Some((known, _)) = self.kernel.vars.iter_enumerated().find(|(_, var)| same(var)) {
-            return known;
-        }
-        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+        self.known_var(name, Thread::Digit { divisor, modulus }, |var| var.name == name)
     }
 
     /// The batch of cell `t / divisor` of the group.
     pub fn batch_var(&mut self, name: &str, divisor: usize) -> VarId {
-        let thread = Some(Thread::Batch { divisor });
-        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+        self.var(name, Rule::Thread(Thread::Batch { divisor }))
     }
 
     /// A variable that says where one of these digits, which go up to `last`, is the first or the last.
     pub fn border_var(&mut self, name: &str, digits: [VarId; 2], last: usize) -> VarId {
-        let thread = Some(Thread::Border { digits, last });
-        let same = |var: &Var| var.thread == thread;
-        if let Some((known, _)) = self.kernel.vars.iter_enumerated().find(|(_, var)| same(var)) {
-            return known;
-        }
-        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+        self.known_var(name, Thread::Border { digits, last }, |_| true)
     }
 
     /// A variable that is listed for each thread.
     pub fn listed_var(&mut self, name: &str, positions: Vec<u32>) -> VarId {
         let table = self.spread_table(name, Entries::Position(positions));
-        let thread = Some(Thread::Listed(table));
-        self.kernel.vars.push(Var { name: name.to_owned(), thread })
+        self.var(name, Rule::Thread(Thread::Listed(table)))
     }
 
     /// Declares an array that the threads of a group share.
@@ -483,33 +530,41 @@ impl Builder {
         self.kernel.shared.iter()
     }
 
+    /// Writes an entry of a shared array.
+    pub fn store_shared(&mut self, shared: SharedId, at: Index, value: ValueId) {
+        self.push(Statement::StoreShared(shared, at, value));
+    }
+
+    /// Has all threads or lanes of a group meet; see [`Statement::Barrier`].
+    pub fn barrier(&mut self) {
+        self.push(Statement::Barrier);
+    }
+
     /// An entry of a shared array.
     pub fn load_shared(&mut self, shared: SharedId, at: Index) -> ValueId {
         self.define(Op::LoadShared(shared, at))
     }
 
-    /// Begins what only the threads below some bounds do, until [`Builder::close_when`].
+    /// Begins what only some threads or lanes do, until [`Builder::close_when`].
     pub fn open_when(&mut self) {
         self.blocks.push(Vec::new());
     }
 
-    /// Ends it.
-    pub fn close_when(&mut self, below: Vec<(VarId, usize)>) {
+    /// Ends it; it is done where these conditions hold, and where there are none always.
+    pub fn close_when(&mut self, conditions: Vec<Condition>) {
         let body = self.blocks.pop().expect("the condition's block should be open");
-        self.push(Statement::When { below, cell: None, body });
+        if conditions.is_empty() {
+            self.blocks.last_mut().expect("a block should be open").extend(body);
+        } else {
+            self.push(Statement::When { conditions, body });
+        }
     }
 
     /// Ends what is done only where the cell that is meant writes; where all cells do, it is done always.
     pub fn close_when_written(&mut self) {
-        let body = self.blocks.pop().expect("the condition's block should be open");
-        if self.kernel.active.is_none() {
-            body.into_iter().for_each(|statement| {
-                self.blocks.last_mut().expect("a block should be open").push(statement);
-            });
-            return;
-        }
-        let cell = self.cells.as_ref().map(|(_, cell)| cell.clone());
-        self.push(Statement::When { below: Vec::new(), cell, body });
+        let cell = self.cells.as_ref().filter(|_| self.kernel.active.is_some());
+        let active = cell.map(|(_, cell)| Condition::ActiveCell(cell.clone()));
+        self.close_when(active.into_iter().collect());
     }
 
     /// Ends a stage, where batches go through stages `block` at a time.
@@ -526,30 +581,43 @@ impl Builder {
         self.push(Statement::Comment(text.to_owned()));
     }
 
-    /// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or
-    /// there is but one.
+    /// The same as [`repeat`], for what writes through the builder alone.
     pub fn repeat(
         &mut self,
         name: &str,
         extent: usize,
         unroll: bool,
-        mut body: impl FnMut(&mut Self, Index),
+        body: impl FnMut(&mut Self, Index),
     ) {
-        if unroll || extent == 1 {
-            for number in 0..extent {
-                body(self, Index::from(number));
-            }
-            return;
+        repeat(self, name, extent, unroll, body);
+    }
+
+    /// Has the threads or lanes deal `count` entries out among themselves: full rounds, then those that are left. `body`
+    /// reads what belongs to an entry, and writes under the conditions that it is given: all read in the last round, for
+    /// PoCL reads beyond the end of arrays where the reading stands under a condition, too.
+    pub fn deal_out(
+        &mut self,
+        count: usize,
+        body: &mut dyn FnMut(&mut Self, &Index, Vec<Condition>),
+    ) {
+        let (member, all) = (self.member(), self.members());
+        let (rounds, rest) = (count / all, count % all);
+        if rounds > 0 {
+            self.repeat("round", rounds, false, |b, round| {
+                body(b, &(&round.times(all) + &Index::from(member)), Vec::new());
+            });
         }
-        let var = self.open_loop(name);
-        body(self, Index::from(var));
-        self.close_loop(var, extent);
+        if rest > 0 {
+            let own = self.integer("own", Integer::Rest(member, rest));
+            let mine = vec![Condition::Below(member, rest)];
+            body(self, &Index::from(own).plus(count - rest), mine);
+        }
     }
 
     /// Begins a loop; what follows is its body until [`Builder::close_loop`].
     pub fn open_loop(&mut self, name: &str) -> VarId {
         self.blocks.push(Vec::new());
-        self.kernel.vars.push(Var { name: name.to_owned(), thread: None })
+        self.var(name, Rule::Counted)
     }
 
     /// Ends the loop that was opened last.
@@ -557,4 +625,23 @@ impl Builder {
         let body = self.blocks.pop().expect("the loop's block should be open");
         self.push(Statement::For { var, extent, body });
     }
+}
+
+/// Runs `body` for 0 … extent − 1: as a loop, or once for each number where `unroll` is set or there is but one.
+pub fn repeat<H: AsMut<Builder>>(
+    host: &mut H,
+    name: &str,
+    extent: usize,
+    unroll: bool,
+    mut body: impl FnMut(&mut H, Index),
+) {
+    if unroll || extent == 1 {
+        for number in 0..extent {
+            body(host, Index::from(number));
+        }
+        return;
+    }
+    let var = host.as_mut().open_loop(name);
+    body(host, Index::from(var));
+    host.as_mut().close_loop(var, extent);
 }

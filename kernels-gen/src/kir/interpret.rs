@@ -6,6 +6,9 @@
 //! are rounded to the kernel's precision after every operation, so that in the same order of
 //! operations results agree with a compiled kernel to the last bit, but for transcendental
 //! functions, reciprocals and fused operations on machines without them.
+//!
+//! Lanes with integers of their own go their own ways through conditions: those where one does not hold read and write
+//! nothing there. A private entry that not all lanes have written counts as unwritten.
 
 mod arrays;
 mod machine;

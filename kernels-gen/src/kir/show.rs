@@ -1,8 +1,15 @@
 //! The textual form of a kernel, as `wf emit --stage kir` prints it.
 
-use super::{Entries, Index, Kernel, Op, Slots, Statement, Thread, ValueId, Write};
+use super::{
+    Condition, Entries, Index, Indexed, Integer, Kernel, Op, Run, Statement, Thread, ValueId,
+    VarId, Write,
+};
 use fem_dsl::arena::Id;
 use std::fmt;
+
+fn var_name(kernel: &Kernel, id: VarId) -> String {
+    format!("{}.{}", kernel.vars[id].name, id.index())
+}
 
 struct Shown<'a>(&'a Kernel, &'a Index);
 
@@ -15,7 +22,7 @@ impl fmt::Display for Shown<'_> {
                 write!(f, " + ")?;
             }
             first = false;
-            let name = format!("{}.{}", kernel.vars[var].name, var.index());
+            let name = var_name(kernel, var);
             if factor == 1 { write!(f, "{name}")? } else { write!(f, "{factor}*{name}")? }
         }
         match (first, index.constant) {
@@ -47,15 +54,19 @@ impl fmt::Display for Kernel {
         for (id, local) in self.locals.iter_enumerated() {
             writeln!(f, "  {id} {}[{}]", local.name, local.length)?;
         }
+        for (id, array) in self.integers.iter_enumerated() {
+            writeln!(f, "  {id} {}[{}]", array.name, array.length)?;
+        }
         for (id, shared) in self.shared.iter_enumerated() {
             writeln!(f, "  {id} {}[{}]", shared.name, shared.length)?;
         }
         for (id, var) in self.vars.iter_enumerated() {
-            let name = format!("{}.{}", var.name, id.index());
-            match var.thread {
+            let name = var_name(self, id);
+            match var.thread() {
                 Some(Thread::Digit { divisor, modulus }) => {
                     writeln!(f, "  {name} = thread / {divisor} mod {modulus}")?;
                 }
+                Some(Thread::Member) => writeln!(f, "  {name} = thread or lane")?,
                 Some(Thread::Listed(table)) => writeln!(f, "  {name} = {table}[thread]")?,
                 Some(Thread::Border { digits: [a, b], last }) => {
                     writeln!(f, "  {name} = {a} or {b} is 0 or {last}")?;
@@ -108,12 +119,12 @@ fn show_block(
                 writeln!(f, "{argument}[{}, lane] = {value}", at(index))?;
             }
             Statement::For { var, extent, body } => {
-                writeln!(f, "for {}.{} < {extent}", kernel.vars[*var].name, var.index())?;
+                writeln!(f, "for {} < {extent}", var_name(kernel, *var))?;
                 show_block(kernel, body, depth + 1, f)?;
             }
-            Statement::Scatter { target, map, at: place, scale, offset, masked, value, write } => {
-                let place = at(place);
-                let verb = verb(*write);
+            Statement::Scatter { target, to, value, write } => {
+                let Indexed { map, scale, offset, masked, .. } = to;
+                let (place, verb) = (at(&to.at), verb(*write));
                 let mask = if *masked { " masked" } else { "" };
                 writeln!(
                     f,
@@ -129,63 +140,43 @@ fn show_block(
                     )?;
                 }
             }
-            Statement::GatherRun {
-                source,
-                map,
-                at: place,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-            } => {
-                let place = at(place);
+            Statement::GatherRun { source, run } => {
+                let Run { map, scale, local, positions, first, length, .. } = run;
+                let place = at(&run.at);
                 writeln!(
                     f,
                     "{local}[{positions}[{first}..+{length}]] = {source}[{map}[{place}, lane] * {scale}..]"
                 )?;
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at: place,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
-                let place = at(place);
-                let verb = verb(*write);
+            Statement::ScatterRun { target, run, write } => {
+                let Run { map, scale, local, positions, first, length, .. } = run;
+                let (place, verb) = (at(&run.at), verb(*write));
                 writeln!(
                     f,
                     "{target}[{map}[{place}, lane] * {scale}..] {verb} {local}[{positions}[{first}..+{length}]]"
                 )?;
             }
-            Statement::GatherSlots { source, slots } => {
-                for (offset, first) in &slots.parts {
-                    let (shared, element) = (slots.shared, element_of(kernel, slots, *offset));
-                    writeln!(f, "{shared}[{first} + s] = {source}[{element}]")?;
+            Statement::Set(var) => {
+                let name = var_name(kernel, *var);
+                match kernel.integer(*var) {
+                    Some(Integer::Element(map, index)) => {
+                        writeln!(f, "{name} = {map}[{}]", at(index))?;
+                    }
+                    Some(Integer::Entry(array, index)) => {
+                        writeln!(f, "{name} = {array}[{}]", at(index))?;
+                    }
+                    Some(Integer::Rest(of, by)) => {
+                        writeln!(f, "{name} = {} mod {by}", var_name(kernel, *of))?;
+                    }
+                    None => writeln!(f, "{name} = ?")?,
                 }
             }
-            Statement::ScatterSlots { target, slots, terms, write } => {
-                let (verb, shared, stride) = (verb(*write), slots.shared, slots.stride);
-                for (offset, first) in &slots.parts {
-                    let element = element_of(kernel, slots, *offset);
-                    writeln!(
-                        f,
-                        "{target}[{element}] {verb} sum of {shared}[{first} + k * {stride} + s], k < {terms}"
-                    )?;
-                }
+            Statement::StoreInteger(array, index, var) => {
+                writeln!(f, "{array}[{}] = {}", at(index), var_name(kernel, *var))?;
             }
-            Statement::Clear { shared, length } => writeln!(f, "{shared}[..{length}] = 0")?,
-            Statement::LoadTerms { terms, map, at: place, step } => {
-                let (place, length) = (at(place), kernel.terms[*terms].length);
-                writeln!(f, "{terms}[j < {length}] = {map}[{place}, lane + j * {step}]")?;
-            }
-            Statement::StoreTerm { shared, terms, entry, first, value } => {
-                writeln!(f, "{shared}[{first} + {terms}[{}]] = {value}", at(entry))?;
+            Statement::StoreAt { target, var, scale, offset, value, write } => {
+                let (var, verb) = (var_name(kernel, *var), verb(*write));
+                writeln!(f, "{target}[{var} * {scale} + {offset}] {verb} {value}")?;
             }
             Statement::Prefetch(argument, index, cache) => {
                 writeln!(f, "prefetch {argument}[{}] to {cache:?}", at(index))?;
@@ -200,16 +191,9 @@ fn show_block(
             Statement::StoreShared(shared, index, value) => {
                 writeln!(f, "{shared}[{}] = {value}", at(index))?;
             }
-            Statement::When { below, cell, body } => {
-                let mut conditions: Vec<String> = below
-                    .iter()
-                    .map(|&(var, bound)| {
-                        format!("{}.{} < {bound}", kernel.vars[var].name, var.index())
-                    })
-                    .collect();
-                if let Some(cell) = cell {
-                    conditions.push(format!("{} < active", at(cell)));
-                }
+            Statement::When { conditions, body } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|condition| show_condition(kernel, condition)).collect();
                 writeln!(f, "when {}:", conditions.join(" and "))?;
                 show_block(kernel, body, depth + 1, f)?;
             }
@@ -220,10 +204,16 @@ fn show_block(
     Ok(())
 }
 
-/// The element that slot s is for.
-fn element_of(kernel: &Kernel, slots: &Slots, offset: usize) -> String {
-    let Slots { map, count, scale, .. } = slots;
-    format!("{map}[{} + s < {count}] * {scale} + {offset}", Shown(kernel, &slots.at))
+fn show_condition(kernel: &Kernel, condition: &Condition) -> String {
+    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    match condition {
+        Condition::Below(_, bound) => format!("{name} < {bound}"),
+        Condition::Something(_) => format!("{name} is something"),
+        Condition::Equals(_, number) => format!("{name} is {number}"),
+        Condition::Bit(_, bit) => format!("{name} has bit {bit}"),
+        Condition::Active => "active".to_owned(),
+        Condition::ActiveCell(cell) => format!("{} < active", Shown(kernel, cell)),
+    }
 }
 
 fn verb(write: Write) -> String {
@@ -250,14 +240,14 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
         Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
         Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,
         Op::LoadLanes(argument, index) => write!(f, "{argument}[{}, lane]", Shown(kernel, index))?,
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let mask = if *masked { " masked" } else { "" };
             let place = Shown(kernel, at);
             write!(f, "{source}[{map}[{place}, lane] * {scale} + {offset}]{mask}")?;
         }
-        Op::LoadSlot { shared, terms, entry, stride, first } => {
-            let entry = Shown(kernel, entry);
-            write!(f, "{shared}[{first} + {terms}[{entry}] mod {stride}]")?;
+        Op::LoadAt { source, var, scale, offset, masked } => {
+            let (mask, var) = (if *masked { " masked" } else { "" }, var_name(kernel, *var));
+            write!(f, "{source}[{var} * {scale} + {offset}]{mask}")?;
         }
         Op::Unary(function, _) => write!(f, "{function:?}")?,
         Op::Binary(function, ..) => write!(f, "{function:?}")?,

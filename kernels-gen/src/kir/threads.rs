@@ -12,6 +12,8 @@ pub enum Thread {
         /// The modulus.
         modulus: usize,
     },
+    /// t, and where lanes are threads the number of the lane in its batch.
+    Member,
     /// Entry t of a table of positions.
     Listed(TableId),
     /// The batch of cell `t / divisor` of the group; the last batch where there is none, whose
@@ -33,10 +35,11 @@ impl Kernel {
     /// What a rule makes of a thread's number; of a batch, its place in the group.
     pub fn of_thread(&self, rule: Thread, thread: usize) -> i64 {
         match rule {
+            Thread::Member => thread as i64,
             Thread::Batch { divisor } => (thread / divisor) as i64,
             Thread::Digit { divisor, modulus } => (thread / divisor % modulus) as i64,
             Thread::Border { digits, last } => {
-                let rules = digits.iter().filter_map(|&digit| self.vars.get(digit)?.thread);
+                let rules = digits.iter().filter_map(|&digit| self.vars.get(digit)?.thread());
                 let on = |digit: i64| digit == 0 || digit == last as i64;
                 i64::from(rules.map(|rule| self.of_thread(rule, thread)).any(on))
             }
@@ -51,6 +54,7 @@ impl Kernel {
     pub fn thread_bound(&self, rule: Thread) -> usize {
         match rule {
             Thread::Digit { modulus, .. } => modulus,
+            Thread::Member => self.members(),
             Thread::Border { .. } => 2,
             Thread::Batch { .. } => self.group,
             Thread::Listed(table) => match self.tables.get(table).map(|table| &table.entries) {
@@ -64,9 +68,17 @@ impl Kernel {
 
     /// The variable by which an index goes through batches, where that is not [`Kernel::batch`].
     pub fn batch_of(&self, index: &Index) -> Option<VarId> {
-        let is_batch = |&(var, _): &(VarId, i64)| {
-            matches!(self.vars.get(var).map(|var| var.thread), Some(Some(Thread::Batch { .. })))
-        };
-        index.terms.iter().find(|term| is_batch(term)).map(|&(var, _)| var)
+        let of_batch = |&var: &VarId| matches!(self.thread_of(var), Some(Thread::Batch { .. }));
+        index.terms.iter().map(|&(var, _)| var).find(of_batch)
+    }
+
+    /// What a variable is of the thread's number, if it is that.
+    pub fn thread_of(&self, var: VarId) -> Option<Thread> {
+        self.vars.get(var)?.thread()
+    }
+
+    /// How many threads or lanes work side by side.
+    pub fn members(&self) -> usize {
+        self.threads.max(self.lanes)
     }
 }

@@ -12,17 +12,23 @@
 //! 5. Every loop has a variable of its own, which is not the batch and is used only inside, and
 //!    runs at least once.
 //! 6. An index lists its variables in ascending order without zero factors.
-//! 7. Accesses to private arrays and tables do not depend on the batch, and stay within bounds for
-//!    all values of the loop variables. Accesses to arguments are not negative, whatever the batch.
+//! 7. Accesses to private arrays, shared ones and tables do not depend on the batch, and stay within bounds
+//!    for all values of the variables. Accesses to arguments are not negative, whatever the batch.
 //! 8. Tables that are loaded from hold finite reals. Tables of positions stay within the private
 //!    array they are used with, and one run does not name a position twice.
 //!    A table that gives a variable to each thread has a position for every one.
 //! 9. Index maps and the counts of active lanes are `u32` and never written; whatever is loaded,
 //!    gathered or scattered is real; what is written is declared written, and is not gathered.
 //!
+//! 10. An integer is computed once, from what there is, and used after that in the same or an inner block.
+//!     What was loaded counts as 0 in bounds: by it, only shared arrays and [`Op::LoadAt`]'s are accessed, which
+//!     [`interpret`](super::interpret) and launches watch. What differs between lanes is in no index of an array
+//!     that has a number for each of them.
+//!
 //! In [`Phase::Legal`], for targets whose varying values are vectors, in addition:
 //!
-//! 10. All operands of a varying operation but a broadcast are varying, as is every stored value.
+//! 11. All operands of a varying operation but a broadcast are varying, as is every stored value.
+//! 12. No integer differs between lanes, and no condition; none is kept in an array or says where an element is.
 //!
 //! That private entries are written before they are read depends on the course of the program and is
 //! watched by [`interpret`](super::interpret).
@@ -32,7 +38,10 @@ mod access;
 mod tests;
 mod values;
 
-use super::{Entries, Index, Kernel, LocalId, Op, Statement, TableId, Thread, ValueId, VarId};
+use super::{
+    Condition, Entries, Index, Integer, Kernel, LocalId, Op, Rule, Statement, TableId, Thread,
+    ValueId, VarId,
+};
 use fem_dsl::arena::{Id, IndexVec};
 
 /// How far a kernel has come.
@@ -65,7 +74,7 @@ pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
         open: kernel
             .vars
             .iter()
-            .map(|var| var.thread.map(|thread| kernel.thread_bound(thread) as i64 - 1))
+            .map(|var| var.thread().map(|thread| kernel.thread_bound(thread) as i64 - 1))
             .collect(),
         depth: 0,
         used: kernel.vars.iter().map(|_| false).collect(),
@@ -90,7 +99,7 @@ struct Verifier<'k> {
     open: IndexVec<VarId, Option<i64>>,
     /// In how many loops and conditions the place is.
     depth: usize,
-    /// Whether a loop has had the variable.
+    /// Whether a loop or another statement has had the variable.
     used: IndexVec<VarId, bool>,
 }
 
@@ -113,7 +122,7 @@ impl<'k> Verifier<'k> {
             self.counts(active)?;
         }
         for var in &self.kernel.vars {
-            if let Some(Thread::Listed(table)) = var.thread {
+            if let Some(Thread::Listed(table)) = var.thread() {
                 let length = match &self.table(table)?.entries {
                     Entries::Position(entries) => entries.len(),
                     Entries::Real(_) => 0,
@@ -121,9 +130,9 @@ impl<'k> Verifier<'k> {
                 let enough = length == self.kernel.threads;
                 require(enough, || format!("{table} should have one position a thread"))?;
             }
-            if let Some(Thread::Border { digits, last }) = var.thread {
-                let fits = |&digit: &VarId| match self.kernel.vars.get(digit)?.thread? {
-                    rule @ (Thread::Digit { .. } | Thread::Listed(_)) => {
+            if let Some(Thread::Border { digits, last }) = var.thread() {
+                let fits = |&digit: &VarId| match self.kernel.thread_of(digit)? {
+                    rule @ (Thread::Digit { .. } | Thread::Listed(_) | Thread::Member) => {
                         Some(self.kernel.thread_bound(rule) <= last + 1)
                     }
                     Thread::Border { .. } | Thread::Batch { .. } => None,
@@ -137,7 +146,7 @@ impl<'k> Verifier<'k> {
 
     /// Recursive in the depth of loops, which strategies bound.
     fn block(&mut self, body: &'k [Statement]) -> Checked {
-        let mut own = Vec::new();
+        let (mut own, mut computed) = (Vec::new(), Vec::new());
         for statement in body {
             match statement {
                 Statement::Let(id) => {
@@ -145,13 +154,10 @@ impl<'k> Verifier<'k> {
                     own.push(*id);
                 }
                 Statement::For { var, extent, body } => self.repeat(*var, *extent, body)?,
-                Statement::When { below, cell, body } => {
-                    if let Some(cell) = cell {
-                        let known = self.kernel.active.is_some();
-                        require(known, || "nothing says which cells write".to_owned())?;
-                        self.positive(cell, "the batch")?;
-                    }
-                    self.when(below, body)?;
+                Statement::When { conditions, body } => self.when(conditions, body)?,
+                Statement::Set(var) => {
+                    self.set(*var)?;
+                    computed.push(*var);
                 }
                 Statement::Barrier => {
                     require(self.depth == 0, || "a barrier stands inside".to_owned())?;
@@ -167,6 +173,9 @@ impl<'k> Verifier<'k> {
         }
         for id in own {
             self.state[id] = State::Gone;
+        }
+        for var in computed {
+            self.open[var] = None;
         }
         Ok(())
     }
@@ -184,7 +193,8 @@ impl<'k> Verifier<'k> {
     }
 
     fn repeat(&mut self, var: VarId, extent: usize, body: &'k [Statement]) -> Checked {
-        let known = self.kernel.vars.get(var).is_some() && var != self.kernel.batch();
+        let rule = self.kernel.vars.get(var).map(|var| &var.rule);
+        let known = rule == Some(&Rule::Counted) && var != self.kernel.batch();
         require(known, || format!("{var} is no loop variable"))?;
         require(!self.used[var], || format!("{var} belongs to two loops"))?;
         require(extent > 0, || format!("the loop over {var} never runs"))?;
@@ -197,21 +207,62 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    /// What some threads do, with the bounds of their variables.
-    fn when(&mut self, below: &[(VarId, usize)], body: &'k [Statement]) -> Checked {
+    /// What some threads or lanes do, with the bounds of their variables.
+    fn when(&mut self, conditions: &[Condition], body: &'k [Statement]) -> Checked {
         let outer = self.open.clone();
-        for &(var, bound) in below {
-            let known = self.kernel.vars.get(var).and_then(|var| var.thread);
-            let thread = known.ok_or_else(|| format!("{var} is no digit of the thread"))?;
-            require(bound > 0, || format!("nobody has {var} below 0"))?;
-            let top = bound.min(self.kernel.thread_bound(thread)) as i64 - 1;
-            self.open[var] = self.open[var].map(|open| open.min(top));
+        require(!conditions.is_empty(), || "nothing is a condition".to_owned())?;
+        for condition in conditions {
+            self.condition(condition)?;
+            if let Condition::Below(var, bound) = *condition {
+                require(bound > 0, || format!("nobody has {var} below 0"))?;
+                self.open[var] = self.open[var].map(|open| open.min(bound as i64 - 1));
+            }
         }
         self.depth += 1;
         self.block(body)?;
         self.depth -= 1;
         self.open = outer;
         Ok(())
+    }
+
+    fn condition(&self, condition: &Condition) -> Checked {
+        let mut differs = true;
+        if let Some(var) = condition.var() {
+            require(self.is_open(var), || format!("{var} is a condition outside its block"))?;
+            differs = self.kernel.differs(var) || self.kernel.thread_of(var).is_some();
+        }
+        if let Condition::ActiveCell(cell) = condition {
+            let known = self.kernel.active.is_some();
+            require(known, || "nothing says which cells write".to_owned())?;
+            self.positive(cell, "the batch")?;
+        }
+        let fine = self.phase == Phase::Lowered || !differs;
+        require(fine, || format!("lanes of a vector differ in {condition:?}"))
+    }
+
+    /// Computes an integer.
+    fn set(&mut self, var: VarId) -> Checked {
+        let kernel = self.kernel;
+        let integer = kernel.integer(var).ok_or_else(|| format!("{var} is not computed"))?;
+        require(!self.used[var], || format!("{var} is computed twice"))?;
+        match integer {
+            Integer::Element(map, at) => self.elements(*map, at)?,
+            Integer::Entry(array, at) => self.integers(*array, at)?,
+            &Integer::Rest(of, by) => {
+                require(by > 0, || format!("{var} is what is left of a division by 0"))?;
+                require(self.is_open(of), || format!("{of} is used outside its block"))?;
+            }
+        }
+        let fine = self.phase == Phase::Lowered || !kernel.differs(var);
+        require(fine, || format!("{var} differs between the lanes of a vector"))?;
+        self.used[var] = true;
+        self.open[var] = Some(kernel.top_of(integer, |of| self.open[of].unwrap_or(0)));
+        Ok(())
+    }
+
+    /// Whether a variable other than the batch has a value here.
+    fn is_open(&self, var: VarId) -> bool {
+        self.open.get(var).copied().flatten().is_some()
     }
 
     /// A value may be used here.
@@ -233,27 +284,21 @@ impl<'k> Verifier<'k> {
         require(wide, || format!("the uniform {id} is stored as it is"))
     }
 
-    /// The smallest and the largest value of an index over the loops, and the batch's factor.
+    /// The smallest and the largest value of an index over the variables, and the batch's factor.
     fn range(&self, index: &Index) -> Result<(i64, i64, i64), String> {
         let sorted = index.terms.windows(2).all(|pair| pair[0].0 < pair[1].0);
         require(sorted, || format!("an index is not sorted: {index:?}"))?;
-        let (mut low, mut high, mut batch) = (index.constant, index.constant, 0);
         for &(var, factor) in &index.terms {
             require(factor != 0, || format!("an index has a zero factor: {index:?}"))?;
-            let rule = self.kernel.vars.get(var).and_then(|var| var.thread);
-            if var == self.kernel.batch() || matches!(rule, Some(Thread::Batch { .. })) {
-                batch += factor;
-                continue;
-            }
-            let known = self.open.get(var).copied().flatten();
-            let top = known.ok_or_else(|| format!("{var} is used outside its loop"))?;
-            low += (factor * top).min(0);
-            high += (factor * top).max(0);
+            let known = var == self.kernel.batch() || self.is_open(var);
+            require(known, || format!("{var} is used outside its loop"))?;
+            let bounded = factor > 0 || !self.kernel.is_loaded(var);
+            require(bounded, || format!("{var} was loaded and is subtracted"))?;
         }
-        Ok((low, high, batch))
+        Ok(self.kernel.range(index, |var| self.open[var].unwrap_or(0)))
     }
 
-    /// An index stays within an array of known length.
+    /// An index stays within an array of known length, as far as nothing of it was loaded.
     fn within(&self, index: &Index, length: usize, array: &str) -> Checked {
         let (low, high, batch) = self.range(index)?;
         require(batch == 0, || format!("the index of {array} depends on the batch"))?;
@@ -262,15 +307,29 @@ impl<'k> Verifier<'k> {
         })
     }
 
+    /// The same of an array that has a number for each lane, or the same numbers for all.
+    fn within_own(&self, index: &Index, length: usize, array: &str) -> Checked {
+        self.within(index, length, array)?;
+        self.together(index, array)
+    }
+
+    /// No part of an index was loaded or differs between lanes.
+    fn together(&self, index: &Index, array: &str) -> Checked {
+        let mut vars = index.terms.iter().map(|&(var, _)| var);
+        let apart = vars.find(|&var| self.kernel.is_loaded(var) || self.kernel.differs(var));
+        apart.map_or(Ok(()), |var| Err(format!("{array} is accessed by {var}, a lane's own")))
+    }
+
     /// An index into an argument is not negative.
     fn positive(&self, index: &Index, array: &str) -> Checked {
         let (low, _, batch) = self.range(index)?;
-        require(low >= 0 && batch >= 0, || format!("{array} is accessed at a negative index"))
+        require(low >= 0 && batch >= 0, || format!("{array} is accessed at a negative index"))?;
+        self.together(index, array)
     }
 
     fn local(&self, id: LocalId, index: &Index) -> Checked {
         let local = self.kernel.locals.get(id).ok_or_else(|| format!("{id} does not exist"))?;
-        self.within(index, local.length, &local.name)
+        self.within_own(index, local.length, &local.name)
     }
 
     fn table(&self, id: TableId) -> Result<&'k super::Table, String> {

@@ -6,7 +6,7 @@
 use super::facts::{Source, geometry_element};
 use super::lowering::Lowering;
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
-use crate::kir::{ArgumentId, Binary, Entries, Index, Statement, Unary, ValueId};
+use crate::kir::{ArgumentId, Binary, Entries, Index, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
     AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
 };
@@ -169,16 +169,8 @@ pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
             continue;
         };
         let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
-        s.b.statement(Statement::GatherRun {
-            source,
-            map,
-            at,
-            scale,
-            local,
-            positions,
-            first,
-            length,
-        });
+        let run = Run { map, at, scale, local, positions, first, length };
+        s.b.statement(Statement::GatherRun { source, run });
     }
     s.corners = Some(local);
 }

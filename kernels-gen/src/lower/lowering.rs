@@ -6,6 +6,7 @@ use super::graph::Lowered;
 use super::slots::Terms;
 use crate::abi::{Argument, Indices, KernelAbi, Role};
 use crate::kir::build::Builder;
+pub(crate) use crate::kir::build::repeat;
 use crate::kir::{
     ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, SharedId, TableId, ValueId,
 };
@@ -226,25 +227,6 @@ impl<'a> Lowering<'a> {
 /// Bytes that a group's shared arrays take, each aligned to two numbers.
 fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precision) -> usize {
     arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
-}
-
-/// A loop whose body writes through the whole setting.
-pub(crate) fn repeat(
-    s: &mut Lowering<'_>,
-    name: &str,
-    extent: usize,
-    unroll: bool,
-    mut body: impl FnMut(&mut Lowering<'_>, Index),
-) {
-    if unroll || extent == 1 {
-        for number in 0..extent {
-            body(s, Index::from(number));
-        }
-        return;
-    }
-    let var = s.b.open_loop(name);
-    body(s, Index::from(var));
-    s.b.close_loop(var, extent);
 }
 
 fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {

@@ -8,7 +8,7 @@ use super::lowering::Lowering;
 use super::slots::Place;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Index, Statement, ValueId, VarId, Write};
+use crate::kir::{ArgumentId, Index, Indexed, Statement, ValueId, VarId, Write};
 use crate::plan::Scatter;
 
 /// Where the nodal values of a quantity, or of the result, lie.
@@ -90,18 +90,17 @@ impl Nodal {
         if let Some(slots) = self.slots {
             return slots.store(b, node, c, value);
         }
-        b.statement(match self.map {
-            None => Statement::StoreLanes(target, unknown, value),
+        let to = match self.map {
+            None => return b.store_lanes(target, unknown, value),
             Some((map, Indices::Dofs)) => {
-                let (scale, offset, masked, at) = (1, 0, true, unknown);
-                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
+                Indexed { map, at: unknown, scale: 1, offset: 0, masked: true }
             }
             Some((map, indices)) => {
                 let (scale, offset) = self.place(indices, c);
-                let (masked, at) = (false, node.clone());
-                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
+                Indexed { map, at: node.clone(), scale, offset, masked: false }
             }
-        });
+        };
+        b.statement(Statement::Scatter { target, to, value, write });
     }
 
     /// Whether many may add to a node at once, and all components of a node are found by its number.

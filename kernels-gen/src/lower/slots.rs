@@ -17,7 +17,9 @@ use super::geometry::load_affine;
 use super::lowering::Lowering;
 use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
 use crate::kir::build::Builder;
-use crate::kir::{Index, SharedId, Slots, Statement, TermsId, ValueId, Write};
+use crate::kir::{
+    ArgumentId, Condition, Index, Integer, IntegersId, SharedId, Statement, ValueId, VarId, Write,
+};
 use crate::plan::{Geometry, PlanError, Strategy};
 
 /// Where the nodes of one field lie in an array of slots.
@@ -31,36 +33,84 @@ pub(crate) struct Place {
 /// The terms that a thread or lane has at hand: of all nodes of its cell, or of one.
 #[derive(Clone, Copy)]
 pub(crate) enum Terms {
-    Cell(TermsId),
-    Node(TermsId),
-}
-
-impl Terms {
-    /// Where those of a node are; `node` goes through the nodes of all batches.
-    fn entry(self, b: &Builder, node: &Index) -> (TermsId, Index) {
-        match self {
-            Self::Node(terms) => (terms, Index::default()),
-            Self::Cell(terms) => {
-                let mut own = node.clone();
-                own.terms.retain(|&(var, _)| var != b.batch());
-                (terms, own)
-            }
-        }
-    }
+    Cell(IntegersId),
+    Node(VarId),
 }
 
 impl Place {
     /// What the slot of a node holds of component `c`; `node` goes through the nodes of all batches.
     pub(crate) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
-        let entry = self.terms.entry(b, node);
-        b.load_slot((self.shared, c * self.slots.count), entry, self.slots.stride())
+        let term = self.term(b, node);
+        let slot = b.integer("slot", Integer::Rest(term, self.slots.stride()));
+        b.load_shared(self.shared, Index::from(slot).plus(c * self.slots.count))
     }
 
     /// Puts what a cell has for component `c` of a node in its term of the slot.
     pub(crate) fn store(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
-        let first = c * sums_of(self.slots);
-        let (shared, (terms, entry)) = (self.shared, self.terms.entry(b, node));
-        b.statement(Statement::StoreTerm { shared, terms, entry, first, value });
+        let at = Index::from(self.term(b, node)).plus(c * sums_of(self.slots));
+        b.open_when();
+        b.store_shared(self.shared, at, value);
+        b.close_when(vec![Condition::Active]);
+    }
+
+    fn term(self, b: &mut Builder, node: &Index) -> VarId {
+        match self.terms {
+            Terms::Node(term) => term,
+            Terms::Cell(terms) => {
+                let mut own = node.clone();
+                own.terms.retain(|&(var, _)| var != b.batch());
+                b.integer("term", Integer::Entry(terms, own))
+            }
+        }
+    }
+}
+
+/// Which elements of a vector the slots of some shared array are for: slot s for `map[at + s] · scale + offset`, or for
+/// none where that says `u32::MAX`.
+struct Elements {
+    map: ArgumentId,
+    at: Index,
+    scale: usize,
+    /// The offset, and where in the shared array the slots for these elements begin.
+    parts: Vec<(usize, usize)>,
+}
+
+impl Elements {
+    /// The index of what slot `s` is for.
+    fn of(&self, b: &mut Builder, slot: &Index) -> VarId {
+        b.integer("of", Integer::Element(self.map, &self.at + slot))
+    }
+
+    /// Reads the elements, and 0 for slots that are for none.
+    fn gather(&self, b: &mut Builder, source: ArgumentId, shared: SharedId, count: usize) {
+        b.deal_out(count, &mut |b, slot, mine| {
+            let of = self.of(b, slot);
+            b.open_when();
+            for &(offset, first) in &self.parts {
+                let value = b.load_at(source, of, (self.scale, offset), true);
+                b.store_shared(shared, slot.plus(first), value);
+            }
+            b.close_when(mine);
+        });
+    }
+
+    /// Adds the terms of each slot up, and the sum to its element.
+    fn scatter(&self, b: &mut Builder, target: ArgumentId, shared: SharedId, slots: abi::Slots) {
+        let (scale, write) = (self.scale, Write::LaneSerial);
+        b.deal_out(slots.count, &mut |b, slot, mut conditions| {
+            let var = self.of(b, slot);
+            conditions.push(Condition::Something(var));
+            b.open_when();
+            for &(offset, first) in &self.parts {
+                let zero = b.constant(0.0);
+                let value = (0..slots.terms).fold(zero, |sum, term| {
+                    let held = b.load_shared(shared, slot.plus(first + term * slots.stride()));
+                    b.add(sum, held)
+                });
+                b.statement(Statement::StoreAt { target, var, scale, offset, value, write });
+            }
+            b.close_when(conditions);
+        });
     }
 }
 
@@ -102,8 +152,11 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
         let Some(&map) = s.arguments.get(&Role::Terms(field)) else { continue };
         let nodes = s.facts.elements.fields[field].count();
         let at = Index::from(s.b.batch()).times(nodes);
-        let name = s.facts.of_field("terms", field);
-        let terms = s.b.load_terms(&name, map, at, nodes);
+        let terms = s.b.integers(&s.facts.of_field("terms", field), nodes);
+        for node in 0..nodes {
+            let term = s.b.load_index("term", map, &at.plus(node));
+            s.b.statement(Statement::StoreInteger(terms, Index::from(node), term));
+        }
         s.terms.insert(field, Terms::Cell(terms));
     }
 }
@@ -111,9 +164,8 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
 /// The same of one node, whose number goes through the nodes of all batches.
 pub(crate) fn hold_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
     let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
-    let name = s.facts.of_field("term", field);
-    let terms = s.b.load_terms(&name, map, node.clone(), 1);
-    s.terms.insert(field, Terms::Node(terms));
+    let term = s.b.load_index("term", map, node);
+    s.terms.insert(field, Terms::Node(term));
 }
 
 /// Reads what is known of the cell that is meant before its nodes are, so that nobody waits for it behind a barrier.
@@ -136,13 +188,11 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
     for quantity in &s.facts.quantities {
         let Some(field) = s.facts.slotted(quantity.source) else { continue };
         let (role, components) = (quantity.source.role(), quantity.components);
-        let length = components * s.facts.plan.slots[field].count;
-        let shared = s.b.shared(&format!("{}_slots", quantity.name), length);
-        let source = s.arguments[&role];
-        let (indices, apart) =
-            (s.facts.indices_of(quantity.source), s.facts.plan.slots[field].count);
-        for slots in slots_of(s, (field, indices), shared, components, apart) {
-            s.b.statement(Statement::GatherSlots { source, slots });
+        let count = s.facts.plan.slots[field].count;
+        let shared = s.b.shared(&format!("{}_slots", quantity.name), components * count);
+        let (source, indices) = (s.arguments[&role], s.facts.indices_of(quantity.source));
+        for elements in elements_of(s, (field, indices), components, count) {
+            elements.gather(&mut s.b, source, shared, count);
         }
         s.slots.insert(role, shared);
     }
@@ -152,34 +202,36 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
     for field in s.facts.results() {
         let length = s.facts.components(field) * sums_of(s.facts.plan.slots[field]);
         let name = s.facts.of_field("sums", field);
-        let shared = s.b.shared(&name, length);
-        s.b.statement(Statement::Clear { shared, length });
+        let (shared, zero) = (s.b.shared(&name, length), s.b.constant(0.0));
+        s.b.deal_out(length, &mut |b, entry, mine| {
+            b.open_when();
+            b.store_shared(shared, entry.clone(), zero);
+            b.close_when(mine);
+        });
         s.slots.insert(Role::Result(field), shared);
     }
-    s.b.statement(Statement::Barrier);
+    s.b.barrier();
 }
 
 /// The coordinates of the corners.
 fn corners(s: &mut Lowering<'_>) {
-    let (dim, by_node, own) = (s.facts.form.dim, s.facts.by_node(), s.facts.plan.slots[0]);
-    let (count, stride) = (own.count, own.stride());
+    let (dim, by_node, count) = (s.facts.form.dim, s.facts.by_node(), s.facts.plan.slots[0].count);
     let shared = s.b.shared("corner_slots", dim * count);
     let map = s.arguments[&Role::Slots(0, by_node)];
     let at = Index::from(s.b.batch()).times(count);
-    let slots = |scale: usize, parts: Vec<(usize, usize)>| {
+    let elements = |scale: usize, parts: Vec<(usize, usize)>| {
         let at = at.clone();
-        Slots { shared, map, at, count, stride, scale, parts }
+        Elements { map, at, scale, parts }
     };
     if let Some(&source) = s.arguments.get(&Role::Coordinates) {
         let (scale, step) =
             if s.facts.plan.tiles { (1, TILE) } else { (coordinate_stride(dim), 1) };
         let parts = (0..dim).map(|i| (i * step, i * count)).collect();
-        s.b.statement(Statement::GatherSlots { source, slots: slots(scale, parts) });
+        elements(scale, parts).gather(&mut s.b, source, shared, count);
     } else {
         for i in 0..dim {
             let source = s.arguments[&Role::Axis(i)];
-            let slots = slots(1, vec![(0, i * count)]);
-            s.b.statement(Statement::GatherSlots { source, slots });
+            elements(1, vec![(0, i * count)]).gather(&mut s.b, source, shared, count);
         }
     }
     s.slots.insert(Role::Coordinates, shared);
@@ -191,42 +243,38 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
         return;
     }
     s.b.comment("the sums of the batch");
-    s.b.statement(Statement::Barrier);
+    s.b.barrier();
     for field in s.facts.results() {
         let (target, shared) = (s.arguments[&Role::Result(field)], s.slots[&Role::Result(field)]);
-        let (components, terms) = (s.facts.components(field), s.facts.plan.slots[field].terms);
+        let (components, slots) = (s.facts.components(field), s.facts.plan.slots[field]);
         let indices = s.facts.indices_of(Source::Direction(field));
-        let apart = sums_of(s.facts.plan.slots[field]);
-        for slots in slots_of(s, (field, indices), shared, components, apart) {
-            let write = Write::LaneSerial;
-            s.b.statement(Statement::ScatterSlots { target, slots, terms, write });
+        for elements in elements_of(s, (field, indices), components, sums_of(slots)) {
+            elements.scatter(&mut s.b, target, shared, slots);
         }
     }
 }
 
-/// The slots of a field's components, which lie `apart` from each other in a shared array: all in one where a slot is one
-/// node's, one for each where it is one unknown's.
-fn slots_of(
+/// What the slots of a field's components are for, which lie `apart` from each other in a shared array: all at once where
+/// a slot is one node's, one after another where it is one unknown's.
+fn elements_of(
     s: &Lowering<'_>,
     (field, indices): (usize, Indices),
-    shared: SharedId,
     components: usize,
     apart: usize,
-) -> Vec<Slots> {
-    let (count, stride) = (s.facts.plan.slots[field].count, s.facts.plan.slots[field].stride());
+) -> Vec<Elements> {
+    let count = s.facts.plan.slots[field].count;
     let map = s.arguments[&Role::Slots(field, indices)];
     let batch = Index::from(s.b.batch());
-    let first = |c: usize| c * apart;
     if indices == Indices::Dofs {
         let one = |c: usize| {
             let at = batch.times(components * count).plus(c * count);
-            Slots { shared, map, at, count, stride, scale: 1, parts: vec![(0, first(c))] }
+            Elements { map, at, scale: 1, parts: vec![(0, c * apart)] }
         };
         return (0..components).map(one).collect();
     }
     let (scale, step) = if indices == Indices::Tiles { (1, TILE) } else { (components, 1) };
-    let parts = (0..components).map(|c| (c * step, first(c))).collect();
-    vec![Slots { shared, map, at: batch.times(count), count, stride, scale, parts }]
+    let parts = (0..components).map(|c| (c * step, c * apart)).collect();
+    vec![Elements { map, at: batch.times(count), scale, parts }]
 }
 
 /// What holds where the cells of a batch sum first.

@@ -6,7 +6,18 @@ use fem_dsl::arena::IndexVec;
 /// The kernel without unused values.
 pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
     let mut used: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
-    mark(&kernel.body, &mut used);
+    let mut mark = |statement: &Statement| match statement {
+        Statement::StoreLocal(_, _, value)
+        | Statement::StoreShared(_, _, value)
+        | Statement::StoreLanes(_, _, value)
+        | Statement::StoreAt { value, .. }
+        | Statement::Scatter { value, .. } => used[*value] = true,
+        Statement::ScatterEdge { values, .. } => {
+            values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
+        }
+        _ => {}
+    };
+    kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
     for id in kernel.values.ids().rev() {
         if used[id] {
             for operand in kernel.values[id].op.operands() {
@@ -14,52 +25,15 @@ pub(super) fn eliminate(mut kernel: Kernel) -> Kernel {
             }
         }
     }
-    kernel.body = keep(std::mem::take(&mut kernel.body), &used);
+    keep(&mut kernel.body, &used);
     kernel
 }
 
-fn mark(body: &[Statement], used: &mut IndexVec<ValueId, bool>) {
-    for statement in body {
-        match statement {
-            Statement::StoreLocal(_, _, value)
-            | Statement::StoreShared(_, _, value)
-            | Statement::StoreLanes(_, _, value)
-            | Statement::StoreTerm { value, .. }
-            | Statement::Scatter { value, .. } => used[*value] = true,
-            Statement::ScatterEdge { values, .. } => {
-                values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
-            }
-            // Loops nest a fixed few levels deep, whatever the user wrote.
-            Statement::For { body, .. } | Statement::When { body, .. } => mark(body, used),
-            Statement::Let(_)
-            | Statement::GatherRun { .. }
-            | Statement::GatherSlots { .. }
-            | Statement::ScatterSlots { .. }
-            | Statement::Clear { .. }
-            | Statement::LoadTerms { .. }
-            | Statement::ScatterRun { .. }
-            | Statement::Prefetch(..)
-            | Statement::PrefetchIndexed { .. }
-            | Statement::Stage
-            | Statement::Barrier
-            | Statement::Fence
-            | Statement::Recompute(_)
-            | Statement::Comment(_) => {}
+fn keep(body: &mut Vec<Statement>, used: &IndexVec<ValueId, bool>) {
+    body.retain_mut(|statement| {
+        if let Some(body) = statement.body_mut() {
+            keep(body, used);
         }
-    }
-}
-
-fn keep(body: Vec<Statement>, used: &IndexVec<ValueId, bool>) -> Vec<Statement> {
-    body.into_iter()
-        .filter_map(|statement| match statement {
-            Statement::Let(value) => used[value].then_some(Statement::Let(value)),
-            Statement::For { var, extent, body } => {
-                Some(Statement::For { var, extent, body: keep(body, used) })
-            }
-            Statement::When { below, cell, body } => {
-                Some(Statement::When { below, cell, body: keep(body, used) })
-            }
-            other => Some(other),
-        })
-        .collect()
+        !matches!(statement, Statement::Let(value) if !used[*value])
+    });
 }

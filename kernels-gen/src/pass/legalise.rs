@@ -3,7 +3,7 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying
 //! operation becomes an explicit [`Op::Broadcast`].
 
-use crate::kir::{ArgumentId, Index, Kernel, Op, Statement, Value, ValueId, Write};
+use crate::kir::{ArgumentId, Index, Indexed, Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// The kernel with every operand of a varying operation varying.
@@ -82,17 +82,9 @@ impl Pass {
         let (masked, write) = (false, Write::LaneSerial);
         for &(offset, ends) in values {
             for (at, value) in at.iter().cloned().zip(ends) {
-                let value = self.varying(value, out);
-                out.push(Statement::Scatter {
-                    target,
-                    map,
-                    at,
-                    scale,
-                    offset,
-                    masked,
-                    value,
-                    write,
-                });
+                let (to, value) =
+                    (Indexed { map, at, scale, offset, masked }, self.varying(value, out));
+                out.push(Statement::Scatter { target, to, value, write });
             }
         }
     }
@@ -127,7 +119,7 @@ impl Pass {
                     | Op::LoadUniform(..)
                     | Op::LoadLanes(..)
                     | Op::Gather { .. }
-                    | Op::LoadSlot { .. } => {}
+                    | Op::LoadAt { .. } => {}
                 }
                 let new = self.values.push(Value { op, varying, name });
                 self.new[id] = Some(new);
@@ -139,12 +131,14 @@ impl Pass {
             Statement::StoreLanes(argument, index, value) => {
                 Statement::StoreLanes(argument, index, self.varying(value, out))
             }
-            Statement::Scatter { target, map, at, scale, offset, masked, value, write } => {
-                let value = self.varying(value, out);
-                Statement::Scatter { target, map, at, scale, offset, masked, value, write }
+            Statement::Scatter { target, to, value, write } => {
+                Statement::Scatter { target, to, value: self.varying(value, out), write }
             }
             Statement::For { var, extent, body } => {
                 Statement::For { var, extent, body: self.block(&body) }
+            }
+            Statement::When { conditions, body } => {
+                Statement::When { conditions, body: self.block(&body) }
             }
             other => other,
         }
@@ -155,32 +149,29 @@ impl Pass {
 /// dropped.
 pub(super) fn share(kernels: &mut [Kernel]) {
     for kernel in kernels.iter_mut() {
-        kernel.body = for_threads(std::mem::take(&mut kernel.body));
+        for_threads(&mut kernel.body);
         kernel.block = 1;
     }
 }
 
-fn for_threads(body: Vec<Statement>) -> Vec<Statement> {
-    let mut out = Vec::with_capacity(body.len());
-    for mut statement in body {
-        match &mut statement {
-            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {
-                continue;
-            }
+fn for_threads(body: &mut Vec<Statement>) {
+    body.retain_mut(|statement| {
+        match statement {
             Statement::Scatter { write, .. }
             | Statement::ScatterRun { write, .. }
-            | Statement::ScatterSlots { write, .. }
+            | Statement::StoreAt { write, .. }
                 if *write == Write::LaneSerial =>
             {
                 *write = Write::Atomic;
             }
-            // Loops nest a fixed few levels deep, whatever the user wrote.
-            Statement::For { body, .. } | Statement::When { body, .. } => {
-                *body = for_threads(std::mem::take(body));
-            }
             _ => {}
         }
-        out.push(statement);
-    }
-    out
+        if let Some(body) = statement.body_mut() {
+            for_threads(body);
+        }
+        !matches!(
+            statement,
+            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage
+        )
+    });
 }

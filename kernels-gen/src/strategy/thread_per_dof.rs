@@ -22,7 +22,7 @@ mod diagonal;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{Lagrange, LinePoints, LineTable};
-use crate::kir::{Entries, Index, Kernel, SharedId, Statement, TableId, ValueId, VarId};
+use crate::kir::{Condition, Entries, Index, Kernel, SharedId, TableId, ValueId, VarId};
 use crate::lower::ends::tested_parts;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::{Facts, Quantity};
@@ -136,10 +136,6 @@ enum End {
     Stored,
 }
 
-fn barrier(s: &mut Lowering<'_>) {
-    s.b.statement(Statement::Barrier);
-}
-
 impl Dofs {
     fn new(s: &mut Lowering<'_>) -> Self {
         let line = s.facts.elements.rule.line().expect("the plan should have checked the rule");
@@ -199,19 +195,15 @@ impl Dofs {
     ) {
         s.b.at_cell(self.cell.clone());
         let pairs = self.digits.iter().copied().zip(bounds.iter().copied());
-        let below: Vec<_> = pairs.filter(|(_, bound)| *bound < self.q).collect();
-        if below.is_empty() {
-            body(s);
-            return;
-        }
+        let below = pairs.filter(|(_, bound)| *bound < self.q);
         s.b.open_when();
         body(s);
-        s.b.close_when(below);
+        s.b.close_when(below.map(|(digit, bound)| Condition::Below(digit, bound)).collect());
     }
 
     fn store(&self, s: &mut Lowering<'_>, array: SharedId, component: usize, value: ValueId) {
         let place = self.place(component, None);
-        s.b.statement(Statement::StoreShared(array, place, value));
+        s.b.store_shared(array, place, value);
     }
 
     /// Σ_a table[a · stride + own] array[… a …] + onto.
@@ -234,7 +226,7 @@ impl Dofs {
     fn write(&self, s: &mut Lowering<'_>) {
         if !self.inputs.is_empty() {
             self.load(s);
-            barrier(s);
+            s.b.barrier();
             self.interpolate(s);
         }
         self.evaluate(s);
@@ -277,7 +269,7 @@ impl Dofs {
                     }
                 });
             }
-            barrier(s);
+            s.b.barrier();
         }
     }
 
@@ -309,7 +301,7 @@ impl Dofs {
         let tested = at_point(s, &at, &point, &mut evaluate);
         if let End::Tested(kept, results) = &self.end {
             self.keep(s, kept, &tested);
-            barrier(s);
+            s.b.barrier();
             self.integrate(s, kept, results);
         }
     }
@@ -360,7 +352,7 @@ impl Dofs {
             return;
         }
         for step in 0..self.dim {
-            barrier(s);
+            s.b.barrier();
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
             for ElementVector { field, held, .. } in results {
                 let Some([_, table]) = held.interpolate else { continue };

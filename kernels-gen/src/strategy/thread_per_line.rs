@@ -40,7 +40,7 @@ mod rows;
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Kernel, SharedId, Statement, TableId, VarId};
+use crate::kir::{Entries, Kernel, SharedId, TableId, VarId};
 use crate::lower::contract::Matrix;
 use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
@@ -211,8 +211,4 @@ fn mode_stride(s: &Lowering<'_>) -> usize {
 /// The image of the origin is needed for coordinates only.
 fn first_mode(s: &Lowering<'_>) -> usize {
     if s.facts.needs_x { 0 } else { s.facts.form.dim }
-}
-
-fn barrier(s: &mut Lowering<'_>) {
-    s.b.statement(Statement::Barrier);
 }

@@ -5,8 +5,8 @@ use crate::dialect::comment::comment;
 use crate::dialect::fold::{Binding, Expression, Folded, Style};
 use crate::dialect::names::{C, rename};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Index, Kernel, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId, Thread, Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Comparison, Condition, Index, Indexed, Integer, IntegersId, Kernel,
+    LocalId, Op, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
 use fem_dsl::arena::Id as _;
@@ -20,8 +20,8 @@ pub(super) fn shared_name(kernel: &Kernel, id: SharedId) -> &str {
     &kernel.shared[id].name
 }
 
-pub(super) fn terms_name(kernel: &Kernel, id: TermsId) -> &str {
-    &kernel.terms[id].name
+pub(super) fn integers_name(kernel: &Kernel, id: IntegersId) -> &str {
+    &kernel.integers[id].name
 }
 
 pub(super) fn table_name(kernel: &Kernel, id: TableId) -> &str {
@@ -37,20 +37,6 @@ pub(super) fn folded(kernel: &Kernel, words: &Words) -> Folded {
     let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
     let style = Style { listed: words.listed, scatters: false, within: 6 };
     Folded::new(rename(kernel, &C), style, length)
-}
-
-/// Whether a local array is used by some statements.
-pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Let(value) => {
-            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
-        }
-        Statement::StoreLocal(local, ..)
-        | Statement::GatherRun { local, .. }
-        | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } | Statement::When { body, .. } => uses_local(kernel, body, id),
-        _ => false,
-    })
 }
 
 fn index(kernel: &Kernel, index: &Index) -> String {
@@ -114,12 +100,7 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
 
 /// Whether a variable is computed where it is needed.
 pub(super) fn recomputes(body: &[Statement], id: VarId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Recompute(var) => *var == id,
-        // Loops nest a fixed few levels deep, whatever the user wrote.
-        Statement::For { body, .. } | Statement::When { body, .. } => recomputes(body, id),
-        _ => false,
-    })
+    body.iter().any(|statement| statement.any(&mut |one| *one == Statement::Recompute(id)))
 }
 
 /// Whether a digit is 0 or the last.
@@ -176,22 +157,14 @@ pub(super) fn block(
                 let var = var_name(kernel, *var);
                 let small = extent * size(body) <= WRITTEN_OUT;
                 let arrays = small && in_registers(kernel) && reaches_own(kernel, body);
-                let unroll = if arrays { "" } else { " 1" };
+                let unroll = if arrays || deals_out(kernel, body) { "" } else { " 1" };
                 let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::Scatter {
-                target,
-                map,
-                at,
-                scale,
-                offset,
-                masked,
-                value: stored,
-                write: mode,
-            } => {
+            Statement::Scatter { target, to, value: stored, write: mode } => {
+                let Indexed { map, at, scale, offset, masked } = to;
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let place = element("to", *scale, *offset);
                 let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored).text);
@@ -226,7 +199,8 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+            Statement::GatherRun { source, run } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let (source, map) = (argument(kernel, *source), argument(kernel, *map));
                 let places = &kernel.tables[*positions].entries;
                 let local = local_name(kernel, *local);
@@ -251,17 +225,8 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write: mode,
-            } => {
+            Statement::ScatterRun { target, run, write: mode } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let places = &kernel.tables[*positions].entries;
                 let local = local_name(kernel, *local);
@@ -276,62 +241,29 @@ pub(super) fn block(
                 }
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::GatherSlots { source, slots } => {
-                let source = argument(kernel, *source);
-                let shared = shared_name(kernel, slots.shared);
-                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
-                let body = |conditions: &[&str]| {
-                    let parts = slots.parts.iter().map(|(offset, first)| {
-                        let from =
-                            format!("gather_masked({source}, of, {}, {offset})", slots.scale);
-                        when(conditions, &format!("{shared}[slot + {first}] = {from};"))
-                    });
-                    [of.clone()].into_iter().chain(parts).collect()
+            Statement::Set(var) => {
+                let from = match kernel.integer(*var) {
+                    Some(Integer::Element(map, at)) => {
+                        format!("{}[{}]", argument(kernel, *map), index(kernel, at))
+                    }
+                    Some(Integer::Entry(array, at)) => {
+                        format!("{}[{}]", integers_name(kernel, *array), index(kernel, at))
+                    }
+                    Some(Integer::Rest(of, by)) => format!("{} % {by}u", var_name(kernel, *of)),
+                    None => continue,
                 };
-                deal_out(text, kernel, &indent, slots.count, &body);
+                let name = var_name(kernel, *var);
+                let _ = writeln!(text, "{indent}const uint32 {name} = {from};");
             }
-            Statement::ScatterSlots { target, slots, terms, write: mode } => {
-                let target = argument(kernel, *target);
-                let shared = shared_name(kernel, slots.shared);
-                let of = format!("const uint32 of = {};", of_slot(kernel, slots));
-                let body = |conditions: &[&str]| {
-                    let conditions = [conditions, &["of != 0xffffffffu"]].concat();
-                    let parts = slots.parts.iter().map(|(offset, first)| {
-                        let term = |term: usize| {
-                            format!("{shared}[slot + {}]", first + term * slots.stride)
-                        };
-                        let sum: Vec<String> = (0..*terms).map(term).collect();
-                        let place = element("of", slots.scale, *offset);
-                        when(
-                            &conditions,
-                            &write_to(kernel, *mode, target, &place, &sum.join(" + ")),
-                        )
-                    });
-                    [of.clone()].into_iter().chain(parts).collect()
-                };
-                deal_out(text, kernel, &indent, slots.count, &body);
+            Statement::StoreInteger(array, at, var) => {
+                let (array, at) = (integers_name(kernel, *array), index(kernel, at));
+                let _ = writeln!(text, "{indent}{array}[{at}] = {};", var_name(kernel, *var));
             }
-            Statement::Clear { shared, length } => {
-                let shared = shared_name(kernel, *shared);
-                let body =
-                    |conditions: &[&str]| vec![when(conditions, &format!("{shared}[slot] = 0;"))];
-                deal_out(text, kernel, &indent, *length, &body);
-            }
-            Statement::LoadTerms { terms, map, at, step } => {
-                let length = kernel.terms[*terms].length;
-                let (terms, map) = (terms_name(kernel, *terms), argument(kernel, *map));
-                let at = of_lane(kernel, at);
-                for j in 0..length {
-                    let _ = writeln!(text, "{indent}{terms}[{j}] = {map}[{at} + {}];", j * step);
-                }
-            }
-            Statement::StoreTerm { shared, terms, entry, first, value: stored } => {
-                let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
-                let (entry, stored) = (index(kernel, entry), value(kernel, *stored).text);
-                let _ = writeln!(
-                    text,
-                    "{indent}if (writes) {shared}[{terms}[{entry}] + {first}] = {stored};"
-                );
+            Statement::StoreAt { target, var, scale, offset, value: stored, write: mode } => {
+                let place = element(var_name(kernel, *var), *scale, *offset);
+                let (target, stored) = (argument(kernel, *target), value(kernel, *stored).text);
+                let write = write_to(kernel, *mode, target, &place, &stored);
+                let _ = writeln!(text, "{indent}{write}");
             }
             Statement::StoreShared(shared, at, stored) => {
                 let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
@@ -344,10 +276,10 @@ pub(super) fn block(
                 let _ = writeln!(text, "{indent}{};", words.fence);
             }
             Statement::Recompute(var) => {
-                let Some(Thread::Border { digits, last }) = kernel.vars[*var].thread else {
+                let Some(Thread::Border { digits, last }) = kernel.thread_of(*var) else {
                     continue;
                 };
-                let on = digits.map(|digit| match kernel.vars[digit].thread {
+                let on = digits.map(|digit| match kernel.thread_of(digit) {
                     Some(Thread::Digit { divisor, modulus }) => {
                         format!("number / {divisor} % {modulus}")
                     }
@@ -357,15 +289,9 @@ pub(super) fn block(
                 let number = "const int number = thread_again();";
                 let _ = writeln!(text, "{indent}{{ {number} {var} = {on}; }}");
             }
-            Statement::When { below, cell, body } => {
-                let mut conditions: Vec<String> = below
-                    .iter()
-                    .map(|&(var, bound)| format!("{} < {bound}", var_name(kernel, var)))
-                    .collect();
-                if let (Some(cell), Some(active)) = (cell, kernel.active) {
-                    let (cell, active) = (index(kernel, cell), argument(kernel, active));
-                    conditions.push(format!("{cell} < (int){active}[batch]"));
-                }
+            Statement::When { conditions, body } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|one| condition(kernel, one)).collect();
                 let conditions = conditions.join(" && ");
                 let mut inner = String::new();
                 block(&mut inner, kernel, words, body, depth + 1);
@@ -383,55 +309,18 @@ pub(super) fn block(
     }
 }
 
-/// Prints what is done for each of `count` slots that the threads of a group, or the lanes, deal out among themselves:
-/// full rounds, then those that are left, of which each `mine` at most. `body` reads what any slot has, and writes under
-/// its condition: where the reading stood under it too, PoCL read beyond the end of arrays.
-fn deal_out(
-    text: &mut String,
-    kernel: &Kernel,
-    indent: &str,
-    count: usize,
-    body: &dyn Fn(&[&str]) -> Vec<String>,
-) {
-    let (who, all) = match kernel.threads {
-        0 => ("lane", kernel.lanes),
-        threads => ("thread", threads),
-    };
-    let (full, rest) = (count / all * all, count % all);
-    let mut block = |head: &[String], lines: Vec<String>| {
-        for line in head {
-            let _ = writeln!(text, "{indent}{line}");
+fn condition(kernel: &Kernel, condition: &Condition) -> String {
+    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    match (condition, kernel.active) {
+        (Condition::Below(_, bound), _) => format!("{name} < {bound}"),
+        (Condition::Something(_), _) => format!("{name} != 0xffffffffu"),
+        (Condition::Equals(_, number), _) => format!("{name} == {number}u"),
+        (Condition::Bit(_, bit), _) => format!("({name} >> {bit} & 1)"),
+        (Condition::ActiveCell(cell), Some(active)) => {
+            format!("{} < (int){}[batch]", index(kernel, cell), argument(kernel, active))
         }
-        for line in lines {
-            let _ = writeln!(text, "{indent}    {line}");
-        }
-        let _ = writeln!(text, "{indent}}}");
-    };
-    if full > 0 {
-        let head = format!("for (int slot = {who}; slot < {who} + {full}; slot += {all}) {{");
-        block(&["#pragma unroll".to_owned(), head], body(&[]));
+        (Condition::Active | Condition::ActiveCell(_), _) => "writes".to_owned(),
     }
-    if rest > 0 {
-        let mut lines = vec![
-            format!("const bool mine = {who} < {rest};"),
-            format!("const int slot = mine ? {who} + {full} : {full};"),
-        ];
-        lines.extend(body(&["mine"]));
-        block(&["{".to_owned()], lines);
-    }
-}
-
-/// A statement under conditions.
-fn when(conditions: &[&str], statement: &str) -> String {
-    match conditions {
-        [] => statement.to_owned(),
-        _ => format!("if ({}) {statement}", conditions.join(" && ")),
-    }
-}
-
-/// The index of what a slot is for.
-fn of_slot(kernel: &Kernel, slots: &Slots) -> String {
-    format!("{}[{} + slot]", argument(kernel, slots.map), index(kernel, &slots.at))
 }
 
 fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
@@ -500,11 +389,14 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         Op::LoadLanes(from, at) => {
             primary(format!("{}[{}]", argument(kernel, *from), of_lane(kernel, at)))
         }
-        Op::LoadSlot { shared, terms, entry, stride, first } => {
-            let (shared, terms) = (shared_name(kernel, *shared), terms_name(kernel, *terms));
-            primary(format!("{shared}[{terms}[{}] % {stride}u + {first}]", index(kernel, entry)))
+        Op::LoadAt { source, var, scale, offset, masked } => {
+            let (source, var) = (argument(kernel, *source), var_name(kernel, *var));
+            primary(match masked {
+                true => format!("gather_masked({source}, {var}, {scale}, {offset})"),
+                false => format!("{source}[{}]", element(var, *scale, *offset)),
+            })
         }
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
             let at = of_lane(kernel, at);
             primary(if *masked {
@@ -600,16 +492,27 @@ fn size(body: &[Statement]) -> usize {
 
 /// Whether a body reads or writes arrays of the thread's own: they become registers where its loop is written out.
 fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Let(id) => {
-            matches!(kernel.values[*id].op, Op::LoadLocal(..) | Op::LoadSlot { .. })
-        }
+    let mut reaches = |statement: &Statement| match statement {
+        Statement::Let(id) => matches!(kernel.values[*id].op, Op::LoadLocal(..)),
+        Statement::Set(var) => matches!(kernel.integer(*var), Some(Integer::Entry(..))),
         Statement::StoreLocal(..)
-        | Statement::StoreTerm { .. }
+        | Statement::StoreInteger(..)
         | Statement::GatherRun { .. }
         | Statement::ScatterRun { .. } => true,
-        // Loops nest a fixed few levels deep, whatever the user wrote.
-        Statement::For { body, .. } | Statement::When { body, .. } => reaches_own(kernel, body),
+        _ => false,
+    };
+    body.iter().any(|statement| statement.any(&mut reaches))
+}
+
+/// Whether a body does what threads or lanes deal out among themselves: a few rounds, none of which waits for another.
+fn deals_out(kernel: &Kernel, body: &[Statement]) -> bool {
+    let by_member =
+        |at: &Index| at.terms.iter().any(|&(var, _)| kernel.thread_of(var) == Some(Thread::Member));
+    body.iter().any(|statement| match statement {
+        Statement::Set(var) => {
+            matches!(kernel.integer(*var), Some(Integer::Element(_, at)) if by_member(at))
+        }
+        Statement::StoreShared(_, at, _) => by_member(at),
         _ => false,
     })
 }
@@ -617,4 +520,45 @@ fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
 /// Whether a thread's own arrays can become registers if all loops over them are written out.
 fn in_registers(kernel: &Kernel) -> bool {
     kernel.locals.iter().map(|local| local.length).sum::<usize>() <= REGISTERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{block, folded};
+    use crate::dialect::cuda::CUDA;
+    use crate::kir::build::Builder;
+    use crate::kir::{Condition, Element, Index, Integer, Precision, Statement, Write};
+
+    #[test]
+    fn each_lane_does_what_its_mask_says() {
+        let mut b = Builder::new("f", Precision::F64, 4);
+        let (masks, y) =
+            (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));
+        let x = b.argument("x", Element::Real, false);
+        let (batch, kept) = (Index::from(b.batch()), b.integers("kept", 1));
+        let var = b.load_index("mask", masks, &batch);
+        b.statement(Statement::StoreInteger(kept, Index::from(0), var));
+        b.open_when();
+        let again = b.integer("again", Integer::Entry(kept, Index::from(0)));
+        let rest = b.integer("rest", Integer::Rest(again, 8));
+        b.open_when();
+        let value = b.load_at(x, var, (3, 1), false);
+        let (scale, offset, write) = (2, 0, Write::Exclusive);
+        b.statement(Statement::StoreAt { target: y, var, scale, offset, value, write });
+        b.close_when(vec![Condition::Equals(rest, 5), Condition::Active]);
+        b.close_when(vec![Condition::Something(var), Condition::Bit(var, 2)]);
+        let kernel = folded(&b.finish(), &CUDA);
+        let mut text = String::new();
+        block(&mut text, &kernel, &CUDA, &kernel.body, 0);
+        let want = "\
+const uint32 mask = masks[4 * batch + lane];
+kept[0] = mask;
+if (mask != 0xffffffffu && (mask >> 2 & 1)) {
+    const uint32 again_1 = kept[0];
+    const uint32 rest = again_1 % 8u;
+    if (rest == 5u && writes) y[(size_t)mask * 2] = x[(size_t)mask * 3 + 1];
+}
+";
+        assert_eq!(text, want);
+    }
 }

@@ -83,8 +83,7 @@ impl Isa {
     pub(super) fn vocabulary(self, precision: Precision, lanes: usize, called: bool) -> String {
         let (isa, bytes) = self.bytes(precision, lanes);
         let template = match isa {
-            Self::Avx512 => include_str!("../preamble/avx512.rs"),
-            Self::Avx2 => include_str!("../preamble/avx2.rs"),
+            Self::Avx512 | Self::Avx2 => include_str!("../preamble/avx.rs"),
             Self::Portable => include_str!("../preamble/portable.rs"),
         };
         let bits = bytes * 8;
@@ -119,7 +118,7 @@ impl Isa {
             "
 ",
         );
-        write_out_lanes(&text, lanes)
+        write_out_lanes(&for_isa(&text, isa), lanes)
             .replace("$P", &prefix)
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
@@ -132,16 +131,30 @@ impl Isa {
     }
 }
 
+/// Keeps what stands in `$AVX512{…}` or in `$AVX2{…}` for that instruction set alone.
+fn for_isa(text: &str, isa: Isa) -> String {
+    let alternatives = [("$AVX512{", Isa::Avx512), ("$AVX2{", Isa::Avx2)];
+    alternatives.into_iter().fold(text.to_owned(), |text, (mark, of)| {
+        replace_marked(&text, mark, |part| if isa == of { part.to_owned() } else { String::new() })
+    })
+}
+
 /// Writes each `$EACH{… $I …}` out, once a lane. The compiler takes several times as long over loops
 /// of closures, and comes to the same code.
 fn write_out_lanes(text: &str, lanes: usize) -> String {
-    let mut parts = text.split("$EACH{");
+    replace_marked(text, "$EACH{", |part| {
+        let each = (0..lanes).map(|lane| part.replace("$I", &lane.to_string()));
+        each.collect::<Vec<_>>().join(", ")
+    })
+}
+
+/// Replaces what stands between a mark and the brace that closes its own, with both.
+fn replace_marked(text: &str, mark: &str, replaced: impl Fn(&str) -> String) -> String {
+    let mut parts = text.split(mark);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let end = closing(part);
-        let each: Vec<String> =
-            (0..lanes).map(|lane| part[..end].replace("$I", &lane.to_string())).collect();
-        out.push_str(&each.join(", "));
+        out.push_str(&replaced(&part[..end]));
         out.push_str(part.get(end + 1..).unwrap_or_default());
     }
     out

@@ -5,8 +5,8 @@ use crate::dialect::comment::comment;
 use crate::dialect::fold::{Binding, Expression, Folded, Style};
 use crate::dialect::names::{RUST, rename};
 use crate::kir::{
-    ArgumentId, Binary, Cache, Comparison, Index, Kernel, LocalId, Op, Statement, TableId, Unary,
-    ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Cache, Comparison, Condition, Index, Indexed, Integer, Kernel, LocalId, Op,
+    Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id;
 use std::fmt::Write;
@@ -33,38 +33,26 @@ pub(super) fn folded(kernel: &Kernel) -> Folded {
     )
 }
 
-/// Whether a private array is read or written.
-pub(super) fn uses_local(kernel: &Kernel, body: &[Statement], id: LocalId) -> bool {
-    body.iter().any(|statement| match statement {
-        Statement::Let(value) => {
-            matches!(&kernel.values[*value].op, Op::LoadLocal(local, _) if *local == id)
-        }
-        Statement::StoreLocal(local, ..)
-        | Statement::GatherRun { local, .. }
-        | Statement::ScatterRun { local, .. } => *local == id,
-        Statement::For { body, .. } => uses_local(kernel, body, id),
-        _ => false,
-    })
-}
-
 /// How many loops there are, at any depth.
 pub(super) fn loops(body: &[Statement]) -> usize {
-    let inner = body.iter().map(|statement| match statement {
-        Statement::For { body, .. } => 1 + loops(body),
-        _ => 0,
-    });
-    inner.sum()
+    let mut count = 0;
+    let mut one = |statement: &Statement| {
+        count += usize::from(matches!(statement, Statement::For { .. }));
+    };
+    body.iter().for_each(|statement| statement.for_each(&mut one));
+    count
 }
 
 /// Whether a statement writes by an index array.
 pub(super) fn scatters(statement: &Statement) -> bool {
-    match statement {
-        Statement::Scatter { .. }
-        | Statement::ScatterRun { .. }
-        | Statement::ScatterEdge { .. } => true,
-        Statement::For { body, .. } => body.iter().any(scatters),
-        _ => false,
-    }
+    statement.any(&mut |one| {
+        matches!(
+            one,
+            Statement::Scatter { .. }
+                | Statement::ScatterRun { .. }
+                | Statement::ScatterEdge { .. }
+        )
+    })
 }
 
 fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
@@ -148,9 +136,8 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
                 block(text, kernel, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            Statement::Scatter {
-                target, map, at, scale, offset, masked, value: stored, ..
-            } => {
+            Statement::Scatter { target, to, value: stored, .. } => {
+                let Indexed { map, at, scale, offset, masked } = to;
                 let masked = if *masked { "_masked" } else { "" };
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
@@ -161,7 +148,8 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
+            Statement::GatherRun { source, run } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
                     text,
@@ -172,17 +160,8 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
                     table_name(kernel, *positions),
                 );
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
+            Statement::ScatterRun { target, run, write } => {
+                let Run { map, at, scale, local, positions, first, length } = run;
                 let at = index(kernel, at, kernel.lanes);
                 let add = *write != Mode::Exclusive;
                 let _ = writeln!(
@@ -217,19 +196,50 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
                     argument(kernel, *map),
                 );
             }
-            // Kernels for groups of threads are not printed as Rust, nor are lanes that share slots.
+            Statement::Set(var) => {
+                let from = match kernel.integer(*var) {
+                    Some(Integer::Element(map, at)) => {
+                        format!(
+                            "*{}.add({}) as usize",
+                            argument(kernel, *map),
+                            index(kernel, at, 1)
+                        )
+                    }
+                    Some(Integer::Rest(of, by)) => format!("{} % {by}", var_name(kernel, *of)),
+                    Some(Integer::Entry(..)) | None => continue,
+                };
+                let _ = writeln!(text, "{indent}let {} = {from};", var_name(kernel, *var));
+            }
+            Statement::When { conditions, body } => {
+                let conditions: Vec<String> =
+                    conditions.iter().map(|one| condition(kernel, one)).collect();
+                let _ = writeln!(text, "{indent}if {} {{", conditions.join(" && "));
+                block(text, kernel, body, depth + 1);
+                let _ = writeln!(text, "{indent}}}");
+            }
+            // Kernels for groups of threads are not printed as Rust, nor is what differs between lanes.
             Statement::Stage
-            | Statement::GatherSlots { .. }
-            | Statement::ScatterSlots { .. }
-            | Statement::Clear { .. }
-            | Statement::LoadTerms { .. }
-            | Statement::StoreTerm { .. }
+            | Statement::StoreInteger(..)
+            | Statement::StoreAt { .. }
             | Statement::Barrier
             | Statement::Fence
             | Statement::Recompute(_)
-            | Statement::When { .. }
             | Statement::StoreShared(..) => {}
             Statement::Comment(words) => comment(text, &indent, words),
+        }
+    }
+}
+
+/// A condition on integers that are the same in all lanes.
+fn condition(kernel: &Kernel, condition: &Condition) -> String {
+    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    match condition {
+        Condition::Below(_, bound) => format!("{name} < {bound}"),
+        Condition::Something(_) => format!("{name} != u32::MAX as usize"),
+        Condition::Equals(_, number) => format!("{name} == {number}"),
+        Condition::Bit(_, bit) => format!("{name} >> {bit} & 1 == 1"),
+        Condition::Active | Condition::ActiveCell(_) => {
+            unreachable!("lanes of a vector differ in what is active")
         }
     }
 }
@@ -283,7 +293,7 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         }
         Op::Select(c, a, b) if wide => method("select", *c, &[*a, *b]),
         Op::Select(c, a, b) => Some(choice(&v(*c).text, &v(*a), &v(*b))),
-        Op::LoadShared(..) | Op::LoadSlot { .. } => None,
+        Op::LoadShared(..) | Op::LoadAt { .. } => None,
         Op::LoadLocal(local, at) => element(local_name(kernel, *local), index(kernel, at, 1)),
         Op::LoadTable(table, at) => {
             let table = format!("{}.as_ptr()", table_name(kernel, *table));
@@ -294,7 +304,7 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
             let at = index(kernel, at, kernel.lanes);
             primary(format!("V::load({}.add({at}))", argument(kernel, *from)))
         }
-        Op::Gather { source, map, at, scale, offset, masked } => {
+        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let function = if *masked { "gather_masked" } else { "V::gather" };
             let at = index(kernel, at, kernel.lanes);
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
@@ -414,5 +424,38 @@ fn compare(comparison: Comparison, wide: bool, a: &Expression, b: &Expression) -
         Comparison::Ge => method(b, "le", a),
         Comparison::Eq => method(a, "eq", b),
         Comparison::Ne => Expression::primary(format!("{}.not()", method(a, "eq", b).text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{block, folded};
+    use crate::kir::build::Builder;
+    use crate::kir::{Condition, Element, Index, Integer, Precision};
+    use crate::pass::for_vectors;
+
+    #[test]
+    fn all_lanes_do_what_a_mask_says() {
+        let mut b = Builder::new("f", Precision::F64, 4);
+        let (masks, y) =
+            (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));
+        let batch = Index::from(b.batch());
+        let mask = b.integer("mask", Integer::Element(masks, batch.clone()));
+        let low = b.integer("low", Integer::Rest(mask, 8));
+        b.open_when();
+        let one = b.constant(1.0);
+        b.store_lanes(y, batch, one);
+        b.close_when(vec![Condition::Something(mask), Condition::Bit(low, 2)]);
+        let kernel = folded(&for_vectors(b.finish()).expect("a legal kernel"));
+        let mut text = String::new();
+        block(&mut text, &kernel, &kernel.body, 0);
+        let want = "\
+let mask = *masks.add(batch) as usize;
+let low = mask % 8;
+if mask != u32::MAX as usize && low >> 2 & 1 == 1 {
+    V::splat(1.0).store(y.add(4 * batch));
+}
+";
+        assert_eq!(text, want);
     }
 }

@@ -1,13 +1,12 @@
 //! The state of one run and the meaning of every operation and statement.
 
 mod lanes;
-mod slots;
 
 use super::threads::Shared;
 use super::{Array, Fault};
 use crate::kir::{
-    ArgumentId, Entries, Index, Kernel, LocalId, Op, SharedId, Statement, TableId, Thread, ValueId,
-    VarId, Write,
+    ArgumentId, Condition, Entries, Index, Indexed, Integer, IntegersId, Kernel, LocalId, Op, Run,
+    SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
@@ -29,9 +28,12 @@ pub(super) struct Machine<'k, 'm, 'a> {
     /// Values, lane fastest; uniform ones are equal in all lanes.
     values: Vec<f64>,
     locals: Vec<Private>,
-    /// Private arrays of indices: entries, lane fastest; none where nothing was read yet.
-    terms: Vec<Vec<Option<u32>>>,
+    /// Private arrays of integers: entries, lane fastest; none where this batch has written nothing.
+    integers: Vec<Vec<Option<i64>>>,
+    /// Variables, lane fastest; those that do not differ are equal in all lanes.
     vars: Vec<i64>,
+    /// The lanes that do what is done here.
+    on: Rc<[bool]>,
     /// Whether the batch of a variable is one of the range; all are but those of [`Thread::Batch`].
     exists: Vec<bool>,
     /// Where the lanes of a scatter write, to find two in one place.
@@ -40,26 +42,6 @@ pub(super) struct Machine<'k, 'm, 'a> {
     thread: Option<usize>,
     /// What the thread shares with its group, or the lanes with each other.
     shared: Rc<RefCell<Shared>>,
-}
-
-/// Where the lanes of an indexed access lie: `map[at · lanes + lane] · scale + offset`.
-struct Indexed<'i> {
-    map: ArgumentId,
-    at: &'i Index,
-    scale: usize,
-    offset: usize,
-    masked: bool,
-}
-
-/// A run of consecutive elements for each lane, and the private entries they belong to.
-struct Run<'i> {
-    map: ArgumentId,
-    at: &'i Index,
-    scale: usize,
-    local: LocalId,
-    positions: TableId,
-    first: usize,
-    length: usize,
 }
 
 impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
@@ -72,8 +54,13 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             active: lanes,
             values: vec![f64::NAN; kernel.values.len() * lanes],
             locals: Vec::new(),
-            terms: kernel.terms.iter().map(|terms| vec![None; terms.length * lanes]).collect(),
-            vars: vec![0; kernel.vars.len()],
+            integers: kernel
+                .integers
+                .iter()
+                .map(|array| vec![None; array.length * lanes])
+                .collect(),
+            vars: vec![0; kernel.vars.len() * lanes],
+            on: vec![true; lanes].into(),
             exists: vec![true; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
             thread: None,
@@ -82,6 +69,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         for (id, value) in kernel.values.iter_enumerated() {
             if let Op::Constant(number) = value.op {
                 machine.fill(id, number);
+            }
+        }
+        for id in kernel.vars.ids() {
+            if kernel.thread_of(id) == Some(Thread::Member) {
+                let numbers = machine.vars[id.index() * lanes..][..lanes].iter_mut();
+                numbers.zip(0..).for_each(|(number, lane)| *number = lane);
             }
         }
         for local in &kernel.locals {
@@ -101,8 +94,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         let mut machine = Self::new(kernel, arguments);
         (machine.thread, machine.shared) = (Some(thread), shared);
         for (id, var) in kernel.vars.iter_enumerated() {
-            if let Some(rule) = var.thread {
-                machine.vars[id.index()] = kernel.of_thread(rule, thread);
+            if let Some(rule) = var.thread() {
+                machine.assign(id, kernel.of_thread(rule, thread));
             }
         }
         machine
@@ -111,32 +104,38 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Takes up a batch of the group that begins at `first`, without effect on global arrays where the
     /// thread has none of its own before `end`.
     pub(super) fn take_up(&mut self, own: usize, first: usize, end: usize) {
-        self.vars[self.kernel.batch().index()] = own.min(end - 1) as i64;
+        self.begin(own.min(end - 1));
         self.active = usize::from(own < end);
         let thread = self.thread.unwrap_or(0);
         for (id, var) in self.kernel.vars.iter_enumerated() {
-            if let Some(rule @ Thread::Batch { .. }) = var.thread {
+            if let Some(rule @ Thread::Batch { .. }) = var.thread() {
                 let own = first + self.kernel.of_thread(rule, thread) as usize;
-                self.vars[id.index()] = own.min(end - 1) as i64;
+                self.assign(id, own.min(end - 1) as i64);
                 self.exists[id.index()] = own < end;
             }
         }
-        for local in &mut self.locals {
-            local.written.fill(false);
-        }
+    }
+
+    /// Begins a batch, with nothing written to private arrays.
+    fn begin(&mut self, batch: usize) {
+        self.assign(self.kernel.batch(), batch as i64);
+        self.locals.iter_mut().for_each(|local| local.written.fill(false));
+        self.integers.iter_mut().for_each(|array| array.fill(None));
+    }
+
+    /// Sets a variable to a number in all lanes.
+    fn assign(&mut self, var: VarId, number: i64) {
+        self.vars[var.index() * self.lanes..][..self.lanes].fill(number);
     }
 
     /// Runs one batch.
     pub(super) fn batch(&mut self, batch: usize) -> Result<(), Fault> {
         let kernel = self.kernel;
-        self.vars[kernel.batch().index()] = batch as i64;
+        self.begin(batch);
         self.active = match kernel.active {
             Some(argument) => self.index(argument, batch as i64)? as usize,
             None => self.lanes,
         };
-        for local in &mut self.locals {
-            local.written.fill(false);
-        }
         if !kernel.shared.is_empty() {
             *self.shared.borrow_mut() = Shared::new(kernel);
         }
@@ -147,20 +146,23 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     pub(super) fn block(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
         for statement in body {
             match statement {
-                Statement::When { below, cell, body } => {
-                    let inside =
-                        below.iter().all(|&(var, bound)| self.vars[var.index()] < bound as i64);
-                    if inside && self.is_written(cell.as_ref())? {
-                        self.block(body)?;
+                Statement::When { conditions, body } => {
+                    let outer = Rc::clone(&self.on);
+                    let mut on = outer.to_vec();
+                    for lane in self.lanes_on() {
+                        for condition in conditions {
+                            on[lane] = on[lane] && self.holds(condition, lane)?;
+                        }
                     }
-                }
-                Statement::StoreShared(shared, index, value) => {
-                    let number = self.value(*value, 0);
-                    self.shared(*shared, self.at(index), 0, Some(number))?;
+                    if on.contains(&true) {
+                        self.on = on.into();
+                        self.block(body)?;
+                        self.on = outer;
+                    }
                 }
                 Statement::For { var, extent, body } => {
                     for number in 0..*extent {
-                        self.vars[var.index()] = number as i64;
+                        self.assign(*var, number as i64);
                         self.block(body)?;
                     }
                 }
@@ -170,11 +172,16 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(())
     }
 
-    /// Whether a cell of the batch is one of those that write.
-    fn is_written(&self, cell: Option<&Index>) -> Result<bool, Fault> {
-        let (Some(cell), Some(active)) = (cell, self.kernel.active) else { return Ok(true) };
-        let count = self.index(active, self.vars[self.kernel.batch().index()])?;
-        Ok(self.at(cell) < i64::from(count))
+    /// Whether a condition holds in a lane.
+    fn holds(&self, condition: &Condition, lane: usize) -> Result<bool, Fault> {
+        Ok(match (condition, self.kernel.active) {
+            (Condition::Active, _) => lane < self.active,
+            (Condition::ActiveCell(cell), Some(active)) => {
+                let count = self.index(active, self.at(&self.kernel.batch().into()))?;
+                self.at(cell) < i64::from(count)
+            }
+            _ => condition.var().is_none_or(|var| condition.holds(self.var(var, lane))),
+        })
     }
 
     fn statement(&mut self, statement: &'k Statement) -> Result<(), Fault> {
@@ -184,66 +191,57 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let entry = self.local_entry(*local, self.at(index))?;
                 let private = &mut self.locals[local.index()];
                 let from = &self.values[value.index() * self.lanes..][..self.lanes];
-                private.values[entry * self.lanes..][..self.lanes].copy_from_slice(from);
-                private.written[entry] = true;
+                let to = &mut private.values[entry * self.lanes..][..self.lanes];
+                let lanes = to.iter_mut().zip(from).zip(&*self.on);
+                lanes.filter(|(_, on)| **on).for_each(|((to, from), _)| *to = *from);
+                private.written[entry] |= !self.on.contains(&false);
+                Ok(())
+            }
+            Statement::StoreShared(shared, index, value) => {
+                for lane in self.lanes_on() {
+                    let number = self.value(*value, lane);
+                    self.shared(*shared, self.at_lane(index, lane), lane, Some(number))?;
+                }
+                Ok(())
+            }
+            Statement::Set(var) => self.set(*var),
+            Statement::StoreInteger(array, index, var) => {
+                let first = self.integer_entry(*array, self.at(index))?;
+                for lane in self.lanes_on() {
+                    self.integers[array.index()][first + lane] = Some(self.var(*var, lane));
+                }
+                Ok(())
+            }
+            Statement::StoreAt { target, var, scale, offset, value, write } => {
+                for lane in self.lanes_on() {
+                    let place = self.var(*var, lane) * *scale as i64 + *offset as i64;
+                    self.put(*target, place, self.value(*value, lane), *write)?;
+                }
                 Ok(())
             }
             Statement::StoreLanes(argument, index, value) => {
                 let first = self.at(index) * self.lanes as i64;
-                for lane in 0..self.lanes {
+                for lane in self.lanes_on() {
                     let number = self.value(*value, lane);
                     self.write(*argument, first + lane as i64, number)?;
                 }
                 Ok(())
             }
-            Statement::Scatter { target, map, at, scale, offset, masked, value, write } => {
-                let (scale, offset, masked) = (*scale, *offset, *masked);
-                let indexed = Indexed { map: *map, at, scale, offset, masked };
-                self.scatter(*target, &indexed, *value, *write)
+            Statement::Scatter { target, to, value, write } => {
+                self.scatter(*target, to, *value, *write)
             }
             Statement::ScatterEdge { target, map, at, scale, values } => {
                 for &(offset, ends) in values {
-                    for (at, value) in at.iter().zip(ends) {
+                    for (at, value) in at.iter().cloned().zip(ends) {
                         let (map, scale, masked) = (*map, *scale, false);
-                        let indexed = Indexed { map, at, scale, offset, masked };
-                        self.scatter(*target, &indexed, value, Write::Atomic)?;
+                        let to = Indexed { map, at, scale, offset, masked };
+                        self.scatter(*target, &to, value, Write::Atomic)?;
                     }
                 }
                 Ok(())
             }
-            Statement::GatherRun { source, map, at, scale, local, positions, first, length } => {
-                let (local, positions, scale) = (*local, *positions, *scale);
-                let (map, first, length) = (*map, *first, *length);
-                let run = Run { map, at, scale, local, positions, first, length };
-                self.gather_run(*source, &run)
-            }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            } => {
-                let (local, positions, scale) = (*local, *positions, *scale);
-                let (map, first, length) = (*map, *first, *length);
-                let run = Run { map, at, scale, local, positions, first, length };
-                self.scatter_run(*target, &run, *write)
-            }
-            Statement::GatherSlots { source, slots } => self.gather_slots(*source, slots),
-            Statement::ScatterSlots { target, slots, terms, write } => {
-                self.scatter_slots(*target, slots, *terms, *write)
-            }
-            Statement::Clear { shared, length } => self.clear(*shared, *length),
-            Statement::LoadTerms { terms, map, at, step } => {
-                self.load_terms(*terms, *map, at, *step)
-            }
-            Statement::StoreTerm { shared, terms, entry, first, value } => {
-                self.store_term(*shared, (*terms, entry), *first, *value)
-            }
+            Statement::GatherRun { source, run } => self.gather_run(*source, run),
+            Statement::ScatterRun { target, run, write } => self.scatter_run(*target, run, *write),
             Statement::Barrier if self.thread.is_none() => {
                 self.shared.borrow_mut().meet();
                 Ok(())
@@ -251,7 +249,6 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             // Loops are run by `block`, threads by `threads`; the others have no effect.
             Statement::For { .. }
             | Statement::When { .. }
-            | Statement::StoreShared(..)
             | Statement::Barrier
             | Statement::Fence
             | Statement::Recompute(_)
@@ -268,12 +265,19 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         match &kernel.values[id].op {
             Op::LoadLocal(local, index) => self.load_local(id, *local, index),
             Op::LoadShared(shared, index) => {
-                let number = self.shared(*shared, self.at(index), 0, None)?;
-                self.fill(id, number);
+                for lane in self.lanes_on() {
+                    let number = self.shared(*shared, self.at_lane(index, lane), lane, None)?;
+                    self.values[id.index() * self.lanes + lane] = number;
+                }
                 Ok(())
             }
-            Op::LoadSlot { shared, terms, entry, stride, first } => {
-                self.load_slot(id, *shared, (*terms, entry), (*stride, *first))
+            Op::LoadAt { source, var, scale, offset, masked } => {
+                for lane in self.lanes_on() {
+                    let place = self.element(self.var(*var, lane), (*scale, *offset), *masked);
+                    let number = place.map_or(Ok(0.0), |place| self.read(*source, place))?;
+                    self.values[id.index() * self.lanes + lane] = number;
+                }
+                Ok(())
             }
             Op::LoadTable(table, index) => {
                 let number = self.load_table(*table, self.at(index))?;
@@ -286,10 +290,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 Ok(())
             }
             Op::LoadLanes(argument, index) => self.load_lanes(id, *argument, index),
-            Op::Gather { source, map, at, scale, offset, masked } => {
-                let (map, scale, offset, masked) = (*map, *scale, *offset, *masked);
-                self.gather(id, *source, &Indexed { map, at, scale, offset, masked })
-            }
+            Op::Gather { source, from } => self.gather(id, *source, from),
             op => {
                 let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);
                 lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
@@ -306,15 +307,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         lane: usize,
         stored: Option<f64>,
     ) -> Result<f64, Fault> {
-        let array = || self.kernel.shared[id].name.clone();
+        let name = &self.kernel.shared[id].name;
+        let array = || name.clone();
         let member = self.thread.unwrap_or(lane);
-        let mut shared = self.shared.borrow_mut();
-        let slots = &mut shared.slots[id.index()];
-        let length = slots.len();
-        let slot = usize::try_from(entry).ok().and_then(|entry| slots.get_mut(entry));
-        let Some(slot) = slot else {
-            return Err(Fault::OutOfBounds { array: array(), index: entry, length });
-        };
+        let slots = &mut self.shared.borrow_mut().slots[id.index()];
+        let place = within(name, entry, slots.len())?;
+        let slot = &mut slots[place];
         let fine = match stored {
             Some(number) => {
                 let fine = slot.write(member);
@@ -347,14 +345,9 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Err(self.beyond(from, first.max(array.len() as i64)))
     }
 
-    fn gather(
-        &mut self,
-        id: ValueId,
-        source: ArgumentId,
-        indexed: &Indexed<'_>,
-    ) -> Result<(), Fault> {
-        let first = self.at(indexed.at) * self.lanes as i64;
-        for lane in 0..self.lanes {
+    fn gather(&mut self, id: ValueId, source: ArgumentId, indexed: &Indexed) -> Result<(), Fault> {
+        let first = self.at(&indexed.at) * self.lanes as i64;
+        for lane in self.lanes_on() {
             self.values[id.index() * self.lanes + lane] =
                 match self.place(indexed, first + lane as i64)? {
                     Some(place) => self.read(source, place)?,
@@ -367,22 +360,22 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     fn scatter(
         &mut self,
         target: ArgumentId,
-        indexed: &Indexed<'_>,
+        indexed: &Indexed,
         value: ValueId,
         write: Write,
     ) -> Result<(), Fault> {
         self.places.clear();
         let write = match write {
-            Write::Inside(border) if self.vars[border.index()] == 0 => Write::Exclusive,
+            Write::Inside(border) if self.var(border, 0) == 0 => Write::Exclusive,
             Write::Inside(_) => Write::Atomic,
             write => write,
         };
-        let first = self.at(indexed.at) * self.lanes as i64;
-        let active = match self.kernel.batch_of(indexed.at) {
+        let first = self.at(&indexed.at) * self.lanes as i64;
+        let active = match self.kernel.batch_of(&indexed.at) {
             Some(var) => usize::from(self.exists[var.index()]),
             None => self.active,
         };
-        for lane in 0..active.min(self.lanes) {
+        for lane in self.lanes_on().filter(|&lane| lane < active) {
             let Some(place) = self.place(indexed, first + lane as i64)? else { continue };
             if write == Write::Exclusive {
                 if self.places.contains(&place) {
@@ -397,35 +390,30 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Where the run of an entry of the array of starts begins.
-    fn start(&self, run: &Run<'_>, entry: i64) -> Result<i64, Fault> {
+    fn start(&self, run: &Run, entry: i64) -> Result<i64, Fault> {
         Ok(i64::from(self.index(run.map, entry)?) * run.scale as i64)
     }
 
-    fn gather_run(&mut self, source: ArgumentId, run: &Run<'_>) -> Result<(), Fault> {
-        let first = self.at(run.at) * self.lanes as i64;
-        for lane in 0..self.lanes {
+    fn gather_run(&mut self, source: ArgumentId, run: &Run) -> Result<(), Fault> {
+        let first = self.at(&run.at) * self.lanes as i64;
+        for lane in self.lanes_on() {
             let start = self.start(run, first + lane as i64)?;
             for j in 0..run.length {
                 let number = self.read(source, start + j as i64)?;
-                let position = self.position(run.positions, run.first + j)?;
+                let position = self.position(run.positions, run.first + j);
                 let entry = self.local_entry(run.local, position)?;
                 let private = &mut self.locals[run.local.index()];
                 private.values[entry * self.lanes + lane] = number;
-                private.written[entry] = true;
+                private.written[entry] |= !self.on.contains(&false);
             }
         }
         Ok(())
     }
 
-    fn scatter_run(
-        &mut self,
-        target: ArgumentId,
-        run: &Run<'_>,
-        write: Write,
-    ) -> Result<(), Fault> {
+    fn scatter_run(&mut self, target: ArgumentId, run: &Run, write: Write) -> Result<(), Fault> {
         self.places.clear();
-        let first = self.at(run.at) * self.lanes as i64;
-        for lane in 0..self.active.min(self.lanes) {
+        let first = self.at(&run.at) * self.lanes as i64;
+        for lane in self.lanes_on().filter(|&lane| lane < self.active) {
             let start = self.start(run, first + lane as i64)?;
             let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
             if let (Write::Exclusive, Some(&other)) = (write, self.places.iter().find(near)) {
@@ -434,7 +422,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             self.places.push(start);
             for j in 0..run.length {
-                let position = self.position(run.positions, run.first + j)?;
+                let position = self.position(run.positions, run.first + j);
                 let entry = self.written_entry(run.local, position)?;
                 let number = self.locals[run.local.index()].values[entry * self.lanes + lane];
                 self.put(target, start + j as i64, number, write)?;
@@ -455,18 +443,64 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// The element that an entry of an index array means; `None` where it is masked.
-    fn place(&self, indexed: &Indexed<'_>, entry: i64) -> Result<Option<i64>, Fault> {
-        let number = self.index(indexed.map, entry)?;
-        if indexed.masked && number == u32::MAX {
-            return Ok(None);
-        }
-        Ok(Some(i64::from(number) * indexed.scale as i64 + indexed.offset as i64))
+    fn place(&self, indexed: &Indexed, entry: i64) -> Result<Option<i64>, Fault> {
+        let number = i64::from(self.index(indexed.map, entry)?);
+        Ok(self.element(number, (indexed.scale, indexed.offset), indexed.masked))
     }
 
-    /// The value of an affine index.
+    /// The element that a number means; `None` where it is masked.
+    fn element(&self, number: i64, (scale, offset): (usize, usize), masked: bool) -> Option<i64> {
+        let nothing = masked && number == i64::from(u32::MAX);
+        (!nothing).then_some(number * scale as i64 + offset as i64)
+    }
+
+    /// Computes an integer.
+    fn set(&mut self, var: VarId) -> Result<(), Fault> {
+        let kernel = self.kernel;
+        for lane in self.lanes_on() {
+            self.vars[var.index() * self.lanes + lane] = match kernel.integer(var) {
+                Some(Integer::Element(map, at)) => {
+                    i64::from(self.index(*map, self.at_lane(at, lane))?)
+                }
+                Some(Integer::Entry(array, at)) => {
+                    let (array, index) = (*array, self.at(at));
+                    let entry = self.integer_entry(array, index)? + lane;
+                    self.integers[array.index()][entry].ok_or_else(|| {
+                        let array = kernel.integers[array].name.clone();
+                        Fault::Unwritten { array, index }
+                    })?
+                }
+                Some(&Integer::Rest(of, by)) => self.var(of, lane) % by as i64,
+                None => unreachable!("a verified kernel should compute integers only"),
+            };
+        }
+        Ok(())
+    }
+
+    /// Where the lanes' numbers of an entry of a private array of integers begin.
+    fn integer_entry(&self, id: IntegersId, index: i64) -> Result<usize, Fault> {
+        let array = &self.kernel.integers[id];
+        Ok(within(&array.name, index, array.length)? * self.lanes)
+    }
+
+    /// The lanes that do what is done here.
+    fn lanes_on(&self) -> impl Iterator<Item = usize> + use<> {
+        let on = Rc::clone(&self.on);
+        (0..on.len()).filter(move |&lane| on[lane])
+    }
+
+    /// The value of an affine index that is the same in all lanes.
     fn at(&self, index: &Index) -> i64 {
-        let term = |&(var, factor): &(VarId, i64)| factor * self.vars[var.index()];
+        self.at_lane(index, 0)
+    }
+
+    fn at_lane(&self, index: &Index, lane: usize) -> i64 {
+        let term = |&(var, factor): &(VarId, i64)| factor * self.var(var, lane);
         index.constant + index.terms.iter().map(term).sum::<i64>()
+    }
+
+    fn var(&self, id: VarId, lane: usize) -> i64 {
+        self.vars[id.index() * self.lanes + lane]
     }
 
     fn value(&self, id: ValueId, lane: usize) -> f64 {
@@ -507,14 +541,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     fn local_entry(&self, local: LocalId, index: i64) -> Result<usize, Fault> {
-        let length = self.kernel.locals[local].length;
-        match usize::try_from(index) {
-            Ok(entry) if entry < length => Ok(entry),
-            _ => {
-                let array = self.kernel.locals[local].name.clone();
-                Err(Fault::OutOfBounds { array, index, length })
-            }
-        }
+        let array = &self.kernel.locals[local];
+        within(&array.name, index, array.length)
     }
 
     /// An entry that this batch has written.
@@ -527,27 +555,25 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Ok(entry)
     }
 
-    fn table_entry<T: Copy>(&self, table: TableId, entries: &[T], index: i64) -> Result<T, Fault> {
-        let entry = usize::try_from(index).ok().and_then(|entry| entries.get(entry));
-        entry.copied().ok_or_else(|| {
-            let array = self.kernel.tables[table].name.clone();
-            Fault::OutOfBounds { array, index, length: entries.len() }
-        })
-    }
-
     fn load_table(&self, table: TableId, index: i64) -> Result<f64, Fault> {
-        match &self.kernel.tables[table].entries {
-            Entries::Real(entries) => self.table_entry(table, entries, index),
+        let table = &self.kernel.tables[table];
+        match &table.entries {
+            Entries::Real(entries) => Ok(entries[within(&table.name, index, entries.len())?]),
             Entries::Position(_) => unreachable!("a verified kernel should load from real tables"),
         }
     }
 
-    fn position(&self, table: TableId, entry: usize) -> Result<i64, Fault> {
+    /// A position of a run, which is within its table.
+    fn position(&self, table: TableId, entry: usize) -> i64 {
         match &self.kernel.tables[table].entries {
-            Entries::Position(entries) => {
-                self.table_entry(table, entries, entry as i64).map(i64::from)
-            }
+            Entries::Position(entries) => i64::from(entries[entry]),
             Entries::Real(_) => unreachable!("a verified kernel's runs should list positions"),
         }
     }
+}
+
+/// An entry of an array that has so many.
+fn within(array: &str, index: i64, length: usize) -> Result<usize, Fault> {
+    let entry = usize::try_from(index).ok().filter(|&entry| entry < length);
+    entry.ok_or_else(|| Fault::OutOfBounds { array: array.to_owned(), index, length })
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    Binary, Cache, Comparison, Element, Entries, Index, LocalId, Op, Precision, Slots, Statement,
-    Unary, Value, ValueId, Write,
+    Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Precision,
+    Run, Statement, Unary, Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -168,30 +168,11 @@ fn copy_runs(write: Write) -> Builder {
     let local = b.local("u", 4);
     let positions = b.table("positions", Entries::Position(vec![9, 3, 0, 1]));
     let at = Index::from(b.batch());
-    let (first, length) = (1, 3);
-    b.statement(Statement::GatherRun {
-        source: x,
-        map: from,
-        at: at.clone(),
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-    });
+    let run = |map| Run { map, at: at.clone(), scale: 1, local, positions, first: 1, length: 3 };
+    b.statement(Statement::GatherRun { source: x, run: run(from) });
     b.statement(Statement::Prefetch(x, at.plus(1000), Cache::Second));
     b.comment("and back");
-    b.statement(Statement::ScatterRun {
-        target: y,
-        map: to,
-        at,
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-        write,
-    });
+    b.statement(Statement::ScatterRun { target: y, run: run(to), write });
     b
 }
 
@@ -249,17 +230,8 @@ fn private_entries_do_not_outlive_their_batch() {
     let batch = Index::from(b.batch());
     let value = b.load(local, Index::from(0));
     b.store_lanes(y, batch.clone(), value);
-    let (at, first, length) = (batch, 0, 1);
-    b.statement(Statement::GatherRun {
-        source: x,
-        map: when,
-        at,
-        scale: 1,
-        local,
-        positions,
-        first,
-        length,
-    });
+    let run = Run { map: when, at: batch, scale: 1, local, positions, first: 0, length: 1 };
+    b.statement(Statement::GatherRun { source: x, run });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];
     let arrays = &[Array::from(&mut y[..]), Array::U32(&[0; 2 * LANES]), Array::F64(&[5.0])];
@@ -319,9 +291,9 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     let pair = Index::from(cell).times(2);
     let place = &batch.times(2) + &Index::from(own);
     let value = b.load_lanes(x, place.clone());
-    b.statement(Statement::StoreShared(shared, &pair + &Index::from(own), value));
+    b.store_shared(shared, &pair + &Index::from(own), value);
     if barrier {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
     // 1 − own.
     let other = Index { constant: 1, terms: vec![(own, -1)] };
@@ -329,7 +301,7 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
     b.open_when();
     let doubled = b.add(taken, taken);
     b.scatter(y, map, place.clone(), (1, 0), false, doubled);
-    b.close_when(vec![(own, 1)]);
+    b.close_when(vec![Condition::Below(own, 1)]);
     b.scatter(y, map, place, (1, 0), false, taken);
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     // Five batches: the last group has one that is not there.
@@ -362,10 +334,10 @@ fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
     let shared = b.shared("pair", 2);
     let x = b.argument("x", Element::Real, false);
     let value = b.load_lanes(x, Index::from(own));
-    b.statement(Statement::StoreShared(shared, Index::from(own), value));
-    b.statement(Statement::Barrier);
+    b.store_shared(shared, Index::from(own), value);
+    b.barrier();
     let other = b.load_shared(shared, Index { constant: 1, terms: vec![(own, -1)] });
-    b.statement(Statement::StoreShared(shared, Index::from(own), other));
+    b.store_shared(shared, Index::from(own), other);
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     let fault = interpreter.run(0..1, &[Array::F64(&[1.0, 2.0])]).expect_err("a race");
     assert_eq!(fault, Fault::Race { array: "pair".to_owned(), index: 0 });
@@ -387,14 +359,14 @@ fn series(barriers: usize) -> Result<Vec<f64>, Fault> {
     b.set_active(active);
     b.at_cell(Index::from(own));
     let value = b.load_lanes(x, Index::from(b.batch()));
-    b.statement(Statement::StoreShared(shared, Index::from(own), value));
-    b.statement(Statement::Barrier);
+    b.store_shared(shared, Index::from(own), value);
+    b.barrier();
     let other = Index { constant: 1, terms: vec![(own, -1)] };
     let taken = b.load_shared(shared, other);
     b.open_when();
     b.scatter(y, map, Index::from(b.batch()), (1, 0), false, taken);
     b.close_when_written();
-    (1..barriers).for_each(|_| b.statement(Statement::Barrier));
+    (1..barriers).for_each(|_| b.barrier());
     let interpreter = Interpreter::new(b.finish()).expect("a sound kernel");
     // Three batches: the second group has one, whose last cell does not write.
     let x: Vec<f64> = (1..=6).map(f64::from).collect();
@@ -427,30 +399,44 @@ fn slots(barriers: [bool; 2]) -> Builder {
     b.set_active(active);
     let (values, sums) = (b.shared("values", 3), b.shared("sums", 6));
     let batch = Index::from(b.batch());
-    let slots = |shared| Slots {
-        shared,
-        map,
-        at: batch.times(3),
-        count: 3,
-        stride: 3,
-        scale: 1,
-        parts: vec![(0, 0)],
+    let of = |b: &mut Builder, slot: &Index| {
+        b.integer("of", Integer::Element(map, &batch.times(3) + slot))
     };
-    let held = b.load_terms("terms", terms, batch.clone(), 1);
-    b.statement(Statement::GatherSlots { source: x, slots: slots(values) });
-    b.statement(Statement::Clear { shared: sums, length: 6 });
+    let term = b.load_index("term", terms, &batch);
+    b.deal_out(3, &mut |b, slot, mine| {
+        let of = of(b, slot);
+        b.open_when();
+        let value = b.load_at(x, of, (1, 0), true);
+        b.store_shared(values, slot.clone(), value);
+        b.close_when(mine);
+    });
+    let zero = b.constant(0.0);
+    b.deal_out(6, &mut |b, entry, mine| {
+        b.open_when();
+        b.store_shared(sums, entry.clone(), zero);
+        b.close_when(mine);
+    });
     if barriers[0] {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
-    let value = b.load_slot((values, 0), (held, Index::default()), 3);
+    let slot = b.integer("slot", Integer::Rest(term, 3));
+    let value = b.load_shared(values, Index::from(slot));
     let value = b.add(value, value);
-    let (entry, first) = (Index::default(), 0);
-    b.statement(Statement::StoreTerm { shared: sums, terms: held, entry, first, value });
+    b.open_when();
+    b.store_shared(sums, Index::from(term), value);
+    b.close_when(vec![Condition::Active]);
     if barriers[1] {
-        b.statement(Statement::Barrier);
+        b.barrier();
     }
-    let write = Write::LaneSerial;
-    b.statement(Statement::ScatterSlots { target: y, slots: slots(sums), terms: 2, write });
+    b.deal_out(3, &mut |b, slot, mut conditions| {
+        let var = of(b, slot);
+        conditions.push(Condition::Something(var));
+        b.open_when();
+        let both = [0, 3].map(|term| b.load_shared(sums, slot.plus(term)));
+        let (value, write) = (b.add(both[0], both[1]), Write::LaneSerial);
+        b.statement(Statement::StoreAt { target: y, var, scale: 1, offset: 0, value, write });
+        b.close_when(conditions);
+    });
     b
 }
 
@@ -480,4 +466,40 @@ fn lanes_sum_by_slots() {
     assert_eq!(go([true, false], [3, 0, 1, 2], 4), race("sums", 0));
     let beyond = Fault::OutOfBounds { array: "sums".to_owned(), index: 6, length: 6 };
     assert_eq!(go(both, [0, 6, 1, 2], 4), Err(beyond));
+}
+
+/// Lanes that each load a mask and keep it: whose mask has bit 1 and is even doubles its number.
+fn masks(entry: usize) -> Builder {
+    let mut b = builder(Precision::F64);
+    let (x, y) = (b.argument("x", Element::Real, false), b.argument("y", Element::Real, true));
+    let masks = b.argument("masks", Element::U32, false);
+    let (kept, own) = (b.integers("kept", 2), b.local("own", 1));
+    let batch = Index::from(b.batch());
+    let mask = b.load_index("mask", masks, &batch);
+    b.statement(Statement::StoreInteger(kept, Index::from(1), mask));
+    let value = b.load_lanes(x, batch.clone());
+    b.store(own, Index::default(), value);
+    b.open_when();
+    let again = b.integer("again", Integer::Entry(kept, Index::from(entry)));
+    let rest = b.integer("rest", Integer::Rest(again, 2));
+    b.open_when();
+    let double = b.add(value, value);
+    b.store(own, Index::default(), double);
+    b.close_when(vec![Condition::Equals(rest, 0)]);
+    b.close_when(vec![Condition::Something(mask), Condition::Bit(mask, 1)]);
+    let last = b.load(own, Index::default());
+    b.store_lanes(y, batch, last);
+    b
+}
+
+#[test]
+fn lanes_do_what_their_masks_say() {
+    let go = |entry| {
+        let mut y = [0.0; LANES];
+        let masks = [6, 3, u32::MAX, 4];
+        let x = Array::F64(&[1.0, 2.0, 3.0, 4.0]);
+        run(self::masks(entry), 0..1, &[x, Array::from(&mut y[..]), Array::U32(&masks)]).map(|()| y)
+    };
+    assert_eq!(go(1), Ok([2.0, 2.0, 3.0, 4.0]));
+    assert_eq!(go(0), Err(Fault::Unwritten { array: "kept".to_owned(), index: 0 }));
 }

@@ -1,9 +1,9 @@
 //! Invariants 7 to 9: what is read and written, and where.
 
-use super::{Checked, Verifier, require};
+use super::{Checked, Phase, Verifier, require};
 use crate::kir::{
-    Argument, ArgumentId, Element, Entries, Index, LocalId, Op, SharedId, Slots, Statement,
-    TableId, TermsId, Thread, VarId, Write,
+    Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Run, SharedId,
+    Statement, Thread, VarId, Write,
 };
 
 /// Which way an argument is used.
@@ -27,20 +27,19 @@ impl<'k> Verifier<'k> {
                 };
                 let finite = entries.iter().all(|entry| entry.is_finite());
                 require(finite, || format!("{} has an entry that is not finite", table.name))?;
-                self.within(index, entries.len(), &table.name)
+                self.within_own(index, entries.len(), &table.name)
             }
             Op::LoadUniform(argument, index) | Op::LoadLanes(argument, index) => {
                 let array = self.real(*argument, Use::Load)?;
                 self.positive(index, &array.name)
             }
-            Op::Gather { source, map, at, .. } => {
+            Op::Gather { source, from } => {
                 self.real(*source, Use::Gather)?;
-                self.map(*map, at)
+                self.map(from.map, &from.at)
             }
-            Op::LoadSlot { shared, terms, entry, stride, first } => {
-                require(*stride > 0, || "no slot can be loaded from none".to_owned())?;
-                self.shared(*shared, &Index::from(*first))?;
-                self.terms(*terms, entry)
+            Op::LoadAt { source, var, .. } => {
+                self.real(*source, Use::Gather)?;
+                self.loaded(*var)
             }
             _ => Ok(()),
         }
@@ -48,20 +47,20 @@ impl<'k> Verifier<'k> {
 
     /// A variable that says what lies on the border of a cell.
     fn border(&self, var: VarId) -> Checked {
-        let rule = self.kernel.vars.get(var).and_then(|var| var.thread);
-        let known = matches!(rule, Some(Thread::Border { .. }));
+        let known = matches!(self.kernel.thread_of(var), Some(Thread::Border { .. }));
         require(known, || format!("{var} does not say what lies on a border"))
     }
 
-    /// What all threads or lanes of a group do together, outside of loops and conditions.
-    fn slots(&self, slots: &Slots, terms: usize) -> Checked {
-        require(self.depth == 0, || "a group deals out slots inside".to_owned())?;
-        require(slots.count > 0, || "a group deals out no slots".to_owned())?;
-        self.map(slots.map, &slots.at)?;
-        slots.parts.iter().try_for_each(|&(_, first)| {
-            let last = first + (terms - 1) * slots.stride + slots.count - 1;
-            self.shared(slots.shared, &Index::from(last))
-        })
+    /// A variable that says which element of an array is meant.
+    fn loaded(&self, var: VarId) -> Checked {
+        let loaded = matches!(self.kernel.integer(var), Some(Integer::Element(..)));
+        require(loaded && self.is_open(var), || format!("{var} was not loaded"))?;
+        self.by_itself(|| format!("the element of {var}"))
+    }
+
+    /// What each thread or lane does by itself is nothing that a vector can do.
+    fn by_itself(&self, what: impl FnOnce() -> String) -> Checked {
+        require(self.phase == Phase::Lowered, || format!("a vector cannot go to {}", what()))
     }
 
     /// The invariants of a statement that is neither a `Let` nor a loop.
@@ -80,13 +79,13 @@ impl<'k> Verifier<'k> {
                 let array = self.real(*argument, Use::Write)?;
                 self.positive(index, &array.name)
             }
-            Statement::Scatter { target, map, at, value, write, .. } => {
+            Statement::Scatter { target, to, value, write } => {
                 if let Write::Inside(border) = write {
                     self.border(*border)?;
                 }
                 self.stored(*value)?;
                 self.real(*target, Use::Write)?;
-                self.map(*map, at)
+                self.map(to.map, &to.at)
             }
             Statement::ScatterEdge { target, map, at, values, .. } => {
                 let values = values.iter().flat_map(|(_, ends)| ends);
@@ -94,50 +93,24 @@ impl<'k> Verifier<'k> {
                 self.real(*target, Use::Write)?;
                 at.iter().try_for_each(|at| self.map(*map, at))
             }
-            Statement::GatherRun { source, map, at, local, positions, first, length, .. } => {
+            Statement::GatherRun { source, run } => {
                 self.real(*source, Use::Gather)?;
-                self.map(*map, at)?;
-                self.run(*local, *positions, *first, *length)
+                self.run(run)
             }
-            Statement::ScatterRun {
-                target,
-                map,
-                at,
-                local,
-                positions,
-                first,
-                length,
-                write,
-                ..
-            } => {
+            Statement::ScatterRun { target, run, write } => {
                 node_by_node(*write)?;
                 self.real(*target, Use::Write)?;
-                self.map(*map, at)?;
-                self.run(*local, *positions, *first, *length)
+                self.run(run)
             }
-            Statement::GatherSlots { source, slots } => {
-                self.real(*source, Use::Gather)?;
-                self.slots(slots, 1)
-            }
-            Statement::ScatterSlots { target, slots, terms, write } => {
+            Statement::StoreAt { target, var, value, write, .. } => {
                 node_by_node(*write)?;
-                self.real(*target, Use::Write)?;
-                require(*terms > 0, || "a slot has no terms".to_owned())?;
-                self.slots(slots, *terms)
-            }
-            Statement::Clear { shared, length } => {
-                require(self.depth == 0, || "a group clears an array inside".to_owned())?;
-                require(*length > 0, || "nothing is cleared".to_owned())?;
-                self.shared(*shared, &Index::from(length - 1))
-            }
-            Statement::LoadTerms { terms, map, at, .. } => {
-                self.terms(*terms, &Index::default())?;
-                self.map(*map, at)
-            }
-            Statement::StoreTerm { shared, terms, entry, first, value } => {
                 self.stored(*value)?;
-                self.shared(*shared, &Index::from(*first))?;
-                self.terms(*terms, entry)
+                self.real(*target, Use::Write)?;
+                self.loaded(*var)
+            }
+            Statement::StoreInteger(array, index, var) => {
+                require(self.is_open(*var), || format!("{var} is stored outside its block"))?;
+                self.integers(*array, index)
             }
             // Prefetching beyond the end is harmless, and usual in the last batch.
             Statement::Prefetch(argument, ..) => self.argument(*argument).map(|_| ()),
@@ -151,6 +124,7 @@ impl<'k> Verifier<'k> {
             Statement::Let(_)
             | Statement::For { .. }
             | Statement::When { .. }
+            | Statement::Set(_)
             | Statement::Barrier
             | Statement::Fence
             | Statement::Stage
@@ -158,9 +132,11 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    fn terms(&self, id: TermsId, entry: &Index) -> Checked {
-        let array = self.kernel.terms.get(id).ok_or_else(|| format!("{id} does not exist"))?;
-        self.within(entry, array.length, &array.name)
+    /// A private array of integers at an entry.
+    pub(super) fn integers(&self, id: IntegersId, entry: &Index) -> Checked {
+        let array = self.kernel.integers.get(id).ok_or_else(|| format!("{id} does not exist"))?;
+        self.by_itself(|| array.name.clone())?;
+        self.within_own(entry, array.length, &array.name)
     }
 
     fn shared(&self, id: SharedId, index: &Index) -> Checked {
@@ -197,22 +173,33 @@ impl<'k> Verifier<'k> {
 
     /// An index array at an entry.
     fn map(&self, id: ArgumentId, at: &Index) -> Checked {
+        self.elements(id, at)?;
+        self.together(at, &self.argument(id)?.name)
+    }
+
+    /// The same where lanes may each have an entry of their own.
+    pub(super) fn elements(&self, id: ArgumentId, at: &Index) -> Checked {
         let array = self.argument(id)?;
         let right = array.element == Element::U32 && !array.written;
         require(right, || format!("{} is no index array", array.name))?;
-        self.positive(at, &array.name)
+        let loaded = at.terms.iter().find(|(var, _)| self.kernel.is_loaded(*var));
+        require(loaded.is_none(), || format!("{} is accessed by what was loaded", array.name))?;
+        let (low, _, batch) = self.range(at)?;
+        require(low >= 0 && batch >= 0, || format!("{} is accessed below its start", array.name))
     }
 
-    /// The positions of a run.
-    fn run(&self, local: LocalId, table: TableId, first: usize, length: usize) -> Checked {
-        let array = self.kernel.locals.get(local).ok_or_else(|| format!("{local} is missing"))?;
-        let table = self.table(table)?;
+    /// The starts and the positions of a run.
+    fn run(&self, run: &Run) -> Checked {
+        let Run { map, at, local, first, length, .. } = run;
+        self.map(*map, at)?;
+        let array = self.kernel.locals.get(*local).ok_or_else(|| format!("{local} is missing"))?;
+        let table = self.table(run.positions)?;
         let Entries::Position(entries) = &table.entries else {
             return Err(format!("{} lists no positions", table.name));
         };
-        let end = first.checked_add(length).filter(|&end| length > 0 && end <= entries.len());
+        let end = first.checked_add(*length).filter(|&end| *length > 0 && end <= entries.len());
         let end = end.ok_or_else(|| format!("a run is not within {}", table.name))?;
-        let mut positions = entries[first..end].to_vec();
+        let mut positions = entries[*first..end].to_vec();
         positions.sort_unstable();
         let distinct = positions.windows(2).all(|pair| pair[0] < pair[1]);
         require(distinct, || format!("a run names an entry of {} twice", array.name))?;
@@ -221,8 +208,8 @@ impl<'k> Verifier<'k> {
     }
 }
 
-/// What is inside a cell is told node by node, not of runs or slots.
+/// What is inside a cell is told node by node, not of runs or computed places.
 fn node_by_node(write: Write) -> Checked {
     let inside = matches!(write, Write::Inside(_));
-    require(!inside, || "runs and slots do not say what lies inside a cell".to_owned())
+    require(!inside, || "runs and computed places do not say what lies inside a cell".to_owned())
 }

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Comparison, Element, Entries, Precision, Unary, Value, Write};
+use crate::kir::{
+    ArgumentId, Comparison, Element, Entries, Indexed, IntegersId, Precision, Run, Unary, Value,
+    Var, Write,
+};
 
 /// Loads, loops, a private array, a table, a gather and a scatter.
 fn sound() -> Kernel {
@@ -136,7 +139,7 @@ fn loops_have_their_own_variables() {
     broken("two loops", Lowered, |k| k.body.push(again(var, 1)));
     broken("no loop variable", Lowered, |k| k.body.push(again(k.batch(), 1)));
     broken("never runs", Lowered, |k| {
-        let var = k.vars.push(super::super::Var { name: "j".to_owned(), thread: None });
+        let var = k.vars.push(Var { name: "j".to_owned(), rule: Rule::Counted });
         k.body.push(again(var, 0));
     });
     broken("outside its loop", Lowered, |k| {
@@ -173,15 +176,11 @@ fn accesses_are_in_bounds() {
 #[test]
 fn tables_and_runs_fit() {
     use Phase::Lowered;
-    let run = |positions: usize, first, length| Statement::GatherRun {
-        source: ArgumentId::from_index(0),
-        map: ArgumentId::from_index(2),
-        at: Index::from(0),
-        scale: 1,
-        local: LocalId::from_index(0),
-        positions: TableId::from_index(positions),
-        first,
-        length,
+    let run = |positions: usize, first, length| {
+        let (map, at, local) = (ArgumentId::from_index(2), Index::from(0), LocalId::from_index(0));
+        let positions = TableId::from_index(positions);
+        let run = Run { map, at, scale: 1, local, positions, first, length };
+        Statement::GatherRun { source: ArgumentId::from_index(0), run }
     };
     let mut kernel = sound();
     kernel.body.push(run(1, 0, 2));
@@ -207,13 +206,13 @@ fn tables_and_runs_fit() {
 #[test]
 fn arguments_are_used_as_declared() {
     use Phase::Lowered;
+    let indexed = |map: usize| {
+        let (map, at) = (ArgumentId::from_index(map), Index::from(0));
+        Indexed { map, at, scale: 1, offset: 0, masked: false }
+    };
     let scatter = |k: &Kernel, target: usize, map: usize| Statement::Scatter {
         target: ArgumentId::from_index(target),
-        map: ArgumentId::from_index(map),
-        at: Index::from(0),
-        scale: 1,
-        offset: 0,
-        masked: false,
+        to: indexed(map),
         value: value(k, |op| matches!(op, Op::Select(..))),
         write: Write::LaneSerial,
     };
@@ -221,8 +220,88 @@ fn arguments_are_used_as_declared() {
     broken("no index array", Lowered, |k| k.body.push(scatter(k, 1, 0)));
     broken("holds no reals", Lowered, |k| k.body.push(scatter(k, 2, 2)));
     broken("both gathered and written", Lowered, |k| {
-        let (source, map) = (ArgumentId::from_index(1), ArgumentId::from_index(2));
-        let (at, scale, offset, masked) = (Index::from(0), 1, 0, false);
-        push(k, Op::Gather { source, map, at, scale, offset, masked }, true);
+        let source = ArgumentId::from_index(1);
+        push(k, Op::Gather { source, from: indexed(2) }, true);
+    });
+}
+
+/// A variable of the kernel that a statement computes, and the statement.
+fn set(kernel: &mut Kernel, integer: Integer) -> VarId {
+    let var = kernel.vars.push(Var { name: "n".to_owned(), rule: Rule::Integer(integer) });
+    kernel.body.push(Statement::Set(var));
+    var
+}
+
+#[test]
+fn integers_are_computed_once_and_bound_nothing() {
+    use Phase::{Legal, Lowered};
+    let map = ArgumentId::from_index(2);
+    let loaded = |k: &mut Kernel| set(k, Integer::Element(map, Index::from(0)));
+    let at = |k: &mut Kernel, of: VarId| {
+        push(k, Op::LoadLocal(LocalId::from_index(0), Index::from(of)), true);
+    };
+    broken("computed twice", Lowered, |k| {
+        let var = loaded(k);
+        k.body.push(Statement::Set(var));
+    });
+    broken("not computed", Lowered, |k| k.body.push(Statement::Set(k.batch())));
+    broken("no index array", Lowered, |k| {
+        set(k, Integer::Element(ArgumentId::from_index(0), Index::from(0)));
+    });
+    broken("division by 0", Lowered, |k| {
+        let var = loaded(k);
+        set(k, Integer::Rest(var, 0));
+    });
+    broken("does not exist", Lowered, |k| {
+        set(k, Integer::Entry(IntegersId::from_index(0), Index::from(0)));
+    });
+    broken("a lane's own", Lowered, |k| {
+        let var = loaded(k);
+        at(k, var);
+    });
+    broken("a lane's own", Lowered, |k| {
+        let var = loaded(k);
+        let rest = set(k, Integer::Rest(var, 3));
+        at(k, rest);
+    });
+    broken("by what was loaded", Lowered, |k| {
+        let var = loaded(k);
+        set(k, Integer::Element(map, Index::from(var)));
+    });
+    broken("outside its loop", Lowered, |k| {
+        let var = loaded(k);
+        let body = vec![k.body.pop().expect("what computes it")];
+        k.body.push(Statement::When { conditions: vec![Condition::Active], body });
+        at(k, var);
+    });
+    broken("is a condition outside", Lowered, |k| {
+        let var = loaded(k);
+        k.body.pop();
+        let conditions = vec![Condition::Bit(var, 3)];
+        k.body.push(Statement::When { conditions, body: Vec::new() });
+    });
+    broken("was not loaded", Lowered, |k| {
+        let (source, var) = (ArgumentId::from_index(0), k.batch());
+        push(k, Op::LoadAt { source, var, scale: 1, offset: 0, masked: false }, true);
+    });
+    let member = |k: &mut Kernel| {
+        let rule = Rule::Thread(Thread::Member);
+        k.vars.push(Var { name: "member".to_owned(), rule })
+    };
+    let empty = |k: &mut Kernel| (k.values, k.body) = (IndexVec::new(), Vec::new());
+    broken("differs between", Legal, |k| {
+        empty(k);
+        let var = member(k);
+        set(k, Integer::Rest(var, 3));
+    });
+    broken("a vector cannot go to", Legal, |k| {
+        empty(k);
+        let (var, source) = (loaded(k), ArgumentId::from_index(0));
+        push(k, Op::LoadAt { source, var, scale: 1, offset: 0, masked: false }, true);
+    });
+    broken("lanes of a vector differ", Legal, |k| {
+        empty(k);
+        let conditions = vec![Condition::Active];
+        k.body = vec![Statement::When { conditions, body: Vec::new() }];
     });
 }

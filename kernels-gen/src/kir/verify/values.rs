@@ -29,15 +29,8 @@ impl Verifier<'_> {
     }
 
     fn uniformity(&self, id: ValueId, value: &Value) -> Checked {
-        let varying = match value.op {
-            Op::LoadLocal(..)
-            | Op::LoadShared(..)
-            | Op::LoadLanes(..)
-            | Op::Gather { .. }
-            | Op::LoadSlot { .. }
-            | Op::Broadcast(_) => true,
-            _ => value.op.operands().any(|operand| self.is_varying(operand)),
-        };
+        let varying =
+            value.op.is_of_lane() || value.op.operands().any(|operand| self.is_varying(operand));
         require(varying == value.varying, || {
             format!("{id} says that varying is {}, and it is {varying}", value.varying)
         })?;

@@ -6,7 +6,7 @@
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
-use super::tensor::{ElementVector, Tensor, load_line, store_line};
+use super::tensor::{ElementVector, Tensor};
 use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
@@ -65,8 +65,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
             });
             let to = component * nodes;
             if terms.is_empty() {
-                let zero = s.b.constant(0.0);
-                s.b.repeat("a", nodes, false, |b, a| b.store(nodal, a.plus(to), zero));
+                s.b.clear(nodal, to, nodes);
             }
             for (order, term) in terms.iter().enumerate() {
                 integrate(s, (tensor, result), coefficients, term, to, order > 0);
@@ -103,9 +102,9 @@ fn integrate(
         matrix
     };
     s.b.repeat("column", columns, false, |b, column| {
-        let input = load_line(b, coefficients, &column.plus(from), columns, q);
+        let input = b.load_line(coefficients, &column.plus(from), columns, q);
         let output = contract(b, &scaled, &input, None, even_odd);
-        store_line(b, last, &column, columns, &output);
+        b.store_line(last, &column, columns, &output);
     });
     let first = table(tensor, factors.nodes, term, 0);
     let rows = n.pow(dim as u32 - 2);
@@ -114,21 +113,21 @@ fn integrate(
     repeat(s, "k", n, false, |s, k| {
         if dim == 3 {
             s.b.repeat("i", q, false, |b, i| {
-                let input = load_line(b, last, &(&k.times(q * q) + &i), q, q);
+                let input = b.load_line(last, &(&k.times(q * q) + &i), q, q);
                 let output = contract(b, &middle, &input, None, even_odd);
-                store_line(b, layer, &i, q, &output);
+                b.store_line(layer, &i, q, &output);
             });
         }
         s.b.repeat("j", rows, false, |b, j| {
             let input = if dim == 3 {
-                load_line(b, layer, &j.times(q), 1, q)
+                b.load_line(layer, &j.times(q), 1, q)
             } else {
-                load_line(b, last, &k.times(q), 1, q)
+                b.load_line(last, &k.times(q), 1, q)
             };
             let start = (&k.times(plane) + &j.times(n)).plus(to);
-            let onto = add.then(|| load_line(b, nodal, &start, 1, n));
+            let onto = add.then(|| b.load_line(nodal, &start, 1, n));
             let output = contract(b, &first, &input, onto.as_deref(), even_odd);
-            store_line(b, nodal, &start, 1, &output);
+            b.store_line(nodal, &start, 1, &output);
         });
     });
 }

@@ -198,10 +198,10 @@ impl Facet {
         if self.dim == 2 {
             for c in 0..components {
                 let (start, end) = (Index::from(c * columns), Index::from(c * rows));
-                let input = load(s, from, &start, 1, columns);
-                let onto = add.then(|| load(s, to, &end, 1, rows));
+                let input = s.b.load_line(from, &start, 1, columns);
+                let onto = add.then(|| s.b.load_line(to, &end, 1, rows));
                 let output = contract(&mut s.b, first, &input, onto.as_deref(), even_odd);
-                store(s, to, &end, 1, &output);
+                s.b.store_line(to, &end, 1, &output);
             }
             return;
         }
@@ -210,16 +210,16 @@ impl Facet {
         for c in 0..components {
             let (start, end) = (c * columns * columns, c * rows * rows);
             repeat(s, "j", columns, false, |s, j| {
-                let input = load(s, from, &j.times(columns).plus(start), 1, columns);
+                let input = s.b.load_line(from, &j.times(columns).plus(start), 1, columns);
                 let output = contract(&mut s.b, first, &input, None, even_odd);
-                store(s, half, &j.times(rows), 1, &output);
+                s.b.store_line(half, &j.times(rows), 1, &output);
             });
             repeat(s, "i", rows, false, |s, i| {
-                let input = load(s, half, &i, rows, columns);
+                let input = s.b.load_line(half, &i, rows, columns);
                 let place = i.plus(end);
-                let onto = add.then(|| load(s, to, &place, rows, rows));
+                let onto = add.then(|| s.b.load_line(to, &place, rows, rows));
                 let output = contract(&mut s.b, second, &input, onto.as_deref(), even_odd);
-                store(s, to, &place, rows, &output);
+                s.b.store_line(to, &place, rows, &output);
             });
         }
     }
@@ -231,7 +231,7 @@ impl Facet {
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
             let diagonal = s.b.local(&name, components * nodes);
-            clear(s, diagonal, components * nodes);
+            s.b.clear(diagonal, 0, components * nodes);
             return ElementVector { field, line, parts, diagonal: Some(diagonal) };
         }
         let tested = s.facts.rows_of(field).map(|row| s.facts.tested(row));
@@ -239,7 +239,7 @@ impl Facet {
         let room = |s: &mut Lowering<'_>, what: &str| {
             let name = s.facts.of_field(what, field);
             let local = s.b.local(&name, components * self.count());
-            clear(s, local, components * self.count());
+            s.b.clear(local, 0, components * self.count());
             local
         };
         parts.value = tested.0.then(|| room(s, "r_q"));
@@ -459,25 +459,4 @@ fn times(b: &mut Builder, factor: f64, value: ValueId) -> ValueId {
         1.0 => value,
         _ => b.mul(constant, value),
     }
-}
-
-fn clear(s: &mut Lowering<'_>, local: LocalId, length: usize) {
-    let zero = s.b.constant(0.0);
-    s.b.repeat("b", length, false, |b, i| b.store(local, i, zero));
-}
-
-/// `count` entries of an array, `stride` apart.
-fn load(
-    s: &mut Lowering<'_>,
-    local: LocalId,
-    start: &Index,
-    stride: usize,
-    count: usize,
-) -> Vec<ValueId> {
-    super::tensor::load_line(&mut s.b, local, start, stride, count)
-}
-
-/// The reverse of [`load`].
-fn store(s: &mut Lowering<'_>, local: LocalId, start: &Index, stride: usize, values: &[ValueId]) {
-    super::tensor::store_line(&mut s.b, local, start, stride, values);
 }

@@ -50,8 +50,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         let tables = Tables::new(s, &s.facts.form.fields[field].name, element, By::One);
         let name = s.facts.of_field("r_nodal", field);
         let nodal = s.b.local(&name, components * tables.nodes);
-        let zero = s.b.constant(0.0);
-        s.b.repeat("b", components * tables.nodes, false, |b, i| b.store(nodal, i, zero));
+        s.b.clear(nodal, 0, components * tables.nodes);
         results.push(ElementVector { field, nodal, tables });
     }
     let cell = cell_geometry(s);

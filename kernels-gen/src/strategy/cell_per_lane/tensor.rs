@@ -26,8 +26,7 @@ use arrays::Arrays;
 pub(super) use arrays::{ElementVector, Tensor};
 
 use super::{diagonal, prefetch, simplex};
-use crate::kir::build::Builder;
-use crate::kir::{Index, LocalId, ValueId};
+use crate::kir::{Index, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::factors::Factors;
 use crate::lower::facts::Facts;
@@ -140,21 +139,21 @@ impl Tensor {
             s.b.repeat("k", n, tiny, |b, k| {
                 b.repeat("j", rows_a_layer, tiny, |b, j| {
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(from);
-                    let input = load_line(b, arrays.nodal, &start, 1, n);
+                    let input = b.load_line(arrays.nodal, &start, 1, n);
                     let output = contract(b, matrix, &input, None, even_odd);
                     match layer {
-                        Some(layer) => store_line(b, layer, &j.times(q), 1, &output),
+                        Some(layer) => b.store_line(layer, &j.times(q), 1, &output),
                         None => {
-                            store_line(b, arrays.value, &k.times(self.plane).plus(to), 1, &output)
+                            b.store_line(arrays.value, &k.times(self.plane).plus(to), 1, &output)
                         }
                     }
                 });
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
-                        let input = load_line(b, layer, &i, q, n);
+                        let input = b.load_line(layer, &i, q, n);
                         let output = contract(b, matrix, &input, None, even_odd);
                         let start = (&k.times(self.plane) + &i).plus(to);
-                        store_line(b, arrays.value, &start, q, &output);
+                        b.store_line(arrays.value, &start, q, &output);
                     });
                 }
             });
@@ -186,19 +185,19 @@ impl Tensor {
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
                         let start = (&k.times(self.plane) + &i).plus(from);
-                        let input = load_line(b, arrays.value, &start, q, q);
+                        let input = b.load_line(arrays.value, &start, q, q);
                         let output = contract(b, &matrix, &input, None, even_odd);
-                        store_line(b, layer, &i, q, &output);
+                        b.store_line(layer, &i, q, &output);
                     });
                 }
                 b.repeat("j", rows_a_layer, tiny, |b, j| {
                     let input = match layer {
-                        Some(layer) => load_line(b, layer, &j.times(q), 1, q),
-                        None => load_line(b, arrays.value, &k.times(self.plane).plus(from), 1, q),
+                        Some(layer) => b.load_line(layer, &j.times(q), 1, q),
+                        None => b.load_line(arrays.value, &k.times(self.plane).plus(from), 1, q),
                     };
                     let output = contract(b, &matrix, &input, None, even_odd);
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(to);
-                    store_line(b, arrays.nodal, &start, 1, &output);
+                    b.store_line(arrays.nodal, &start, 1, &output);
                 });
             });
         }
@@ -220,7 +219,7 @@ impl Tensor {
             let offset = c * self.volume();
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
-                let input = load_line(b, arrays.value, &start, self.plane, factors.n);
+                let input = b.load_line(arrays.value, &start, self.plane, factors.n);
                 let interpolate = &factors.interpolate;
                 let values = match arrays.last {
                     Some(last) => {
@@ -231,13 +230,13 @@ impl Tensor {
                             &input,
                             even_odd,
                         );
-                        store_line(b, last, &start, self.plane, &derivatives);
+                        b.store_line(last, &start, self.plane, &derivatives);
                         values
                     }
                     None => contract(b, interpolate, &input, None, even_odd),
                 };
                 if !identity {
-                    store_line(b, arrays.value, &start, self.plane, &values);
+                    b.store_line(arrays.value, &start, self.plane, &values);
                 }
             });
         }
@@ -267,15 +266,15 @@ impl Tensor {
             let has_gradient = s.facts.tested(row).1;
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
-                let values = load_line(b, arrays.value, &start, self.plane, self.q);
+                let values = b.load_line(arrays.value, &start, self.plane, self.q);
                 let output = match (arrays.last, has_gradient) {
                     (Some(last), true) => {
-                        let flux = load_line(b, last, &start, self.plane, self.q);
+                        let flux = b.load_line(last, &start, self.plane, self.q);
                         derive_and_integrate(b, &derive_back, &back, &flux, &values, even_odd)
                     }
                     _ => contract(b, &back, &values, None, even_odd),
                 };
-                store_line(b, arrays.value, &start, self.plane, &output);
+                b.store_line(arrays.value, &start, self.plane, &output);
             });
         }
     }
@@ -300,9 +299,9 @@ impl Tensor {
                 for c in 0..quantity.components {
                     let from = z.times(self.plane).plus(c * self.volume());
                     s.b.repeat("x", q, tiny, |b, x| {
-                        let input = load_line(b, arrays.value, &(&from + &x), q, q);
+                        let input = b.load_line(arrays.value, &(&from + &x), q, q);
                         let output = contract(b, &factors.derive, &input, None, even_odd);
-                        store_line(b, middle, &x.plus(c * q * q), q, &output);
+                        b.store_line(middle, &x.plus(c * q * q), q, &output);
                     });
                 }
             }
@@ -317,10 +316,10 @@ impl Tensor {
                     }
                     let to = z.times(self.plane).plus(c * self.volume());
                     s.b.repeat("x", q, tiny, |b, x| {
-                        let values = load_line(b, arrays.value, &(&to + &x), q, q);
-                        let flux = load_line(b, middle, &x.plus(c * q * q), q, q);
+                        let values = b.load_line(arrays.value, &(&to + &x), q, q);
+                        let flux = b.load_line(middle, &x.plus(c * q * q), q, q);
                         let output = contract(b, &back, &flux, Some(&values), even_odd);
-                        store_line(b, arrays.value, &(&to + &x), q, &output);
+                        b.store_line(arrays.value, &(&to + &x), q, &output);
                     });
                 }
             }
@@ -349,13 +348,13 @@ impl Tensor {
             }
             for c in 0..quantity.components {
                 let start = place.plus(c * self.volume());
-                let values = load_line(&mut s.b, arrays.value, &start, 1, q);
+                let values = s.b.load_line(arrays.value, &start, 1, q);
                 if quantity.value {
-                    store_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, &values);
+                    s.b.store_line(arrays.row_value, &Index::from(c * q), 1, &values);
                 }
                 if let Some(row) = arrays.row {
                     let derivatives = contract(&mut s.b, &factors.derive, &values, None, even_odd);
-                    store_line(&mut s.b, row, &Index::from(c * q), 1, &derivatives);
+                    s.b.store_line(row, &Index::from(c * q), 1, &derivatives);
                 }
             }
         }
@@ -399,15 +398,15 @@ impl Tensor {
             let (has_value, has_gradient) = s.facts.tested(row);
             let start = place.plus(c * self.volume());
             let values =
-                has_value.then(|| load_line(&mut s.b, arrays.row_value, &Index::from(c * q), 1, q));
+                has_value.then(|| s.b.load_line(arrays.row_value, &Index::from(c * q), 1, q));
             let output = match (arrays.row, has_gradient) {
                 (Some(row), true) => {
-                    let flux = load_line(&mut s.b, row, &Index::from(c * q), 1, q);
+                    let flux = s.b.load_line(row, &Index::from(c * q), 1, q);
                     contract(&mut s.b, &back, &flux, values.as_deref(), even_odd)
                 }
                 _ => values.unwrap_or_else(|| vec![s.b.constant(0.0); q]),
             };
-            store_line(&mut s.b, arrays.value, &start, 1, &output);
+            s.b.store_line(arrays.value, &start, 1, &output);
         }
     }
 
@@ -484,8 +483,7 @@ impl Tensor {
                     let (factors, arrays) = &self.inputs[index];
                     for c in 0..quantity.components {
                         let start = column.plus(c * self.volume());
-                        let input =
-                            load_line(&mut s.b, arrays.value, &start, self.plane, factors.n);
+                        let input = s.b.load_line(arrays.value, &start, self.plane, factors.n);
                         let line = contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
                         lines.push(((index, c), line));
                     }
@@ -517,7 +515,7 @@ impl Tensor {
                     for (c, values) in outputs[rows.clone()].iter().enumerate() {
                         let output = contract(&mut s.b, &back, values, None, even_odd);
                         let start = column.plus(c * self.volume());
-                        store_line(&mut s.b, arrays.value, &start, self.plane, &output);
+                        s.b.store_line(arrays.value, &start, self.plane, &output);
                     }
                 }
             });
@@ -532,8 +530,7 @@ impl Tensor {
         for result in &self.results {
             let Some(tables) = &result.dense else { continue };
             let (nodal, length) = (result.arrays.nodal, result.rows.len() * tables.nodes);
-            let zero = s.b.constant(0.0);
-            s.b.repeat("b", length, false, |b, i| b.store(nodal, i, zero));
+            s.b.clear(nodal, 0, length);
         }
     }
 
@@ -546,29 +543,5 @@ impl Tensor {
     /// What the task computes, field by field.
     pub(super) fn results(&self) -> &[ElementVector] {
         &self.results
-    }
-}
-
-/// `count` entries of an array, `stride` apart.
-pub(super) fn load_line(
-    b: &mut Builder,
-    local: LocalId,
-    start: &Index,
-    stride: usize,
-    count: usize,
-) -> Vec<ValueId> {
-    (0..count).map(|i| b.load(local, start.plus(i * stride))).collect()
-}
-
-/// The reverse of [`load_line`].
-pub(super) fn store_line(
-    b: &mut Builder,
-    local: LocalId,
-    start: &Index,
-    stride: usize,
-    values: &[ValueId],
-) {
-    for (i, &value) in values.iter().enumerate() {
-        b.store(local, start.plus(i * stride), value);
     }
 }

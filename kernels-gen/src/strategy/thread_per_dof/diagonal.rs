@@ -1,6 +1,6 @@
 //! The diagonal by a thread a node: each product's coefficients are integrated one direction after another.
 
-use super::{Dofs, barrier};
+use super::Dofs;
 use crate::element::LinePoints;
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
 use crate::lower::ends::{Product, coefficients, products, table};
@@ -93,14 +93,14 @@ impl Dofs {
                 }
             }
             for step in 0..self.dim {
-                barrier(s);
+                s.b.barrier();
                 s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
                 let done = number + 1 == diagonal.products.len();
                 for (result, &sums) in results.iter().zip(&sums) {
                     self.step(s, result, (number > 0, product, done), step, sums);
                 }
             }
-            barrier(s);
+            s.b.barrier();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The column of points of a thread: D, the point function, Dᵀ, and the geometry along it.
 
-use super::{ElementVector, Group, barrier, first_mode, mode_stride};
+use super::{ElementVector, Group, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::limits::WRITTEN_OUT;
 use crate::lower::contract::contract;
@@ -114,7 +114,7 @@ impl Group {
                     let Some(arrays) = &outcome.held.slopes else { continue };
                     for (&array, &flux) in arrays.iter().zip(first) {
                         let place = self.place(&own, &c.into(), at);
-                        s.b.statement(Statement::StoreShared(array, place, flux));
+                        s.b.store_shared(array, place, flux);
                     }
                     fluxes[result][c].set(s, at, last);
                 }
@@ -145,10 +145,10 @@ impl Group {
             }
         }
         if !waiting.is_empty() {
-            barrier(s);
+            s.b.barrier();
             s.b.comment("back in x");
             self.slopes_back(s, &self.results.iter().collect::<Vec<_>>());
-            barrier(s);
+            s.b.barrier();
             s.b.comment("and in z");
         }
         for (outcome, c, onto, mut sum) in waiting {
@@ -160,7 +160,7 @@ impl Group {
             self.store(&mut s.b, array, &own, &c, &sum);
         }
         if self.results.iter().any(|outcome| !outcome.held.in_column()) {
-            barrier(s);
+            s.b.barrier();
         }
     }
 

@@ -5,7 +5,7 @@
 //! room is needed than for the field.
 
 use super::column::Column;
-use super::{ElementVector, Group, Held, Row, barrier};
+use super::{ElementVector, Group, Held, Row};
 use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::ends::{Product, coefficients, products, table};
@@ -46,7 +46,7 @@ impl Group {
             for (outcome, &first) in self.results.iter().zip(&waiting.first) {
                 self.along_column(s, &outcome.held, (&waiting, first), members);
             }
-            barrier(s);
+            s.b.barrier();
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
                 for (ElementVector { held, .. }, total) in self.results.iter().zip(&totals) {
@@ -55,7 +55,7 @@ impl Group {
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
                     self.along_row(s, held, &rows[&(axis, held.factors.n)], &matrix, (onto, to));
                 }
-                barrier(s);
+                s.b.barrier();
             }
         }
         self.scatter_nodes(s);

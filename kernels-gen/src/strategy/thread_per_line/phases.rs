@@ -1,9 +1,9 @@
 //! The phases of a thread a line, but for the columns of points.
 
-use super::{ElementVector, Group, Held, NodalLine, Row, barrier, first_mode, mode_stride};
+use super::{ElementVector, Group, Held, NodalLine, Row, first_mode, mode_stride};
 use crate::abi::Role;
-use crate::kir::{Index, Statement, ValueId};
-use crate::lower::contract::contract;
+use crate::kir::{Condition, Index, Statement, ValueId};
+use crate::lower::contract::{Matrix, contract};
 use crate::lower::facts::{Quantity, Source, gather_axis};
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::Nodal;
@@ -15,16 +15,16 @@ impl Group {
         self.stage_modes(s);
         self.gather(s);
         if self.modes.is_some() || self.inputs.iter().any(|held| !held.in_column()) {
-            barrier(s);
+            s.b.barrier();
         }
         self.interpolate(s);
         let columns = if self.in_place {
             s.b.comment("columns");
             let columns = self.columns(s);
-            barrier(s);
+            s.b.barrier();
             s.b.comment("differentiate in x");
             self.slopes(s, &self.inputs.iter().collect::<Vec<_>>());
-            barrier(s);
+            s.b.barrier();
             s.b.comment("points");
             columns
         } else {
@@ -53,8 +53,9 @@ impl Group {
             s.b.open_when();
             let at = Index::from(self.member).plus(done);
             let number = s.b.load_lanes(argument, (&base + &at).plus(first));
-            s.b.statement(Statement::StoreShared(modes, &own + &at, number));
-            s.b.close_when(vec![(self.member, (count - done).min(self.members))]);
+            s.b.store_shared(modes, &own + &at, number);
+            let members = (count - done).min(self.members);
+            s.b.close_when(vec![Condition::Below(self.member, members)]);
         }
     }
 
@@ -132,12 +133,12 @@ impl Group {
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for held in &moved {
-                self.interpolate_in_x(s, held);
+                self.along_x(s, held, &held.factors.interpolate);
             }
             if !later {
                 self.slopes(s, &still);
             }
-            barrier(s);
+            s.b.barrier();
         }
         let moved: Vec<&Held> = moved.into_iter().filter(|held| !held.flat).collect();
         if moved.is_empty() {
@@ -147,22 +148,22 @@ impl Group {
         for held in &moved {
             self.interpolate_in_turn(s, held);
         }
-        barrier(s);
+        s.b.barrier();
         if cube && sloped(&moved) {
             s.b.comment("differentiate in x");
             self.slopes(s, &moved);
-            barrier(s);
+            s.b.barrier();
         }
     }
 
-    fn interpolate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
-        let (n, matrix, even_odd) =
-            (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
+    /// A matrix along the rows of nodes in x, in the place of what they held.
+    fn along_x(&self, s: &mut Lowering<'_>, held: &Held, matrix: &Matrix) {
+        let even_odd = s.facts.plan.even_odd;
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
             held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, n);
-                let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &values);
+                let line = self.load(&mut s.b, held.value(), row, c, matrix.columns);
+                let line = contract(&mut s.b, matrix, &line, None, even_odd);
+                self.store(&mut s.b, held.value(), row, c, &line);
             });
         });
     }
@@ -217,24 +218,25 @@ impl Group {
         if cube && sloped(&curved) {
             s.b.comment("back in x");
             self.slopes_back(s, &curved);
-            barrier(s);
+            s.b.barrier();
         }
         if !curved.is_empty() {
             s.b.comment(["", "", "back in x", "back in y"][self.dim]);
             for outcome in &curved {
                 self.integrate_in_turn(s, outcome);
             }
-            barrier(s);
+            s.b.barrier();
         }
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
             for outcome in &moved {
-                self.integrate_in_x(s, &outcome.held);
+                let held = &outcome.held;
+                self.along_x(s, held, &held.factors.interpolate.transposed());
             }
             if !done {
                 self.slopes_back(s, &still);
             }
-            barrier(s);
+            s.b.barrier();
         }
     }
 
@@ -269,18 +271,6 @@ impl Group {
             outcome.each_tested(s, |s, c, derived| {
                 let sum = self.back_in_turn(s, held, row, (c, derived));
                 let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &line);
-            });
-        });
-    }
-
-    fn integrate_in_x(&self, s: &mut Lowering<'_>, held: &Held) {
-        let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        let integrate = held.factors.interpolate.transposed();
-        self.in_rows(s, self.rows_at_nodes(held), |s, row| {
-            held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, q);
-                let line = contract(&mut s.b, &integrate, &line, None, even_odd);
                 self.store(&mut s.b, held.value(), row, c, &line);
             });
         });

@@ -4,7 +4,7 @@ use super::Group;
 use super::held::Held;
 use super::layout;
 use crate::kir::build::Builder;
-use crate::kir::{Index, SharedId, Statement, ValueId, VarId};
+use crate::kir::{Condition, Index, SharedId, Statement, ValueId, VarId};
 use crate::lower::lowering::Lowering;
 use std::collections::BTreeSet;
 
@@ -190,7 +190,7 @@ impl Group {
             Some(below) => {
                 s.b.open_when();
                 body(s, row);
-                s.b.close_when(vec![below]);
+                s.b.close_when(vec![Condition::Below(below.0, below.1)]);
             }
         }
     }

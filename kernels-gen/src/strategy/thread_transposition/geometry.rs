@@ -2,7 +2,7 @@
 
 use super::layout::Digits;
 use super::phases::Transposition;
-use crate::kir::{Index, SharedId, Statement};
+use crate::kir::{Index, SharedId};
 use crate::lower::facts::Facts;
 use crate::lower::geometry::{Affine, affine_map, gather_corners, geometry_at, position};
 use crate::lower::jacobian::AtPoint;
@@ -40,7 +40,7 @@ impl Transposition {
             }
             for (i, number) in numbers.into_iter().enumerate() {
                 let at = self.place(&Index::from(i), cell);
-                s.b.statement(Statement::StoreShared(shared, at, number));
+                s.b.store_shared(shared, at, number);
             }
         });
     }

@@ -1,7 +1,7 @@
 //! How many threads and cells a group has, and which of them is whose.
 
 use crate::kir::build::Builder;
-use crate::kir::{Index, VarId};
+use crate::kir::{Condition, Index, VarId};
 use crate::lower::lowering::Lowering;
 use crate::plan::{Elements, lcm};
 use fem_dsl::point::PointForm;
@@ -146,10 +146,10 @@ impl Digits {
         if rest > 0 {
             s.b.open_when();
             one(s, slot.plus(full * self.slots));
-            s.b.close_when(vec![(self.slot, rest)]);
+            s.b.close_when(vec![Condition::Below(self.slot, rest)]);
         }
         if let Some(spare) = self.spare {
-            s.b.close_when(vec![(spare, 1)]);
+            s.b.close_when(vec![Condition::Below(spare, 1)]);
         }
     }
 
@@ -167,7 +167,7 @@ impl Digits {
         if rest > 0 {
             s.b.open_when();
             body(s, self.item().plus(full * self.items));
-            s.b.close_when(vec![(self.item, rest)]);
+            s.b.close_when(vec![Condition::Below(self.item, rest)]);
         }
     }
 }

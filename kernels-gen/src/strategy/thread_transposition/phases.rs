@@ -3,7 +3,7 @@
 use super::geometry::map_numbers;
 use super::layout::{Digits, Layout};
 use super::sums::Sums;
-use crate::kir::{Index, SharedId, Statement, ValueId};
+use crate::kir::{Index, SharedId, ValueId};
 use crate::lower::ends::tested_parts;
 use crate::lower::facts::{Facts, Quantity};
 use crate::lower::lowering::{Lowering, repeat};
@@ -78,10 +78,6 @@ pub(super) fn numbers_of_cell(facts: &Facts<'_>) -> usize {
     inputs + map_numbers(facts) + tested_numbers(facts) * facts.points()
 }
 
-fn barrier(s: &mut Lowering<'_>) {
-    s.b.statement(Statement::Barrier);
-}
-
 impl Transposition {
     pub(super) fn new(s: &mut Lowering<'_>, layout: Layout, batches: usize) -> Self {
         let cells = layout.cells;
@@ -117,19 +113,19 @@ impl Transposition {
         self.load(s);
         self.maps(s);
         if self.inputs.iter().any(|held| held.shared.is_some()) || self.map.is_some() {
-            barrier(s);
+            s.b.barrier();
         }
         self.evaluate(s, ahead);
         if self.tests.as_ref().is_some_and(|tests| tests.shared.is_some()) {
             s.b.comment("the transposition");
-            barrier(s);
+            s.b.barrier();
             self.integrate(s);
         }
         slots::empty(s);
         let shares = self.map.is_some() || self.tests.is_some() || !self.inputs.is_empty();
         if shares && self.batches > 1 {
             s.b.comment("the next batch must not overtake this one");
-            barrier(s);
+            s.b.barrier();
         }
     }
 
@@ -161,7 +157,7 @@ impl Transposition {
                     for c in 0..quantity.components {
                         let value = nodal.gather(&mut s.b, &entry, c);
                         let at = self.place(&node.plus(c * held.tables.nodes), cell);
-                        s.b.statement(Statement::StoreShared(shared, at, value));
+                        s.b.store_shared(shared, at, value);
                     }
                 });
             });
@@ -208,7 +204,7 @@ impl Transposition {
     fn keep(&self, s: &mut Lowering<'_>, number: usize, q: &Index, cell: &Index, value: ValueId) {
         let Some(shared) = self.tests.as_ref().and_then(|tests| tests.shared) else { return };
         let at = self.place(&q.plus(number * self.layout.points), cell);
-        s.b.statement(Statement::StoreShared(shared, at, value));
+        s.b.store_shared(shared, at, value);
     }
 
     fn keep_tested(&self, s: &mut Lowering<'_>, tested: &[Tested], point: &Index, cell: &Index) {

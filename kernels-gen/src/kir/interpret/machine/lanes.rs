@@ -51,7 +51,7 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
         | Op::Gather { .. }
-        | Op::LoadSlot { .. } => {}
+        | Op::LoadAt { .. } => {}
     }
     if precision == Precision::F32 {
         out.iter_mut().for_each(|number| *number = rounded(precision, *number));

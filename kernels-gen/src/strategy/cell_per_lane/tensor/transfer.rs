@@ -2,7 +2,7 @@
 
 use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, LocalId, Statement, TableId, Write};
+use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::Nodal;
@@ -34,16 +34,8 @@ impl Tensor {
         let (positions, runs) = runs(s, places, components);
         for (entity, first, length) in runs {
             let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
-            s.b.statement(Statement::GatherRun {
-                source,
-                map,
-                at,
-                scale: 1,
-                local,
-                positions,
-                first,
-                length,
-            });
+            let run = Run { map, at, scale: 1, local, positions, first, length };
+            s.b.statement(Statement::GatherRun { source, run });
         }
     }
 
@@ -88,17 +80,8 @@ impl Tensor {
             let inside = entity == entities / 2;
             let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
-            s.b.statement(Statement::ScatterRun {
-                target,
-                map,
-                at,
-                scale: 1,
-                local,
-                positions,
-                first,
-                length,
-                write,
-            });
+            let run = Run { map, at, scale: 1, local, positions, first, length };
+            s.b.statement(Statement::ScatterRun { target, run, write });
         }
     }
 }

@@ -10,7 +10,7 @@ struct V($VECTOR);
 
 /// One truth value a lane.
 #[derive(Clone, Copy)]
-struct M($VECTOR);
+struct M($AVX2{$VECTOR}$AVX512{$MASK});
 
 impl V {
     #[inline(always)]
@@ -27,20 +27,20 @@ impl V {
     }
     #[inline(always)]
     unsafe fn load_part(from: *const T, count: usize) -> Self {
-        unsafe {
+        $AVX2{unsafe {
             let mut lanes = [0.0; LANES];
             for lane in 0..count {
                 lanes[lane] = *from.add(lane);
             }
             Self::from_array(lanes)
-        }
+        }}$AVX512{unsafe { Self($P_maskz_loadu_$S(((1u32 << count) - 1) as $MASK, from)) }}
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut T, count: usize) {
-        let lanes = self.to_array();
+        $AVX2{let lanes = self.to_array();
         for lane in 0..count {
             unsafe { *to.add(lane) = lanes[lane] };
-        }
+        }}$AVX512{unsafe { $P_mask_storeu_$S(to, ((1u32 << count) - 1) as $MASK, self.0) }}
     }
     #[inline(always)]
     fn from_array(lanes: [T; LANES]) -> Self {
@@ -92,7 +92,9 @@ impl V {
     fn neg(self) -> Self {
         unsafe { Self($P_sub_$S($P_set1_$S(-0.0), self.0)) }
     }
-    #[inline(always)]
+$AVX512{    /// 1 / self. The divider works beside the multipliers: cheaper here than an estimate with
+    /// Newton steps, which would take their time.
+}    #[inline(always)]
     fn reciprocal(self) -> Self {
         Self::splat(1.0).div(self)
     }
@@ -106,40 +108,40 @@ impl V {
     }
     #[inline(always)]
     fn lt(self, b: Self) -> M {
-        unsafe { M($P_cmp_$S::<_CMP_LT_OQ>(self.0, b.0)) }
+        unsafe { M($P_cmp_$S$AVX512{_mask}::<_CMP_LT_OQ>(self.0, b.0)) }
     }
     #[inline(always)]
     fn le(self, b: Self) -> M {
-        unsafe { M($P_cmp_$S::<_CMP_LE_OQ>(self.0, b.0)) }
+        unsafe { M($P_cmp_$S$AVX512{_mask}::<_CMP_LE_OQ>(self.0, b.0)) }
     }
     #[inline(always)]
     fn eq(self, b: Self) -> M {
-        unsafe { M($P_cmp_$S::<_CMP_EQ_OQ>(self.0, b.0)) }
+        unsafe { M($P_cmp_$S$AVX512{_mask}::<_CMP_EQ_OQ>(self.0, b.0)) }
     }
 }
 
 impl M {
     #[inline(always)]
     fn splat(value: bool) -> Self {
-        let zero = V::splat(0.0);
-        if value { zero.eq(zero) } else { M(zero.0) }
+        $AVX2{let zero = V::splat(0.0);
+        if value { zero.eq(zero) } else { M(zero.0) }}$AVX512{Self(if value { !0 } else { 0 })}
     }
     #[inline(always)]
     fn and(self, b: Self) -> Self {
-        unsafe { Self($P_and_$S(self.0, b.0)) }
+        $AVX2{unsafe { Self($P_and_$S(self.0, b.0)) }}$AVX512{Self(self.0 & b.0)}
     }
     #[inline(always)]
     fn or(self, b: Self) -> Self {
-        unsafe { Self($P_or_$S(self.0, b.0)) }
+        $AVX2{unsafe { Self($P_or_$S(self.0, b.0)) }}$AVX512{Self(self.0 | b.0)}
     }
     #[inline(always)]
     fn not(self) -> Self {
-        unsafe { Self($P_xor_$S(self.0, Self::splat(true).0)) }
+        $AVX2{unsafe { Self($P_xor_$S(self.0, Self::splat(true).0)) }}$AVX512{Self(!self.0)}
     }
     /// a where it holds, else b.
     #[inline(always)]
     fn select(self, a: V, b: V) -> V {
-        unsafe { V($P_blendv_$S(b.0, a.0, self.0)) }
+        $AVX2{unsafe { V($P_blendv_$S(b.0, a.0, self.0)) }}$AVX512{unsafe { V($P_mask_blend_$S(self.0, b.0, a.0)) }}
     }
 }
 

@@ -18,6 +18,7 @@ mod levels;
 #[path = "conformance/setting.rs"]
 mod setting;
 
+use choices::Case;
 use draw::{Limits, cases, number};
 use interpreter::Interpreted;
 use kernels_gen::abi::{Argument, Role};
@@ -25,38 +26,68 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::Scatter;
 use kernels_gen::strategy::lower;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// Random cases beside those that cover every pair of choices: many of these have fields or cells for which a thread
 /// does a whole cell.
 const MORE: usize = 100;
 
-#[test]
-fn interpreted_threads_agree_with_the_reference() {
-    let limits = Limits { full: false, work: 1000 };
-    let (mut cases, _) = cases(&limits, number("WF_SEED").unwrap_or(7), MORE);
-    let (mut counts, mut several, mut by_lines) = (BTreeMap::new(), BTreeMap::new(), 0);
-    for (number, case) in cases.iter_mut().enumerate() {
+/// What was seen of some cases.
+#[derive(Default)]
+struct Seen {
+    counts: BTreeMap<String, usize>,
+    /// Of these, those with several fields.
+    several: BTreeMap<String, usize>,
+    by_lines: usize,
+}
+
+impl Seen {
+    fn run(&mut self, number: usize, case: &mut Case) {
         let (form, elements) = (&case.form, &case.elements);
         let agreement = case.compare(&Interpreted { form, elements, threads: true });
         let agreement = agreement.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
         let seen = agreement.seen > 0 || case.plan.precision == Precision::F32;
         assert!(agreement.worst <= 1.0 && seen, "{}", case.name());
         // One launch after another, so that no colours are needed.
-        if number % 4 == 0 && case.plan.scatter == Scatter::Atomic {
+        if number.is_multiple_of(4) && case.plan.scatter == Scatter::Atomic {
             case.plan.scatter = Scatter::Coloured;
             let (form, elements) = (&case.form, &case.elements);
             let agreement = case.compare(&Interpreted { form, elements, threads: true });
             let agreement = agreement.unwrap_or_else(|error| panic!("{}: {error}", case.name()));
             assert!(agreement.worst <= 1.0, "{}", case.name());
         }
-        *counts.entry(case.plan.strategy.to_string()).or_insert(0) += 1;
+        *self.counts.entry(case.plan.strategy.to_string()).or_default() += 1;
         let (_, abi) = lower(&case.form, &case.elements, &case.plan).expect("a kernel");
         let turned = |argument: &Argument| matches!(argument.role, Role::Lines(..));
-        by_lines += usize::from(abi.arguments.iter().any(turned));
+        self.by_lines += usize::from(abi.arguments.iter().any(turned));
         if case.form.fields.len() > 1 {
-            *several.entry(case.plan.strategy.to_string()).or_insert(0) += 1;
+            *self.several.entry(case.plan.strategy.to_string()).or_default() += 1;
         }
     }
+}
+
+#[test]
+fn interpreted_threads_agree_with_the_reference() {
+    let limits = Limits { full: false, work: 1000 };
+    let (cases, _) = cases(&limits, number("WF_SEED").unwrap_or(7), MORE);
+    let (seen, cases) = (Mutex::new(Seen::default()), Mutex::new(cases.into_iter().enumerate()));
+    let work = || {
+        let next = || cases.lock().expect("no thread should have failed").next();
+        let mut own = Seen::default();
+        while let Some((number, mut case)) = next() {
+            own.run(number, &mut case);
+        }
+        let mut all = seen.lock().expect("no thread should have failed");
+        all.by_lines += own.by_lines;
+        own.counts.into_iter().for_each(|(of, n)| *all.counts.entry(of).or_default() += n);
+        own.several.into_iter().for_each(|(of, n)| *all.several.entry(of).or_default() += n);
+    };
+    std::thread::scope(|scope| {
+        let others = std::thread::available_parallelism().map_or(0, |all| all.get() - 1);
+        (0..others).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let Seen { counts, several, by_lines } = seen.into_inner().expect("no thread has failed");
     assert!(counts.len() == 4 && counts.values().all(|&count| count >= 30), "{counts:?}");
     assert!(by_lines >= 10, "only {by_lines} with index arrays in the order of lines");
     assert!(several.len() == 4 && several.values().all(|&count| count >= 10), "{several:?}");

@@ -153,9 +153,9 @@ fn the_same_text_each_time() {
 fn results_are_written_as_asked() {
     for (scatter, expected) in [
         ("atomic", "atomic_add(&result["),
-        ("coloured", "+= v"),
+        ("coloured", "] += "),
         ("owner", "cells[("),
-        ("block", "sums_"),
+        ("block", "sums["),
     ] {
         let arguments =
             ["--target", "cuda", "--cell", "tet", "--degree", "1", "--scatter", scatter];

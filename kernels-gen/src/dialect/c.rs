@@ -269,9 +269,8 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
                     1 => "thread".to_owned(),
                     _ => format!("thread / {divisor}"),
                 };
-                let all = divisor * modulus >= kernel.threads;
-                let digit = if all { digit } else { format!("{digit} % {modulus}") };
-                let _ = writeln!(text, "    const int {name} = {digit};");
+                // Also where it changes nothing: compilers see by it how large the digit is.
+                let _ = writeln!(text, "    const int {name} = {digit} % {modulus};");
             }
             Some(Thread::Listed(table)) => {
                 let table = statement::table_name(kernel, table);

@@ -90,8 +90,6 @@ impl Tensor {
                 .iter()
                 .any(|&field| s.facts.elements.fields[field].degree() + 1 > q);
         let small = q <= s.facts.unroll() || s.facts.integral.graph.nodes().len() * q <= 1500;
-        // Compilers for threads write the loop over a short row out themselves.
-        let by_compiler = s.facts.plan.target == Target::Threads && q <= s.facts.unroll();
         let mut tensor = Self {
             dim,
             q,
@@ -99,7 +97,7 @@ impl Tensor {
             line,
             points,
             weights,
-            unroll_row: small && !dense && !by_compiler,
+            unroll_row: small && !dense,
             inputs: Vec::new(),
             dense: Vec::new(),
             results: Vec::new(),

@@ -67,6 +67,7 @@ pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
+pub use runtime::run::Figure;
 pub use runtime::solve::Report;
 pub use runtime::vector::Vector;
 pub use solution::Solution;

@@ -4,7 +4,7 @@ use crate::error::index;
 use crate::{Error, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::compile::Origin;
-use runtime::run::{Seconds, Solution as Solved};
+use runtime::run::{Figure, Seconds, Solution as Solved};
 use std::path::Path;
 
 /// A solved problem.
@@ -88,6 +88,17 @@ impl Solution {
     /// The energy, where the form has one.
     pub fn energy(&self) -> Option<f64> {
         self.solved.energy
+    }
+
+    /// What the problem reports under a name, as `report drag = …;`; none where it reports nothing of that name.
+    pub fn report(&self, name: &str) -> Option<&Figure> {
+        let found = self.solved.reports.iter().find(|report| report.name == name);
+        found.map(|report| &report.value)
+    }
+
+    /// The smallest and the largest value of each component of a field at its nodes.
+    pub fn range(&self, field: &str) -> Option<&[[f64; 2]]> {
+        Some(&self.solved.ranges[self.field(field)?])
     }
 
     /// What should be known of it, its mesh and how it was come by: one sentence each.

@@ -61,14 +61,18 @@ pub enum ExprKind {
     Number(f64),
     /// A name.
     Name(String),
+    /// `"inlet"`, an argument of some functions.
+    Text(String),
     /// `[a, b, c]`; a matrix is an array of arrays.
     Array(Vec<ExprId>),
-    /// `f(a, b)`.
+    /// `f(a, b, on: "inlet")`.
     Call {
         /// The function's name.
         function: Ident,
-        /// Its arguments.
+        /// Its arguments without a name.
         arguments: Vec<ExprId>,
+        /// Those with one, which stand behind them.
+        named: Vec<Argument>,
     },
     /// `a[i, j]`.
     Index {
@@ -453,6 +457,13 @@ pub enum ProblemItemKind {
     },
     /// `solver = cg(rtol: 1e-10);`
     Solver(Named),
+    /// `report drag = EXPR;`
+    Report {
+        /// What it is called.
+        name: Ident,
+        /// Value: arithmetic on numbers that are known of a solution.
+        value: ExprId,
+    },
 }
 
 /// A word with named arguments: `ball(dim: 3)`.

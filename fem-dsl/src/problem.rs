@@ -3,7 +3,7 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's
 //! parameters, so that one evaluator serves both.
 
-use crate::point::{Degree, Graph, NodeId, Part, PointForm, Region, Shape, Space};
+use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -55,6 +55,102 @@ pub struct Problem {
     pub exact: Vec<(usize, Expression)>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
+    /// What is reported of the solution.
+    pub reports: Reports,
+}
+
+/// What a problem reports of its solution: `report NAME = EXPR;`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reports {
+    /// The reports in order.
+    pub items: Vec<Report>,
+    /// The form whose kernels integrate: the fields, data and parameters of the problem's form, then fields of `L2(0)`
+    /// whose components are tested with what is integrated, so that their part of its residual has one number a cell.
+    /// None where nothing is integrated.
+    pub integrals: Option<PointForm>,
+    /// Likewise what is evaluated point by point: f0 of the further fields.
+    pub pointwise: Option<PointForm>,
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub value: Reported,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reported {
+    /// Arithmetic on measures: they are parameters of the expression, behind those of the form.
+    Value {
+        /// The expression.
+        value: Expression,
+        /// The measures.
+        of: Vec<Measure>,
+    },
+    /// Values at equidistant points of a line, the ends among them.
+    Line {
+        /// Shape of a value.
+        shape: Shape,
+        /// The first of its components in [`Reports::pointwise`].
+        first: usize,
+        /// Where it begins and ends.
+        ends: [[f64; 3]; 2],
+        /// How many points.
+        points: usize,
+    },
+}
+
+/// A number, vector or matrix that is measured of a solution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measure {
+    /// Its shape.
+    pub shape: Shape,
+    /// What is measured.
+    pub kind: Measured,
+}
+
+/// What is measured of a solution. `first` is the number of the first component in [`Reports::integrals`] or
+/// [`Reports::pointwise`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Measured {
+    /// ∫ f dx over the cells, or over cells or facets with a tag.
+    Integral {
+        /// The first component.
+        first: usize,
+    },
+    /// √∫ |f|² dx, of which the square is integrated.
+    Norm {
+        /// The component.
+        first: usize,
+    },
+    /// The smallest value at the points of the cells.
+    Minimum {
+        /// The component.
+        first: usize,
+    },
+    /// The largest.
+    Maximum {
+        /// The component.
+        first: usize,
+    },
+    /// The value at a point.
+    Value {
+        /// The first component.
+        first: usize,
+        /// The point.
+        at: [f64; 3],
+    },
+    /// Σ_i R_i(u) over the nodes with a tag, conditions left out: what holds the field there.
+    Reaction {
+        /// The field.
+        field: usize,
+        /// The tags; the whole boundary without them.
+        tags: Option<Vec<String>>,
+    },
 }
 
 /// Where a mesh comes from.
@@ -285,7 +381,7 @@ pub fn unstable(form: &PointForm, k: usize) -> Option<UnstablePair> {
         for (v, other) in form.fields.iter().enumerate() {
             let Space::H1(of) = other.space else { continue };
             let degrees = [field.space.degree_at(k), other.space.degree_at(k)];
-            let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+            let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
             let mut shared = cells.flat_map(|integral| &integral.jacobian).filter(|entry| {
                 let fields = (entry.test.field, entry.trial.field);
                 fields == (p, v) || fields == (v, p)

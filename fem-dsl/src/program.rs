@@ -12,7 +12,8 @@ pub use solution::fluxes;
 
 use crate::ast;
 use crate::check::problem::{
-    self as check_problem, Content, Overrides, Piece, Solutions, Statement, content, field_piece,
+    self as check_problem, CheckedReports, Content, Overrides, Piece, Solutions, Statement,
+    content, field_piece,
 };
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
@@ -24,7 +25,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Expression, MeshSource, Problem};
+use crate::problem::{Expression, MeshSource, Problem, Reports};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -436,6 +437,8 @@ fn finished(
         manufactured = Some(made.form);
     }
     let form = manufactured.as_ref().unwrap_or(form);
+    let scalars = |form: Form| point(&simplify(&differentiate(&form)));
+    let CheckedReports { items, integrals, pointwise } = content.reports;
     Ok(Problem {
         name: problem.name.name.clone(),
         doc: problem.doc.clone(),
@@ -450,5 +453,10 @@ fn finished(
         mean: content.mean,
         exact: content.exact,
         solver: content.solver,
+        reports: Reports {
+            items,
+            integrals: integrals.map(scalars),
+            pointwise: pointwise.map(scalars),
+        },
     })
 }

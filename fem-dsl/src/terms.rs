@@ -135,8 +135,17 @@ pub const WHOLE_BOUNDARY: &str = "the whole\nboundary";
 pub enum Region {
     /// All cells.
     Cells,
+    /// The cells with one of these tags.
+    CellsUnder(Vec<String>),
     /// The facets with one of these tags.
     Facets(Vec<String>),
+}
+
+impl Region {
+    /// Whether it is one of cells, not of facets.
+    pub fn is_of_cells(&self) -> bool {
+        matches!(self, Self::Cells | Self::CellsUnder(_))
+    }
 }
 
 /// Scalar functions of one argument.

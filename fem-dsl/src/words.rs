@@ -75,6 +75,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "manufactured",
     "adapt",
     "solver",
+    "report",
 ];
 
 /// What a reserved word is, or nothing where the word can be declared.

@@ -32,8 +32,12 @@ fn show(file: &File, id: ExprId) -> String {
             ExprKind::Number(value) => format!("{value}"),
             ExprKind::Name(name) => name.clone(),
             ExprKind::Array(items) => format!("[{}]", list(items)),
-            ExprKind::Call { function, arguments } => {
-                format!("{}({})", function.name, list(arguments))
+            ExprKind::Text(text) => format!("{text:?}"),
+            ExprKind::Call { function, arguments, named } => {
+                let named =
+                    named.iter().map(|one| format!("{}: {}", one.name.name, text(&one.value)));
+                let all: Vec<String> = arguments.iter().map(text).chain(named).collect();
+                format!("{}({})", function.name, all.join(", "))
             }
             ExprKind::Index { base, indices } => format!("{}[{}]", text(base), list(indices)),
             ExprKind::Unary { op: UnaryOp::Neg, operand, .. } => format!("(-{})", text(operand)),
@@ -62,6 +66,8 @@ fn precedence() {
     for (text, expected) in [
         ("-u^2", "(-(u ^ 2))"),
         ("-u * v", "((-u) * v)"),
+        ("f(a, \"b\", on: \"c\", to: [1, -d],) + 1", "(f(a, \"b\", on: \"c\", to: [1, (-d)]) + 1)"),
+        ("f(on: g(x: 1)[0])", "f(on: g(x: 1)[0])"),
         ("2^-x", "(2 ^ (-x))"),
         ("2^-x^y * 3", "((2 ^ (-(x ^ y))) * 3)"),
         ("a^b^c", "(a ^ (b ^ c))"),

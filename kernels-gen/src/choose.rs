@@ -17,7 +17,7 @@ use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
 };
 use crate::strategy::check;
-use fem_dsl::point::{PointForm, Region, Slot};
+use fem_dsl::point::{PointForm, Slot};
 
 /// What a plan needs to know of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,47 @@ pub fn choose(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
+    let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
+        of_region(form, elements, facts, (tasks, of_facets), (isa, precision), wishes)
+    })?;
+    for plan in &plans {
+        check(form, elements, plan)?;
+    }
+    Ok(plans)
+}
+
+/// The plans of all integrals of a form: those over cells are chosen one by one, each as if it were alone, since what does
+/// best depends on what a kernel computes. `choose` takes a form with at most one of them, the tasks to be done for it, and
+/// those for the form's integrals over facets.
+fn region_by_region(
+    form: &PointForm,
+    tasks: &[Task],
+    mut choose: impl FnMut(&PointForm, &[Task], &[Task]) -> Result<Vec<Plan>, PlanError>,
+) -> Result<Vec<Plan>, PlanError> {
+    let of_cells = |number: &usize| form.integrals[*number].region.is_of_cells();
+    let regions: Vec<usize> = (0..form.integrals.len()).filter(of_cells).collect();
+    if regions == [0] {
+        return choose(form, tasks, tasks);
+    }
+    let mut plans = Vec::new();
+    for number in regions {
+        let alone = PointForm { integrals: vec![form.integrals[number].clone()], ..form.clone() };
+        let own = choose(&alone, tasks, &[])?;
+        plans.extend(own.into_iter().map(|plan| Plan { integral: number, ..plan }));
+    }
+    plans.extend(choose(form, &[], tasks)?);
+    Ok(plans)
+}
+
+/// The plans of the one integral over cells that a form has, and of those over facets.
+fn of_region(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    (tasks, of_facets): (&[Task], &[Task]),
+    (isa, precision): (Isa, Precision),
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
     let indices = if runs { Indices::Runs } else { Indices::Nodes };
@@ -137,13 +178,10 @@ pub fn choose(
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
-    plans.extend(over_facets(form, facts, tasks, |task| Plan {
+    plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
         ..Plan::new(Target::Vectors, task, 1, precision, own)
     }));
-    for plan in &plans {
-        check(form, elements, plan)?;
-    }
     Ok(plans)
 }
 
@@ -157,7 +195,7 @@ fn over_facets(
 ) -> Vec<Plan> {
     let mut plans = Vec::new();
     for (number, integral) in form.integrals.iter().enumerate() {
-        if integral.region == Region::Cells {
+        if integral.region.is_of_cells() {
             continue;
         }
         let own = |slot: Slot| (slot.field, slot.component);

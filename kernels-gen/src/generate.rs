@@ -100,7 +100,7 @@ fn lowered(
 ) -> Result<Vec<Lowered>, PlanError> {
     let kernel = |plan: &Plan| {
         let (kernel, abi) = lower(form, elements, plan)?;
-        let header = header(elements, plan, &kernel, &abi);
+        let header = header(form, elements, plan, &kernel, &abi);
         Ok((kernel, abi, header))
     };
     plans.iter().map(kernel).collect()
@@ -139,13 +139,20 @@ pub fn interfaces(
 pub fn describe(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<String, PlanError> {
     let (kernel, abi) = lower(form, elements, plan)?;
     let mut text = format!("{}\n", abi.name);
-    for line in header(elements, plan, &kernel, &abi) {
+    for line in header(form, elements, plan, &kernel, &abi) {
         text.push_str(&format!("  {line}\n"));
     }
     Ok(text)
 }
 
-fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) -> Vec<String> {
+fn header(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    kernel: &Kernel,
+    abi: &KernelAbi,
+) -> Vec<String> {
+    let of_cells = form.integrals[plan.integral].region.is_of_cells();
     let cost = count(kernel, abi, elements);
     let hash = abi.hash;
     let linearisation = match plan.linearisation {
@@ -157,7 +164,7 @@ fn header(elements: &Elements, plan: &Plan, kernel: &Kernel, abi: &KernelAbi) ->
         other => format!("; scatter: {other}"),
     };
     // The rule of facets is that of cells, in one dimension less.
-    let (of, lanes) = if plan.integral > 0 { ("facets of ", "facets") } else { ("", "cells") };
+    let (of, lanes) = if of_cells { ("", "cells") } else { ("facets of ", "facets") };
     let mut lines = vec![
         format!(
             "{}, {of}{} cells of degree {}, {}; {} {lanes} a batch",

@@ -9,7 +9,7 @@ pub mod rule;
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
-use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Region, Slot, Space};
+use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 
@@ -460,7 +460,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
-        if integral.region != Region::Cells {
+        if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }
         let tensor = elements.cell.is_tensor();
@@ -542,7 +542,7 @@ impl Plan {
 
 /// The integrals over cells.
 fn over_cells(form: &PointForm) -> impl Iterator<Item = &Integral> {
-    form.integrals.iter().filter(|integral| integral.region == Region::Cells)
+    form.integrals.iter().filter(|integral| integral.region.is_of_cells())
 }
 
 /// Whether any of the nodes that `integral` needs for its views reads an input like this.

@@ -23,7 +23,7 @@ impl Csr {
     pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
-            .map(|field| (&on.fields[field].space, on.dofs_of(field).start))
+            .map(|field| (&*on.fields[field].space, on.dofs_of(field).start))
             .collect();
         let cells: Vec<Vec<u32>> = (0..on.mesh.n_cells())
             .into_par_iter()

@@ -11,7 +11,7 @@ use crate::device::cpu::{Linked, Machine, Module};
 use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError, warn_once};
-use crate::purpose::{CellKernel, Class};
+use crate::purpose::{CellKernel, Class, Part};
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi};
@@ -185,21 +185,28 @@ pub fn compile(
     let start = Instant::now();
     let Made { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
-    let kernels = purposes(&plans, &source, facts);
+    let kernels = purposes(form, &plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
     Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
 }
 
 /// What each kernel is for.
-fn purposes(plans: &[Plan], source: &SourceFile, facts: &MeshFacts) -> Vec<CellKernel> {
+fn purposes(
+    form: &PointForm,
+    plans: &[Plan],
+    source: &SourceFile,
+    facts: &MeshFacts,
+) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match (plan.integral, plan.indices, facts.constrained) {
-            (1.., ..) => Class::Facets(plan.integral),
-            (_, Indices::Dofs, _) => Class::Constrained,
-            (_, _, true) => Class::Free,
-            (_, _, false) => Class::All,
+        class: match (plan.indices, facts.constrained) {
+            _ if !form.integrals[plan.integral].region.is_of_cells() => {
+                Class::Facets(plan.integral)
+            }
+            (Indices::Dofs, _) => Class::Cells(Part::Constrained, plan.integral),
+            (_, true) => Class::Cells(Part::Free, plan.integral),
+            (_, false) => Class::Cells(Part::All, plan.integral),
         },
         name: abi.name.clone(),
         geometry: plan.geometry,
@@ -267,7 +274,7 @@ pub fn compile_for_device(
         }
     };
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    let purposes = purposes(&plans, &source, facts);
+    let purposes = purposes(form, &plans, &source, facts);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
 }

@@ -8,14 +8,26 @@ use crate::space::{Space, SpaceError};
 use fem_dsl::point::{PointForm, Region, WHOLE_BOUNDARY};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// An unknown field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// Its unknowns.
-    pub space: Space,
+    pub space: Arc<Space>,
     /// Its essential conditions.
     pub constraints: Constraints,
+}
+
+/// Why there cannot be further fields.
+#[derive(Debug, thiserror::Error)]
+pub enum WithFieldsError {
+    /// They cannot be numbered.
+    #[error(transparent)]
+    Space(#[from] SpaceError),
+    /// The mesh has no such facets.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
 }
 
 /// Auxiliary data of a form.
@@ -41,7 +53,7 @@ impl AuxValues {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Discretisation {
     /// The mesh.
-    pub mesh: Mesh,
+    pub mesh: Arc<Mesh>,
     /// Its chunks.
     pub partition: Partition,
     /// The fields, in the form's order.
@@ -50,12 +62,18 @@ pub struct Discretisation {
     pub aux: Vec<AuxValues>,
     /// For each of the form's integrals the facets that it is over, in the order of the cells; none for cells.
     pub facets: Vec<Vec<Facet>>,
+    /// For each of the form's integrals the cells that it is over, ascending, where these are not all.
+    pub cells: Vec<Option<Vec<u32>>>,
 }
 
 impl Discretisation {
     /// Numbers the fields, each given by its element and its number of components; there are no
     /// conditions and no auxiliary data yet.
-    pub fn new(mesh: Mesh, fields: &[(Lagrange, usize)]) -> Result<Self, SpaceError> {
+    pub fn new(
+        mesh: impl Into<Arc<Mesh>>,
+        fields: &[(Lagrange, usize)],
+    ) -> Result<Self, SpaceError> {
+        let mesh = mesh.into();
         let unknowns: usize = fields
             .iter()
             .map(|&(element, components)| components * Space::count(&mesh, element))
@@ -63,10 +81,42 @@ impl Discretisation {
         let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
         let field = |&(element, components): &(Lagrange, usize)| {
             let space = Space::new(&mesh, &partition, element, components)?;
-            Ok(Field { constraints: Constraints::none(&space), space })
+            Ok(Field { constraints: Constraints::none(&space), space: Arc::new(space) })
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
-        Ok(Self { mesh, partition, fields, aux: Vec::new(), facets: Vec::new() })
+        let (aux, facets, cells) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { mesh, partition, fields, aux, facets, cells })
+    }
+
+    /// The same without any condition, with further fields behind those that there are, and the facets of another form.
+    ///
+    /// # Errors
+    ///
+    /// Fields that cannot be numbered, facets that the mesh does not have.
+    pub fn with_fields(
+        &self,
+        form: &PointForm,
+        fields: &[(Lagrange, usize)],
+    ) -> Result<Self, WithFieldsError> {
+        let free = |space: &Arc<Space>| Field {
+            constraints: Constraints::none(space),
+            space: Arc::clone(space),
+        };
+        let mut all: Vec<Field> = self.fields.iter().map(|field| free(&field.space)).collect();
+        for &(element, components) in fields {
+            let space = Space::new(&self.mesh, &self.partition, element, components)?;
+            all.push(free(&Arc::new(space)));
+        }
+        let mut on = Self {
+            mesh: Arc::clone(&self.mesh),
+            partition: self.partition.clone(),
+            fields: all,
+            aux: self.aux.clone(),
+            facets: Vec::new(),
+            cells: Vec::new(),
+        };
+        on.find_regions(form)?;
+        Ok(on)
     }
 
     /// Checks the tags that a form and its conditions name.
@@ -80,22 +130,27 @@ impl Discretisation {
         conditions: impl IntoIterator<Item = &'a String>,
     ) -> Result<(), MeshError> {
         let of_form = form.integrals.iter().flat_map(|integral| match &integral.region {
-            Region::Cells => &[][..],
+            Region::Cells | Region::CellsUnder(_) => &[][..],
             Region::Facets(tags) => tags,
         });
         let named = of_form.filter(|tag| *tag != WHOLE_BOUNDARY);
         self.mesh.expect_facet_tags(named.chain(conditions))
     }
 
-    /// Finds the facets of a form's integrals.
+    /// Finds the facets and the cells of a form's integrals.
     ///
     /// # Errors
     ///
-    /// The mesh has no facets with a tag that the form names, or some that lie between two cells.
-    pub fn find_facets(&mut self, form: &PointForm) -> Result<(), MeshError> {
+    /// The mesh has no facets or cells with a tag that the form names, or such facets lie between two cells.
+    pub fn find_regions(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        let cells = form.integrals.iter().map(|integral| match &integral.region {
+            Region::CellsUnder(tags) => Ok(Some(self.mesh.cells_under(tags)?)),
+            Region::Cells | Region::Facets(_) => Ok(None),
+        });
+        self.cells = cells.collect::<Result<_, MeshError>>()?;
         let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
         let facets = form.integrals.iter().map(|integral| match &integral.region {
-            Region::Cells => Ok(Vec::new()),
+            Region::Cells | Region::CellsUnder(_) => Ok(Vec::new()),
             Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
             Region::Facets(tags) => self.mesh.outer_facets_under(tags),
         });
@@ -107,6 +162,11 @@ impl Discretisation {
     pub fn constrain(&mut self, conditions: Vec<Constraints>) {
         let fields = self.fields.iter_mut().zip(conditions);
         fields.for_each(|(field, own)| field.constraints = own);
+    }
+
+    /// The cells of an integral, where these are not all.
+    pub fn cells_of(&self, integral: usize) -> Option<&[u32]> {
+        self.cells.get(integral)?.as_deref()
     }
 
     /// The facets of an integral.
@@ -127,7 +187,7 @@ impl Discretisation {
 
     /// Each field's space and conditions.
     pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
-        self.fields.iter().map(|field| (&field.space, &field.constraints)).collect()
+        self.fields.iter().map(|field| (&*field.space, &field.constraints)).collect()
     }
 
     /// Unknowns of all fields.

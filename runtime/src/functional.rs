@@ -8,6 +8,10 @@
 //! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once
 //! at the end of a solve.
 
+mod pointwise;
+
+pub use pointwise::{Extrema, extrema, values_at};
+
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
 use crate::space::Space;
@@ -48,23 +52,44 @@ fn integrate(
     nodal: &[Nodal<'_>],
     integrand: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>, ElementError> {
-    let points = rule.points();
-    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
-    let geometry = tabulate(geometry, &points);
-    let tables: Vec<Tabulation> =
-        nodal.iter().map(|(space, _)| tabulate(space.element(), &points)).collect();
-    let weights = rule.weights();
-    let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
-    let sums: Vec<Vec<f64>> = cells
-        .par_chunks(BLOCK)
-        .map(|cells| integrand(&block(on, cells, &weights, &geometry, nodal, &tables)))
-        .collect();
+    let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
     let mut total: Vec<f64> = Vec::new();
     for sum in sums {
         total.resize(sum.len(), 0.0);
         total.iter_mut().zip(sum).for_each(|(total, part)| *total += part);
     }
     Ok(total)
+}
+
+/// What comes of each block of cells, in order, at some points of the reference cell.
+fn block_by_block<T: Send>(
+    on: &Discretisation,
+    points: &[[f64; 3]],
+    weights: &[f64],
+    nodal: &[Nodal<'_>],
+    work: impl Fn(&Block) -> T + Sync,
+) -> Result<Vec<T>, ElementError> {
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let geometry = tabulate(geometry, points);
+    let tables: Vec<Tabulation> =
+        nodal.iter().map(|(space, _)| tabulate(space.element(), points)).collect();
+    let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
+    let blocks = cells.par_chunks(BLOCK);
+    Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).collect())
+}
+
+/// The fields and the auxiliary data at nodes, and where each of the data is among them.
+fn all_nodal<'a>(on: &'a Discretisation, u: &'a [f64]) -> (Vec<Nodal<'a>>, Vec<Option<usize>>) {
+    let own = |(number, field): (usize, &'a Field)| (&*field.space, &u[on.dofs_of(number)]);
+    let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
+    let mut place = vec![None; on.aux.len()];
+    for (index, aux) in on.aux.iter().enumerate() {
+        if let AuxValues::Nodes(space, values) = aux {
+            place[index] = Some(nodal.len());
+            nodal.push((space, values));
+        }
+    }
+    (nodal, place)
 }
 
 fn block(
@@ -161,7 +186,7 @@ fn map(
 }
 
 /// A rule two degrees finer than the one that the solution needs.
-fn fine_rule(on: &Discretisation) -> Rule {
+pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
     let degree = on.fields.iter().map(|field| field.space.element().degree()).max().unwrap_or(1);
     let cell = on.mesh.cell();
     if cell.is_tensor() {
@@ -318,15 +343,7 @@ pub fn energy<'a>(
     u: &'a [f64],
     parameters: &Parameters,
 ) -> Result<f64, ElementError> {
-    let own = |(number, field): (usize, &'a Field)| (&field.space, &u[on.dofs_of(number)]);
-    let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
-    let mut place = vec![None; on.aux.len()];
-    for (index, aux) in on.aux.iter().enumerate() {
-        if let AuxValues::Nodes(space, values) = aux {
-            place[index] = Some(nodal.len());
-            nodal.push((space, values));
-        }
-    }
+    let (nodal, place) = all_nodal(on, u);
     // Along the ray from 0 to u; a linear residual needs one point.
     let ray = LinePoints::Gauss(if integral.linear { 1 } else { 12 });
     let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();

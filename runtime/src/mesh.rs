@@ -12,6 +12,7 @@
 
 pub mod generate;
 pub mod gmsh;
+pub mod locate;
 pub mod order;
 pub mod orient;
 pub mod topology;
@@ -339,6 +340,31 @@ impl Mesh {
             .get(tag)
             .map(Vec::as_slice)
             .ok_or_else(|| unknown_tags("boundary", &[tag], self.facet_tags.keys()))
+    }
+
+    /// The cells under any of some tags, ascending, each once.
+    ///
+    /// # Errors
+    ///
+    /// The tags that no cell has.
+    pub fn cells_under<'t>(
+        &self,
+        tags: impl IntoIterator<Item = &'t String>,
+    ) -> Result<Vec<u32>, MeshError> {
+        let (mut cells, mut unknown) = (Vec::new(), Vec::new());
+        for tag in tags {
+            match self.cell_tags.get(tag) {
+                Some(tagged) => cells.extend_from_slice(tagged),
+                None if unknown.contains(&tag.as_str()) => {}
+                None => unknown.push(tag.as_str()),
+            }
+        }
+        if !unknown.is_empty() {
+            return Err(unknown_tags("cell", &unknown, self.cell_tags.keys()));
+        }
+        cells.sort_unstable();
+        cells.dedup();
+        Ok(cells)
     }
 
     /// The cells under a tag.

@@ -29,7 +29,7 @@ use kernels_gen::plan::Task;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use crate::purpose::{CellKernel, Class};
+pub use crate::purpose::{CellKernel, Class, Part};
 
 /// Why an operator cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -5,14 +5,21 @@ use kernels_gen::plan::{Geometry, Task};
 /// Which cells a kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Cells without constrained unknowns.
-    Free,
-    /// Cells with constrained unknowns, addressed unknown by unknown.
-    Constrained,
-    /// All cells: such a kernel makes the other two of its task needless.
-    All,
+    /// Cells of one of the form's integrals.
+    Cells(Part, usize),
     /// The facets of one of the form's integrals, of whatever cells.
     Facets(usize),
+}
+
+/// Which of the cells of an integral.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Those without constrained unknowns.
+    Free,
+    /// Those with constrained unknowns, addressed unknown by unknown.
+    Constrained,
+    /// All: such a kernel makes the other two of its task and integral needless.
+    All,
 }
 
 impl Class {
@@ -20,14 +27,15 @@ impl Class {
     pub fn is_of_facets(self) -> bool {
         matches!(self, Self::Facets(_))
     }
+}
 
-    /// Whether a cell is of the class; `constrained` says which have constrained unknowns.
+impl Part {
+    /// Whether a cell is of the part; `constrained` says which have constrained unknowns.
     pub(crate) fn has(self, cell: usize, constrained: &[bool]) -> bool {
         match self {
             Self::Free => !constrained[cell],
             Self::Constrained => constrained[cell],
             Self::All => true,
-            Self::Facets(_) => false,
         }
     }
 }

@@ -128,7 +128,7 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, ElementError> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
-        let on_facets = form.integrals.iter().any(|integral| integral.region != Region::Cells);
+        let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
         let space = |element| Space::new(element, rule, on_facets);
         let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
         let aux = form.aux.iter().map(|aux| match aux.location {

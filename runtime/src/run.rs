@@ -11,6 +11,7 @@ mod kernels;
 mod mean;
 mod not_finite;
 mod prescribed;
+mod reports;
 mod singular;
 mod solver;
 mod unique;
@@ -21,6 +22,8 @@ pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
 pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, discretise};
+pub use reports::{Figure, Outcome};
+use reports::{Of, ranges};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
@@ -28,7 +31,7 @@ pub use unique::check_unique;
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
-use crate::discretisation::Discretisation;
+use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::expression::Parameters;
 use crate::functional::{energy, errors};
 use crate::memory::TooMuch;
@@ -63,6 +66,9 @@ pub enum RunError {
     /// The unknowns cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
+    /// What is reported cannot be numbered, or is over facets that there are not.
+    #[error(transparent)]
+    Fields(#[from] WithFieldsError),
     /// The kernels cannot be made.
     #[error(transparent)]
     Compile(#[from] CompileError),
@@ -142,6 +148,14 @@ pub enum RunError {
         field: String,
         /// The error.
         value: f64,
+    },
+    /// A report of a point that is far from the mesh.
+    #[error("`report {name}` asks for a value at {}, which lies outside of the mesh\nhelp: name a point inside of it", shown(.point))]
+    Outside {
+        /// The report.
+        name: String,
+        /// The point.
+        point: [f64; 3],
     },
     /// A solver's setting.
     #[error("{0}")]
@@ -245,6 +259,10 @@ pub struct Solution {
     pub errors: Vec<(usize, f64, f64)>,
     /// The energy, where the Jacobian is symmetric.
     pub energy: Option<f64>,
+    /// What the problem reports, in its order.
+    pub reports: Vec<Outcome>,
+    /// The smallest and the largest value at its nodes of each component of each field.
+    pub ranges: Vec<Vec<[f64; 2]>>,
     /// What should be known of the solution, its mesh and how it was come by.
     pub notes: Vec<String>,
     /// Seconds of each phase.
@@ -311,6 +329,7 @@ pub fn run_on(
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
+    let reporting = device.clone();
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, target, device)?;
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
@@ -353,7 +372,14 @@ pub fn run_on(
             false
         }
     });
+    let of =
+        Of { form: &problem.form, on: &on, elements: &elements, parameters: &parameters, u: &u };
+    let (reports, said) = reports::report(&problem.reports, of, target, reporting.as_ref())?;
+    notes.extend(said);
+    let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
     Ok(Solution {
+        reports,
+        ranges,
         on,
         elements,
         kernels,

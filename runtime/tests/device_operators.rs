@@ -155,7 +155,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
         });
         fixed.expect("conditions");
     }
-    on.find_facets(form).expect("tags of the mesh");
+    on.find_regions(form).expect("tags of the mesh");
     let numbers = |n: usize| -> Vec<f64> { (0..n).map(|i| 1.0 + (i as f64).sin()).collect() };
     let cells = on.mesh.n_cells();
     on.aux = match form.aux.len() {

@@ -120,7 +120,7 @@ impl Case {
                 field.constraints.fix(&nodes, None, &points, value).expect("finite values");
             }
         }
-        on.find_facets(&form).expect("tags of the box");
+        on.find_regions(&form).expect("tags of the box");
         let name = format!("{}{degree} {}", on.mesh.cell(), form.fields[0].name);
         Self { name, form, elements, on: Arc::new(on) }
     }

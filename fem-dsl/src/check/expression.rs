@@ -186,7 +186,9 @@ impl<'a> Checker<'a> {
             ExprKind::Number(value) => Some(self.form.exprs.constant(*value)),
             ExprKind::Name(name) => self.name(name, frame),
             ExprKind::Array(items) => self.array(expr, items, frame, frames),
-            ExprKind::Call { function, arguments } => {
+            // Said by name resolution.
+            ExprKind::Text(_) => None,
+            ExprKind::Call { function, arguments, .. } => {
                 return self.call(id, &function.name, arguments, frames);
             }
             ExprKind::Index { base, indices } => self.index(*base, indices, frame, frames),

@@ -224,7 +224,7 @@ impl Search<'_, '_> {
                 Dependence::None => open.extend([*then, *otherwise]),
                 _ => self.offend(*condition, Offence::Condition),
             },
-            ExprKind::Call { function, arguments } => {
+            ExprKind::Call { function, arguments, .. } => {
                 match (function.name.as_str(), &arguments[..]) {
                     ("dot" | "inner" | "outer" | "cross", &[a, b]) => {
                         self.product(id, [a, b], open);

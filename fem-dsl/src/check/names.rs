@@ -182,9 +182,11 @@ pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
 
 fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
     match kind {
-        ExprKind::Error | ExprKind::Number(_) | ExprKind::Name(_) => vec![],
+        ExprKind::Error | ExprKind::Number(_) | ExprKind::Name(_) | ExprKind::Text(_) => vec![],
         ExprKind::Array(items) => items.clone(),
-        ExprKind::Call { arguments, .. } => arguments.clone(),
+        ExprKind::Call { arguments, named, .. } => {
+            arguments.iter().copied().chain(named.iter().map(|argument| argument.value)).collect()
+        }
         ExprKind::Index { base, indices } => {
             let mut all = vec![*base];
             all.extend(indices);

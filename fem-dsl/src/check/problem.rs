@@ -11,6 +11,7 @@ mod effect;
 mod manufactured;
 mod mesh;
 mod overrides;
+mod reports;
 mod solver;
 
 pub(crate) use conditions::unknown_tag;
@@ -18,6 +19,7 @@ pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
 pub(crate) use overrides::{Piece, field_piece};
+pub(crate) use reports::Checked as CheckedReports;
 
 use super::value;
 use crate::ast::{self, ExprId, Ident, ProblemItemKind};
@@ -78,6 +80,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Manufactured { field, .. } => ("manufactured", &field.name),
         ProblemItemKind::Solver(_) => ("solver", ""),
         ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
+        ProblemItemKind::Report { name, .. } => ("report", &name.name),
         ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Broken => return None,
@@ -110,6 +113,7 @@ pub(crate) struct Content {
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
+    pub(crate) reports: CheckedReports,
     /// Whether there is a manufactured solution, right or wrong.
     pub(crate) manufacturing: bool,
     /// Whether some statement was unreadable.
@@ -147,6 +151,7 @@ pub(crate) fn content(
         conditions::check_mean(&mut checker, statement);
     }
     checker.settle_params(statements);
+    reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
     if diagnostics.is_empty() {
         content.warnings = effect::without_effect(statements, form, &content, &params);

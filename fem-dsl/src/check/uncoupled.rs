@@ -6,12 +6,12 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{Expr, Form, Terminal};
 use crate::habits;
-use crate::point::{Region, Space};
+use crate::point::Space;
 use std::collections::BTreeSet;
 
 /// A warning for each such field of a form without errors.
 pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
-    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();
     let tested: BTreeSet<usize> =
         rows.iter().filter(|row| row.f1.is_some()).map(|row| row.field).collect();

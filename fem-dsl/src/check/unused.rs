@@ -25,6 +25,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Param { value, .. }
         | ProblemItemKind::Aux { value, .. }
         | ProblemItemKind::Mean { value, .. }
+        | ProblemItemKind::Report { value, .. }
         | ProblemItemKind::Exact { value, .. }
         | ProblemItemKind::Manufactured { value, .. } => Some(*value),
         ProblemItemKind::Dirichlet { value, .. } => *value,

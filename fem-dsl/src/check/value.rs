@@ -49,6 +49,24 @@ pub fn expression(
     Ok(Expression { shape, graph, value: moved, gradient })
 }
 
+/// Checks an expression in numbers and parameters, whose values are known only later.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn of_numbers(
+    file: &ast::File,
+    root: ast::ExprId,
+    form: &Form,
+) -> Result<Expression, Vec<Diagnostic>> {
+    let (form, value) = checked(file, root, form, Allowed::Numbers)?;
+    let mut scalars = Scalars::default();
+    let nodes = scalarise(&mut scalars, &form, &[value]);
+    let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
+    let (graph, value) = point::finished(&scalars, &nodes[&value]);
+    Ok(Expression { shape, graph, value, gradient: Vec::new() })
+}
+
 /// Checks an expression as [`expression`] does, and gives it as tensors, of which it may be made a part of others.
 ///
 /// # Errors

@@ -78,6 +78,7 @@ impl fmt::Display for Printed<&Region> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Region::Cells => f.write_str("cells"),
+            Region::CellsUnder(tags) => write!(f, "cells {tags:?}"),
             Region::Facets(tags) => write!(f, "boundary {tags:?}"),
         }
     }

@@ -177,7 +177,7 @@ fn matrix_type(function: MatrixFunction, shape: Shape) -> Option<Type> {
 }
 
 fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), VerifyError> {
-    let normal = integral.region != Region::Cells;
+    let normal = !integral.region.is_of_cells();
     let allowed = |terminal: Terminal, action: bool| match terminal {
         Terminal::Test(_) | Terminal::TestGradient(_) => false,
         Terminal::Direction(_) | Terminal::DirectionGradient(_) => action,

@@ -53,6 +53,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "exact" | "manufactured" | "mean" => Rule::solution,
         "adapt" => Rule::adapt,
         "solver" => Rule::solver,
+        "report" => Rule::report,
         _ => return None,
     })
 }
@@ -267,7 +268,7 @@ impl Expected {
         }
         // These begin an expression or go on with one.
         if expected.expression {
-            expected.parts.retain(|part| !matches!(*part, "`(`" | "`[`"));
+            expected.parts.retain(|part| !matches!(*part, "`(`" | "`[`" | "a string"));
         }
         // The ending comes first: it is what is missing most often.
         if let Some(closer) = expected.closer {
@@ -403,6 +404,7 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
         }
         (Place::Problem, "adapt") => "write `adapt(steps: 4, fraction: 0.3);`",
         (Place::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
+        (Place::Problem, "report") => "write `report NAME = integral(u);`",
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
         (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
         (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",

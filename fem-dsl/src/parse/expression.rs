@@ -8,7 +8,7 @@
 //! ```
 
 use crate::arena::IndexVec;
-use crate::ast::{BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
+use crate::ast::{Argument, BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use fem_dsl_grammar::Rule;
@@ -98,6 +98,8 @@ struct List {
     items: Vec<Operand>,
     /// Where the words `if` of an `if_expr` begin.
     ifs: Vec<u32>,
+    /// The names of arguments, each with the number of the item that it names.
+    labels: Vec<(usize, Ident)>,
 }
 
 impl Expressions {
@@ -192,6 +194,18 @@ impl Expressions {
                     list.ifs.push(span.start);
                 }
             }
+            Rule::string => {
+                let id = self.push(ExprKind::Text(text[1..text.len() - 1].to_owned()), span);
+                if let Some(list) = lists.last_mut() {
+                    list.items.push((id, span));
+                }
+            }
+            Rule::label => {
+                if let Some(list) = lists.last_mut() {
+                    let name = Ident { name: text.to_owned(), span };
+                    list.labels.push((list.items.len(), name));
+                }
+            }
             Rule::call_args | Rule::index | Rule::array | Rule::paren | Rule::if_expr => {
                 let list = lists.pop().unwrap_or_default();
                 self.group(rule, span, &list, frame);
@@ -208,7 +222,8 @@ impl Expressions {
             Rule::call_args => {
                 let Some(function) = frame.name.take() else { return };
                 let span = function.span.to(span);
-                (self.push(ExprKind::Call { function, arguments: ids() }, span), span)
+                let (arguments, named) = self.arguments(list);
+                (self.push(ExprKind::Call { function, arguments, named }, span), span)
             }
             Rule::index => {
                 let Some((base, at)) = frame.operands.pop() else { return };
@@ -223,6 +238,28 @@ impl Expressions {
             }
         };
         frame.operands.push(operand);
+    }
+
+    /// The arguments of a call: those without a name, then those with one.
+    fn arguments(&mut self, list: &List) -> (Vec<ExprId>, Vec<Argument>) {
+        let (mut plain, mut named) = (Vec::new(), Vec::new());
+        for (at, &(value, span)) in list.items.iter().enumerate() {
+            match list.labels.iter().find(|(of, _)| *of == at) {
+                Some((_, name)) => named.push(Argument { name: name.clone(), value }),
+                None => plain.push((value, span)),
+            }
+        }
+        let first = named.first().map(|argument: &Argument| argument.name.span);
+        let late = plain.iter().find(|(_, span)| first.is_some_and(|first| first.end < span.start));
+        if let (Some(&(_, span)), Some(first)) = (late, first) {
+            self.diagnostics.push(
+                Diagnostic::new(Code::UnexpectedToken, "arguments with a name stand last")
+                    .label(span, "this has no name")
+                    .secondary(first, "this has one")
+                    .help("exchange them"),
+            );
+        }
+        (plain.into_iter().map(|(value, _)| value).collect(), named)
     }
 
     /// `if c0 { a0 } else if c1 { a1 } … else { b }` from its expressions in order.

@@ -117,6 +117,11 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
 /// A readable item of a problem.
 pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ProblemItemKind {
     let rule = pair.as_rule();
+    if rule == Rule::report
+        && let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name)
+    {
+        builder.declared(&name);
+    }
     let parts = parts(builder, pair);
     let (mut names, mut exprs) = (parts.names.into_iter(), parts.exprs.into_iter());
     match rule {
@@ -151,6 +156,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
             }
         }
         Rule::adapt => ProblemItemKind::Adapt { arguments: parts.arguments },
+        Rule::report => ProblemItemKind::Report { name: next(&mut names), value: next(&mut exprs) },
         Rule::solver => ProblemItemKind::Solver(next(&mut parts.named.into_iter())),
         _ => ProblemItemKind::Broken,
     }

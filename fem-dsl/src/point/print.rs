@@ -13,6 +13,7 @@ impl fmt::Display for PointForm {
         for integral in &self.integrals {
             match &integral.region {
                 Region::Cells => writeln!(f, "on cells")?,
+                Region::CellsUnder(tags) => writeln!(f, "on cells {tags:?}")?,
                 Region::Facets(tags) => writeln!(f, "on boundary {tags:?}")?,
             }
             integral_text(f, self, integral)?;

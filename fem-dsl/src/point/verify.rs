@@ -8,9 +8,7 @@
 //!    sorted, unique and exist; nothing in a list is a constant zero;
 //! 4. `symmetric` and `linear` are what they say; names belong to nodes that are computed.
 
-use super::{
-    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Shape, Slot,
-};
+use super::{Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Slot};
 use crate::arena::IndexVec;
 use crate::verify::{VerifyError, ensure};
 use std::collections::BTreeMap;
@@ -132,7 +130,7 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
             form.params.get(i).is_some_and(|param| component < param.shape.components())
         }
         Input::Coordinate(j) => j < form.dim,
-        Input::Normal(j) => j < form.dim && integral.region != Region::Cells,
+        Input::Normal(j) => j < form.dim && !integral.region.is_of_cells(),
         Input::Time | Input::Diameter | Input::Degree => true,
     }
 }

@@ -6,7 +6,6 @@ use crate::ast::{Place, ProblemItemKind};
 use crate::check::problem::{Overrides, Statement};
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
-use crate::point::Region;
 
 impl Program {
     /// The form that a problem solves.
@@ -84,7 +83,7 @@ impl Program {
 
 /// For each field of a form whether it has a flux: a row that is tested against the gradient.
 pub fn fluxes(form: &Form) -> Vec<bool> {
-    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();
     let flux = |field| rows.iter().any(|row| row.field == field && row.f1.is_some());
     (0..form.fields.len()).map(flux).collect()

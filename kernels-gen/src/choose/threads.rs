@@ -4,7 +4,7 @@ use super::slots::summing;
 use super::tuning::{HOPPER, Sizes, Sloped};
 use super::{
     MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
-    own_geometry, stores, transposed,
+    own_geometry, region_by_region, stores, transposed,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
@@ -25,6 +25,33 @@ pub fn choose_for_threads(
     elements: &Elements,
     facts: &MeshFacts,
     tasks: &[Task],
+    precision: Precision,
+    wishes: &Wishes,
+) -> Result<Vec<Plan>, PlanError> {
+    let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
+        of_region(form, elements, facts, (tasks, of_facets), precision, wishes)
+    })?;
+    let adds =
+        |plan: &Plan| form.integrals[plan.integral].region.is_of_cells() && !stores(plan.task);
+    let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
+    if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
+        return Err(PlanError::Unsupported(
+            "cells sum batch by batch with 32 threads and more that have a cell each, or by thread transposition"
+                .to_owned(),
+        ));
+    }
+    for plan in &plans {
+        check(form, elements, plan)?;
+    }
+    Ok(plans)
+}
+
+/// The plans of the one integral over cells that a form has, and of those over facets.
+fn of_region(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    (tasks, of_facets): (&[Task], &[Task]),
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
@@ -113,24 +140,13 @@ pub fn choose_for_threads(
         plans.extend(by_unknowns(&plans, own));
     }
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
-    plans.extend(over_facets(form, facts, tasks, |task| Plan {
+    plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,
         residency: 1,
         in_order: false,
         ..base(task)
     }));
-    let adds = |plan: &Plan| plan.integral == 0 && !stores(plan.task);
-    let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
-    if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
-        return Err(PlanError::Unsupported(
-            "cells sum batch by batch with 32 threads and more that have a cell each, or by thread transposition"
-                .to_owned(),
-        ));
-    }
-    for plan in &plans {
-        check(form, elements, plan)?;
-    }
     Ok(plans)
 }
 

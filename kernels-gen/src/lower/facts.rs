@@ -125,7 +125,7 @@ impl<'a> Facts<'a> {
             inputs,
             needed: nodes,
             points: match integral.region {
-                Region::Cells => elements.rule.count(),
+                Region::Cells | Region::CellsUnder(_) => elements.rule.count(),
                 Region::Facets(_) => elements.rule.on_facet().len(),
             },
         };
@@ -135,7 +135,7 @@ impl<'a> Facts<'a> {
 
     /// Whether the integral is one over facets, which are ξ₀ = 0 of their cells.
     pub(crate) fn on_facets(&self) -> bool {
-        self.integral.region != Region::Cells
+        !self.integral.region.is_of_cells()
     }
 
     /// Whether the point function reads the normal.
@@ -310,8 +310,11 @@ impl<'a> Facts<'a> {
     pub(crate) fn stores_inside(&self, field: usize) -> bool {
         let element = self.elements.fields[field];
         let alone = self.plan.scatter == Scatter::Atomic && self.form.fields.len() == 1;
-        let planned = self.plan.stores_inside && !self.on_facets();
-        planned && alone && element.is_continuous() && element.degree() > 1
+        // Where several integrals add to a cell, none may store, nor what is not over all cells.
+        let over_cells =
+            self.form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+        let whole = self.integral.region == Region::Cells && over_cells.count() == 1;
+        self.plan.stores_inside && whole && alone && element.is_continuous() && element.degree() > 1
     }
 
     /// Whether the map of a cell is evaluated as a quantity.

@@ -240,9 +240,11 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         Linearisation::Recompute => "",
         Linearisation::Stored => "_stored",
     };
-    let region = match plan.integral {
-        0 => String::new(),
-        number => format!("_facets{number}"),
+    let of_cells = form.integrals[plan.integral].region.is_of_cells();
+    let region = match (of_cells, plan.integral) {
+        (true, 0) => String::new(),
+        (true, number) => format!("_cells{number}"),
+        (false, number) => format!("_facets{number}"),
     };
     let (name, task, cell) = (&form.name, plan.task.word(), elements.cell);
     format!("{name}_{task}{region}{stored}_{cell}_{}_{word}", elements.degree)

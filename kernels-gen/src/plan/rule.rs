@@ -191,7 +191,7 @@ fn keeps_order(form: &PointForm, elements: &Elements) -> usize {
         let sums = pairs(elements, integral).map(|(a, b)| reaches[a.field] + reaches[b.field]);
         let wanted = sums.max()?;
         Some(match (&integral.region, elements.cell) {
-            (Region::Cells, _) => wanted,
+            (Region::Cells | Region::CellsUnder(_), _) => wanted,
             // On an edge n points are exact to the odd degree 2n − 1.
             (Region::Facets(_), Cell::Triangle) => (wanted + 1) & !1,
             (Region::Facets(_), _) => wanted + 1,
@@ -217,7 +217,7 @@ struct Operator {
 /// What every cell has, and what a cell has beside each kind of facet.
 fn operators(form: &PointForm, elements: &Elements, exact: usize) -> Vec<Operator> {
     let (cells, facets): (Vec<&Integral>, Vec<&Integral>) =
-        form.integrals.iter().partition(|integral| integral.region == Region::Cells);
+        form.integrals.iter().partition(|integral| integral.region.is_of_cells());
     let beside = facets.iter().map(|&facet| cells.iter().copied().chain([facet]).collect());
     let sets = std::iter::once(cells.clone()).chain(beside);
     sets.map(|integrals: Vec<&Integral>| Operator::new(elements, &integrals, exact)).collect()
@@ -279,7 +279,7 @@ fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
     let seen = |(test, trial, _): &(Slot, Slot, f64)| {
         !elements.vanishes(*test) && !elements.vanishes(*trial)
     };
-    Sample { on_facet: integral.region != Region::Cells, entries: entries.filter(seen).collect() }
+    Sample { on_facet: !integral.region.is_of_cells(), entries: entries.filter(seen).collect() }
 }
 
 /// Brings values and derivatives of each field to one size, as tests and as trials: a coefficient of 10¹¹ would hide

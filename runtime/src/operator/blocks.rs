@@ -5,7 +5,7 @@
 
 use super::engine::{Array, Engine};
 use super::tables::{self, Key};
-use super::{BuildError, CellKernel, Class};
+use super::{BuildError, CellKernel, Class, Part};
 use crate::batch::{Batches, constrained_cells};
 use crate::device::{DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -92,16 +92,37 @@ pub(super) fn in_chunks(
     (class, lanes, slots): (Class, usize, &[Slots]),
     constrained: &[bool],
 ) -> Result<Batches, BuildError> {
-    let keep = |cell: usize| class.has(cell, constrained);
+    let keep = kept(on, class, constrained);
     Ok(match class {
         Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
-        _ if slots.is_empty() => Batches::new(partition, lanes, keep),
-        _ => {
-            let fields = on.fields.iter().map(|field| &field.space);
+        Class::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
+        Class::Cells(..) => {
+            let fields = on.fields.iter().map(|field| &*field.space);
             let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
             Batches::in_slots(partition, lanes, &fields, keep)?
         }
     })
+}
+
+/// Which cells are of a class.
+pub(super) fn kept<'a>(
+    on: &Discretisation,
+    class: Class,
+    constrained: &'a [bool],
+) -> impl Fn(usize) -> bool + use<'a> {
+    let (part, region) = match class {
+        Class::Cells(part, integral) => (Some(part), on.cells_of(integral)),
+        Class::Facets(_) => (None, None),
+    };
+    let inside = region.map(|cells| {
+        let mut inside = vec![false; on.mesh.n_cells()];
+        cells.iter().for_each(|&cell| inside[cell as usize] = true);
+        inside
+    });
+    move |cell| {
+        part.is_some_and(|part| part.has(cell, constrained))
+            && inside.as_ref().is_none_or(|inside| inside[cell])
+    }
 }
 
 /// The auxiliary data at nodes.
@@ -129,15 +150,19 @@ impl Blocks {
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
         let (works, blocks) = (Vec::new(), Vec::new());
         let mut all = Self { on, precision, works, blocks, params, aux };
-        let of_all = kernels.iter().filter(|(kernel, _)| kernel.class == Class::All);
-        let of_all: Vec<Task> = of_all.map(|(kernel, _)| kernel.task).collect();
+        let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
+            Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
+            _ => None,
+        });
+        let of_all: Vec<(Task, usize)> = of_all.collect();
         for (number, (kernel, abi)) in kernels.into_iter().enumerate() {
             if abi.precision != precision {
                 let precision = crate::vector::name(precision);
                 return Err(BuildError::Precision { kernel: kernel.name, precision });
             }
-            let part = matches!(kernel.class, Class::Free | Class::Constrained);
-            if part && of_all.contains(&kernel.task) {
+            if let Class::Cells(Part::Free | Part::Constrained, integral) = kernel.class
+                && of_all.contains(&(kernel.task, integral))
+            {
                 continue;
             }
             let block = all.block_of(engine, kernel.class, &abi, &constrained)?;
@@ -315,8 +340,18 @@ impl<'a> Pass<'a> {
 
     /// Cells that have no kernel.
     pub(super) fn missing(self) -> usize {
-        let cells: usize = self.runs().map(|run| run.block.cells).sum();
-        self.blocks.on.mesh.n_cells().abs_diff(cells)
+        let (on, mut found) = (&self.blocks.on, BTreeMap::new());
+        let mut any = false;
+        for run in self.runs() {
+            any = true;
+            if let Class::Cells(_, integral) = run.work.kernel.class {
+                *found.entry(integral).or_insert(0) += run.block.cells;
+            }
+        }
+        let all = on.mesh.n_cells();
+        let wanted = |integral| on.cells_of(integral).map_or(all, <[u32]>::len);
+        let missing = |(integral, cells): (usize, usize)| wanted(integral).abs_diff(cells);
+        if any { found.into_iter().map(missing).sum() } else { all }
     }
 }
 

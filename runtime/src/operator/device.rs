@@ -11,7 +11,7 @@
 
 mod owners;
 
-use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks};
+use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Array, Engine, Rows};
 use super::tables::Table;
 use super::{BuildError, Class};
@@ -160,7 +160,7 @@ impl Engine for OnDevice {
         (class, lanes, slots): (Class, usize, &[Slots]),
         constrained: &[bool],
     ) -> Result<Batches, BuildError> {
-        let keep = |cell: usize| class.has(cell, constrained);
+        let keep = kept(on, class, constrained);
         Ok(match (class, self.coloured) {
             (Class::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))

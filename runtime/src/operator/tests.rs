@@ -14,6 +14,9 @@ use kernels_gen::plan::Geometry;
 const C: usize = 2;
 const N: usize = 9;
 
+const FREE: Class = Class::Cells(Part::Free, 0);
+const CONSTRAINED: Class = Class::Cells(Part::Constrained, 0);
+
 /// A distorted grid of n × n squares.
 fn grid(n: usize) -> Mesh {
     let side = n + 1;
@@ -156,9 +159,9 @@ mod {class} {{
 
 /// The kernels of one class as the generator would describe them.
 fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>, Vec<CellKernel>) {
-    let word = if class == Class::Free { "free" } else { "constrained" };
-    let indices = if class == Class::Free { Indices::Nodes } else { Indices::Dofs };
-    let entries = if class == Class::Free { N } else { N * C };
+    let word = if class == FREE { "free" } else { "constrained" };
+    let indices = if class == FREE { Indices::Nodes } else { Indices::Dofs };
+    let entries = if class == FREE { N } else { N * C };
     let field = Owner::Field(0);
     let nodes = (Role::Map(field, Indices::Nodes), N);
     let map = (Role::Map(field, indices), entries);
@@ -234,8 +237,8 @@ fn operator(n: usize, precision: Precision) -> Operator {
     let text = source(real, "free", 4, false) + &source(real, "constrained", 2, true);
     let options = jit::Options { name: "operator_test".into(), ..jit::Options::default() };
     let library = jit::compile(&text, &options).expect("the kernels compile");
-    let (mut abis, mut uses) = kernels(Class::Free, 4, precision);
-    let (more_abis, more_uses) = kernels(Class::Constrained, 2, precision);
+    let (mut abis, mut uses) = kernels(FREE, 4, precision);
+    let (more_abis, more_uses) = kernels(CONSTRAINED, 2, precision);
     abis.extend(more_abis);
     uses.extend(more_uses);
     let module = Module::new(library, &abis).expect("the kernels are there");

@@ -13,7 +13,7 @@ use crate::mesh::Mesh;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{
-    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
+    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary,
 };
 use fem_dsl::problem::{Freedom, Unfixed};
 
@@ -97,7 +97,7 @@ impl Terms {
                 entries.copied().filter(|entry| !zero[entry.value]).collect();
             terms.constant.push(own.iter().map(|entry| !varies[entry.value]).collect());
             terms.of.push(own);
-            terms.facets.push(integral.region != Region::Cells);
+            terms.facets.push(!integral.region.is_of_cells());
         }
         terms
     }

@@ -67,7 +67,7 @@ pub fn compile_operator_for(
     compile_for(form, &setup.elements, &setup.on, params, tasks, target, device)
 }
 
-fn compile_for(
+pub(super) fn compile_for(
     form: &PointForm,
     elements: &Elements,
     on: &Arc<Discretisation>,

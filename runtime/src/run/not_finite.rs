@@ -32,7 +32,7 @@ pub struct Spot {
 impl std::fmt::Display for Spot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [x, y, z] = self.point.map(|x| fem_dsl::culprit::shown(&[x]));
-        let facet = if self.region == Region::Cells { "" } else { "on the boundary of " };
+        let facet = if self.region.is_of_cells() { "" } else { "on the boundary of " };
         write!(f, "({x}, {y}, {z}), {facet}cell {}", self.cell)
     }
 }

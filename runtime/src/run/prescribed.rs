@@ -29,7 +29,7 @@ pub fn discretise<'t>(
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let mut on = Discretisation::new(mesh, &elements.spaces())?;
     on.expect_tags(form, tags)?;
-    on.find_facets(form)?;
+    on.find_regions(form)?;
     Ok(on)
 }
 
@@ -77,7 +77,7 @@ pub fn conditions<'h, E: From<RunError>>(
     held: impl IntoIterator<Item = &'h Held>,
     mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
 ) -> Result<Vec<Constraints>, E> {
-    let spaces = on.fields.iter().map(|field| &field.space);
+    let spaces = on.fields.iter().map(|field| &*field.space);
     let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
     for (index, held) in held.into_iter().enumerate() {
         let Held { field, name, component, nodes, places } = held;

@@ -316,7 +316,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> D
         let value = |x: &[f64; 3], row: &mut [f64]| row.fill(x[1]);
         field.constraints.fix(&nodes, None, &points, value).expect("finite values");
     }
-    on.find_facets(form).expect("tags of the box");
+    on.find_regions(form).expect("tags of the box");
     let mut all = Vec::new();
     for (number, aux) in form.aux.iter().enumerate() {
         let components = aux.shape.components();

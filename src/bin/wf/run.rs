@@ -11,7 +11,7 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use runtime::device::Device;
-use runtime::run::{RunError, Solution, run_on};
+use runtime::run::{Figure, RunError, Solution, run_on};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 
@@ -199,6 +199,13 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
     if let Some(energy) = solution.energy {
         lines.push(format!("  energy      {energy:.12e}"));
     }
+    lines.extend(ranges(problem, solution).map(|line| format!("  range       {line}")));
+    lines.extend(
+        solution
+            .reports
+            .iter()
+            .map(|report| format!("  report      {} = {}", report.name, figure(&report.value))),
+    );
     lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
     let seconds = solution.seconds;
     lines.push(format!(
@@ -210,6 +217,53 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The smallest and the largest value of each component of each field.
+fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Item = String> + 'a {
+    let fields = problem.form.fields.iter().zip(&solution.ranges);
+    fields.flat_map(|(field, ranges)| {
+        ranges.iter().enumerate().map(|(component, [least, most])| {
+            let name = match ranges.len() {
+                1 => field.name.clone(),
+                _ => format!("{}[{component}]", field.name),
+            };
+            format!("{name}: {least:.6e} to {most:.6e}")
+        })
+    })
+}
+
+/// A report as a person reads it: at most so many points of a line.
+fn figure(figure: &Figure) -> String {
+    let list = |values: &[f64]| {
+        let shown: Vec<String> = values.iter().map(|value| format!("{value:.10e}")).collect();
+        format!("[{}]", shown.join(", "))
+    };
+    match figure {
+        Figure::Value(Shape::Scalar, values) => format!("{:.10e}", values[0]),
+        Figure::Value(Shape::Vector(_), values) => list(values),
+        Figure::Value(Shape::Matrix(_, columns), values) => {
+            let rows: Vec<String> = values.chunks(*columns).map(list).collect();
+            format!("[{}]", rows.join(", "))
+        }
+        Figure::Line(_, points) => format!("{} points", points.len()),
+    }
+}
+
+/// The same as data: numbers, and arrays of numbers; of a line objects with its places and values.
+fn figure_value(figure: &Figure) -> Value {
+    let shaped = |shape: &Shape, values: &[f64]| match shape {
+        Shape::Scalar => json!(values[0]),
+        Shape::Vector(_) => json!(values),
+        Shape::Matrix(_, columns) => values.chunks(*columns).map(|row| json!(row)).collect(),
+    };
+    match figure {
+        Figure::Value(shape, values) => shaped(shape, values),
+        Figure::Line(shape, points) => points
+            .iter()
+            .map(|(x, values)| json!({ "x": x, "value": shaped(shape, values) }))
+            .collect(),
+    }
 }
 
 fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value {
@@ -253,6 +307,20 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         }
         if let Some(energy) = solution.energy {
             object.insert("energy".into(), json!(energy));
+        }
+        let fields = problem.form.fields.iter().zip(&solution.ranges);
+        let ranges = fields.map(|(field, ranges)| {
+            let [least, most] = [0, 1].map(|end| match &ranges[..] {
+                [range] => json!(range[end]),
+                ranges => ranges.iter().map(|range| json!(range[end])).collect(),
+            });
+            (field.name.clone(), json!({ "minimum": least, "maximum": most }))
+        });
+        object.insert("fields".into(), Value::Object(ranges.collect()));
+        if !solution.reports.is_empty() {
+            let reports = solution.reports.iter();
+            let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
+            object.insert("reports".into(), Value::Object(reports.collect()));
         }
         if let Some(path) = output {
             object.insert("output".into(), json!(called(path)));

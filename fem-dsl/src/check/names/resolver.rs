@@ -210,7 +210,11 @@ impl<'a> Resolver<'a> {
                 ExprKind::Call { function, .. } if quiet && !is_built_in(function) => {
                     self.quiet(&function.name, place)
                 }
-                ExprKind::Call { function, arguments } => {
+                ExprKind::Call { named, .. } if !named.is_empty() => {
+                    Err(Some(Box::new(named_argument(&named[0]))))
+                }
+                ExprKind::Text(_) => Err(Some(Box::new(misplaced_string(expr.span)))),
+                ExprKind::Call { function, arguments, .. } => {
                     self.call(function, arguments.len(), place).map_err(Some)
                 }
                 _ => continue,
@@ -418,6 +422,21 @@ impl<'a> Resolver<'a> {
         let declared = self.visible(place).filter(|(_, function)| *function).map(|(name, _)| name);
         declared.chain(words::FUNCTIONS.iter().copied())
     }
+}
+
+/// A string where no function takes one.
+fn misplaced_string(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::NotAvailableHere, "a string is no value here")
+        .label(span, "a string")
+        .help("strings are tags and files: `on: \"tag\"` in a report's `integral`")
+}
+
+/// An argument with a name of a function that has none.
+fn named_argument(argument: &ast::Argument) -> Diagnostic {
+    let message = format!("no argument is called `{}` here", argument.name.name);
+    Diagnostic::new(Code::BadArgument, message)
+        .label(argument.name.span, "an argument with a name")
+        .help("measures of a `report` have such arguments: `integral(f, on: \"tag\")`")
 }
 
 fn is_built_in(function: &Ident) -> bool {

@@ -99,7 +99,12 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
 }
 
 /// Says which tags a generator's mesh does not have.
-fn known_tags(checker: &mut Checker<'_>, piece: &Piece, tags: &[Text], mesh: Option<&MeshChoice>) {
+pub(super) fn known_tags(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    tags: &[Text],
+    mesh: Option<&MeshChoice>,
+) {
     let Some(known) = mesh.and_then(|mesh| mesh.tags) else { return };
     for tag in tags.iter().filter(|tag| !known.contains(&tag.text.as_str())) {
         checker.report(piece, unknown_tag(tag, known));

@@ -7,7 +7,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{Expr, ExprId as ExprOfForm, Form, Terminal};
 use crate::manufacture::Known;
-use crate::point::{Field, Location, Region, Space, Unary};
+use crate::point::{Field, Location, Space, Unary};
 use crate::source::Span;
 
 /// A manufactured solution.
@@ -76,7 +76,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
 /// A discontinuous field that is tested against its gradient in the cells: its test functions jump where cells meet, so
 /// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
 fn jumping(form: &Form) -> Option<&Field> {
-    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
     rows.map(|row| &form.fields[row.field]).find(|field| matches!(field.space, Space::L2(_)))
 }
@@ -114,7 +114,7 @@ fn broken_flux<'f>(form: &'f Form, aux: &[Known]) -> Option<(&'f Field, Span)> {
         }
         _ => None,
     };
-    let cells = form.integrals.iter().filter(|integral| integral.region == Region::Cells);
+    let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     cells.flat_map(|integral| &integral.rows).find_map(|row| {
         let parts = exprs.reachable_in_order(&[row.f1?]);
         let origin = parts.into_iter().find_map(jumps)?;

@@ -1,0 +1,605 @@
+//! `report NAME = EXPR;`: arithmetic on what is measured of a solution → [`Reports`].
+//!
+//! A measure is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
+//! `u([1, 0])`, `reaction(u, on: "tag")` and, alone, `line(EXPR, from: […], to: […], points: n)`. What stands inside of
+//! one may use all that the form may, its `let`s and functions too, and n on facets. What stands around them is
+//! arithmetic on numbers, in which a measure is one more parameter.
+//!
+//! All that is integrated becomes the f0 of further fields of `L2(0)`, one component a number, so that the kernels of a
+//! form integrate it cell by cell; all that is asked for point by point becomes such a form too.
+
+use super::conditions::known_tags;
+use super::{Checker, MeshChoice, Piece, Statement};
+use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
+use crate::check::definitions::lets;
+use crate::check::expression::Checker as Expressions;
+use crate::check::names::{self, Place, subtree};
+use crate::check::value;
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
+use crate::point::{self, Degree, Field, Param, Region, Space};
+use crate::problem::{Expression, Measure, Measured, Report, Reported};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most components that a field may have.
+const MOST_COMPONENTS: usize = crate::check::declare::MOST_COMPONENTS;
+
+/// The most points of a line.
+const MOST_POINTS: f64 = 1e6;
+
+/// How the measures are called.
+const MEASURES: [&str; 6] = ["integral", "minimum", "maximum", "l2", "line", "reaction"];
+
+/// The reports of a problem, before their forms are turned into scalars.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checked {
+    pub(crate) items: Vec<Report>,
+    pub(crate) integrals: Option<Form>,
+    pub(crate) pointwise: Option<Form>,
+}
+
+/// A call that measures, as it is written.
+struct Call<'a> {
+    id: ExprId,
+    function: &'a Ident,
+    arguments: &'a [ExprId],
+    named: &'a [ast::Argument],
+}
+
+/// What a call says, before its expression is checked.
+enum Asked {
+    Integral { root: ExprId, on: Option<Vec<String>> },
+    Norm { root: ExprId },
+    Minimum { root: ExprId },
+    Maximum { root: ExprId },
+    Value { field: usize, at: Vec<f64> },
+    Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
+    Reaction { field: usize, on: Option<Vec<String>> },
+}
+
+impl Asked {
+    /// The expression of points that it is about, and the tags that it is over.
+    fn root(&self) -> Option<(ExprId, Option<&Vec<String>>)> {
+        match self {
+            Self::Integral { root, on } => Some((*root, on.as_ref())),
+            Self::Norm { root }
+            | Self::Minimum { root }
+            | Self::Maximum { root }
+            | Self::Line { root, .. } => Some((*root, None)),
+            Self::Value { .. } | Self::Reaction { .. } => None,
+        }
+    }
+}
+
+/// Checks all reports of a problem.
+pub(super) fn check(
+    checker: &mut Checker<'_>,
+    statements: &[Statement<'_>],
+    mesh: Option<&MeshChoice>,
+) {
+    let stated = statements.iter().filter_map(|statement| match statement.kind {
+        ProblemItemKind::Report { name, value } => Some((statement.piece, name, *value)),
+        _ => None,
+    });
+    let stated: Vec<(&Piece, &Ident, ExprId)> = stated.collect();
+    let Some(&(piece, ..)) = stated.first() else { return };
+    let written = piece.file.forms.iter().find(|form| form.name.name == checker.form.name);
+    let Some(written) = written else { return };
+    let mut asked = BTreeMap::new();
+    let before = checker.diagnostics.len();
+    for &(_, name, value) in &stated {
+        new_name(checker, piece, name);
+        for call in calls(&piece.file, value, checker.form) {
+            if let Some(what) = ask(checker, piece, &call, call.id == value, mesh) {
+                asked.insert(call.id, what);
+            }
+        }
+    }
+    if checker.diagnostics.len() > before {
+        return;
+    }
+    let Some(mut measured) = measure(checker, piece, written, &asked) else { return };
+    let mut items = Vec::new();
+    for &(_, name, value) in &stated {
+        let report = match measured.lines.remove(&value) {
+            Some(line) => Some(line),
+            None => arithmetic(checker, piece, value, &measured.measures),
+        };
+        items.extend(report.map(|value| Report { name: name.name.clone(), value }));
+    }
+    let Measures { integrals, pointwise, .. } = measured;
+    checker.content.reports = Checked { items, integrals, pointwise };
+}
+
+/// A report's name is not that of something else.
+fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
+    let form = checker.form;
+    let fields = form.fields.iter().map(|field| (&field.name, "a field"));
+    let params = form.params.iter().map(|param| (&param.name, "a parameter"));
+    let aux = form.aux.iter().map(|aux| (&aux.name, "auxiliary data"));
+    let known = fields.chain(params).chain(aux).find(|(known, _)| **known == name.name);
+    let Some((known, what)) = known else { return };
+    let message = format!("`{known}` is {what} of the form, and cannot be a report too");
+    let diagnostic = Diagnostic::new(Code::DuplicateName, message)
+        .label(name.span, "this name is taken")
+        .help("choose another name");
+    checker.report(piece, diagnostic);
+}
+
+/// The calls in an expression that measure.
+fn calls<'a>(file: &'a ast::File, root: ExprId, form: &Form) -> Vec<Call<'a>> {
+    let call = |id: ExprId| match &file.exprs[id].kind {
+        ExprKind::Call { function, arguments, named } => {
+            let name = function.name.as_str();
+            let is_field = form.fields.iter().any(|field| field.name == name);
+            (MEASURES.contains(&name) || is_field).then_some(Call {
+                id,
+                function,
+                arguments,
+                named,
+            })
+        }
+        _ => None,
+    };
+    subtree(file, root).into_iter().filter_map(call).collect()
+}
+
+/// What a call asks for.
+fn ask(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    call: &Call<'_>,
+    alone: bool,
+    mesh: Option<&MeshChoice>,
+) -> Option<Asked> {
+    let (form, name) = (checker.form, call.function.name.as_str());
+    let field = form.fields.iter().position(|field| field.name == name);
+    let takes: &[&str] = match (field, name) {
+        (None, "integral" | "reaction") => &["on"],
+        (None, "line") => &["from", "to", "points"],
+        _ => &[],
+    };
+    arguments(checker, piece, call, takes)?;
+    let root = call.arguments[0];
+    if let Some(inner) = calls(&piece.file, root, form).first() {
+        let message = format!("`{}` stands inside of `{name}`", inner.function.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(inner.function.span, "this is one number, known only after the solve")
+            .secondary(call.function.span, "this goes over points of the mesh")
+            .help("report both, and calculate with the two numbers");
+        checker.report(piece, diagnostic);
+        return None;
+    }
+    if let Some(field) = field {
+        return Some(Asked::Value { field, at: place(checker, piece, root)? });
+    }
+    let argument = |wanted: &str| call.named.iter().find(|given| given.name.name == wanted);
+    let on = match argument("on") {
+        Some(given) => Some(tags(checker, piece, given, mesh)?),
+        None => None,
+    };
+    Some(match name {
+        "integral" => Asked::Integral { root, on },
+        "l2" => Asked::Norm { root },
+        "minimum" => Asked::Minimum { root },
+        "maximum" => Asked::Maximum { root },
+        "reaction" => Asked::Reaction { field: field_of(checker, piece, root)?, on },
+        _ => {
+            if !alone {
+                let message = "a line is a table of values, with which there is no arithmetic";
+                let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+                    .label(piece.file.exprs[call.id].span, "part of something else")
+                    .help("let it stand alone: `report cut = line(u, from: […], to: […]);`");
+                checker.report(piece, diagnostic);
+                return None;
+            }
+            let end = |checker: &mut Checker<'_>, name: &str| match argument(name) {
+                Some(given) => place(checker, piece, given.value),
+                None => {
+                    missing(checker, piece, call, name);
+                    None
+                }
+            };
+            let (from, to) = (end(checker, "from"), end(checker, "to"));
+            let points = match argument("points") {
+                Some(given) => checker.whole(piece, given.value, "points", 2.0, MOST_POINTS)?,
+                None => 101,
+            };
+            Asked::Line { root, from: from?, to: to?, points }
+        }
+    })
+}
+
+fn missing(checker: &mut Checker<'_>, piece: &Piece, call: &Call<'_>, name: &str) {
+    let message = format!("`{}` lacks the argument `{name}`", call.function.name);
+    let help = "write `line(u, from: [0, 0], to: [1, 0], points: 101)`";
+    let diagnostic =
+        Diagnostic::new(Code::BadArgument, message).label(call.function.span, "here").help(help);
+    checker.report(piece, diagnostic);
+}
+
+/// One argument without a name, and of those with one only these.
+fn arguments(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    call: &Call<'_>,
+    takes: &[&str],
+) -> Option<()> {
+    let name = &call.function.name;
+    let before = checker.diagnostics.len();
+    if call.arguments.len() != 1 {
+        let given = call.arguments.len();
+        let message = format!("`{name}` takes 1 argument without a name, but this has {given}");
+        let diagnostic = Diagnostic::new(Code::WrongArgumentCount, message)
+            .label(call.function.span, "in this call");
+        checker.report(piece, diagnostic);
+    }
+    let mut seen = BTreeSet::new();
+    for argument in call.named {
+        let given = argument.name.name.as_str();
+        let message = match (takes.contains(&given), seen.insert(given)) {
+            (true, true) => continue,
+            (true, false) => format!("the argument `{given}` is given twice"),
+            (false, _) => format!("`{name}` has no argument `{given}`"),
+        };
+        let list: Vec<String> = takes.iter().map(|name| format!("`{name}`")).collect();
+        let note = match list.is_empty() {
+            true => "it takes none with a name".to_owned(),
+            false => format!("it takes {}", list.join(", ")),
+        };
+        let diagnostic = Diagnostic::new(Code::BadArgument, message)
+            .label(argument.name.span, "not here")
+            .note(note)
+            .suggest(given, takes.iter().copied());
+        checker.report(piece, diagnostic);
+    }
+    (checker.diagnostics.len() == before).then_some(())
+}
+
+/// A point: as many numbers as there are dimensions.
+fn place(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Vec<f64>> {
+    let (shape, values) = checker.number(piece, value)?;
+    let dim = checker.form.dim;
+    if shape == point::Shape::Vector(dim) {
+        return Some(values);
+    }
+    let message = format!("a point has {dim} coordinates, but this is {}", Shape::from(shape));
+    let example = vec!["0"; dim].join(", ");
+    let diagnostic = Diagnostic::new(Code::WrongShape, message)
+        .label(piece.file.exprs[value].span, "not a point")
+        .help(format!("write `[{example}]`"));
+    checker.report(piece, diagnostic);
+    None
+}
+
+/// The field that an argument names.
+fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<usize> {
+    let expr = &piece.file.exprs[value];
+    let ExprKind::Name(name) = &expr.kind else {
+        let diagnostic = Diagnostic::new(Code::BadValue, "a reaction is that of a field")
+            .label(expr.span, "not the name of a field")
+            .help("write `reaction(u, on: \"tag\")`, and calculate with its components");
+        checker.report(piece, diagnostic);
+        return None;
+    };
+    checker.field(piece, &Ident { name: name.clone(), span: expr.span })
+}
+
+/// The tags of `on: "tag"`.
+fn tags(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    argument: &ast::Argument,
+    mesh: Option<&MeshChoice>,
+) -> Option<Vec<String>> {
+    let expr = &piece.file.exprs[argument.value];
+    let ExprKind::Text(text) = &expr.kind else {
+        let diagnostic = Diagnostic::new(Code::BadValue, "`on` is a tag of the mesh")
+            .label(expr.span, "not a string")
+            .help("write `on: \"tag\"`");
+        checker.report(piece, diagnostic);
+        return None;
+    };
+    let tag = ast::Text { text: text.clone(), span: expr.span };
+    let before = checker.diagnostics.len();
+    known_tags(checker, piece, std::slice::from_ref(&tag), mesh);
+    (checker.diagnostics.len() == before).then(|| vec![tag.text])
+}
+
+/// What is measured, by the call that asks for it.
+#[derive(Default)]
+struct Measures {
+    measures: BTreeMap<ExprId, Measure>,
+    lines: BTreeMap<ExprId, Reported>,
+    integrals: Option<Form>,
+    pointwise: Option<Form>,
+}
+
+/// Checks the expressions inside of the measures, and makes the forms that have them.
+fn measure(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    written: &ast::Form,
+    asked: &BTreeMap<ExprId, Asked>,
+) -> Option<Measures> {
+    let form = checker.form;
+    let place_of = |asked: &Asked| {
+        let facets = matches!(asked, Asked::Integral { on: Some(_), .. });
+        Place::region(facets.then_some(usize::MAX))
+    };
+    let (mut names, _) = names::resolve(&piece.file, written);
+    let mut found = Vec::new();
+    for asked in asked.values() {
+        let Some((root, _)) = asked.root() else { continue };
+        let more;
+        (names, more) = names::resolve_expression(&piece.file, root, names, place_of(asked));
+        found.extend(more);
+    }
+    let mut own = value::no_form(form.dim);
+    own.fields.clone_from(&form.fields);
+    own.aux.clone_from(&form.aux);
+    own.params.clone_from(&form.params);
+    own.name.clone_from(&form.name);
+    own.defaults = form.params.iter().map(|param| default(&mut own, param)).collect();
+    let mut expressions = Expressions::new(&piece.file, &names, own, found);
+    lets(&mut expressions);
+    let (mut integrals, mut pointwise) = (Sum::default(), Sum::default());
+    let mut measured = Measures::default();
+    for (&id, asked) in asked {
+        let root = match asked.root() {
+            None => None,
+            Some((root, on)) => {
+                let value = expressions.expression(root, place_of(asked));
+                let Some(value) = value.and_then(|value| tensor(&mut expressions, root, value))
+                else {
+                    continue;
+                };
+                Some((root, value, on))
+            }
+        };
+        let measure = taken(&mut expressions, (&mut integrals, &mut pointwise), asked, root);
+        match measure {
+            Some(Taken::Measure(measure)) => drop(measured.measures.insert(id, measure)),
+            Some(Taken::Line(line)) => drop(measured.lines.insert(id, line)),
+            None => {}
+        }
+    }
+    let (own, found) = expressions.finish();
+    if !found.is_empty() {
+        checker.diagnostics.extend(found.into_iter().map(|found| piece.place(found)));
+        return None;
+    }
+    measured.integrals = integrals.into_form(own.clone(), "integrals");
+    measured.pointwise = pointwise.into_form(own, "points");
+    Some(measured)
+}
+
+/// The default of a parameter as constants.
+fn default(form: &mut Form, param: &Param) -> form::ExprId {
+    let values = param.value.iter().map(|&value| form.exprs.constant(value)).collect();
+    let built = form.exprs.literal(param.shape.into(), values);
+    built.unwrap_or_else(|_| form.exprs.constant(0.0))
+}
+
+/// A value with a shape that a field may have, without test functions.
+fn tensor(
+    expressions: &mut Expressions<'_>,
+    root: ExprId,
+    value: form::ExprId,
+) -> Option<form::ExprId> {
+    let span = expressions.span(root);
+    let exprs = &expressions.form.exprs;
+    let Type::Tensor(shape) = exprs.ty(value) else {
+        let message = "this is a condition, but a value is expected";
+        expressions.report(
+            Diagnostic::new(Code::NotACondition, message)
+                .label(span, "a condition")
+                .help("`if c { 1 } else { 0 }` makes a number of a condition"),
+        );
+        return None;
+    };
+    if shape.to_point().is_none() {
+        let message = format!("{shape} cannot be reported");
+        expressions.report(Diagnostic::new(Code::WrongShape, message).label(span, "this"));
+        return None;
+    }
+    let of_test = exprs.reachable_in_order(&[value]).into_iter().any(|id| {
+        matches!(exprs.expr(id), Expr::Terminal(Terminal::Test(_) | Terminal::TestGradient(_)))
+    });
+    if of_test {
+        let message = "a test function has no value after a solve";
+        expressions.report(Diagnostic::new(Code::NotAvailableHere, message).label(span, "here"));
+        return None;
+    }
+    Some(value)
+}
+
+/// What becomes of a call.
+enum Taken {
+    Measure(Measure),
+    Line(Reported),
+}
+
+/// Puts what a call is about into its form.
+fn taken(
+    expressions: &mut Expressions<'_>,
+    (integrals, pointwise): (&mut Sum, &mut Sum),
+    asked: &Asked,
+    root: Option<(ExprId, form::ExprId, Option<&Vec<String>>)>,
+) -> Option<Taken> {
+    let shape_of = |expressions: &Expressions<'_>, value: form::ExprId| {
+        let shape = expressions.form.exprs.shape(value);
+        shape.to_point().unwrap_or(point::Shape::Scalar)
+    };
+    let measure = |shape: point::Shape, kind: Measured| Taken::Measure(Measure { shape, kind });
+    Some(match (asked, root) {
+        (Asked::Integral { .. }, Some((_, value, on))) => {
+            let shape = shape_of(expressions, value);
+            let region = on.map_or(Region::Cells, |tags| Region::Facets(tags.clone()));
+            let first = integrals.add(&mut expressions.form, region, value);
+            measure(shape, Measured::Integral { first })
+        }
+        (Asked::Norm { .. }, Some((root, value, _))) => {
+            let square = match shape_of(expressions, value) {
+                point::Shape::Scalar => expressions.form.exprs.mul(value, value),
+                _ => expressions.form.exprs.inner(value, value),
+            };
+            let square = match square {
+                Ok(square) => square,
+                Err(error) => {
+                    let span = expressions.span(root);
+                    expressions.report_build(&error, span);
+                    return None;
+                }
+            };
+            let first = integrals.add(&mut expressions.form, Region::Cells, square);
+            measure(point::Shape::Scalar, Measured::Norm { first })
+        }
+        (Asked::Minimum { .. } | Asked::Maximum { .. }, Some((root, value, _))) => {
+            let shape = expressions.form.exprs.shape(value);
+            if !shape.is_scalar() {
+                let span = expressions.span(root);
+                let message = format!("only numbers have an order, but this is {shape}");
+                expressions.report(
+                    Diagnostic::new(Code::WrongShape, message)
+                        .label(span, format!("this is {shape}"))
+                        .help("take a component, or `norm(…)`"),
+                );
+                return None;
+            }
+            let first = pointwise.add(&mut expressions.form, Region::Cells, value);
+            let least = matches!(asked, Asked::Minimum { .. });
+            let kind =
+                if least { Measured::Minimum { first } } else { Measured::Maximum { first } };
+            measure(point::Shape::Scalar, kind)
+        }
+        (Asked::Line { from, to, points, .. }, Some((_, value, _))) => {
+            let shape = shape_of(expressions, value);
+            let first = pointwise.add(&mut expressions.form, Region::Cells, value);
+            let ends = [from, to].map(|end| padded(end));
+            Taken::Line(Reported::Line { shape, first, ends, points: *points })
+        }
+        (Asked::Value { field, at }, _) => {
+            let shape = expressions.form.fields[*field].shape;
+            let terminal = Terminal::Field(*field);
+            let value = expressions.form.exprs.terminal(terminal, shape.into());
+            let first = pointwise.add(&mut expressions.form, Region::Cells, value);
+            measure(shape, Measured::Value { first, at: padded(at) })
+        }
+        (Asked::Reaction { field, on }, _) => {
+            let shape = expressions.form.fields[*field].shape;
+            measure(shape, Measured::Reaction { field: *field, tags: on.clone() })
+        }
+        _ => return None,
+    })
+}
+
+fn padded(point: &[f64]) -> [f64; 3] {
+    let mut x = [0.0; 3];
+    x.iter_mut().zip(point).for_each(|(x, value)| *x = *value);
+    x
+}
+
+/// Expressions that further fields of `L2(0)` get as their f0, one component a number.
+#[derive(Default)]
+struct Sum {
+    /// The components of each region, in order.
+    regions: Vec<(Region, BTreeMap<usize, form::ExprId>)>,
+    count: usize,
+}
+
+impl Sum {
+    /// Adds the components of a value; gives back the number of the first.
+    fn add(&mut self, form: &mut Form, region: Region, value: form::ExprId) -> usize {
+        let first = self.count;
+        let components = form.exprs.components(value);
+        self.count += components.len();
+        let at = self.regions.iter().position(|(known, _)| *known == region);
+        let at = at.unwrap_or_else(|| {
+            self.regions.push((region, BTreeMap::new()));
+            self.regions.len() - 1
+        });
+        self.regions[at].1.extend((first..).zip(components));
+        first
+    }
+
+    /// The form, where anything was added.
+    fn into_form(mut self, mut form: Form, name: &str) -> Option<Form> {
+        if self.count == 0 {
+            return None;
+        }
+        form.name = format!("{}_{name}", form.name);
+        form.source = format!("// {name} that are reported of a solution");
+        let first = form.fields.len();
+        let lengths = || (0..self.count).step_by(MOST_COMPONENTS);
+        for start in lengths() {
+            let shape = point::Shape::Vector((self.count - start).min(MOST_COMPONENTS));
+            let name = format!("report{}", start / MOST_COMPONENTS);
+            let space = Space::L2(Degree::Fixed(0));
+            form.fields.push(Field { name, shape, space });
+        }
+        // The cells come first.
+        self.regions.sort_by_key(|(region, _)| *region != Region::Cells);
+        for (region, values) in std::mem::take(&mut self.regions) {
+            let mut rows = Vec::new();
+            for (number, start) in lengths().enumerate() {
+                let end = (start + MOST_COMPONENTS).min(self.count);
+                let zero = form.exprs.constant(0.0);
+                let of = |at: usize| values.get(&at).copied().unwrap_or(zero);
+                let components: Vec<form::ExprId> = (start..end).map(of).collect();
+                if components.iter().all(|&value| form.exprs.is_zero(value)) {
+                    continue;
+                }
+                let value = form.exprs.literal(Shape::vector(end - start), components).ok()?;
+                rows.push(Row { field: first + number, f0: Some(value), f1: None });
+            }
+            form.integrals.push(Integral { region, rows, action: Vec::new(), energy: None });
+        }
+        Some(form)
+    }
+}
+
+/// Arithmetic around the measures.
+fn arithmetic(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    root: ExprId,
+    measures: &BTreeMap<ExprId, Measure>,
+) -> Option<Reported> {
+    // Each measure is one more parameter, whose name no text can have.
+    let mut file = ast::File { exprs: piece.file.exprs.clone(), ..ast::File::default() };
+    let mut form = value::no_form(checker.form.dim);
+    form.name.clone_from(&checker.form.name);
+    form.fields.clone_from(&checker.form.fields);
+    form.aux.clone_from(&checker.form.aux);
+    form.params.clone_from(&checker.form.params);
+    let mut of = Vec::new();
+    for (&id, measure) in measures.range(..=root) {
+        if !subtree(&piece.file, root).contains(&id) {
+            continue;
+        }
+        let name = format!("measure {}", of.len());
+        file.exprs[id].kind = ExprKind::Name(name.clone());
+        let value = vec![0.0; measure.shape.components()];
+        form.params.push(Param { name, shape: measure.shape, value });
+        of.push(measure.clone());
+    }
+    let found = value::of_numbers(&file, root, &form);
+    let value: Expression = match found {
+        Ok(value) => value,
+        Err(found) => {
+            checker.diagnostics.extend(found.into_iter().map(|found| piece.place(found)));
+            return None;
+        }
+    };
+    if of.is_empty() {
+        let message = "this does not depend on the solution";
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(piece.file.exprs[root].span, "nothing is measured here")
+            .help("write `integral(…)`, `maximum(…)`, `u([…])` or another measure");
+        checker.report(piece, diagnostic);
+        return None;
+    }
+    Some(Reported::Value { value, of })
+}

@@ -1,0 +1,402 @@
+//! What a problem reports of its solution: [`Reports`] → numbers.
+//!
+//! Integrals are kernels: the residual of a form that tests what is integrated with constants of one cell each (`L2(0)`)
+//! has the integral over each cell as an entry, and their sum is the integral. Reactions are the residual of the problem's
+//! own form without its conditions: with φ_i the basis functions of the nodes on a part of the boundary,
+//!
+//! ```text
+//! Σ_i R_i(u) = ∫ Σ_i φ_i f0 + ∇(Σ_i φ_i) : f1 dx,        Σ_i φ_i = 1 there,
+//! ```
+//!
+//! is what holds the field there: the force of a support, the flux f1 n through an inlet. It balances the sources as exactly as
+//! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
+
+use super::RunError;
+use super::kernels::compile_for;
+use crate::compile::{Execution, Target};
+use crate::device::Device;
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::expression::Parameters;
+use crate::functional::{Extrema, extrema, fine_rule, values_at};
+use crate::mesh::locate::{Located, Locator};
+use crate::solve::NonlinearSystem;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
+use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
+use kernels_gen::plan::{Elements, Task};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The components of each further field but the last.
+const PER_FIELD: usize = 64;
+
+/// The points for which kernels are interpreted at most: compiling takes longer.
+const FEW: usize = 100_000;
+
+/// A point that is further from the mesh than this part of the mesh's size is said to be beside it.
+const BESIDE: f64 = 1e-9;
+
+/// A report of a solution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// What it is called.
+    pub name: String,
+    /// What it is.
+    pub value: Figure,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Figure {
+    /// A number, vector or matrix; components row-major.
+    Value(Shape, Vec<f64>),
+    /// Values of this shape along a line: each place with its components.
+    Line(Shape, Vec<([f64; 3], Vec<f64>)>),
+}
+
+impl Figure {
+    /// The number that it is; none where it is a vector, a matrix or a line.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Value(Shape::Scalar, values) => values.first().copied(),
+            Self::Value(..) | Self::Line(..) => None,
+        }
+    }
+}
+
+/// A solution of which something is reported.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    /// The form that was solved.
+    pub form: &'a PointForm,
+    /// What it is on.
+    pub on: &'a Discretisation,
+    /// The elements of its form.
+    pub elements: &'a Elements,
+    /// Time and parameters.
+    pub parameters: &'a Parameters,
+    /// The unknowns.
+    pub u: &'a [f64],
+}
+
+/// What the reports of a problem are, and what should be known of them.
+///
+/// # Errors
+///
+/// Kernels that cannot be made, points far from the mesh, tags that it does not have.
+pub(super) fn report(
+    reports: &Reports,
+    of: Of<'_>,
+    target: &Target,
+    device: Option<&Arc<dyn Device>>,
+) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
+    if reports.items.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let integrals = reports.integrals.as_ref().map(|form| resolved(form, of.on)).transpose()?;
+    let mut reporter = Reporter {
+        of,
+        target,
+        device,
+        integrals: Vec::new(),
+        pointwise: reports.pointwise.as_ref().map(|form| Pointwise::new(form, of)),
+        extrema: Vec::new(),
+        locator: None,
+        residual: None,
+        notes: Vec::new(),
+    };
+    if let Some(form) = &integrals {
+        reporter.integrals = reporter.integrate(form)?;
+    }
+    if reports.items.iter().any(asks_for_extrema) {
+        reporter.search()?;
+    }
+    let outcome = |report: &Report| {
+        let value = reporter.figure(report)?;
+        Ok(Outcome { name: report.name.clone(), value })
+    };
+    let outcomes: Vec<Outcome> =
+        reports.items.iter().map(outcome).collect::<Result<_, RunError>>()?;
+    Ok((outcomes, reporter.notes))
+}
+
+fn asks_for_extrema(report: &Report) -> bool {
+    let Reported::Value { of, .. } = &report.value else { return false };
+    let extremum = |measure: &Measure| {
+        matches!(measure.kind, Measured::Minimum { .. } | Measured::Maximum { .. })
+    };
+    of.iter().any(extremum)
+}
+
+/// Expressions that are evaluated point by point: the f0 of a form's further fields.
+struct Pointwise<'a> {
+    form: &'a PointForm,
+    roots: Vec<NodeId>,
+    /// The place of each component among the roots; one that is missing is 0.
+    places: BTreeMap<usize, usize>,
+}
+
+impl<'a> Pointwise<'a> {
+    fn new(form: &'a PointForm, of: Of<'_>) -> Self {
+        let own = of.form.fields.len();
+        let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
+        for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
+            places.insert((slot.field - own) * PER_FIELD + slot.component, roots.len());
+            roots.push(*node);
+        }
+        Self { form, roots, places }
+    }
+
+    /// The components of something, of what there is for each root.
+    fn pick<T>(&self, of: &[T], first: usize, count: usize, value: impl Fn(&T) -> f64) -> Vec<f64> {
+        let of_component = |at: usize| self.places.get(&at).map_or(0.0, |&at| value(&of[at]));
+        (first..first + count).map(of_component).collect()
+    }
+}
+
+struct Reporter<'a> {
+    of: Of<'a>,
+    target: &'a Target,
+    device: Option<&'a Arc<dyn Device>>,
+    /// The components that are integrated.
+    integrals: Vec<f64>,
+    pointwise: Option<Pointwise<'a>>,
+    /// The extrema of the roots, where any are asked for.
+    extrema: Vec<Extrema>,
+    locator: Option<Locator<'a>>,
+    /// R(u) without any condition.
+    residual: Option<Vec<f64>>,
+    notes: Vec<String>,
+}
+
+impl<'a> Reporter<'a> {
+    /// The integrals of a form's further fields, one after another.
+    fn integrate(&self, form: &PointForm) -> Result<Vec<f64>, RunError> {
+        let Of { on, elements, u, .. } = self.of;
+        // Data at the points of cells has values nowhere else.
+        let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
+        let rule = if at_points { elements.rule } else { fine_rule(on) };
+        let own = Elements::new(form, elements.cell, elements.degree, rule)?;
+        let further = own.spaces().split_off(on.fields.len());
+        let mut on = on.with_fields(form, &further)?;
+        on.aux.truncate(form.aux.len());
+        let entries = on.n_dofs();
+        let mut state = u.to_vec();
+        state.resize(entries, 0.0);
+        let found = self.residual(form, &own, on, &state)?;
+        let components = further.iter().map(|(_, components)| *components);
+        let mut sums = Vec::new();
+        let mut rest = &found[u.len()..];
+        for components in components {
+            let (field, behind) =
+                rest.split_at(rest.len().min(components * self.of.on.mesh.n_cells()));
+            rest = behind;
+            sums.extend((0..components).map(|at| sum(field, at, components)));
+        }
+        Ok(sums)
+    }
+
+    /// R(u) of a form on something.
+    fn residual(
+        &self,
+        form: &PointForm,
+        elements: &Elements,
+        on: Discretisation,
+        u: &[f64],
+    ) -> Result<Vec<f64>, RunError> {
+        // What came with the program are the kernels of its forms.
+        let mut target = Target { linked: &[], ..*self.target };
+        let points = on.mesh.n_cells() * elements.rule.count();
+        if target.execution == Execution::Automatic && points < FEW {
+            target.execution = Execution::Interpreted;
+        }
+        let params = &self.of.parameters.values;
+        let (on, device) = (Arc::new(on), self.device.cloned());
+        let (operator, _) =
+            compile_for(form, elements, &on, params, &[Task::Residual], &target, device)?;
+        let mut state = operator.vector();
+        state.set(u);
+        let mut r = state.like();
+        operator.residual(&state, &mut r)?;
+        operator.finish()?;
+        Ok(r.to_vec())
+    }
+
+    /// Looks for extrema over the mesh.
+    fn search(&mut self) -> Result<(), RunError> {
+        let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(()) };
+        if let Some(integral) = pointwise.form.integrals.first() {
+            self.extrema = extrema(of.on, (integral, &pointwise.roots), of.u, of.parameters)?;
+        }
+        Ok(())
+    }
+
+    fn figure(&mut self, report: &Report) -> Result<Figure, RunError> {
+        match &report.value {
+            Reported::Value { value, of } => {
+                let mut measured = Vec::new();
+                for measure in of {
+                    measured.push(self.measure(&report.name, measure)?);
+                }
+                Ok(Figure::Value(value.shape, self.arithmetic(value, &measured)))
+            }
+            Reported::Line { shape, first, ends: [from, to], points } => {
+                let last = (points - 1).max(1) as f64;
+                let at = |i: usize| {
+                    let s = i as f64 / last;
+                    let mut x = *from;
+                    (0..3).for_each(|axis| x[axis] = (1.0 - s) * from[axis] + s * to[axis]);
+                    x
+                };
+                let places: Vec<[f64; 3]> = (0..*points).map(at).collect();
+                let values = self.values(&report.name, &places, *first, shape.components())?;
+                Ok(Figure::Line(*shape, places.into_iter().zip(values).collect()))
+            }
+        }
+    }
+
+    /// An expression in parameters, of which those behind the form's are measured.
+    fn arithmetic(&self, value: &Expression, measured: &[Vec<f64>]) -> Vec<f64> {
+        let own = self.of.form.params.len();
+        let all = eval(&value.graph, |input| match input {
+            Input::Param(at, component) if at >= own => measured[at - own][component],
+            input => self.of.parameters.constant(input).unwrap_or(f64::NAN),
+        });
+        value.value.iter().map(|&node| all[node]).collect()
+    }
+
+    fn measure(&mut self, report: &str, measure: &Measure) -> Result<Vec<f64>, RunError> {
+        let count = measure.shape.components();
+        let extremum = |own: &Self, first: usize, value: fn(&Extrema) -> f64| {
+            own.pointwise
+                .as_ref()
+                .map_or_else(Vec::new, |of| of.pick(&own.extrema, first, 1, value))
+        };
+        Ok(match &measure.kind {
+            Measured::Integral { first } => self.integrals[*first..first + count].to_vec(),
+            Measured::Norm { first } => vec![self.integrals[*first].sqrt()],
+            Measured::Minimum { first } => extremum(self, *first, |found| found.least.0),
+            Measured::Maximum { first } => extremum(self, *first, |found| found.most.0),
+            Measured::Value { first, at } => {
+                let mut values = self.values(report, &[*at], *first, count)?;
+                values.pop().unwrap_or_default()
+            }
+            Measured::Reaction { field, tags } => self.reaction(*field, tags.as_deref())?,
+        })
+    }
+
+    /// Components of what is evaluated point by point, at some places.
+    fn values(
+        &mut self,
+        report: &str,
+        places: &[[f64; 3]],
+        first: usize,
+        count: usize,
+    ) -> Result<Vec<Vec<f64>>, RunError> {
+        let located = self.locate(report, places)?;
+        let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(Vec::new()) };
+        let Some(integral) = pointwise.form.integrals.first() else {
+            return Ok(vec![vec![0.0; count]; places.len()]);
+        };
+        let roots = (integral, &pointwise.roots[..]);
+        let values = values_at(of.on, roots, of.u, of.parameters, &located)?;
+        let of_place = |row: Vec<f64>| pointwise.pick(&row, first, count, |value| *value);
+        Ok(values.into_iter().map(of_place).collect())
+    }
+
+    fn locate(&mut self, report: &str, places: &[[f64; 3]]) -> Result<Vec<Located>, RunError> {
+        let mesh = &self.of.on.mesh;
+        if self.locator.is_none() {
+            self.locator = Some(Locator::new(mesh)?);
+        }
+        let (Some(locator), size) = (&self.locator, mesh.size()) else { return Ok(Vec::new()) };
+        let mut located = Vec::with_capacity(places.len());
+        let mut beside: Option<([f64; 3], f64)> = None;
+        for place in places {
+            let Some(found) = locator.find(place) else {
+                let name = report.to_owned();
+                return Err(RunError::Outside { name, point: *place });
+            };
+            if found.distance > BESIDE * size && beside.is_none_or(|(_, d)| d < found.distance) {
+                beside = Some((*place, found.distance));
+            }
+            located.push(found);
+        }
+        if let Some((place, distance)) = beside {
+            let place = super::shown(&place);
+            self.notes.push(format!(
+                "`{report}`: {place} lies {distance:.1e} beside the mesh, and has the value of its nearest point"
+            ));
+        }
+        Ok(located)
+    }
+
+    /// Σ_i R_i(u) over the nodes of a field with some tags.
+    fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
+        let Of { form, on, elements, u, .. } = self.of;
+        if self.residual.is_none() {
+            let free = on.with_fields(form, &[])?;
+            self.residual = Some(self.residual(form, elements, free, u)?);
+        }
+        let facets = match tags {
+            None => on.mesh.boundary(),
+            Some(tags) => on.mesh.facets_under(tags)?,
+        };
+        let space = &on.fields[field].space;
+        let (components, range) = (space.components(), on.dofs_of(field));
+        let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
+        let mut sums = vec![0.0; components];
+        for node in space.nodes_on(&facets) {
+            let rows = &own[node as usize * components..][..components];
+            sums.iter_mut().zip(rows).for_each(|(sum, row)| *sum += row);
+        }
+        Ok(sums)
+    }
+}
+
+/// Σ of every `stride`-th number from one on, by halves, so that rounding grows with the logarithm of their number.
+fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
+    fn halves(numbers: &[f64], first: usize, stride: usize) -> f64 {
+        let count = numbers.len() / stride;
+        if count <= 64 {
+            return numbers.iter().skip(first).step_by(stride).sum();
+        }
+        let (left, right) = numbers.split_at(count / 2 * stride);
+        halves(left, first, stride) + halves(right, first, stride)
+    }
+    halves(numbers, first, stride)
+}
+
+/// The smallest and the largest value of each component of a field at its nodes.
+pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 2]> {
+    let components = on.fields[field].space.components();
+    let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
+    for node in u[on.dofs_of(field)].chunks(components) {
+        for (range, &value) in ranges.iter_mut().zip(node) {
+            *range = [range[0].min(value), range[1].max(value)];
+        }
+    }
+    ranges
+}
+
+/// A form with regions that the mesh has: a tag may be one of cells, or of facets where something is asked of these that
+/// cells do not have.
+fn resolved(form: &PointForm, on: &Discretisation) -> Result<PointForm, RunError> {
+    let (mut form, mesh) = (form.clone(), &on.mesh);
+    for integral in &mut form.integrals {
+        let Region::Facets(tags) = &integral.region else { continue };
+        let normal = integral.depends_on(|input| matches!(input, Input::Normal(_)));
+        let normal = integral.residual.iter().any(|(_, node)| normal[*node]);
+        let of_cells = |tag: &String| mesh.cell_tags().contains_key(tag);
+        if !normal && tags.iter().all(of_cells) {
+            if let Some(tag) = tags.iter().find(|tag| mesh.facet_tags().contains_key(*tag)) {
+                return Err(RunError::Setting(format!(
+                    "\"{tag}\" is a tag of cells and of facets, and a report does not say which it integrates over\n\
+                     help: give them different names in the mesh"
+                )));
+            }
+            integral.region = Region::CellsUnder(tags.clone());
+        }
+    }
+    Ok(form)
+}

@@ -1,0 +1,173 @@
+//! What problems report of their solutions, against what it is.
+
+use weakform::{Execution, Figure, Form, Solution};
+
+/// A problem whose solution is u = 1 + 2 x + 3 y (+ 4 z), with these reports.
+fn solved(mesh: &str, reports: &str, execution: Execution) -> Solution {
+    let dim = if mesh.contains("dim: 2") { 2 } else { 3 };
+    let u = if dim == 2 { "1 + 2 * x[0] + 3 * x[1]" } else { "1 + 2 * x[0] + 3 * x[1] + 4 * x[2]" };
+    let text = format!(
+        "form poisson {{
+            field u: scalar;
+            aux kappa: scalar on cells;
+            aux weight: scalar on nodes;
+            param two = 2;
+            let flux = kappa * grad(u);
+            fn square(a) = a * a;
+            f1[u] = flux * weight;
+        }}
+        problem p solves poisson {{
+            mesh = {mesh};
+            degree = 2;
+            aux kappa = 3;
+            aux weight = 1;
+            dirichlet u = {u} on all;
+            {reports}
+        }}"
+    );
+    let form = Form::parse(&text, "poisson").unwrap_or_else(|error| panic!("{error}"));
+    let problem = form.problem("p").expect("a problem").execution(execution);
+    problem.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn number(solution: &Solution, name: &str) -> f64 {
+    let found = solution.report(name).unwrap_or_else(|| panic!("no report {name}"));
+    found.number().unwrap_or_else(|| panic!("{name} is no number: {found:?}"))
+}
+
+#[track_caller]
+fn close(found: f64, known: f64) {
+    assert!((found - known).abs() <= 1e-11 * known.abs().max(1.0), "{found} for {known}");
+}
+
+const REPORTS: &str = "
+    report volume = integral(1);
+    report average = integral(u) / integral(1);
+    report moment = two * integral(x[0] * flux);
+    report squared = integral(square(u) * weight);
+    report size = l2(u);
+    report out = integral(dot(flux, n), on: \"x1\");
+    report all_out = integral(flux * n[0], on: \"x1\");
+    report side = integral(1, on: \"x1\") + integral(x[0], on: \"y1\");
+    report held = reaction(u, on: \"x1\");
+    report lowest = minimum(u);
+    report highest = maximum(two * u - t + norm(flux) - norm(flux));
+    report width = integral(h) / integral(1);
+";
+
+/// ∫ (1 + 2x + 3y)² and ∫ (1 + 2x + 3y + 4z)² over the unit square and cube.
+#[test]
+fn integrals_extrema_and_reactions_are_exact_on_every_cell() {
+    for mesh in [
+        "box(dim: 2, cells: 3)",
+        "box(dim: 2, cells: 3, cell: tri)",
+        "box(dim: 2, cells: 4, deform: 0.1)",
+        "box(dim: 3, cells: 2)",
+        "box(dim: 3, cells: 2, cell: tet)",
+        "box(dim: 3, cells: 2, deform: 0.1)",
+    ] {
+        let three = mesh.contains("dim: 3");
+        for execution in [Execution::Interpreted, Execution::Compiled] {
+            let solution = solved(mesh, REPORTS, execution);
+            close(number(&solution, "volume"), 1.0);
+            close(number(&solution, "average"), if three { 5.5 } else { 3.5 });
+            let squares = if three { 30.25 + 29.0 / 12.0 } else { 12.25 + 13.0 / 12.0 };
+            close(number(&solution, "squared"), squares);
+            close(number(&solution, "size"), squares.sqrt());
+            close(number(&solution, "out"), 6.0);
+            close(number(&solution, "side"), 1.5);
+            // What the condition holds is what would flow in there otherwise.
+            close(number(&solution, "held"), 6.0);
+            close(number(&solution, "lowest"), 1.0);
+            close(number(&solution, "highest"), if three { 20.0 } else { 12.0 });
+            assert!(number(&solution, "width") > 0.3);
+            let [flux_x, flux_y] = [6.0, 9.0];
+            for (name, known) in
+                [("moment", [flux_x, flux_y, 12.0]), ("all_out", [flux_x, flux_y, 12.0])]
+            {
+                let Some(Figure::Value(_, values)) = solution.report(name) else {
+                    panic!("{name}")
+                };
+                assert_eq!(values.len(), if three { 3 } else { 2 });
+                values.iter().zip(known).for_each(|(&found, known)| close(found, known));
+            }
+            assert_eq!(solution.range("u").map(<[_]>::len), Some(1));
+        }
+    }
+}
+
+#[test]
+fn points_and_lines_have_the_values_of_the_solution() {
+    let reports = "
+        report at = u([0.3, 0.4]);
+        report corner = 1 / u([1, 1]);
+        report flux_along = line(flux, from: [0, 0], to: [1, 0.5], points: 3);
+        report along = line(square(u), from: [0.25, 0.25], to: [0.75, 0.25]);
+    ";
+    for mesh in ["box(dim: 2, cells: 3, deform: 0.1)", "box(dim: 2, cells: 3, cell: tri)"] {
+        let solution = solved(mesh, reports, Execution::Interpreted);
+        close(number(&solution, "at"), 2.8);
+        close(number(&solution, "corner"), 1.0 / 6.0);
+        let Some(Figure::Line(_, points)) = solution.report("flux_along") else { panic!("a line") };
+        assert_eq!(points.len(), 3);
+        assert_eq!(points[1].0, [0.5, 0.25, 0.0]);
+        for (_, flux) in points {
+            close(flux[0], 6.0);
+            close(flux[1], 9.0);
+        }
+        let Some(Figure::Line(_, points)) = solution.report("along") else { panic!("a line") };
+        assert_eq!(points.len(), 101);
+        for (x, values) in points {
+            close(values[0], (1.0 + 2.0 * x[0] + 3.0 * x[1]).powi(2));
+        }
+    }
+}
+
+#[test]
+fn a_point_outside_of_the_mesh_is_refused_and_one_beside_a_curved_side_is_noted() {
+    let text = |at: &str| {
+        format!(
+            "form f {{ field u: scalar; f0[u] = -4; f1[u] = grad(u); }}
+             problem p solves f {{
+                 mesh = ball(dim: 2, refine: 2); dirichlet u = 0; report at = u({at});
+             }}"
+        )
+    };
+    let run = |at: &str| {
+        let form = Form::parse(&text(at), "f").expect("a form");
+        form.problem("p").expect("a problem").execution(Execution::Interpreted).run()
+    };
+    let error = run("[2, 0]").expect_err("outside").to_string();
+    assert!(error.contains("`report at`") && error.contains("(2, 0, 0)"), "{error}");
+    let solution = run("[0.3, 0.9539392014169457]").expect("beside");
+    assert!(solution.notes().iter().any(|note| note.contains("beside the mesh")));
+}
+
+/// Σ of the reactions is minus the load, to rounding where the solver is direct.
+#[test]
+fn reactions_balance_the_load() {
+    let text = "
+        form elasticity {
+            field u: vector;
+            param load: vector = [0, -1, 0.5];
+            let strain = sym(grad(u));
+            f0[u] = -load;
+            f1[u] = 2 * strain + tr(strain) * I;
+        }
+        problem beam solves elasticity {
+            mesh = box(dim: 3, cells: [4, 2, 2], to: [2, 1, 1]);
+            dirichlet u = [0, 0, 0] on \"x0\";
+            solver = direct;
+            report held = reaction(u, on: \"x0\");
+            report left = norm(reaction(u) + integral(load));
+            report tip = u([2, 0.5, 0.5])[1];
+        }";
+    let form = Form::parse(text, "elasticity").expect("a form");
+    let solution = form.problem("beam").expect("a problem").run().expect("a solution");
+    let Some(Figure::Value(_, held)) = solution.report("held") else { panic!("a vector") };
+    for (found, known) in held.iter().zip([0.0, 2.0, -1.0]) {
+        assert!((found - known).abs() < 1e-12, "{held:?}");
+    }
+    assert!(number(&solution, "left") < 1e-12);
+    assert!(number(&solution, "tip") < -1.0);
+}

@@ -443,6 +443,13 @@ pub enum ProblemItemKind {
         /// Value.
         value: ExprId,
     },
+    /// `initial u = EXPR;`
+    Initial {
+        /// The field.
+        field: Ident,
+        /// Value.
+        value: ExprId,
+    },
     /// `manufactured u = EXPR;`
     Manufactured {
         /// The field.

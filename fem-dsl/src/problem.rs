@@ -53,6 +53,8 @@ pub struct Problem {
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
+    /// Where the solve begins: (field, expression).
+    pub initial: Vec<(usize, Expression)>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
     /// What is reported of the solution.

@@ -452,6 +452,7 @@ fn finished(
         dirichlet: content.dirichlet,
         mean: content.mean,
         exact: content.exact,
+        initial: content.initial,
         solver: content.solver,
         reports: Reports {
             items,

@@ -73,6 +73,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "mean",
     "exact",
     "manufactured",
+    "initial",
     "adapt",
     "solver",
     "report",

@@ -7,6 +7,7 @@
 mod estimate;
 mod factors;
 mod fixed;
+mod initial;
 mod kernels;
 mod mean;
 mod not_finite;
@@ -101,6 +102,16 @@ pub enum RunError {
     #[error("`aux {name}` is {value} at {}", shown(.point))]
     AuxNotFinite {
         /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Where.
+        point: [f64; 3],
+    },
+    /// A start that is not a number somewhere.
+    #[error("`initial {name}` is {value} at {}", shown(.point))]
+    InitialNotFinite {
+        /// The field.
         name: String,
         /// Its value.
         value: f64,
@@ -272,8 +283,8 @@ pub struct Solution {
 }
 
 /// The elements, spaces, conditions and data of a problem.
-pub fn set_up(problem: &Problem, mesh: Mesh) -> Result<Setup, RunError> {
-    let form = &problem.form;
+pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
+    let (form, mesh) = (&problem.form, mesh.into());
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
@@ -315,11 +326,24 @@ pub fn run(
 /// last, and only sums and the solution come back. `observe` sees each iteration.
 pub fn run_on(
     problem: &Problem,
-    mesh: Mesh,
+    mesh: impl Into<Arc<Mesh>>,
     target: &Target,
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
+    run_from(problem, mesh, None, target, device, observe)
+}
+
+/// The same from another start: the unknowns of an earlier solution of the problem, with the same mesh and degree.
+pub fn run_from(
+    problem: &Problem,
+    mesh: impl Into<Arc<Mesh>>,
+    start_at: Option<&[f64]>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let mesh = mesh.into();
     let start = Instant::now();
     let solver = problem.solver.as_ref();
     let planned =
@@ -347,6 +371,7 @@ pub fn run_on(
     };
     check_unique(&mut operator, system, &means)?;
     let mut u = operator.initial()?;
+    let said = initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
@@ -363,7 +388,7 @@ pub fn run_on(
     let mut u: Vec<f64> = u.to_vec();
     operator.finish()?;
     let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
-    let mut notes = [on.mesh.notes(), &elements.notes, &report.notes, &settled].concat();
+    let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
     let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,

@@ -81,6 +81,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Solver(_) => ("solver", ""),
         ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
         ProblemItemKind::Report { name, .. } => ("report", &name.name),
+        ProblemItemKind::Initial { field, .. } => ("initial", &field.name),
         ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Broken => return None,
@@ -110,6 +111,7 @@ pub(crate) struct Content {
     pub(crate) dirichlet: Vec<Dirichlet>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
+    pub(crate) initial: Vec<(usize, Expression)>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
@@ -406,6 +408,12 @@ impl Checker<'_> {
                 // What takes its value from here is not wrong itself.
                 self.content.broken |= value.is_none();
                 self.content.exact.extend(value.map(|value| (index, value)));
+            }
+            ProblemItemKind::Initial { field, value } => {
+                let Some(index) = self.field(piece, field) else { return };
+                let what = format!("`{}`", field.name);
+                let value = self.expression(piece, *value, form.fields[index].shape, &what);
+                self.content.initial.extend(value.map(|value| (index, value)));
             }
             _ => {}
         }

@@ -50,7 +50,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "degree" | "quadrature" | "t" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
-        "exact" | "manufactured" | "mean" => Rule::solution,
+        "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
         "solver" => Rule::solver,
         "report" => Rule::report,
@@ -396,7 +396,7 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
             "write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`"
         }
         (Place::Problem, "degree" | "quadrature" | "t") => "write `NAME = VALUE;`",
-        (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean") => {
+        (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean" | "initial") => {
             "write the name and its value, `param c = 1;`"
         }
         (Place::Problem, "dirichlet") => {

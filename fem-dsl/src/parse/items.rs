@@ -56,6 +56,7 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
             | Rule::kw_aux
             | Rule::kw_exact
             | Rule::kw_manufactured
+            | Rule::kw_initial
             | Rule::kw_mean => parts.word = Some(ident(&part)),
             _ => {}
         }
@@ -152,6 +153,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
             match parts.word.as_ref().map(|word| word.name.as_str()) {
                 Some("exact") => ProblemItemKind::Exact { field, value },
                 Some("mean") => ProblemItemKind::Mean { field, value },
+                Some("initial") => ProblemItemKind::Initial { field, value },
                 _ => ProblemItemKind::Manufactured { field, value },
             }
         }

@@ -14,6 +14,7 @@ use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
 use fem_dsl::problem::{Expression, Problem};
 use kernels_gen::plan::Elements;
+use std::sync::Arc;
 
 /// Spaces on a mesh, with the facets of a form and without conditions and data; `tags` are those that conditions name.
 ///
@@ -23,7 +24,7 @@ use kernels_gen::plan::Elements;
 pub fn discretise<'t>(
     form: &'t PointForm,
     elements: &Elements,
-    mesh: Mesh,
+    mesh: impl Into<Arc<Mesh>>,
     tags: impl IntoIterator<Item = &'t String>,
 ) -> Result<Discretisation, RunError> {
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));

@@ -168,7 +168,8 @@ fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec
 /// The expressions of a problem.
 fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let conditions = content.dirichlet.iter().map(|condition| &condition.value);
-    conditions.chain(content.aux.iter().chain(&content.exact).map(|(_, value)| value))
+    let others = content.aux.iter().chain(&content.exact).chain(&content.initial);
+    conditions.chain(others.map(|(_, value)| value))
 }
 
 fn reads(expression: &Expression, input: Input) -> bool {

@@ -45,6 +45,18 @@ impl Goal {
         }
     }
 
+    /// The goal of one of several solves: `NAME-3.vtu` for the third.
+    pub(super) fn numbered(self, number: Option<usize>) -> Self {
+        match (self, number) {
+            (Self::File(path), Some(number)) => {
+                let mut name = path.file_stem().unwrap_or_default().to_owned();
+                name.push(format!("-{number}.vtu"));
+                Self::File(path.with_file_name(name))
+            }
+            (goal, _) => goal,
+        }
+    }
+
     /// Whether standard output takes it, and not the report.
     pub(super) fn is_standard_output(&self) -> bool {
         matches!(self, Self::StandardOutput)

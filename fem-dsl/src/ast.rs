@@ -274,8 +274,10 @@ pub enum FormItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `on boundary "a", "b" { … }`; no boundary block among its items.
-    Boundary {
+    /// `on boundary "a", "b" { … }`, `on cells "a" { … }`; no block among its items.
+    Block {
+        /// Whether it is of facets of the boundary, not of cells.
+        of_facets: bool,
         /// The tags.
         tags: Vec<Text>,
         /// The items.
@@ -411,12 +413,14 @@ pub enum ProblemItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `aux a = EXPR;`
+    /// `aux a = EXPR on "tag";`
     Aux {
         /// The auxiliary data.
         name: Ident,
         /// Value.
         value: ExprId,
+        /// On which cells; on all where it is left out.
+        place: Option<Place>,
     },
     /// `dirichlet u[i] = EXPR on "tag";`
     Dirichlet {

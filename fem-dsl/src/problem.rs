@@ -45,8 +45,8 @@ pub struct Problem {
     pub time: f64,
     /// Parameter values that differ from the form's defaults: (index, components).
     pub params: Vec<(usize, Vec<f64>)>,
-    /// Values of auxiliary data: (index, expression).
-    pub aux: Vec<(usize, Expression)>,
+    /// Values of auxiliary data, in order: a later one holds where two are given.
+    pub aux: Vec<Data>,
     /// Essential conditions, in order: a later one holds where two meet.
     pub dirichlet: Vec<Dirichlet>,
     /// Fields that conditions leave free up to a constant: (field, mean of each component).
@@ -188,6 +188,17 @@ impl Argument {
             Self::Number(_) | Self::Numbers(_) => None,
         }
     }
+}
+
+/// The value of auxiliary data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// Which of the form's.
+    pub aux: usize,
+    /// The tags of the cells that have this value; all of them without.
+    pub tags: Option<Vec<String>>,
+    /// The value.
+    pub value: Expression,
 }
 
 /// An essential condition.

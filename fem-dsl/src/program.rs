@@ -25,7 +25,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Expression, MeshSource, Problem, Reports};
+use crate::problem::{Data, Expression, MeshSource, Problem, Reports};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -396,7 +396,7 @@ fn missing_aux<'a>(
     form: &'a Form,
     content: &'a Content,
 ) -> impl Iterator<Item = Diagnostic> + 'a {
-    let given = |index: usize| content.aux.iter().any(|(of, _)| *of == index);
+    let given = |index: usize| content.aux.iter().any(|data| data.aux == index);
     let stated = |name: &str| {
         problem.items.iter().any(|item| {
             matches!(&item.kind, ast::ProblemItemKind::Aux { name: of, .. } if of.name == name)
@@ -433,7 +433,8 @@ fn finished(
         };
         let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
         let made = manufacture(form, fields, data, &held)?;
-        aux.extend(made.sources);
+        let source = |(aux, value)| Data { aux, tags: None, value };
+        aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);
     }
     let form = manufactured.as_ref().unwrap_or(form);

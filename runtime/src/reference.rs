@@ -24,7 +24,7 @@ mod tests;
 pub use bounded::{Bounded, assert_all_close, check_close};
 
 use fem_dsl::culprit::Given;
-use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Region, Slot};
+use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use point::{Cursor, Point};
 use table::Table;
@@ -96,6 +96,8 @@ pub struct Inputs<'a> {
     pub time: f64,
     /// For each of the form's integrals its facets, each a cell and the number of the facet there; none over cells.
     pub facets: Vec<Vec<(usize, usize)>>,
+    /// For each of the form's integrals its cells, where these are not all; none may be left out at the end.
+    pub cells: Vec<Option<Vec<u32>>>,
 }
 
 /// One vector a field, node-major, components interleaved.
@@ -256,8 +258,16 @@ impl<'a> Reference<'a> {
     /// Calls `visit` for every point of every integral.
     fn for_each_point(&self, inputs: &Inputs, mut visit: impl FnMut(&Integral, Cursor, &Point)) {
         for (number, integral) in self.form.integrals.iter().enumerate() {
-            if integral.region == Region::Cells {
-                self.for_each_place(inputs, |cursor, point| visit(integral, cursor, point));
+            if integral.region.is_of_cells() {
+                let only = inputs.cells.get(number).and_then(Option::as_ref);
+                let has = |cell: usize| {
+                    only.is_none_or(|cells| cells.binary_search(&(cell as u32)).is_ok())
+                };
+                self.for_each_place(inputs, |cursor, point| {
+                    if has(cursor.cell) {
+                        visit(integral, cursor, point);
+                    }
+                });
                 continue;
             }
             let facets = inputs.facets.get(number).map_or(&[][..], Vec::as_slice);

@@ -98,6 +98,21 @@ pub enum RunError {
         /// Its name.
         name: String,
     },
+    /// Auxiliary data without a value in some cells.
+    #[error(
+        "`aux {name}` has no value {}\nhelp: give it one there, `aux {name} = … on \"{}\";`, or everywhere, before the \
+         others",
+        region(.tag.as_deref(), .point),
+        .tag.as_deref().unwrap_or("tag")
+    )]
+    NoAuxInRegion {
+        /// Its name.
+        name: String,
+        /// A tag of such a cell, where it has one.
+        tag: Option<String>,
+        /// The centre of such a cell.
+        point: [f64; 3],
+    },
     /// Auxiliary data that is not a number somewhere.
     #[error("`aux {name}` is {value} at {}", shown(.point))]
     AuxNotFinite {
@@ -221,6 +236,13 @@ pub struct Reached {
     pub on: Arc<Discretisation>,
     /// The unknowns, node-major; all of them numbers.
     pub u: Vec<f64>,
+}
+
+fn region(tag: Option<&str>, point: &[f64; 3]) -> String {
+    match tag {
+        Some(tag) => format!("on \"{tag}\""),
+        None => format!("in the cell at {}, which has no tag", shown(point)),
+    }
 }
 
 fn shown(point: &[f64; 3]) -> String {

@@ -185,6 +185,7 @@ impl Case {
             params: &self.form.params[0].value,
             time: 0.0,
             facets: on.numbered_facets(),
+            cells: on.cells.clone(),
         };
         let mut free = w.to_vec();
         on.conditions().for_each(|(dof, _)| free[dof] = 0.0);

@@ -1,7 +1,7 @@
 //! Linearity of a weak form in its test functions: which terms break it, and how.
 
 use super::expression::{Checker, Value};
-use super::names::{Meaning, Place};
+use super::names::{Block, Meaning, Place};
 use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -120,7 +120,7 @@ enum Offence {
 pub(super) fn offences(
     checker: &mut Checker<'_>,
     root: ast::ExprId,
-    region: Option<usize>,
+    region: Option<Block>,
 ) -> Vec<Diagnostic> {
     let values = checker.values(root, Place::region(region));
     let known: Vec<ExprId> = values.values().copied().flatten().collect();

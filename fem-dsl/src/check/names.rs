@@ -27,12 +27,36 @@ pub(super) enum Meaning {
     Test(usize),
 }
 
+/// A block of a form: `on boundary "a" { … }` or `on cells "a" { … }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Its number among the blocks of the form.
+    pub(super) number: usize,
+    /// Whether it is of facets, where there is a normal.
+    pub(super) of_facets: bool,
+}
+
+/// The blocks of a form with their tags and items.
+pub(super) fn blocks(
+    form: &ast::Form,
+) -> impl Iterator<Item = (Block, &[ast::Text], &[ast::FormItem])> {
+    let blocks = form.items.iter().filter_map(|item| match &item.kind {
+        FormItemKind::Block { of_facets, tags, items } => Some((*of_facets, tags, items)),
+        _ => None,
+    });
+    let block = |(number, (of_facets, tags, items))| {
+        let (tags, items): (&Vec<ast::Text>, &Vec<ast::FormItem>) = (tags, items);
+        (Block { number, of_facets }, tags.as_slice(), items.as_slice())
+    };
+    blocks.enumerate().map(block)
+}
+
 /// A declared name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) meaning: Meaning,
-    /// The boundary block that it belongs to; none for the whole form.
-    pub(super) region: Option<usize>,
+    /// The block that it belongs to; none for the whole form.
+    pub(super) region: Option<Block>,
     pub(super) span: Span,
 }
 
@@ -67,7 +91,7 @@ pub(super) struct Definition<'a> {
     /// The parameters of a `fn`.
     pub(super) parameters: Option<&'a [Ident]>,
     pub(super) body: ast::ExprId,
-    pub(super) region: Option<usize>,
+    pub(super) region: Option<Block>,
 }
 
 /// The names of a form and what they stand for.
@@ -97,8 +121,8 @@ pub(super) struct Names<'a> {
 /// Where an expression stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
-    /// The boundary block.
-    pub(super) region: Option<usize>,
+    /// The block.
+    pub(super) region: Option<Block>,
     /// The parameters of the function whose body it is.
     pub(super) parameters: &'a [Ident],
     /// Whether it is the default of a parameter.
@@ -109,7 +133,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// In a region, outside functions and parameters.
-    pub(super) fn region(region: Option<usize>) -> Self {
+    pub(super) fn region(region: Option<Block>) -> Self {
         Place { region, parameters: &[], param: false, weak: false }
     }
 }
@@ -121,23 +145,15 @@ pub(super) fn resolve<'a>(
 ) -> (Names<'a>, Vec<Diagnostic>) {
     let mut resolver = Resolver { file, names: Names::default(), diagnostics: Vec::new() };
     resolver.declare(&form.items, None);
-    let mut blocks = 0;
-    for item in &form.items {
-        if let FormItemKind::Boundary { items, .. } = &item.kind {
-            resolver.declare(items, Some(blocks));
-            blocks += 1;
-        }
+    for (block, _, items) in blocks(form) {
+        resolver.declare(items, Some(block));
     }
     resolver.parameters();
     let mut uses = Uses::default();
     resolver.bodies(&mut uses);
     resolver.rows(&form.items, None);
-    let mut blocks = 0;
-    for item in &form.items {
-        if let FormItemKind::Boundary { items, .. } = &item.kind {
-            resolver.rows(items, Some(blocks));
-            blocks += 1;
-        }
+    for (block, _, items) in blocks(form) {
+        resolver.rows(items, Some(block));
     }
     let param_idents: Vec<&Ident> = resolver.names.params.iter().map(|param| param.name).collect();
     let definition_idents: Vec<&Ident> =

@@ -26,8 +26,8 @@ use crate::ast::{self, ExprId, Ident, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
-use crate::point::Shape;
-use crate::problem::{Dirichlet, Expression, Solver};
+use crate::point::{Location, Shape, Space};
+use crate::problem::{Data, Dirichlet, Expression, Solver};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -75,7 +75,9 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_) => ("mesh", ""),
         ProblemItemKind::Setting { name, .. } => ("setting", &name.name),
         ProblemItemKind::Param { name, .. } => ("param", &name.name),
-        ProblemItemKind::Aux { name, .. } => ("aux", &name.name),
+        ProblemItemKind::Aux { name, place: None | Some(ast::Place::All(_)), .. } => {
+            ("aux", &name.name)
+        }
         ProblemItemKind::Exact { field, .. } => ("exact", &field.name),
         ProblemItemKind::Manufactured { field, .. } => ("manufactured", &field.name),
         ProblemItemKind::Solver(_) => ("solver", ""),
@@ -83,6 +85,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Report { name, .. } => ("report", &name.name),
         ProblemItemKind::Initial { field, .. } => ("initial", &field.name),
         ProblemItemKind::Adapt { .. }
+        | ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Broken => return None,
     })
@@ -91,6 +94,9 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
 fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
     match (new, old) {
         (ProblemItemKind::Dirichlet { .. }, ProblemItemKind::Dirichlet { .. }) => return true,
+        (ProblemItemKind::Aux { name: new, .. }, ProblemItemKind::Aux { name: old, .. }) => {
+            return new.name == old.name;
+        }
         (
             ProblemItemKind::Manufactured { field: new, .. },
             ProblemItemKind::Exact { field: old, .. },
@@ -107,7 +113,7 @@ pub(crate) struct Content {
     pub(crate) quadrature: Option<usize>,
     pub(crate) time: f64,
     pub(crate) params: Vec<(usize, Vec<f64>)>,
-    pub(crate) aux: Vec<(usize, Expression)>,
+    pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
@@ -394,12 +400,19 @@ impl Checker<'_> {
     fn known(&mut self, statement: Statement<'_>) {
         let (piece, form) = (statement.piece, self.form);
         match statement.kind {
-            ProblemItemKind::Aux { name, value } => {
+            ProblemItemKind::Aux { name, value, place } => {
                 let names = form.aux.iter().map(|aux| aux.name.as_str());
                 let Some(index) = self.find(piece, name, "auxiliary data", names) else { return };
                 let what = format!("`{}`", name.name);
+                let tags = match place {
+                    Some(ast::Place::Tags(tags)) => {
+                        self.in_regions(piece, name, index);
+                        Some(tags.iter().map(|tag| tag.text.clone()).collect())
+                    }
+                    Some(ast::Place::All(_)) | None => None,
+                };
                 let value = self.expression(piece, *value, form.aux[index].shape, &what);
-                self.content.aux.extend(value.map(|value| (index, value)));
+                self.content.aux.extend(value.map(|value| Data { aux: index, tags, value }));
             }
             ProblemItemKind::Exact { field, value } => {
                 let Some(index) = self.field(piece, field) else { return };
@@ -417,6 +430,21 @@ impl Checker<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Data that has another value in another region must be able to jump between them.
+    fn in_regions(&mut self, piece: &Piece, name: &Ident, aux: usize) {
+        let Location::Nodes(space @ Space::H1(_)) = self.form.aux[aux].location else { return };
+        let name_of = &name.name;
+        let message = format!(
+            "`{name_of}` lives in `{space}`, where it cannot jump from a region to the next"
+        );
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(name.span, "continuous: a node between two regions has one value")
+            .help(format!(
+                "declare it as `aux {name_of}: … on cells;`, or `on nodes in L2(k)` where it varies inside of them"
+            ));
+        self.report(piece, diagnostic);
     }
 
     /// The parameters whose value is not the form's default, those that follow from others too.

@@ -2,7 +2,7 @@
 
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
-use super::names::{Place, subtree};
+use super::names::{Block, Place, blocks, subtree};
 use crate::ast::{self, FormItem, FormItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -24,18 +24,15 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
     }
     let mut written = Written::default();
     region(checker, &form.items, (Region::Cells, None), &mut written);
-    let mut block = 0;
-    for item in &form.items {
-        if let FormItemKind::Boundary { tags, items } = &item.kind {
-            let mut names: Vec<String> = Vec::new();
-            for tag in tags {
-                if !names.contains(&tag.text) {
-                    names.push(tag.text.clone());
-                }
+    for (block, tags, items) in blocks(form) {
+        let mut names: Vec<String> = Vec::new();
+        for tag in tags {
+            if !names.contains(&tag.text) {
+                names.push(tag.text.clone());
             }
-            region(checker, items, (Region::Facets(names), Some(block)), &mut written);
-            block += 1;
         }
+        let of = if block.of_facets { Region::Facets(names) } else { Region::CellsUnder(names) };
+        region(checker, items, (of, Some(block)), &mut written);
     }
     if !has_broken(&form.items) && !written.broken {
         missing(checker, form, &written);
@@ -56,7 +53,7 @@ struct Written {
 fn has_broken(items: &[FormItem]) -> bool {
     items.iter().any(|item| match &item.kind {
         FormItemKind::Broken => true,
-        FormItemKind::Boundary { items, .. } => {
+        FormItemKind::Block { items, .. } => {
             items.iter().any(|item| matches!(item.kind, FormItemKind::Broken))
         }
         _ => false,
@@ -124,7 +121,7 @@ impl Way {
 fn region(
     checker: &mut Checker<'_>,
     items: &[FormItem],
-    (region, block): (Region, Option<usize>),
+    (region, block): (Region, Option<Block>),
     written: &mut Written,
 ) {
     let mut first: Option<(Way, Span)> = None;
@@ -225,7 +222,7 @@ fn region(
         .map(|row| Row { f0: nonzero(row.f0), f1: nonzero(row.f1), ..row })
         .filter(|row| row.f0.is_some() || row.f1.is_some())
         .collect::<Vec<Row>>();
-    if block.is_some() {
+    if block.is_some_and(|block| block.of_facets) {
         data_at_points(checker, items, &rows, energy);
     }
     checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
@@ -397,7 +394,7 @@ fn derived(
     checker: &mut Checker<'_>,
     way: Way,
     (written, value): (ast::ExprId, ExprId),
-    block: Option<usize>,
+    block: Option<Block>,
 ) -> Option<Vec<Row>> {
     let span = checker.span(written);
     if way == Way::Energy && !no_tests(checker, "energy", (written, value)) {

@@ -98,8 +98,8 @@ fn read<'a>(
                 used.extend(names(file, *value));
                 continue;
             }
-            FormItemKind::Boundary { items, .. } => {
-                // A boundary block stands in no other.
+            FormItemKind::Block { items, .. } => {
+                // A block stands in no other.
                 read(file, items, declared, used);
                 continue;
             }

@@ -105,34 +105,34 @@ impl Builder<'_> {
         let at = span(&pair);
         let doc = self.documentation(at);
         let kind = match pair.as_rule() {
-            Rule::boundary => self.boundary(pair),
+            Rule::region => self.block(pair),
             Rule::broken_item | Rule::broken_block => self.broken_form_item(at),
             _ => form_item(self, pair),
         };
         FormItem { doc, kind, span: at }
     }
 
-    fn boundary(&mut self, pair: Pair<'_, Rule>) -> FormItemKind {
+    fn block(&mut self, pair: Pair<'_, Rule>) -> FormItemKind {
         let at = span(&pair);
-        let mut tags = Vec::new();
-        let mut items = Vec::new();
+        let (mut of_facets, mut tags, mut items) = (true, Vec::new(), Vec::new());
         for part in pair.into_inner() {
             match part.as_rule() {
+                Rule::kw_cells => of_facets = false,
                 Rule::string => tags.push(text(&part)),
                 Rule::broken_head => {
                     let head = Span { end: span(&part).end, ..at };
-                    self.broken(head, Rule::boundary_start, Place::Boundary);
+                    self.broken(head, Rule::block_start, Place::Boundary);
                 }
                 Rule::open_brace
                 | Rule::close_brace
                 | Rule::kw_on
                 | Rule::kw_boundary
                 | Rule::comma => {}
-                // The grammar puts no boundary block here, so this goes one level down at most.
+                // The grammar puts no block here, so this goes one level down at most.
                 _ => items.push(self.form_item(part)),
             }
         }
-        FormItemKind::Boundary { tags, items }
+        FormItemKind::Block { of_facets, tags, items }
     }
 
     fn problem(&mut self, pair: Pair<'_, Rule>) -> Problem {

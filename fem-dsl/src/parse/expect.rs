@@ -38,7 +38,7 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
         "test" => Rule::test,
         "residual" => Rule::residual,
         "energy" => Rule::energy,
-        "on" => Rule::boundary_start,
+        "on" => Rule::block_start,
         _ => return None,
     })
 }

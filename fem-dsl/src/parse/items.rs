@@ -139,7 +139,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
             if parts.word.is_some_and(|word| word.name == "param") {
                 ProblemItemKind::Param { name, value }
             } else {
-                ProblemItemKind::Aux { name, value }
+                ProblemItemKind::Aux { name, value, place: parts.where_ }
             }
         }
         Rule::dirichlet => ProblemItemKind::Dirichlet {

@@ -162,7 +162,7 @@ impl Program {
         let form = forms.iter().find(|form| form.name.name == problem.form.name);
         let tags =
             form.into_iter().flat_map(|form| &form.items).filter_map(|item| match &item.kind {
-                FormItemKind::Boundary { tags, .. } => Some(tags),
+                FormItemKind::Block { of_facets: true, tags, .. } => Some(tags),
                 _ => None,
             });
         tags.flatten()

@@ -305,16 +305,24 @@ impl<'a> Facts<'a> {
         !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
     }
 
+    /// Whether the integral is the form's only one over cells, and over all of them: nothing else is added to what lies inside
+    /// of a cell, but over facets, later.
+    pub(crate) fn is_whole(&self) -> bool {
+        let over_cells =
+            self.form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+        self.integral.region == Region::Cells && over_cells.count() == 1
+    }
+
     /// Whether a thread with a line of nodes stores what lies inside its cell, where the plan says so: nothing else adds to
     /// it, where all cells are one kernel's or another's and a vector has one field. Vectors need not be cleared there.
     pub(crate) fn stores_inside(&self, field: usize) -> bool {
         let element = self.elements.fields[field];
         let alone = self.plan.scatter == Scatter::Atomic && self.form.fields.len() == 1;
-        // Where several integrals add to a cell, none may store, nor what is not over all cells.
-        let over_cells =
-            self.form.integrals.iter().filter(|integral| integral.region.is_of_cells());
-        let whole = self.integral.region == Region::Cells && over_cells.count() == 1;
-        self.plan.stores_inside && whole && alone && element.is_continuous() && element.degree() > 1
+        self.plan.stores_inside
+            && self.is_whole()
+            && alone
+            && element.is_continuous()
+            && element.degree() > 1
     }
 
     /// Whether the map of a cell is evaluated as a quantity.

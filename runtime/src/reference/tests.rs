@@ -120,6 +120,7 @@ impl OneCell {
             params: &[],
             time: 0.0,
             facets: Vec::new(),
+            cells: Vec::new(),
         }
     }
 }
@@ -287,6 +288,7 @@ fn cells_share_nodes() {
         params: &[],
         time: 0.0,
         facets: Vec::new(),
+        cells: Vec::new(),
     };
     let residual = reference.residual(&inputs);
     let want = [0.25, 0.5, 0.25, 0.25, 0.5, 0.25];

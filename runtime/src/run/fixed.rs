@@ -13,7 +13,7 @@ use crate::mesh::Mesh;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{
-    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary,
+    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
 };
 use fem_dsl::problem::{Freedom, Unfixed};
 
@@ -80,7 +80,8 @@ pub(super) struct Terms {
     of: Vec<Vec<Coefficient>>,
     /// For each of them whether it is a number that is the same everywhere.
     constant: Vec<Vec<bool>>,
-    facets: Vec<bool>,
+    /// For each integral whether it is over a part of the cells only, or over facets.
+    parts: Vec<bool>,
 }
 
 impl Terms {
@@ -89,7 +90,7 @@ impl Terms {
             Input::Aux(slot) => constant_aux(form, on, slot),
             other => parameters.constant(other),
         };
-        let mut terms = Self { of: Vec::new(), constant: Vec::new(), facets: Vec::new() };
+        let mut terms = Self { of: Vec::new(), constant: Vec::new(), parts: Vec::new() };
         for integral in &form.integrals {
             let (zero, varies) = zeros(integral, known);
             let entries = integral.jacobian.iter();
@@ -97,33 +98,37 @@ impl Terms {
                 entries.copied().filter(|entry| !zero[entry.value]).collect();
             terms.constant.push(own.iter().map(|entry| !varies[entry.value]).collect());
             terms.of.push(own);
-            terms.facets.push(!integral.region.is_of_cells());
+            terms.parts.push(integral.region != Region::Cells);
         }
         terms
     }
 
-    /// Whether an integral over cells has such an entry.
+    /// Whether an integral over all cells has such an entry.
     pub(super) fn of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
-        self.of.iter().zip(&self.facets).any(|(own, facets)| !facets && own.iter().any(&which))
+        self.of.iter().zip(&self.parts).any(|(own, part)| !part && own.iter().any(&which))
     }
 
     /// The same of an entry that is one number everywhere.
     pub(super) fn constant_of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
-        let all = self.of.iter().zip(&self.constant).zip(&self.facets);
-        let cells = all.filter(|(_, facets)| !**facets);
+        let all = self.of.iter().zip(&self.constant).zip(&self.parts);
+        let cells = all.filter(|(_, part)| !**part);
         let mut entries = cells.flat_map(|((own, constant), _)| own.iter().zip(constant));
         entries.any(|(entry, constant)| *constant && which(entry))
     }
 
-    /// The cells at the facets of integrals with such an entry.
-    pub(super) fn cells_at_facets<'a>(
+    /// The cells of integrals with such an entry that are over a part of the cells, or over facets.
+    pub(super) fn cells_in_parts<'a>(
         &'a self,
         on: &'a Discretisation,
         which: impl Fn(&Coefficient) -> bool + 'a,
     ) -> impl Iterator<Item = usize> + 'a {
         let integrals = self.of.iter().enumerate();
         let these = integrals.filter(move |(_, own)| own.iter().any(&which));
-        these.flat_map(|(integral, _)| on.facets_of(integral)).map(|facet| facet.cell as usize)
+        these.flat_map(|(integral, _)| {
+            let facets = on.facets_of(integral).iter().map(|facet| facet.cell as usize);
+            let cells = on.cells_of(integral).unwrap_or_default().iter().map(|&cell| cell as usize);
+            facets.chain(cells)
+        })
     }
 }
 
@@ -172,7 +177,7 @@ fn unreached(terms: &Terms, on: &Discretisation, of: Of) -> Result<Option<[f64; 
         let field = &on.fields[of.field];
         let (space, components) = (&field.space, field.space.components());
         let mut reached = vec![false; space.n_nodes()];
-        for cell in terms.cells_at_facets(on, |term| of.is(slot(term))) {
+        for cell in terms.cells_in_parts(on, |term| of.is(slot(term))) {
             space.cell_nodes(cell).iter().for_each(|&node| reached[node as usize] = true);
         }
         let held = |node: usize| field.constraints.is_constrained(node * components + of.component);
@@ -199,7 +204,7 @@ fn free_constant(
         false => &*parts.get_or_insert_with(|| Parts::new(&on.mesh)),
     };
     let mut fixed = vec![false; parts.count];
-    for cell in terms.cells_at_facets(on, |term| of.is_value(term.trial)) {
+    for cell in terms.cells_in_parts(on, |term| of.is_value(term.trial)) {
         fixed[parts.of[cell] as usize] = true;
     }
     for (part, holds) in parts.held(on, of).into_iter().enumerate() {

@@ -155,6 +155,10 @@ fn look(
         let own = facets.iter().filter(|facet| facet.cell as usize == cell);
         own.map(|facet| (0, usize::from(facet.local))).collect()
     });
+    let cells = on.cells.iter().map(|cells| {
+        let has = |cells: &Vec<u32>| cells.binary_search(&(cell as u32)).is_ok();
+        cells.as_ref().map(|cells| if has(cells) { vec![0] } else { Vec::new() })
+    });
     let inputs = Inputs {
         coordinates: &coordinates,
         state: fields
@@ -164,6 +168,7 @@ fn look(
         params: &parameters.values[1..],
         time: parameters.values[0],
         facets: facets.collect(),
+        cells: cells.collect(),
     };
     let found = reference.not_finite(&inputs);
     Ok(found.map(|(integral, derivative, given)| {

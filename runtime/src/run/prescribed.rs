@@ -12,7 +12,7 @@ use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
-use fem_dsl::problem::{Expression, Problem};
+use fem_dsl::problem::{Data, Expression, Problem};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
@@ -217,8 +217,16 @@ impl Prescribed for OfProblem<'_> {
     ) -> Result<Vec<AuxValues>, RunError> {
         let Problem { form, aux, .. } = self.problem;
         data(form, self.elements, on, |index, points, diameter| {
-            let given = aux.iter().rev().find(|(at, _)| *at == index);
-            Ok(given.map(|(_, value)| at_points(value, points, parameters, diameter)))
+            let own: Vec<&Data> = aux.iter().filter(|data| data.aux == index).collect();
+            let value = |data: &Data| at_points(&data.value, points, parameters, diameter);
+            match &own[..] {
+                [.., last] if last.tags.is_none() => Ok(Some(value(last))),
+                [] => Ok(None),
+                several => {
+                    let cells = cells_of(index, form, self.elements, on, points.len())?;
+                    by_region(&form.aux[index].name, on, several, &cells, value).map(Some)
+                }
+            }
         })
     }
 
@@ -227,8 +235,72 @@ impl Prescribed for OfProblem<'_> {
             let mut nodes = expression.graph.nodes().iter();
             nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
         };
-        self.problem.aux.iter().any(|(_, expression)| depends(expression))
+        self.problem.aux.iter().any(|data| depends(&data.value))
     }
+}
+
+/// The cell of each point at which auxiliary data is taken; its nodes, if it has any, are of one cell each.
+fn cells_of(
+    index: usize,
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    points: usize,
+) -> Result<Vec<u32>, RunError> {
+    let each = match form.aux[index].location {
+        Location::Cells => 1,
+        Location::Points => elements.rule.count(),
+        Location::Nodes(_) => {
+            let (space, _) = sites(index, form, elements, on)?;
+            let mut cells = vec![0; points];
+            for (cell, space) in (0..on.mesh.n_cells()).zip(space.iter().cycle()) {
+                space.cell_nodes(cell).iter().for_each(|&node| cells[node as usize] = cell as u32);
+            }
+            return Ok(cells);
+        }
+    };
+    Ok((0..points).map(|point| (point / each) as u32).collect())
+}
+
+/// Data whose value is that of the last statement about a cell.
+fn by_region(
+    name: &str,
+    on: &Discretisation,
+    several: &[&Data],
+    cells: &[u32],
+    value: impl Fn(&Data) -> Vec<f64>,
+) -> Result<Vec<f64>, RunError> {
+    const NONE: usize = usize::MAX;
+    let mesh = &on.mesh;
+    let mut chosen = vec![NONE; mesh.n_cells()];
+    for (number, data) in several.iter().enumerate() {
+        match &data.tags {
+            None => chosen.fill(number),
+            Some(tags) => {
+                let cells = mesh.cells_under(tags)?;
+                cells.iter().for_each(|&cell| chosen[cell as usize] = number);
+            }
+        }
+    }
+    if let Some(cell) = chosen.iter().position(|&number| number == NONE) {
+        let of_cell = |(_, cells): &(&String, &Vec<u32>)| cells.contains(&(cell as u32));
+        let tag = mesh.cell_tags().iter().find(of_cell).map(|(tag, _)| tag.clone());
+        let (name, point) = (name.to_owned(), mesh.centre(cell));
+        return Err(RunError::NoAuxInRegion { name, tag, point });
+    }
+    let mut values: Vec<f64> = Vec::new();
+    for (number, data) in several.iter().enumerate() {
+        let own = value(data);
+        values.resize(own.len(), 0.0);
+        let count = own.len() / cells.len().max(1);
+        for (at, &cell) in cells.iter().enumerate() {
+            if chosen[cell as usize] == number {
+                let range = at * count..(at + 1) * count;
+                values[range.clone()].copy_from_slice(&own[range]);
+            }
+        }
+    }
+    Ok(values)
 }
 
 fn at_points(

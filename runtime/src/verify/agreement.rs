@@ -71,6 +71,7 @@ impl Trial<'_> {
             params: &self.setup.parameters.values[1..],
             time: self.setup.parameters.values[0],
             facets: on.numbered_facets(),
+            cells: on.cells.clone(),
         };
         let along: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
         let found = [

@@ -167,6 +167,7 @@ impl Launcher<'_> {
             params: &s.params,
             time: s.time,
             facets: Vec::new(),
+            cells: Vec::new(),
         };
         let mut directions: Vec<Vec<f64>> =
             s.fields.iter().map(|field| field.direction.clone()).collect();

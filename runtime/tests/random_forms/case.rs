@@ -198,6 +198,7 @@ impl Case {
             params: &self.params[1..],
             time: self.params[0],
             facets: on.numbered_facets(),
+            cells: on.cells.clone(),
         };
         let directions: Vec<Vec<f64>> = fields.map(|field| part(&self.direction, field)).collect();
         let directions: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();

@@ -1,8 +1,8 @@
 //! Declarations are entered, then every name is looked up where it is used.
 
 use super::{
-    AuxItem, Definition, Entry, FieldItem, MOST_ERRORS, Meaning, Names, ParamItem, Place, Uses,
-    subtree,
+    AuxItem, Block, Definition, Entry, FieldItem, MOST_ERRORS, Meaning, Names, ParamItem, Place,
+    Uses, subtree,
 };
 use crate::ast::{self, ExprKind, FormItemKind, Ident};
 use crate::codes::Code;
@@ -22,7 +22,7 @@ pub(super) struct Resolver<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn declare(&mut self, items: &'a [ast::FormItem], region: Option<usize>) {
+    pub(super) fn declare(&mut self, items: &'a [ast::FormItem], region: Option<Block>) {
         for item in items {
             let names = &mut self.names;
             let (name, meaning) = match &item.kind {
@@ -30,7 +30,7 @@ impl<'a> Resolver<'a> {
                     if region.is_some() {
                         // What it would be is unknown, so that nothing more is said of it.
                         names.repeated.insert(&name.name);
-                        let message = "a field cannot be declared in a boundary block";
+                        let message = "a field cannot be declared in a block";
                         self.diagnostics.push(
                             Diagnostic::new(Code::NotAvailableHere, message)
                                 .label(name.span, "a field belongs to the whole form")
@@ -66,7 +66,7 @@ impl<'a> Resolver<'a> {
                 | FormItemKind::Row { .. }
                 | FormItemKind::Residual { .. }
                 | FormItemKind::Energy { .. }
-                | FormItemKind::Boundary { .. } => continue,
+                | FormItemKind::Block { .. } => continue,
             };
             self.enter(name, Entry { meaning, region, span: name.span });
         }
@@ -81,10 +81,10 @@ impl<'a> Resolver<'a> {
                     .label(name.span, "declared again here")
                     .secondary(first.span, "first declared here")
                     .help(if entry.region.is_some() && entry.region != first.region {
-                        "names are unique within a form, its boundary blocks included: declare it \
-                         once in the form itself, or use two names"
+                        "names are unique within a form, its blocks included: declare it once in the form itself, or \
+                         use two names"
                     } else {
-                        "names are unique within a form, its boundary blocks included"
+                        "names are unique within a form, its blocks included"
                     }),
             );
         } else {
@@ -146,7 +146,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Checks the names in rows, residuals and energies.
-    pub(super) fn rows(&mut self, items: &'a [ast::FormItem], region: Option<usize>) {
+    pub(super) fn rows(&mut self, items: &'a [ast::FormItem], region: Option<Block>) {
         for item in items {
             match &item.kind {
                 FormItemKind::Row { field, value, .. } => {
@@ -356,7 +356,7 @@ impl<'a> Resolver<'a> {
             ));
         };
         if entry.region.is_some() && entry.region != place.region {
-            let message = format!("`{name}` belongs to a boundary block and is not known here");
+            let message = format!("`{name}` belongs to a block and is not known here");
             return Err(Box::new(
                 Diagnostic::new(Code::NotAvailableHere, message)
                     .label(span, "used outside its block")
@@ -412,7 +412,7 @@ impl<'a> Resolver<'a> {
         let parameters = place.parameters.iter().map(|parameter| parameter.name.as_str());
         let known = words::KNOWN.iter().copied().filter(move |name| match *name {
             "pi" | "dim" | "I" => true,
-            "n" => place.region.is_some(),
+            "n" => place.region.is_some_and(|block| block.of_facets),
             _ => !place.param,
         });
         declared.chain(parameters).chain(known)
@@ -453,7 +453,7 @@ fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>
                 .help("use numbers, `pi`, `dim` and other parameters"),
         ));
     }
-    if name == "n" && place.region.is_none() {
+    if name == "n" && !place.region.is_some_and(|block| block.of_facets) {
         return Err(Box::new(
             Diagnostic::new(Code::NotAvailableHere, "`n` is the normal of a boundary facet")
                 .label(span, "there is no normal inside a cell")

@@ -168,8 +168,9 @@ fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec
 /// The expressions of a problem.
 fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let conditions = content.dirichlet.iter().map(|condition| &condition.value);
-    let others = content.aux.iter().chain(&content.exact).chain(&content.initial);
-    conditions.chain(others.map(|(_, value)| value))
+    let data = content.aux.iter().map(|data| &data.value);
+    let others = content.exact.iter().chain(&content.initial).map(|(_, value)| value);
+    conditions.chain(data).chain(others)
 }
 
 fn reads(expression: &Expression, input: Input) -> bool {

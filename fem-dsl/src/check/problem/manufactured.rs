@@ -1,13 +1,13 @@
 //! Manufactured solutions: `manufactured u = EXPR;` for every field, and data that has the derivatives it needs.
 
 use super::{Checker, Piece, Statement};
-use crate::ast::{ExprId, Ident, ProblemItemKind};
+use crate::ast::{ExprId, Ident, Place, ProblemItemKind};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Expr, ExprId as ExprOfForm, Form, Terminal};
+use crate::form::{Expr, ExprId as ExprOfForm, Form, Integral, Terminal};
 use crate::manufacture::Known;
-use crate::point::{Field, Location, Space, Unary};
+use crate::point::{Field, Location, Region, Space, Unary};
 use crate::source::Span;
 
 /// A manufactured solution.
@@ -31,6 +31,9 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let form = checker.form;
     if let Some(field) = jumping(form) {
         return report_jumping(checker, first, field);
+    }
+    if by_regions(form, statements) {
+        return report_regions(checker, first);
     }
     let mut fields: Vec<Option<Known>> = vec![None; form.fields.len()];
     let mut named = vec![false; form.fields.len()];
@@ -79,6 +82,23 @@ fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
     rows.map(|row| &form.fields[row.field]).find(|field| matches!(field.space, Space::L2(_)))
+}
+
+/// Whether cells of another region have other terms, or other data.
+fn by_regions(form: &Form, statements: &[Statement<'_>]) -> bool {
+    let under = |integral: &Integral| matches!(integral.region, Region::CellsUnder(_));
+    let tagged = |statement: &Statement<'_>| {
+        matches!(statement.kind, ProblemItemKind::Aux { place: Some(Place::Tags(_)), .. })
+    };
+    form.integrals.iter().any(under) || statements.iter().any(tagged)
+}
+
+fn report_regions(checker: &mut Checker<'_>, statement: Statement<'_>) {
+    let message = "the flux may jump from region to region: no source makes a solution of that";
+    let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+        .label(statement.span, "the source f0 − div f1 is for fluxes that are continuous")
+        .help("compare with a solution that is known, `exact u = …;`");
+    checker.report(statement.piece, diagnostic);
 }
 
 fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Field) {
@@ -174,7 +194,7 @@ fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<K
     let mut complete = true;
     for aux in &form.aux {
         let stated = statements.iter().rev().find_map(|statement| match statement.kind {
-            ProblemItemKind::Aux { name, value } if name.name == aux.name => {
+            ProblemItemKind::Aux { name, value, .. } if name.name == aux.name => {
                 Some((statement.piece, *value))
             }
             _ => None,

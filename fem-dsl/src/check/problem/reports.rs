@@ -13,7 +13,7 @@ use super::{Checker, MeshChoice, Piece, Statement};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
-use crate::check::names::{self, Place, subtree};
+use crate::check::names::{self, Block, Place, subtree};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -326,7 +326,9 @@ fn measure(
     let form = checker.form;
     let place_of = |asked: &Asked| {
         let facets = matches!(asked, Asked::Integral { on: Some(_), .. });
-        Place::region(facets.then_some(usize::MAX))
+        // None of the form's own, so that no name of these is known.
+        let block = Block { number: usize::MAX, of_facets: true };
+        Place::region(facets.then_some(block))
     };
     let (mut names, _) = names::resolve(&piece.file, written);
     let mut found = Vec::new();

@@ -76,8 +76,9 @@ impl Tensor {
         };
         let (positions, runs) = runs(s, places, components);
         let entities = 3usize.pow(self.dim as u32);
+        let whole = s.facts.is_whole();
         for (entity, first, length) in runs {
-            let inside = entity == entities / 2;
+            let inside = whole && entity == entities / 2;
             let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
             let run = Run { map, at, scale: 1, local, positions, first, length };

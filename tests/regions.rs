@@ -1,0 +1,243 @@
+//! Forms and data that differ from region to region of a mesh.
+
+use std::path::Path;
+use weakform::{Execution, Form, Solution};
+
+/// A grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard", or all are cut in two.
+fn layers(n: usize, triangles: bool) -> String {
+    let side = n + 1;
+    let mut text = String::from(
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n6\n1 1 \"left\"\n1 2 \"right\"\n1 3 \"bottom\"\n1 4 \"top\"\n\
+         2 5 \"soft\"\n2 6 \"hard\"\n$EndPhysicalNames\n$Nodes\n",
+    );
+    text += &format!("{}\n", side * side);
+    for i in 0..side * side {
+        let (x, y) = ((i % side) as f64 / n as f64, (i / side) as f64 / n as f64);
+        text += &format!("{} {x} {y} 0\n", i + 1);
+    }
+    let node = |i: usize, j: usize| j * side + i + 1;
+    let mut elements = Vec::new();
+    for k in 0..n {
+        for (tag, a, b) in [
+            (1, node(0, k), node(0, k + 1)),
+            (2, node(n, k), node(n, k + 1)),
+            (3, node(k, 0), node(k + 1, 0)),
+            (4, node(k, n), node(k + 1, n)),
+        ] {
+            elements.push(format!("1 2 {tag} {tag} {a} {b}"));
+        }
+    }
+    for (i, j) in (0..n).flat_map(|j| (0..n).map(move |i| (i, j))) {
+        let tag = if 2 * j < n { 5 } else { 6 };
+        let [a, b, c, d] = [node(i, j), node(i + 1, j), node(i + 1, j + 1), node(i, j + 1)];
+        if triangles {
+            elements.push(format!("2 2 {tag} {tag} {a} {b} {c}"));
+            elements.push(format!("2 2 {tag} {tag} {a} {c} {d}"));
+        } else {
+            elements.push(format!("3 2 {tag} {tag} {a} {b} {c} {d}"));
+        }
+    }
+    text += &format!("$EndNodes\n$Elements\n{}\n", elements.len());
+    for (number, element) in elements.iter().enumerate() {
+        text += &format!("{} {element}\n", number + 1);
+    }
+    text + "$EndElements\n"
+}
+
+fn run(folder: &Path, text: &str, execution: Execution) -> Result<Solution, weakform::Error> {
+    let form = Form::parse(text, "heat")?;
+    form.problem("plate")?.folder(folder).execution(execution).run()
+}
+
+fn number(solution: &Solution, name: &str) -> f64 {
+    solution.report(name).and_then(|figure| figure.number()).expect("a number")
+}
+
+/// A conductivity by region, written in three ways.
+const FORMS: [(&str, &str); 3] = [
+    (
+        "param k1 = 1; param k2 = 10;
+      on cells \"soft\" { f1[u] = k1 * grad(u); }
+      on cells \"hard\" { let flux = k2 * grad(u); f1[u] = flux; }",
+        "",
+    ),
+    (
+        "param k1 = 1; param k2 = 10;
+      f1[u] = k1 * grad(u);
+      on cells \"hard\" { energy = (k2 - k1) / 2 * dot(grad(u), grad(u)); }",
+        "",
+    ),
+    (
+        "aux kappa: scalar on cells; f1[u] = kappa * grad(u);",
+        "aux kappa = 1 on \"soft\"; aux kappa = 10 on \"hard\";",
+    ),
+];
+
+fn problem(form: &str, data: &str, conditions: &str, reports: &str) -> String {
+    format!(
+        "form heat {{ field u: scalar; {form} }}
+         problem plate solves heat {{
+             mesh = \"layers.msh\";
+             degree = 3;
+             {data}
+             {conditions}
+             {reports}
+         }}"
+    )
+}
+
+/// Through layers of conductivities 1 and 10 and thickness 1/2 the flux of a difference of 1 is 1 / (1/2 + 1/20).
+#[test]
+fn the_flux_through_two_layers_is_that_of_their_resistances() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for triangles in [false, true] {
+        std::fs::write(folder.path().join("layers.msh"), layers(4, triangles)).expect("a mesh");
+        for (form, data) in FORMS {
+            for execution in [Execution::Interpreted, Execution::Compiled] {
+                for solver in ["cg(rtol: 1e-13)", "direct"] {
+                    let conditions = format!(
+                        "dirichlet u = 0 on \"bottom\"; dirichlet u = 1 on \"top\"; solver = {solver};"
+                    );
+                    let reports = "report flux = reaction(u, on: \"top\");
+                        report between = u([0.3, 0.5]);
+                        report share = integral(1, on: \"hard\");
+                        report drop = integral(grad(u)[1], on: \"soft\");";
+                    let text = problem(form, data, &conditions, reports);
+                    let solution = run(folder.path(), &text, execution)
+                        .unwrap_or_else(|error| panic!("{error}"));
+                    let known = 1.0 / 0.55;
+                    for (name, known) in [
+                        ("flux", known),
+                        ("between", 0.5 * known),
+                        ("share", 0.5),
+                        ("drop", 0.5 * known),
+                    ] {
+                        let found = number(&solution, name);
+                        assert!(
+                            (found - known).abs() < 1e-9,
+                            "{name} {found} for {known}: {form} {solver}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// u = 0 at the sides and the bottom, 4 x (1 − x) at the top, separated: with s_n = nπ, c_n = 32 / s_n³ for odd n,
+///
+/// u = Σ c_n sin(s_n x) · a_n sinh(s_n y) below y = 1/2, and b_n sinh(s_n (y − 1/2)) + d_n cosh(s_n (y − 1/2)) above it,
+///
+/// where a_n sinh(s_n/2) = d_n and k₁ a_n cosh(s_n/2) = k₂ b_n.
+fn series(x: f64, y: f64, [k1, k2]: [f64; 2]) -> f64 {
+    let term = |n: u32| {
+        let s = f64::from(n) * std::f64::consts::PI;
+        let (sinh, cosh) = ((s / 2.0).sinh(), (s / 2.0).cosh());
+        let (b, d) = (k1 / k2 * cosh, sinh);
+        let top = b * sinh + d * cosh;
+        let value = match y < 0.5 {
+            true => (s * y).sinh(),
+            false => b * (s * (y - 0.5)).sinh() + d * (s * (y - 0.5)).cosh(),
+        };
+        32.0 / s.powi(3) * (s * x).sin() * value / top
+    };
+    (1..200).step_by(2).map(term).sum()
+}
+
+#[test]
+fn a_plate_of_two_materials_has_the_temperatures_of_its_series() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("layers.msh"), layers(8, false)).expect("a mesh");
+    let conditions = "dirichlet u = 4 * x[0] * (1 - x[0]) on \"top\";
+        dirichlet u = 0 on \"left\", \"right\", \"bottom\";";
+    let places = [[0.5, 0.25], [0.3, 0.5], [0.5, 0.75], [0.8, 0.9]];
+    let reports: String = places
+        .iter()
+        .enumerate()
+        .map(|(i, [x, y])| format!("report u{i} = u([{x}, {y}]);"))
+        .collect();
+    for (form, data) in FORMS {
+        let text = problem(form, data, conditions, &reports);
+        let solution = run(folder.path(), &text, Execution::Automatic).expect("a solution");
+        for (i, [x, y]) in places.into_iter().enumerate() {
+            let (found, known) = (number(&solution, &format!("u{i}")), series(x, y, [1.0, 10.0]));
+            assert!((found - known).abs() < 2e-5, "{found} for {known} at ({x}, {y})");
+        }
+    }
+}
+
+#[test]
+fn what_a_region_lacks_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("layers.msh"), layers(2, false)).expect("a mesh");
+    let condition = "dirichlet u = 0 on \"bottom\";";
+    for (form, data, said) in [
+        (FORMS[2].0, "aux kappa = 1 on \"soft\";", "no value on \"hard\""),
+        (FORMS[2].0, "aux kappa = 1 on \"sort\"; aux kappa = 1 on \"hard\";", "sort"),
+        ("on cells \"hart\" { f1[u] = grad(u); } f1[u] = grad(u);", "", "hart"),
+        ("on cells \"hard\" { f1[u] = grad(u); }", "", "no term of the form determines `u`"),
+    ] {
+        let text = problem(form, data, condition, "");
+        let error = run(folder.path(), &text, Execution::Interpreted).expect_err(said).to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    for (form, data, said) in [
+        (
+            "aux kappa: scalar; f1[u] = kappa * grad(u);",
+            "aux kappa = 1 on \"soft\";",
+            "cannot jump",
+        ),
+        (
+            "f1[u] = grad(u); on cells \"hard\" { f0[u] = dot(n, grad(u)); }",
+            "",
+            "`n` is the normal",
+        ),
+    ] {
+        let text = problem(form, data, condition, "");
+        let error = run(folder.path(), &text, Execution::Interpreted).expect_err(said).to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+/// The matrix of a symmetric form whose regions overlap, with a condition on some of its unknowns, is symmetric; and
+/// J w = R(w) − R(0).
+#[test]
+fn the_jacobian_of_regions_is_symmetric_and_that_of_their_residual() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("layers.msh");
+    std::fs::write(&path, layers(4, false)).expect("a mesh");
+    let regions = "form heat { field u: scalar; f0[u] = u - 1; f1[u] = grad(u);
+        on cells \"hard\" { f1[u] = 9 * grad(u); } on cells \"soft\", \"hard\" { f0[u] = x[0] * u; }
+        on boundary \"left\" { f0[u] = 3 * u; } }";
+    for degree in [1, 2, 3, 5] {
+        let mesh = weakform::mesh(path.to_str().expect("UTF-8")).expect("a mesh");
+        let setup = Form::parse(regions, "heat").expect("a form").on(mesh).degree(degree);
+        let setup = setup.dirichlet("u", "top", |_| 0.0).execution(Execution::Interpreted);
+        let mut system = setup.build().expect("a system");
+        let held = |x: &[f64; 3]| x[1] == 1.0;
+        let noise = |a: f64| {
+            move |x: &[f64; 3]| if held(x) { 0.0 } else { (a * x[0] + 777.0 * x[1]).sin() }
+        };
+        let [v, w] = [91.0, 37.0].map(|a| system.interpolate("u", noise(a)).expect("a vector"));
+        let zero = system.vector();
+        let [mut at_zero, mut at_w] = [system.vector(), system.vector()];
+        let [mut of_v, mut of_w] = [system.vector(), system.vector()];
+        system.residual(&zero, &mut at_zero).expect("a residual");
+        system.residual(&w, &mut at_w).expect("a residual");
+        system.linearise(&zero).expect("a state");
+        system.apply(&v, &mut of_v).expect("a product");
+        system.apply(&w, &mut of_w).expect("a product");
+        let (one, other) = (w.dot(&of_v), v.dot(&of_w));
+        assert!(
+            (one - other).abs() < 1e-12 * w.norm() * of_v.norm(),
+            "{one} {other}, degree {degree}"
+        );
+        let rows = at_w.to_vec().into_iter().zip(at_zero.to_vec()).map(|(w, zero)| w - zero);
+        for (i, (wanted, found)) in rows.zip(of_w.to_vec()).enumerate() {
+            assert!(
+                (wanted - found).abs() < 1e-11,
+                "row {i}: {found} for {wanted}, degree {degree}"
+            );
+        }
+    }
+}

@@ -242,6 +242,18 @@ impl Mesh {
         count
     }
 
+    /// Gives a tag to all cells whose centre passes a test, in addition to the tags that there are. Returns how many passed.
+    pub fn tag_cells(&mut self, tag: &str, holds: impl Fn(&[f64; 3]) -> bool) -> usize {
+        let found = (0..self.n_cells()).filter(|&cell| holds(&self.centre(cell)));
+        let found: Vec<u32> = found.map(|cell| cell as u32).collect();
+        let count = found.len();
+        let cells = self.cell_tags.entry(tag.to_owned()).or_default();
+        cells.extend(found);
+        cells.sort_unstable();
+        cells.dedup();
+        count
+    }
+
     /// Gives a tag to all facets that have another, in addition to the tags that there are.
     pub fn tag_like(&mut self, other: &str, tag: &str) {
         let found = self.facet_tags.get(other).cloned().unwrap_or_default();

@@ -57,8 +57,8 @@ const DATA: [&str; 6] = [
 const TAGS: [&str; 4] = ["x0", "x1", "y0", "y1"];
 
 /// The text of a form `random_SEED` for `dim` dimensions: one to three fields in continuous and discontinuous spaces,
-/// data, parameters and conditions, an integral over the cells and up to two over parts of the boundary with the tags of
-/// a box, each as rows, as a weak form or as an energy.
+/// data, parameters and conditions, an integral over the cells, perhaps another over those with the tags "left" and "right",
+/// and up to two over parts of the boundary with the tags of a box, each as rows, as a weak form or as an energy.
 ///
 /// ```
 /// let form = fem_dsl::testing::random_regions(3, 2);
@@ -91,6 +91,9 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     let way = writer.way(energy);
     let all: Vec<usize> = (0..count).collect();
     writer.region(way, &all, (1, depth));
+    if writer.below(3) == 0 {
+        writer.cells(energy);
+    }
     writer.generator.points = false;
     writer.generator.normal = true;
     for _ in 0..blocks {
@@ -155,14 +158,25 @@ impl Writer {
         }
     }
 
-    /// An integral over a part of the boundary, with some of the fields.
+    /// An integral over a part of the cells.
+    fn cells(&mut self, energy: bool) {
+        let tags = ["\"left\"", "\"right\"", "\"left\", \"right\""][self.below(3)];
+        self.block_of(&format!("cells {tags}"), energy);
+    }
+
+    /// An integral over a part of the boundary.
     fn block(&mut self, energy: bool) {
         let first = self.below(4);
         let tags = match self.below(3) {
             0 => format!("\"{}\", \"{}\"", TAGS[first], TAGS[(first + 1 + self.below(3)) % 4]),
             _ => format!("\"{}\"", TAGS[first]),
         };
-        self.line(1, &format!("on boundary {tags} {{"));
+        self.block_of(&format!("boundary {tags}"), energy);
+    }
+
+    /// A block with some of the fields.
+    fn block_of(&mut self, place: &str, energy: bool) {
+        self.line(1, &format!("on {place} {{"));
         let count = self.generator.fields.len();
         let one = self.below(count);
         let whole = self.below(2) == 0;

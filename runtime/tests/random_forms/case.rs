@@ -300,7 +300,11 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     if matches!(cell, "quad" | "hex") {
         arguments.insert("deform".to_owned(), Argument::Number(0.1));
     }
-    generate("box", &arguments).expect("a box")
+    let mut mesh = generate("box", &arguments).expect("a box");
+    let middle = |x: &[f64; 3]| x[0] + 0.2 * x[1];
+    mesh.tag_cells("left", |x| middle(x) < 0.6);
+    mesh.tag_cells("right", |x| middle(x) > 0.5);
+    mesh
 }
 
 /// Spaces, conditions on a part of the boundary in some of the cases, and data.

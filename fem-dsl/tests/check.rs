@@ -175,7 +175,7 @@ const MISTAKES: &[(&str, Code, &str, &str)] = &[
         "field u: scalar; f0[u] = u; on boundary \"a\" { param g = 1; f0[u] = g; } on boundary \"b\" { f0[u] = g; }",
         Code::NotAvailableHere,
         "g",
-        "belongs to a boundary block",
+        "belongs to a block",
     ),
     ("field u: scalar; f0[u] = [u, x][0];", Code::RaggedArray, "x", "have one shape"),
     ("field u: scalar; f0[u] = [[1, 2], [3]][0, 0];", Code::RaggedArray, "[3]", "have one shape"),

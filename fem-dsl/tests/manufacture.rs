@@ -3,7 +3,7 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Location, Part, Region, Shape, WHOLE_BOUNDARY};
-use fem_dsl::problem::{Expression, Problem};
+use fem_dsl::problem::{Data, Expression, Problem};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 
@@ -49,7 +49,7 @@ fn sources_are_those_of_hand() {
         2,
     );
     let (u, ux, uy) = (x.sin() * y.exp(), x.cos() * y.exp(), x.sin() * y.exp());
-    let [(index, source)] = &made.aux[..] else { panic!("one source") };
+    let [Data { aux: index, value: source, .. }] = &made.aux[..] else { panic!("one source") };
     close(&at(source), &[3.0 * u - 2.0 * u * (ux * ux + uy * uy)]);
     assert_eq!(made.form.integrals.len(), 1);
     assert_eq!(made.form.aux[*index].location, Location::Points);
@@ -65,7 +65,7 @@ fn sources_are_those_of_hand() {
         2,
     );
     // ∂x(2y² + y² + x²) + ∂y(4xy) = 2x + 4x; likewise 4y + 2y.
-    close(&at(&made.aux[0].1), &[-6.0 * x, -6.0 * y]);
+    close(&at(&made.aux[0].value), &[-6.0 * x, -6.0 * y]);
     assert_eq!(made.form.aux[0].shape, Shape::Vector(2));
     assert!(made.form.integrals[0].symmetric && made.form.integrals[0].linear);
 }
@@ -126,7 +126,7 @@ fn data_is_part_of_the_source() {
          }",
         2,
     );
-    let (index, source) = made.aux.last().expect("a source");
+    let Data { aux: index, value: source, .. } = made.aux.last().expect("a source");
     close(&at(source), &[-2.0 * (y * 2.0 * x + x * y * 2.0)]);
     assert_eq!(*index, 2);
     let names: Vec<&str> = made.form.aux.iter().map(|aux| aux.name.as_str()).collect();
@@ -149,7 +149,7 @@ fn three_ways_have_one_source() {
              }}"
         );
         let made = problem(&text, 3);
-        (at(&made.aux[0].1), made.form.integrals[0].residual.len())
+        (at(&made.aux[0].value), made.form.integrals[0].residual.len())
     });
     let inner: f64 = X[0] + 0.5 * X[1];
     let u = inner.sin() + X[2];

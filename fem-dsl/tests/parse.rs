@@ -155,7 +155,7 @@ fn items_of_a_form() {
         panic!("{:?}", form.items[3]);
     };
     assert_eq!(parameters.len(), 2);
-    let FormItemKind::Boundary { tags, items } = &form.items[6].kind else {
+    let FormItemKind::Block { of_facets: true, tags, items } = &form.items[6].kind else {
         panic!("{:?}", form.items[6]);
     };
     assert_eq!(tags[1].text, "b");

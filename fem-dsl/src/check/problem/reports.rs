@@ -18,7 +18,7 @@ use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
-use crate::point::{self, Degree, Field, Param, Region, Space};
+use crate::point::{self, Degree, Field, Location, Param, Region, Space};
 use crate::problem::{Expression, Measure, Measured, Report, Reported};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -353,8 +353,11 @@ fn measure(
             None => None,
             Some((root, on)) => {
                 let value = expressions.expression(root, place_of(asked));
-                let Some(value) = value.and_then(|value| tensor(&mut expressions, root, value))
-                else {
+                let somewhere = !matches!(asked, Asked::Integral { .. } | Asked::Norm { .. });
+                let value = value.and_then(|value| tensor(&mut expressions, root, value));
+                let Some(value) = value.filter(|&value| {
+                    !somewhere || has_values_everywhere(&mut expressions, root, value)
+                }) else {
                     continue;
                 };
                 Some((root, value, on))
@@ -415,6 +418,31 @@ fn tensor(
         return None;
     }
     Some(value)
+}
+
+/// Whether an expression has a value at any point: data at quadrature points has none elsewhere.
+fn has_values_everywhere(
+    expressions: &mut Expressions<'_>,
+    root: ExprId,
+    value: form::ExprId,
+) -> bool {
+    let form = &expressions.form;
+    let parts = form.exprs.reachable_in_order(&[value]);
+    let data = parts.into_iter().find_map(|part| match form.exprs.expr(part) {
+        Expr::Terminal(Terminal::Aux(i)) if form.aux[*i].location == Location::Points => {
+            Some(form.aux[*i].name.clone())
+        }
+        _ => None,
+    });
+    let Some(name) = data else { return true };
+    let span = expressions.span(root);
+    let message = format!("`{name}` lies at the quadrature points, and has no value elsewhere");
+    expressions.report(
+        Diagnostic::new(Code::NotAvailableHere, message)
+            .label(span, format!("this needs `{name}` at other points"))
+            .help(format!("integrate it, or declare it at nodes: `aux {name}: …;`")),
+    );
+    false
 }
 
 /// What becomes of a call.
@@ -562,6 +590,20 @@ impl Sum {
     }
 }
 
+/// What is said of a name that differs from point to point, and stands inside of no measure.
+fn around(found: Diagnostic) -> Diagnostic {
+    let Some(label) = found.primary().filter(|_| found.code == Code::NotAvailableHere) else {
+        return found;
+    };
+    let Some(name) = found.message.split('`').nth(1) else { return found };
+    if found.message.contains("a string") {
+        return found;
+    }
+    Diagnostic::new(Code::NotAvailableHere, format!("`{name}` differs from point to point"))
+        .label(label.span, "this stands inside of no measure")
+        .help(format!("write `integral({name})`, `maximum({name})` or another measure of it"))
+}
+
 /// Arithmetic around the measures.
 fn arithmetic(
     checker: &mut Checker<'_>,
@@ -591,7 +633,8 @@ fn arithmetic(
     let value: Expression = match found {
         Ok(value) => value,
         Err(found) => {
-            checker.diagnostics.extend(found.into_iter().map(|found| piece.place(found)));
+            let found = found.into_iter().map(|found| piece.place(around(found)));
+            checker.diagnostics.extend(found);
             return None;
         }
     };

@@ -281,3 +281,66 @@ fn notes_say_that_rounding_was_met_and_by_whom() {
     let newton = run("solver = newton();");
     assert!(newton["iterations"].as_u64().is_some_and(|steps| steps <= 2), "{newton}");
 }
+
+/// Three solves, each from the one before, a row each in the table, and a file for each line.
+#[test]
+fn a_parameter_takes_several_values_one_after_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.wf");
+    let text = "form a { field u: scalar; param load = 1; f0[u] = u^3 - load; f1[u] = grad(u); }
+        problem p solves a {
+            mesh = box(dim: 2, cells: 4);
+            dirichlet u = 0;
+            initial u = 1e-3 * x[0];
+            report top = maximum(u);
+            report pull = integral(grad(u));
+            report cut = line(u, from: [0, 0.5], to: [1, 0.5], points: 3);
+        }";
+    std::fs::write(&file, text).expect("a file");
+    let (file, table) = (file.to_str().expect("UTF-8"), folder.path().join("t.csv"));
+    let output = folder.path().join("u.vtu");
+    let arguments = |load: &'static str| {
+        let (table, output) = (table.to_str().expect("UTF-8"), output.to_str().expect("UTF-8"));
+        let all = [
+            "run",
+            file,
+            "--interpret",
+            "--json",
+            "--param",
+            load,
+            "--report",
+            table,
+            "--output",
+            output,
+        ];
+        all.map(str::to_owned).to_vec()
+    };
+    let run = |load: &'static str| {
+        let arguments = arguments(load);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        wf(&arguments, folder.path())
+    };
+    let found = run("load=1..9:3");
+    let text = String::from_utf8(found.stdout).expect("UTF-8");
+    let values: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(values.len(), 3, "{text}");
+    let top = |value: &Value| value["reports"]["top"].as_f64().expect("a number");
+    assert!(top(&values[0]) < top(&values[1]) && top(&values[1]) < top(&values[2]));
+    assert_eq!(values[1]["sweep"]["load"], "5.0");
+    assert_eq!(values[2]["reports"]["cut"].as_array().map(Vec::len), Some(3));
+    assert_eq!(values[0]["fields"]["u"]["maximum"], values[0]["reports"]["top"]);
+    let rows = std::fs::read_to_string(&table).expect("a table");
+    let rows: Vec<&str> = rows.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("load,top,pull[0],pull[1]", 4));
+    let second: Vec<&str> = rows[2].split(',').collect();
+    assert_eq!(second[1].parse::<f64>().ok(), Some(top(&values[1])), "{rows:?}");
+    for name in ["u-1.vtu", "u-3.vtu", "u-1-cut.csv", "u-3-cut.csv"] {
+        assert!(folder.path().join(name).exists(), "{name}");
+    }
+    let wrong = run("load=1..9");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(
+        json(&wrong)["error"].as_str().is_some_and(|error| error.contains("FIRST..LAST:COUNT"))
+    );
+}

@@ -171,3 +171,30 @@ fn reactions_balance_the_load() {
     assert!(number(&solution, "left") < 1e-12);
     assert!(number(&solution, "tip") < -1.0);
 }
+
+/// NAFEMS, The Standard NAFEMS Benchmarks (1990), test T4: a plate of 0.6 m × 1 m with a conductivity of 52 W/(m K), held at
+/// 100 °C below, insulated at the left, and cooled at the right and above by 750 W/(m² K) into 0 °C, has 18.25 °C (here
+/// to four digits) at (0.6, 0.2).
+#[test]
+fn the_plate_of_nafems_t4_has_its_temperature() {
+    let text = "
+        form conduction {
+            field T: scalar;
+            param conductivity = 52;
+            param film = 750;
+            f1[T] = conductivity * grad(T);
+            on boundary \"x1\", \"y1\" { f0[T] = film * T; }
+        }
+        problem t4 solves conduction {
+            mesh = box(dim: 2, cells: [18, 30], to: [0.6, 1]);
+            degree = 3;
+            dirichlet T = 100 on \"y0\";
+            report target = T([0.6, 0.2]);
+            report lost = integral(film * T, on: \"x1\") + integral(film * T, on: \"y1\") - reaction(T, on: \"y0\");
+        }";
+    let form = Form::parse(text, "conduction").expect("a form");
+    let solution = form.problem("t4").expect("a problem").run().expect("a solution");
+    let target = number(&solution, "target");
+    assert!((target - 18.25).abs() < 0.01, "{target}");
+    assert!(number(&solution, "lost").abs() < 1e-6 * 1e4, "{}", number(&solution, "lost"));
+}

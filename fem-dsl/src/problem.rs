@@ -60,7 +60,7 @@ pub struct Problem {
 /// Where a mesh comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshSource {
-    /// A Gmsh file; the path as written, relative to the `.wf` file.
+    /// A mesh file; the path as written, relative to the `.wf` file.
     File(String),
     /// A generator with its named arguments.
     Generator {

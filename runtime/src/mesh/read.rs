@@ -185,13 +185,13 @@ pub enum ReadError {
     Missing(String),
     /// A file without triangles, quadrilaterals, tetrahedra or hexahedra.
     #[error(
-        "the file has no cells of dimension 2 or 3, only {found}; {advice}One dimension is not there yet: a strip of \
+        "the file has no cells of dimension 2 or 3, only {found}{advice} One dimension is not there yet: a strip of \
          quadrilaterals, one cell wide and without conditions along it, takes its place"
     )]
     NoCells {
         /// What it has.
         found: String,
-        /// A sentence on how that may have come about, or nothing.
+        /// How that may have come about, or the end of the sentence.
         advice: &'static str,
     },
     /// Several kinds of cells.

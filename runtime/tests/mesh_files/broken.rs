@@ -107,7 +107,7 @@ fn vtk_files_that_are_refused_say_what_to_do() {
             cell(12, &[0, 1, 3, 2, 4, 5, 7, 77]),
             "element 0 uses node 77, which the file does not define",
         ),
-        (cell(3, &[0, 1]), "no cells of dimension 2 or 3, only 1 × line of order 1; One dimension"),
+        (cell(3, &[0, 1]), "no cells of dimension 2 or 3, only 1 × line of order 1. One dimension"),
         (
             good.replace("UNSTRUCTURED_GRID", "POLYDATA"),
             "line 4: a data set POLYDATA is not read: save an UNSTRUCTURED",

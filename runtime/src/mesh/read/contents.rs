@@ -19,8 +19,8 @@ pub(super) struct Contents {
     pub(super) blocks: Vec<Block>,
     /// Whether an element in several groups is written several times.
     pub(super) repeats: bool,
-    /// What to say, beside that, where there are no cells.
-    pub(super) no_cells: &'static str,
+    /// What to say beside that where there are no cells.
+    pub(super) no_cells: Option<&'static str>,
     /// What is worth a note.
     pub(super) notes: Vec<String>,
 }

@@ -90,7 +90,8 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadEr
     };
     let dim = counts.keys().map(|kind| kind.dim()).max().unwrap_or(0);
     if dim < 2 {
-        let (found, advice) = (list(&counts), contents.no_cells);
+        let advice = contents.no_cells.unwrap_or(".");
+        let found = list(&counts);
         return Err(ReadError::NoCells { found, advice });
     }
     counts.retain(|kind, _| kind.dim() == dim);

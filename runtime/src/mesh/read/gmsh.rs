@@ -98,7 +98,9 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
         points: sections.points,
         blocks,
         repeats,
-        no_cells: "was the mesh made with `gmsh -2` or `-3`, and do physical groups cover the domain? ",
+        no_cells: Some(
+            "; was the mesh made with `gmsh -2` or `-3`, and do physical groups cover the domain?",
+        ),
         notes: Vec::new(),
     })
 }

@@ -313,7 +313,7 @@ fn wrong_files_are_explained() {
         ),
         (
             v2.replacen(" 2 2 1 ", " 6 2 1 ", 1),
-            "elements of type 6 (a prism) are not there yet".to_owned(),
+            "elements of type 6 (a prism) are not there yet; for tetrahedra alone, leave `Recombine;` out".to_owned(),
         ),
         (
             v2.replacen(" 2 2 1 ", " 20 2 1 ", 1),

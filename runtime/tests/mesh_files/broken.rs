@@ -256,6 +256,20 @@ fn xml_files_that_are_refused_say_what_to_do() {
     );
 }
 
+/// What nests deeper than any mesh is refused or passed over, and exhausts no stack.
+#[test]
+fn elements_of_xml_may_nest_deeply() {
+    let head = "<VTKFile type=\"UnstructuredGrid\">";
+    for (open, close) in
+        [("<a>", "</a>"), ("<UnstructuredGrid>", "</UnstructuredGrid>"), ("<a>", "")]
+    {
+        let text = format!("{head}{}{}</VTKFile>", open.repeat(100_000), close.repeat(100_000));
+        assert!(!message(Format::Vtu, text.as_bytes()).is_empty());
+    }
+    let laughs = "<!DOCTYPE a [<!ENTITY b \"ha\"><!ENTITY c \"&b;&b;\">]><VTKFile>&c;</VTKFile>";
+    assert!(message(Format::Vtu, laughs.as_bytes()).contains("expected an XML file"));
+}
+
 /// Small files of all formats, in text and binary.
 fn files() -> Vec<(Format, Vec<u8>)> {
     let mut files = vec![(Format::Abaqus, PARTS.as_bytes().to_vec())];

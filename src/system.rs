@@ -28,7 +28,7 @@ use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Makes a mesh: a generator of the language, or a Gmsh file's path.
+/// Makes a mesh: a generator of the language, or the path of a file of Gmsh, VTK or Abaqus.
 ///
 /// ```
 /// let mesh = weakform::mesh("box(dim: 3, cells: [2, 2, 4], cell: hex)")?;

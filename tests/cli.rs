@@ -344,3 +344,37 @@ fn a_parameter_takes_several_values_one_after_another() {
         json(&wrong)["error"].as_str().is_some_and(|error| error.contains("FIRST..LAST:COUNT"))
     );
 }
+
+/// One disc from four programs' formats, its boundary under the name that each has for it; and what the run wrote is a
+/// mesh again.
+#[test]
+fn problems_are_solved_on_meshes_of_all_formats() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let meshes = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests/meshes");
+    let (file, output) = (folder.path().join("a.wf"), folder.path().join("u.vtu"));
+    let (file, output) = (file.to_str().expect("UTF-8"), output.to_str().expect("UTF-8"));
+    let mut energies = Vec::new();
+    for (mesh, tag) in [
+        ("disc_quad8.msh", "rim"),
+        ("disc_quad8_zlib_big.vtu", "9"),
+        ("disc_quad8_binary.vtk", "9"),
+        ("disc_quad8.inp", "rim"),
+    ] {
+        let text = format!(
+            "form p {{ field u: scalar; f0[u] = -1; f1[u] = grad(u); }}\n\
+             problem q solves p {{ mesh = {:?}; degree = 2; dirichlet u = 0 on \"{tag}\"; \
+             exact u = (1 - x[0]^2 - x[1]^2) / 4; }}\n",
+            meshes.join(mesh)
+        );
+        std::fs::write(file, text).expect("written");
+        let run = ["run", file, "--interpret", "--json", "--output", output];
+        let solved = json(&wf(&run, folder.path()));
+        assert!(solved["error_l2"].as_f64().is_some_and(|error| error < 1e-3), "{mesh}: {solved}");
+        energies.push(solved["energy"].as_f64().expect("a number"));
+    }
+    assert!(energies.iter().all(|e| (e - energies[0]).abs() < 1e-9), "{energies:?}");
+    let run = ["run", file, "--interpret", "--json", "--no-output", "--mesh", output];
+    let refused = json(&wf(&run, folder.path()));
+    // The mesh is read; only the names of its boundary are not in it.
+    assert!(refused["error"].to_string().contains("no boundary"), "{refused}");
+}

@@ -87,7 +87,9 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         }
         "mesh" => {
             seeds.extend(files("meshes", "msh", 20_000));
-            seeds.extend(files("runtime/tests/meshes", "msh", 20_000));
+            for extension in ["msh", "vtu", "vtk", "inp"] {
+                seeds.extend(files("runtime/tests/meshes", extension, 20_000));
+            }
             seeds.extend(meshes::small());
         }
         _ => seeds.extend((0..8_u8).map(|file| vec![file, 90, 0, 3, 0, b'x'])),

@@ -158,7 +158,7 @@ pub enum Measured {
 /// Where a mesh comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MeshSource {
-    /// A Gmsh file; the path as written, relative to the `.wf` file.
+    /// A mesh file; the path as written, relative to the `.wf` file.
     File(String),
     /// A generator with its named arguments.
     Generator {

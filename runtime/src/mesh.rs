@@ -11,10 +11,10 @@
 //! of degree g on that module's nodes.
 
 pub mod generate;
-pub mod gmsh;
 pub mod locate;
 pub mod order;
 pub mod orient;
+pub mod read;
 pub mod topology;
 
 mod apart;
@@ -28,14 +28,17 @@ pub(crate) mod shape;
 mod sides;
 mod statistics;
 mod unfold;
+pub(crate) mod vtk_order;
 
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
+pub use read::gmsh;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
 
 use fem_dsl::problem::MeshSource;
+use read::{Format, ReadError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
@@ -97,14 +100,16 @@ pub struct Mesh {
 pub enum LoadError {
     /// The file cannot be opened.
     #[error(transparent)]
-    Open(gmsh::GmshError),
+    Open(ReadError),
     /// The file is wrong.
     #[error("{path}: {error}")]
     File {
         /// The file.
         path: String,
+        /// Its format, where that is known.
+        format: Option<Format>,
         /// What is wrong with it.
-        error: gmsh::GmshError,
+        error: ReadError,
     },
     /// The generator or its arguments are wrong.
     #[error(transparent)]
@@ -116,14 +121,18 @@ pub enum LoadError {
 pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
     match source {
         MeshSource::Generator { name, arguments } => Ok(generate::generate(name, arguments)?),
-        MeshSource::File(file) => {
-            let path = base.join(file);
-            gmsh::read(&path).map_err(|error| match error {
-                open @ gmsh::GmshError::Open { .. } => LoadError::Open(open),
-                error => LoadError::File { path: path.display().to_string(), error },
-            })
-        }
+        MeshSource::File(file) => from_file(&base.join(file)),
     }
+}
+
+fn from_file(path: &Path) -> Result<Mesh, LoadError> {
+    let wrong = |format, error| match error {
+        open @ ReadError::Open { .. } => LoadError::Open(open),
+        error => LoadError::File { path: path.display().to_string(), format, error },
+    };
+    let bytes = read::bytes(path).map_err(|error| wrong(None, error))?;
+    let format = Format::of(path, &bytes).ok_or_else(|| wrong(None, ReadError::Format))?;
+    read::parse(format, &bytes).map_err(|error| wrong(Some(format), error))
 }
 
 /// A checked 32-bit index.

@@ -12,7 +12,6 @@
 //! form.
 
 mod atomic;
-mod lagrange;
 mod sample;
 mod vtu;
 

@@ -1,6 +1,7 @@
 //! Gmsh files: what each real mesh holds, all formats alike, and no panic on broken files.
 
-use runtime::mesh::gmsh::{self, GmshError};
+use runtime::mesh::gmsh;
+use runtime::mesh::read::ReadError;
 use runtime::mesh::{Cell, Mesh};
 use std::f64::consts::PI;
 use std::path::PathBuf;
@@ -312,11 +313,12 @@ fn wrong_files_are_explained() {
         ),
         (
             v2.replacen(" 2 2 1 ", " 6 2 1 ", 1),
-            "elements of type 6 (a prism) are not there yet".to_owned(),
+            "elements of type 6 (a prism) are not there yet; for tetrahedra alone, leave `Recombine;` out".to_owned(),
         ),
         (
-            v2.replacen(" 2 2 1 ", " 16 2 1 ", 1),
-            "an incomplete element; set Mesh.SecondOrderIncomplete = 0".to_owned(),
+            v2.replacen(" 2 2 1 ", " 20 2 1 ", 1),
+            "(an incomplete element) are not there yet; set Mesh.SecondOrderIncomplete = 0"
+                .to_owned(),
         ),
         (v2.replacen("\"right half\"", "right half", 1), "a UTF-8 name in quotes".to_owned()),
     ];
@@ -380,7 +382,7 @@ fn truncated_files_are_errors() {
         for length in (0..end).step_by(step).chain(end.saturating_sub(40)..end) {
             match gmsh::parse(&all[..length]) {
                 Ok(_) => panic!("{name}: {length} of {} bytes are read as a mesh", all.len()),
-                Err(GmshError::Mesh(error)) => panic!("{name} at {length}: {error}"),
+                Err(ReadError::Mesh(error)) => panic!("{name} at {length}: {error}"),
                 Err(_) => {}
             }
         }

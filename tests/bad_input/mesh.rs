@@ -1,4 +1,4 @@
-//! Meshes that cannot be used: gone, damaged, not of Gmsh, with inverted cells, without a tag that is asked for.
+//! Meshes that cannot be used: gone, damaged, of no format that is read, with inverted cells, without a tag that is asked for.
 
 use std::path::Path;
 
@@ -57,6 +57,46 @@ fn meshes_that_are_damaged() {
     for (content, words) in cases {
         stand(content).refuses_run(&[], at("E0413", PLACE, words));
     }
+}
+
+/// What the file looks like decides what is expected of it, not its name.
+#[test]
+fn meshes_of_other_formats_that_are_damaged() {
+    let file = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtime/tests/meshes").join(name);
+        std::fs::read(path).expect("a mesh of the tests")
+    };
+    let (vtu, vtk, inp) = (
+        file("disc_quad8_zlib_big.vtu"),
+        file("disc_quad8_text.vtk"),
+        String::from_utf8(file("disc_quad8.inp")).expect("a text file"),
+    );
+    let prism = inp.replace("CPS8", "C3D6").into_bytes();
+    let include = inp.replace("*NODE", "*INCLUDE, INPUT=nodes.inp\n*NODE").into_bytes();
+    let cases: [(&[u8], &[&str]); 6] = [
+        (&vtu[..3000], &["byte", "no VTU mesh"]),
+        (&vtk[..2000], &["line ", "found", "no legacy VTK mesh"]),
+        (
+            &inp.as_bytes()[..2200],
+            &["line ", "more nodes of a quad of 8 nodes", "mend the file there"],
+        ),
+        (&prism, &["elements of type C3D6 (a prism)", "tetrahedra alone or hexahedra alone"]),
+        (&include, &["line 3: *INCLUDE takes lines from another file", "copy them to here"]),
+        (
+            b"<?xml version=\"1.0\"?>\n<VTKFile type=\"PolyData\"/>",
+            &["type PolyData", "Append Datasets"],
+        ),
+    ];
+    for (content, words) in cases {
+        stand(content).refuses_run(&[], at("E0413", PLACE, words));
+    }
+    let other = Stand::problem("mesh = \"part.stl\"; dirichlet u = 0;");
+    other.write("part.stl", "solid cube");
+    let words = &[
+        "expected a mesh of Gmsh (.msh), VTK (.vtu, or legacy .vtk) or Abaqus (.inp)",
+        "-save -o part.msh",
+    ];
+    other.refuses_run(&[], at("E0413", PLACE, words));
 }
 
 /// The element's own number, where it is, and what to do.

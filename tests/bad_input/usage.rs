@@ -234,7 +234,11 @@ fn endless_files_are_not_read_for_ever() {
     }
     let output = with_input(&stand, &["check", "-"], &vec![b'/'; 2 << 20]);
     assert!(errors(&output).contains("error[E0110]"), "{}", errors(&output));
-    let mesh = at("E0413", ("--mesh", 1, 1), &["/dev/zero", "expected", "no Gmsh mesh"]);
+    let mesh = at(
+        "E0413",
+        ("--mesh", 1, 1),
+        &["/dev/zero", "expected a mesh of Gmsh", "Abaqus", "-save -o"],
+    );
     stand.refuses_run(&["--mesh", "/dev/zero"], mesh);
     std::fs::create_dir(stand.path("folder")).expect("a folder");
     stand.refuses(&["check", "folder"], said(&["cannot read folder", "help: "]));

@@ -1,4 +1,4 @@
-//! Mutations of Gmsh files that often leave them files: numbers move, change places or name something else; and small
+//! Mutations of mesh files that often leave them files: numbers move, change places or name something else; and small
 //! files of every kind of cell to begin with.
 
 use crate::mutate::Random;
@@ -68,14 +68,18 @@ fn in_text(random: &mut Random, text: &str) -> String {
     };
     let at = random.below(own.len());
     let Some(word) = own.get(at) else { return text.to_owned() };
-    let number: Option<f64> = word.parse().ok();
+    // Numbers of Abaqus have commas behind them.
+    let (digits, comma) = word.strip_suffix(',').map_or((*word, ""), |digits| (digits, ","));
+    let number: Option<f64> = digits.parse().ok();
     let new = match (random.below(8), number) {
         // The same place of another line, as a rule another node's.
         (0..=2, _) => from.get(at).or(own.first()).copied().unwrap_or("0").to_owned(),
-        (3, Some(x)) => format!("{}", -x),
-        (4, Some(x)) => format!("{}", x + (random.below(2001) as f64 - 1000.0) / 1000.0),
-        (5, Some(x)) => format!("{}", x * (1.0 + (random.below(2001) as f64 - 1000.0) / 2000.0)),
-        (6, Some(x)) => format!("{}", x + 1.0),
+        (3, Some(x)) => format!("{}{comma}", -x),
+        (4, Some(x)) => format!("{}{comma}", x + (random.below(2001) as f64 - 1000.0) / 1000.0),
+        (5, Some(x)) => {
+            format!("{}{comma}", x * (1.0 + (random.below(2001) as f64 - 1000.0) / 2000.0))
+        }
+        (6, Some(x)) => format!("{}{comma}", x + 1.0),
         _ => {
             // Two lines change places, or one comes twice.
             if random.below(2) == 0 {

@@ -16,7 +16,8 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
 use runtime::jit::{Environment, Foreign, Jit};
-use runtime::mesh::{Statistics, gmsh};
+use runtime::mesh::Statistics;
+use runtime::mesh::read::{self, Format};
 use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
 
@@ -136,9 +137,11 @@ pub(crate) fn emit(bytes: &[u8]) {
     }
 }
 
-/// A Gmsh file → a mesh whose numbers are in range, and whose cells fill its boundary once, or an error.
+/// A mesh file, Gmsh's where its first bytes show no format → a mesh whose numbers are in range, and whose cells fill its
+/// boundary once, or an error.
 pub(crate) fn mesh(bytes: &[u8]) {
-    let mesh = match gmsh::parse(bytes) {
+    let format = Format::of(Path::new(""), bytes).unwrap_or(Format::Gmsh);
+    let mesh = match read::parse(format, bytes) {
         Ok(mesh) => mesh,
         Err(error) => return assert!(!error.to_string().is_empty()),
     };

@@ -108,10 +108,10 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
             _ => 1.0,
         };
         let least =
-            |g: &Gradients| (0..g.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, f64::min);
+            |g: &Gradients| (0..g.len()).map(|q| flip * at(g, q)).fold(f64::INFINITY, lesser);
         // A corner may be flat (an angle of 180°) but not folded.
         let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
-        (least(&inner).min(folded.unwrap_or(f64::INFINITY)), scale)
+        (lesser(least(&inner), folded.unwrap_or(f64::INFINITY)), scale)
     };
     let bad = parts
         .nodes
@@ -122,7 +122,7 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
                 let cell = chunk * CHUNK + i;
                 let (determinant, scale) = smallest(cell, nodes);
                 // Written so that a NaN counts as bad.
-                let good = determinant > FLAT * scale;
+                let good = determinant > FLAT * scale && determinant.is_finite();
                 (!good).then_some((cell, determinant, scale))
             })
         })
@@ -133,6 +133,11 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
             Err(MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual })
         }
     }
+}
+
+/// The lesser of two numbers; none where one is none.
+fn lesser(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a < b { a } else { b }
 }
 
 /// A determinant this small against the diameter's power counts as 0.

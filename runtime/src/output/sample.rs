@@ -3,8 +3,8 @@
 //! Points are the equispaced nodes of one degree on each cell. Where all fields are continuous, cells
 //! share the points on shared vertices, edges and faces; otherwise each cell has its own.
 
-use super::{MAX_DEGREE, Output, lagrange};
-use crate::mesh::{Cell, Mesh};
+use super::{MAX_DEGREE, Output};
+use crate::mesh::{Cell, Mesh, vtk_order};
 use kernels_gen::element::{Lagrange, entity_permutation, interpolation};
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Points {
         let mesh = output.mesh;
         let degrees = output.point_fields.iter().map(|field| field.element.degree());
         let degree = degrees.fold(mesh.order(), usize::max).clamp(1, MAX_DEGREE);
-        let lattice = lagrange::lattice(mesh.cell(), degree);
+        let lattice = vtk_order::lattice(mesh.cell(), degree);
         let reference =
             lattice.iter().map(|p| p.map(|i| i as f64 / degree as f64)).collect::<Vec<_>>();
         let continuous = output.point_fields.iter().all(|field| field.element.is_continuous());

@@ -1,8 +1,8 @@
 //! The VTU file: its XML header and the numbers appended to it.
 
+use super::Output;
 use super::sample::Points;
-use super::{Output, lagrange};
-use crate::mesh::Cell;
+use crate::mesh::{Cell, vtk_order};
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::fmt::Write as _;
@@ -91,7 +91,7 @@ impl File {
         let array =
             |name: &str, components, numbers| Array { name: name.to_owned(), components, numbers };
         let offsets = (1..=n_cells as u64).map(|c| c * per_cell).collect();
-        let types = vec![lagrange::cell_type(mesh.cell()); n_cells];
+        let types = vec![vtk_order::cell_type(mesh.cell()); n_cells];
         File {
             n_points: points.count,
             n_cells,

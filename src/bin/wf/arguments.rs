@@ -23,7 +23,7 @@ pub(crate) struct ProblemArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Option<String>,
 
-    /// Another mesh: a Gmsh file, or a generator in quotes, 'box(dim: 3, cells: 8)'.
+    /// Another mesh: a file of Gmsh, VTK (.vtu, .vtk) or Abaqus (.inp), or a generator in quotes, 'box(dim: 3, cells: 8)'.
     #[arg(long, value_name = "MESH")]
     pub(crate) mesh: Option<String>,
 

@@ -9,7 +9,7 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
-use runtime::mesh::gmsh::GmshError;
+use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
 use runtime::run::{Cause, RunError};
 
@@ -34,11 +34,11 @@ impl Blame<'_> {
     pub(crate) fn mesh(&self, error: &LoadError) -> Failure {
         let mut diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
         let (remark, help) = match error {
-            LoadError::Open(GmshError::Open { error, .. }) => {
+            LoadError::Open(ReadError::Open { error, .. }) => {
                 ("this file", self.how_to_open(error))
             }
             LoadError::Open(_) => ("this file", ""),
-            LoadError::File { error, .. } => ("this file", how_to_mend(error)),
+            LoadError::File { error, format, .. } => ("this file", how_to_mend(error, *format)),
             LoadError::Generate(_) => ("this mesh", ""),
         };
         if !help.is_empty() {
@@ -51,7 +51,7 @@ impl Blame<'_> {
         match (error.kind(), &self.overrides.mesh) {
             (ErrorKind::NotFound, None) => "the path starts from the folder of the `.wf` file",
             (ErrorKind::NotFound, Some(_)) => "the path of --mesh starts from the current folder",
-            _ => "name a Gmsh file that you may read",
+            _ => "name a mesh file that you may read",
         }
     }
 
@@ -135,23 +135,33 @@ impl Blame<'_> {
     }
 }
 
-fn how_to_mend(error: &GmshError) -> &'static str {
+fn how_to_mend(error: &ReadError, format: Option<Format>) -> &'static str {
     match error {
-        GmshError::Syntax { .. } | GmshError::Count { .. } | GmshError::UnknownNode { .. } => {
-            "the file is damaged or no Gmsh mesh: save it again, in format 4.1 or 2.2"
+        ReadError::Syntax { .. } | ReadError::Count { .. } | ReadError::UnknownNode { .. } => {
+            match format {
+                Some(Format::Gmsh) | None => {
+                    "the file is damaged or no Gmsh mesh: save it again, in format 4.1 or 2.2"
+                }
+                Some(Format::Vtu) => "the file is damaged or no VTU mesh: save it again",
+                Some(Format::Vtk) => "the file is damaged or no legacy VTK mesh: save it again",
+                Some(Format::Abaqus) => "mend the file there, or save it again",
+            }
         }
-        GmshError::NodeTwice { .. } => {
+        ReadError::Format => {
+            "Gmsh reads more formats, and saves its own: `gmsh FILE -save -o part.msh`"
+        }
+        ReadError::NodeTwice { .. } => {
             "give each node a number of its own, and save the mesh again"
         }
-        GmshError::Missing(_) => "save the mesh again: the file is not whole",
-        GmshError::Mesh(MeshError::Inverted { .. }) => {
+        ReadError::Missing(_) => "save the mesh again: the file is not whole",
+        ReadError::Mesh(MeshError::Inverted { .. }) => {
             "mend the mesh there: a reversed or collapsed cell, or a curved side that folds over"
         }
-        GmshError::Mesh(MeshError::Hanging { .. }) => {
+        ReadError::Mesh(MeshError::Hanging { .. }) => {
             "make the mesh conforming: join the parts before meshing (`Coherence;` or `BooleanFragments` in Gmsh), so that \
              cells meet in whole facets"
         }
-        GmshError::Mesh(
+        ReadError::Mesh(
             MeshError::Overlap { .. }
             | MeshError::Inside { .. }
             | MeshError::Gap { .. }

@@ -1,10 +1,12 @@
 //! The sections of format 4.1, text and binary.
 
-use super::cursor::Cursor;
-use super::{Block, Contents, GmshError, version2::kind};
+use super::version2::kind;
+use super::{Run, Sections};
+use crate::mesh::read::ReadError;
+use crate::mesh::read::cursor::Cursor;
 
 /// `$Entities`: which physical groups each entity belongs to.
-pub(super) fn entities(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<(), GmshError> {
+pub(super) fn entities(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let mut counts = [0; 4];
     for (dim, count) in counts.iter_mut().enumerate() {
@@ -28,21 +30,21 @@ pub(super) fn entities(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Resu
                     cursor.int("a bounding entity")?;
                 }
             }
-            contents.entities.insert((dim as u8, entity), groups);
+            sections.entities.insert((dim as u8, entity), groups);
         }
     }
     Ok(())
 }
 
 /// `$Nodes`: blocks of node numbers, each followed by the coordinates.
-pub(super) fn nodes(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<(), GmshError> {
+pub(super) fn nodes(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let n_blocks = cursor.count("blocks of nodes", 16, 4)?;
     let n_nodes = cursor.count("nodes", 28, 4)?;
     cursor.size("the smallest node number")?;
     cursor.size("the largest node number")?;
-    contents.node_numbers.reserve(n_nodes);
-    contents.points.reserve(n_nodes);
+    sections.node_numbers.reserve(n_nodes);
+    sections.points.reserve(n_nodes);
     for _ in 0..n_blocks {
         let mark = cursor.mark();
         let dim = cursor.int("an entity's dimension")?;
@@ -58,21 +60,21 @@ pub(super) fn nodes(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<
         };
         let count = cursor.count("nodes of a block", 28, 4)?;
         for _ in 0..count {
-            contents.node_marks.push(cursor.mark());
-            contents.node_numbers.push(cursor.size("a node number")?);
+            sections.node_marks.push(cursor.mark());
+            sections.node_numbers.push(cursor.size("a node number")?);
         }
         for _ in 0..count {
-            contents.points.push(cursor.point()?);
+            sections.points.push(cursor.point()?);
             for _ in 0..parameters {
                 cursor.double("a parametric coordinate")?;
             }
         }
     }
-    check_total(cursor, "nodes", n_nodes, contents.points.len())
+    check_total(cursor, "nodes", n_nodes, sections.points.len())
 }
 
 /// `$Elements`: blocks of elements of one kind in one entity.
-pub(super) fn elements(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Result<(), GmshError> {
+pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Result<(), ReadError> {
     cursor.numbers()?;
     let n_blocks = cursor.count("blocks of elements", 16, 4)?;
     let n_elements = cursor.count("elements", 8, 2)?;
@@ -90,7 +92,7 @@ pub(super) fn elements(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Resu
         }
         let per_element = kind.nodes() + 1;
         let count = cursor.count("elements of a block", 4 * per_element, per_element)?;
-        let mut block = Block {
+        let mut run = Run {
             kind,
             entity,
             groups: Vec::new(),
@@ -98,13 +100,13 @@ pub(super) fn elements(cursor: &mut Cursor<'_>, contents: &mut Contents) -> Resu
             nodes: Vec::with_capacity(count * kind.nodes()),
         };
         for _ in 0..count {
-            block.numbers.push(cursor.size("an element number")?);
+            run.numbers.push(cursor.size("an element number")?);
             for _ in 0..kind.nodes() {
-                block.nodes.push(cursor.size("a node number")?);
+                run.nodes.push(cursor.size("a node number")?);
             }
         }
         total += count;
-        contents.blocks.push(block);
+        sections.runs.push(run);
     }
     check_total(cursor, "elements", n_elements, total)
 }
@@ -114,7 +116,7 @@ fn check_total(
     what: &str,
     announced: usize,
     found: usize,
-) -> Result<(), GmshError> {
+) -> Result<(), ReadError> {
     if announced == found {
         return Ok(());
     }

@@ -1,15 +1,16 @@
-//! From what a Gmsh file says to a mesh: which cells, whose nodes, under which names.
+//! From what a file says to a mesh: which cells, whose nodes, under which names.
 
-use super::kinds::{Kind, lattice};
-use super::{Block, Contents, GmshError, quads};
+use super::contents::{Block, Contents, Kind};
+use super::{ReadError, quads, serendipity};
 use crate::mesh::assemble::{self, Joined, Sign};
 use crate::mesh::orient::{IDENTITY, Renumbering};
 use crate::mesh::shape::Shape;
 use crate::mesh::{Arrange, Cell, Mesh, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
-pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
+pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
+    serendipity::complete(&mut contents)?;
     let numbers = Numbers::new(&contents.node_numbers);
     let (cell, order, mixed) = cells_of(&contents)?;
     let mut parts = match mixed {
@@ -23,6 +24,7 @@ pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
         }
         None => one_kind(&contents, &numbers, &Shape::new(cell, order)?)?,
     };
+    parts.notes.append(&mut contents.notes);
     if cell.dim() == 2 {
         flatten(&mut parts);
     }
@@ -30,20 +32,18 @@ pub(super) fn convert(contents: Contents) -> Result<Mesh, GmshError> {
 }
 
 /// The cells, tags and nodes of a mesh of one kind of cell.
-fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Parts, GmshError> {
+fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Parts, ReadError> {
     let cell = shape.cell;
     let (points, point_labels) = (contents.points.clone(), contents.node_numbers.clone());
     let mut parts = Parts { points, point_labels, ..Parts::default() };
     let mut seen = Repeats::new(contents.repeats);
-    let map = node_map(shape);
-    for block in blocks_of(contents, cell.dim()) {
-        let tags = tags(contents, block);
+    for block in contents.blocks_of(cell.dim()) {
         let first = parts.nodes.len();
         let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
-        for (&number, nodes) in block.numbers.iter().zip(block.nodes.chunks_exact(shape.nodes)) {
+        for (number, nodes) in block.elements() {
             let start = parts.nodes.len();
-            for &from in &map {
-                parts.nodes.push(numbers.index(number, nodes[from])?);
+            for &node in nodes {
+                parts.nodes.push(numbers.index(number, node)?);
             }
             let here = parts.labels.len() as u32;
             match seen.before(&parts.nodes[start..], here) {
@@ -57,17 +57,17 @@ fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Par
                 }
             }
         }
-        for tag in tags {
-            parts.cells.entry(tag).or_default().extend(&members);
+        for tag in &block.tags {
+            parts.cells.entry(tag.clone()).or_default().extend(&members);
         }
         if cell.dim() == 2 {
             turn_over(shape, &parts.points, &mut parts.nodes[first..]);
         }
     }
-    for block in blocks_of(contents, cell.dim() - 1) {
+    for block in contents.blocks_of(cell.dim() - 1).filter(|block| !block.tags.is_empty()) {
         let facets = facets(block, numbers)?;
-        for tag in tags(contents, block) {
-            parts.facets.entry(tag).or_default().extend(&facets);
+        for tag in &block.tags {
+            parts.facets.entry(tag.clone()).or_default().extend(&facets);
         }
     }
     if shape.element.degree() > 2 {
@@ -76,13 +76,9 @@ fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Par
     Ok(parts)
 }
 
-pub(super) fn blocks_of(contents: &Contents, dim: usize) -> impl Iterator<Item = &Block> {
-    contents.blocks.iter().filter(move |block| block.kind.dim() == dim && !block.numbers.is_empty())
-}
-
 /// The one kind of cell of the highest dimension; or quadrilaterals and, in words, what they
 /// are mixed with.
-fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), GmshError> {
+fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadError> {
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
         *counts.entry(block.kind).or_default() += block.numbers.len();
@@ -94,7 +90,9 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), GmshEr
     };
     let dim = counts.keys().map(|kind| kind.dim()).max().unwrap_or(0);
     if dim < 2 {
-        return Err(GmshError::NoCells(list(&counts)));
+        let advice = contents.no_cells.unwrap_or(".");
+        let found = list(&counts);
+        return Err(ReadError::NoCells { found, advice });
     }
     counts.retain(|kind, _| kind.dim() == dim);
     let kinds: Vec<Kind> = counts.keys().copied().collect();
@@ -105,7 +103,7 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), GmshEr
         {
             Ok((Cell::Quadrilateral, order, Some(list(&counts))))
         }
-        _ => Err(GmshError::Mixed(list(&counts))),
+        _ => Err(ReadError::Mixed(list(&counts))),
     }
 }
 
@@ -117,7 +115,7 @@ pub(super) enum Numbers {
 }
 
 impl Numbers {
-    fn new(numbers: &[u64]) -> Numbers {
+    pub(super) fn new(numbers: &[u64]) -> Numbers {
         let largest = numbers.iter().copied().max().unwrap_or(0);
         if largest <= 4 * numbers.len() as u64 + 1024 {
             let mut places = vec![u32::MAX; largest as usize + 1];
@@ -130,14 +128,14 @@ impl Numbers {
         }
     }
 
-    pub(super) fn index(&self, element: u64, node: u64) -> Result<u32, GmshError> {
+    pub(super) fn index(&self, element: u64, node: u64) -> Result<u32, ReadError> {
         let place = match self {
             Numbers::Dense(places) => {
                 usize::try_from(node).ok().and_then(|n| places.get(n).copied())
             }
             Numbers::Sparse(places) => places.get(&node).copied(),
         };
-        place.filter(|&p| p != u32::MAX).ok_or(GmshError::UnknownNode { element, node })
+        place.filter(|&p| p != u32::MAX).ok_or(ReadError::UnknownNode { element, node })
     }
 }
 
@@ -164,32 +162,13 @@ impl Repeats {
     }
 }
 
-/// The tags of a block: the names of its physical groups, or their numbers.
-pub(super) fn tags(contents: &Contents, block: &Block) -> BTreeSet<String> {
-    let dim = block.kind.dim() as u8;
-    let entity = contents.entities.get(&(dim, block.entity));
-    let groups = block.groups.iter().chain(entity.into_iter().flatten());
-    groups
-        .map(|&group| {
-            contents.names.get(&(dim, group)).cloned().unwrap_or_else(|| group.to_string())
-        })
-        .collect()
-}
-
-/// For each of our nodes the place in Gmsh's order of the node at the same lattice point.
-pub(super) fn node_map(shape: &Shape) -> Vec<usize> {
-    let theirs = lattice(shape.cell, shape.element.degree());
-    let place: HashMap<[usize; 3], usize> =
-        theirs.into_iter().enumerate().map(|(place, at)| (at, place)).collect();
-    shape.element.nodes().iter().map(|node| place[&node.lattice]).collect()
-}
-
-fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, GmshError> {
+fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> {
+    let vertices = block.kind.vertices()?;
     let mut facets = Vec::with_capacity(block.numbers.len());
-    for (&number, nodes) in block.numbers.iter().zip(block.nodes.chunks_exact(block.kind.nodes())) {
+    for (number, nodes) in block.elements() {
         let mut facet = [u32::MAX; 4];
-        for (slot, &node) in facet.iter_mut().zip(&nodes[..block.kind.vertices()]) {
-            *slot = numbers.index(number, node)?;
+        for (slot, &vertex) in facet.iter_mut().zip(&vertices) {
+            *slot = numbers.index(number, nodes[vertex])?;
         }
         facets.push(facet);
     }

@@ -1,13 +1,14 @@
 //! Plane meshes that mix quadrilaterals and triangles, cut into quadrilaterals only.
 //!
-//! Gmsh's recombination often leaves a few triangles. Every quadrilateral is cut into four and every
+//! Recombination often leaves a few triangles. Every quadrilateral is cut into four and every
 //! triangle into three, at the middles of the edges and the centre, so that neighbours still match.
 //! A piece is a bilinear part of its parent's reference cell; the parent's map of degree g,
 //! restricted to it, has degree g in each direction, so that pieces of order g keep the curved
 //! geometry exactly.
 
-use super::convert::{Numbers, Repeats, blocks_of, node_map, tags, turn_over};
-use super::{Contents, GmshError};
+use super::ReadError;
+use super::contents::Contents;
+use super::convert::{Numbers, Repeats, turn_over};
 use crate::mesh::shape::{Shape, vertex_function};
 use crate::mesh::{Cell, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
@@ -30,18 +31,16 @@ pub(super) fn quadrilaterals(
     contents: &Contents,
     numbers: &Numbers,
     order: usize,
-) -> Result<Parts, GmshError> {
+) -> Result<Parts, ReadError> {
     let mut cutter = Cutter::new(contents, order)?;
     let mut seen = Repeats::new(contents.repeats);
-    for block in blocks_of(contents, 2) {
-        let which = usize::from(block.kind.vertices() == 4);
+    for block in contents.blocks_of(2) {
+        let which = usize::from(block.kind.vertices()?.len() == 4);
         let parent = Parent::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
         let mut nodes = Vec::with_capacity(block.nodes.len());
-        for (&number, cell) in
-            block.numbers.iter().zip(block.nodes.chunks_exact(parent.shape.nodes))
-        {
-            for &from in &parent.map {
-                nodes.push(numbers.index(number, cell[from])?);
+        for (number, cell) in block.elements() {
+            for &node in cell {
+                nodes.push(numbers.index(number, node)?);
             }
         }
         turn_over(&parent.shape, &contents.points, &mut nodes);
@@ -57,8 +56,8 @@ pub(super) fn quadrilaterals(
                 }
             }
         }
-        for tag in tags(contents, block) {
-            cutter.parts.cells.entry(tag).or_default().extend(&members);
+        for tag in &block.tags {
+            cutter.parts.cells.entry(tag.clone()).or_default().extend(&members);
         }
     }
     cutter.facets(contents, numbers)?;
@@ -68,7 +67,6 @@ pub(super) fn quadrilaterals(
 /// What is the same for all parents of one kind.
 struct Parent {
     shape: Shape,
-    map: Vec<usize>,
     /// The local vertices going around.
     around: &'static [usize],
     /// For each piece, from the parent's nodes to the piece's: one row a node.
@@ -76,11 +74,11 @@ struct Parent {
 }
 
 impl Parent {
-    fn new(cell: Cell, order: usize) -> Result<Parent, GmshError> {
+    fn new(cell: Cell, order: usize) -> Result<Parent, ReadError> {
         let shape = Shape::new(cell, order)?;
         let piece = Shape::new(Cell::Quadrilateral, order)?;
         let around: &[usize] = if cell == Cell::Triangle { &[0, 1, 2] } else { &[0, 1, 3, 2] };
-        // The file's nodes are equispaced; Gmsh's orders up to 5 have such an element.
+        // The file's nodes are equispaced; an order that a shape has has such an element.
         let theirs = Lagrange::equispaced(cell, order).unwrap_or(shape.element);
         let matrices = (0..around.len())
             .map(|i| {
@@ -97,7 +95,7 @@ impl Parent {
                 interpolation(theirs, &points)
             })
             .collect();
-        Ok(Parent { map: node_map(&shape), shape, around, matrices })
+        Ok(Parent { shape, around, matrices })
     }
 }
 
@@ -120,7 +118,7 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    fn new(contents: &'a Contents, order: usize) -> Result<Self, GmshError> {
+    fn new(contents: &'a Contents, order: usize) -> Result<Self, ReadError> {
         let parts = Parts::default();
         Ok(Cutter { points: &contents.points, order, known: HashMap::new(), parts, parents: 0 })
     }
@@ -159,17 +157,13 @@ impl<'a> Cutter<'a> {
     }
 
     /// Every tagged edge becomes two.
-    fn facets(&mut self, contents: &Contents, numbers: &Numbers) -> Result<(), GmshError> {
-        for block in blocks_of(contents, 1) {
-            let tags = tags(contents, block);
-            if tags.is_empty() {
-                continue;
-            }
+    fn facets(&mut self, contents: &Contents, numbers: &Numbers) -> Result<(), ReadError> {
+        for block in contents.blocks_of(1).filter(|block| !block.tags.is_empty()) {
+            let vertices = block.kind.vertices()?;
             let mut facets = Vec::new();
-            for (&element, nodes) in
-                block.numbers.iter().zip(block.nodes.chunks_exact(block.kind.nodes()))
-            {
-                let ends = [numbers.index(element, nodes[0])?, numbers.index(element, nodes[1])?];
+            for (element, nodes) in block.elements() {
+                let index = |v: usize| numbers.index(element, nodes[vertices[v]]);
+                let ends = [index(0)?, index(1)?];
                 let at = ends.map(|p| self.points[p as usize]);
                 let middle = edge(ends[0], ends[1], self.order, self.order);
                 let between = || [0, 1, 2].map(|c| (at[0][c] + at[1][c]) / 2.0);
@@ -181,8 +175,8 @@ impl<'a> Cutter<'a> {
                     facets.push([end, middle, u32::MAX, u32::MAX]);
                 }
             }
-            for tag in tags {
-                self.parts.facets.entry(tag).or_default().extend(&facets);
+            for tag in &block.tags {
+                self.parts.facets.entry(tag.clone()).or_default().extend(&facets);
             }
         }
         Ok(())

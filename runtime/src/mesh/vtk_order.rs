@@ -1,14 +1,14 @@
-//! VTK's Lagrange cells: their types and the order of their equispaced nodes.
+//! VTK's Lagrange cells: their types and the order of their equispaced nodes, for reading and writing.
 //!
 //! Tensor cells: vertices going around, then edges, faces and inside, each lexicographic along the
 //! axes (`vtkHigherOrderQuadrilateral`, `vtkHigherOrderHexahedron`, as of VTK 9). Simplices:
 //! recursively, as [`recursive`] says (`vtkHigherOrderTriangle`, `vtkHigherOrderTetra`).
 
-use crate::mesh::Cell;
-use crate::mesh::recursive::{self, Listing};
+use super::Cell;
+use super::recursive::{self, Listing};
 
 /// The number of VTK's cell type.
-pub(super) fn cell_type(cell: Cell) -> u8 {
+pub(crate) fn cell_type(cell: Cell) -> u8 {
     match cell {
         Cell::Interval => 68,
         Cell::Triangle => 69,
@@ -43,7 +43,7 @@ const HEXAHEDRON_EDGES: [[usize; 2]; 12] = [
 ];
 
 /// Integer coordinates, 0 to the degree, of the nodes in VTK's order.
-pub(super) fn lattice(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
+pub(crate) fn lattice(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
     match cell {
         Cell::Interval => tensor(1, degree, &[0, 1], &[[0, 1]]),
         Cell::Triangle => recursive::lattice(&recursive::TRIANGLE, degree),

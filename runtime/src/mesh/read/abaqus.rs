@@ -1,0 +1,409 @@
+//! Abaqus's input files (`.inp`), which CalculiX and others have, too: the mesh, and the names of its parts.
+//!
+//! `lines` splits the text into keywords and data, this module gathers them as a `Model`, and `flat`
+//! makes of it what all formats have in common. Of the file's keywords these are read:
+//!
+//! | keyword | gives |
+//! | --- | --- |
+//! | `*NODE`, `*ELEMENT` | nodes and elements, and members of the sets that they name |
+//! | `*ELSET` | a tag of cells, or of the boundary from elements of one dimension less |
+//! | `*SURFACE` | a tag of the boundary, of the faces that it names |
+//! | `*NSET`, `*SURFACE` of nodes | a tag of the boundary, of the facets all of whose vertices it has |
+//! | `*PART`, `*INSTANCE` | one part, where its one instance stands |
+//!
+//! Sets that are marked as internal give no tag. Where the assembly and its part give one name, the part's
+//! set is called INSTANCE.NAME. Keywords that make or fetch nodes elsewhere are refused, all others passed over.
+//!
+//! The format is described in the Abaqus Keywords Guide and the CalculiX CrunchiX manual.
+
+mod elements;
+mod flat;
+mod lines;
+mod model;
+
+use super::ReadError;
+use super::contents::Contents;
+use super::cursor::shorten;
+use elements::Element;
+use lines::{Data, Keyword, Lines};
+use model::{Elements, Faces, Instance, Model, Names, Part, Range, Set, Sets, Surface};
+
+pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
+    let mut lines = Lines::new(bytes);
+    if let Some(data) = lines.data() {
+        return Err(data.wrong(
+            "a keyword, *NODE for example, at the beginning of an Abaqus file",
+            &data.text,
+        ));
+    }
+    let mut reader = Reader { lines, model: Model::default(), here: Here::Outside };
+    while let Some(keyword) = reader.lines.keyword() {
+        reader.read(&keyword)?;
+    }
+    flat::contents(reader.model)
+}
+
+/// In which part of the file a line stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Here {
+    Outside,
+    /// In a part, or in its instance.
+    Part(usize),
+    Assembly,
+}
+
+/// Which of the sets.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Nodes,
+    Elements,
+}
+
+struct Reader<'a> {
+    lines: Lines<'a>,
+    model: Model,
+    here: Here,
+}
+
+impl<'a> Reader<'a> {
+    fn read(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
+        match keyword.name.as_str() {
+            "NODE" => self.nodes(keyword),
+            "ELEMENT" => self.elements(keyword),
+            "NSET" => self.set(keyword, Of::Nodes),
+            "ELSET" => self.set(keyword, Of::Elements),
+            "SURFACE" => self.surface(keyword),
+            "PART" => {
+                let name = keyword.expect("NAME")?.to_owned();
+                self.here = Here::Part(self.model.parts.len());
+                self.model.parts.push(Part { name, ..Part::default() });
+                Ok(())
+            }
+            "END PART" | "END ASSEMBLY" => {
+                self.here = Here::Outside;
+                Ok(())
+            }
+            "ASSEMBLY" | "END INSTANCE" => {
+                self.here = Here::Assembly;
+                Ok(())
+            }
+            "INSTANCE" => self.instance(keyword),
+            "INCLUDE" | "NGEN" | "NFILL" | "NCOPY" | "NMAP" | "ELGEN" | "ELCOPY" | "SYSTEM" => {
+                Err(refused(keyword))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The part to which lines belong; none in the assembly, whose nodes are no part of the mesh.
+    fn part(&mut self) -> Option<&mut Part> {
+        match self.here {
+            Here::Outside => Some(&mut self.model.flat),
+            Here::Part(part) => self.model.parts.get_mut(part),
+            Here::Assembly => None,
+        }
+    }
+
+    /// The names of the place where the file is.
+    fn names(&mut self) -> Option<&mut Names> {
+        match self.here {
+            Here::Assembly => Some(&mut self.model.assembly),
+            _ => self.part().map(|part| &mut part.names),
+        }
+    }
+
+    fn nodes(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
+        let cartesian =
+            keyword.parameter("SYSTEM").is_none_or(|system| system.eq_ignore_ascii_case("R"));
+        if keyword.parameter("INPUT").is_some() || !cartesian {
+            return Err(refused(keyword));
+        }
+        let mut numbers = Vec::new();
+        while let Some(data) = self.lines.data() {
+            let mut fields = data.numbers();
+            let number = data.whole(fields.next().unwrap_or_default(), "a node's number")?;
+            let mut point = [0.0; 3];
+            for (x, field) in point.iter_mut().zip(fields) {
+                *x = data.real(field, "a coordinate")?;
+            }
+            numbers.push(Range::one(number));
+            if let Some(part) = self.part() {
+                part.node_numbers.push(number);
+                part.points.push(point);
+                part.node_lines.push(data.number);
+            }
+        }
+        if let (Some(name), Some(part)) = (keyword.parameter("NSET"), self.part()) {
+            part.names.node_sets.entry(name).members.append(&mut numbers);
+        }
+        Ok(())
+    }
+
+    fn elements(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
+        let name = keyword.expect("TYPE")?.to_owned();
+        if keyword.parameter("INPUT").is_some() {
+            return Err(refused(keyword));
+        }
+        if self.here == Here::Assembly {
+            return Ok(());
+        }
+        let kind = elements::of(&name).map_err(|what| ReadError::Unsupported {
+            place: keyword.place(),
+            what: format!("elements of type {} {what}", shorten(name.as_bytes())),
+        })?;
+        let Element::Of(kind) = kind else {
+            if let Some(part) = self.part() {
+                part.skipped.insert(name.to_ascii_uppercase());
+            }
+            return Ok(());
+        };
+        let mut all = Elements { kind, numbers: Vec::new(), nodes: Vec::new() };
+        while let Some(data) = self.lines.data() {
+            self.element(data, &mut all)?;
+        }
+        let mut numbers: Vec<Range> =
+            all.numbers.iter().map(|&number| Range::one(number)).collect();
+        if let Some(part) = self.part() {
+            part.elements.push(all);
+            if let Some(set) = keyword.parameter("ELSET") {
+                part.names.element_sets.entry(set).members.append(&mut numbers);
+            }
+        }
+        Ok(())
+    }
+
+    /// One element, which goes on over lines until it has all of its nodes.
+    fn element(&mut self, mut data: Data<'a>, all: &mut Elements) -> Result<(), ReadError> {
+        let count = all.kind.nodes();
+        let mut left = count + 1;
+        loop {
+            for field in data.numbers() {
+                if left == 0 {
+                    return Err(data.wrong(&format!("{count} nodes of a {}", all.kind), field));
+                }
+                if left > count {
+                    all.numbers.push(data.whole(field, "an element's number")?);
+                } else {
+                    all.nodes.push(data.whole(field, "a node's number")?);
+                }
+                left -= 1;
+            }
+            if left == 0 {
+                return Ok(());
+            }
+            let Some(next) = self.lines.data() else {
+                return Err(ReadError::Syntax {
+                    place: self.lines.place(),
+                    expected: format!("{left} more nodes of a {}", all.kind),
+                    found: "the end of the data".to_owned(),
+                });
+            };
+            data = next;
+        }
+    }
+
+    /// A set of a name that was given before. In the assembly, a name may have its instance before it.
+    fn known(&self, name: &str, of: Of) -> Option<&Set> {
+        let here = match self.here {
+            Here::Outside => &self.model.flat.names,
+            Here::Part(part) => &self.model.parts.get(part)?.names,
+            Here::Assembly => {
+                let own = sets(&self.model.assembly, of).get(name);
+                let lower = &self.model.parts.get(self.model.instance.as_ref()?.part)?.names;
+                return own.or_else(|| sets(lower, of).get(self.local(name)));
+            }
+        };
+        sets(here, of).get(name)
+    }
+
+    /// A name without the instance before it.
+    fn local<'n>(&self, name: &'n str) -> &'n str {
+        let Some(instance) = &self.model.instance else { return name };
+        match name.split_once('.') {
+            Some((first, rest)) if first.eq_ignore_ascii_case(&instance.name) => {
+                rest.trim_matches('"')
+            }
+            _ => name,
+        }
+    }
+
+    fn set(&mut self, keyword: &Keyword, of: Of) -> Result<(), ReadError> {
+        let name = keyword.expect(if of == Of::Nodes { "NSET" } else { "ELSET" })?;
+        // Numbers alone are those of the assembly's own nodes there, which are no part of the mesh.
+        let counted = self.here != Here::Assembly || keyword.parameter("INSTANCE").is_some();
+        let generate = keyword.parameter("GENERATE").is_some();
+        let mut found = Set::default();
+        if let (Of::Nodes, Some(elements)) = (of, keyword.parameter("ELSET")) {
+            let known = self.known(elements, Of::Elements);
+            found.elements = known.map(|set| set.members.clone()).unwrap_or_default();
+        }
+        while let Some(data) = self.lines.data() {
+            if generate {
+                let range = range(&data)?;
+                found.members.extend(counted.then_some(range));
+            } else {
+                for field in data.names() {
+                    self.member(&data, field, of, counted, &mut found)?;
+                }
+            }
+        }
+        self.add(name, of, found, keyword.parameter("INTERNAL").is_some());
+        Ok(())
+    }
+
+    /// A number, or the members of another set.
+    fn member(
+        &self,
+        data: &Data<'_>,
+        field: &str,
+        of: Of,
+        counted: bool,
+        found: &mut Set,
+    ) -> Result<(), ReadError> {
+        if let Ok(number) = field.parse() {
+            found.members.extend(counted.then(|| Range::one(number)));
+        } else if let Ok(number) = self.local(field).parse() {
+            found.members.push(Range::one(number));
+        } else if let Some(other) = self.known(field, of) {
+            found.members.extend(&other.members);
+            found.elements.extend(&other.elements);
+            // Sets of sets of sets stay as long as what they are made of.
+            for ranges in [&mut found.members, &mut found.elements] {
+                ranges.sort_unstable();
+                ranges.dedup();
+            }
+        } else {
+            return Err(data.wrong("a number, or the name of a set that came before", field));
+        }
+        Ok(())
+    }
+
+    /// Adds members to a set of the place where the file is.
+    fn add(&mut self, name: &str, of: Of, found: Set, internal: bool) {
+        let Some(names) = self.names() else { return };
+        let all = match of {
+            Of::Nodes => &mut names.node_sets,
+            Of::Elements => &mut names.element_sets,
+        };
+        let set = all.entry(name);
+        set.members.extend(found.members);
+        set.elements.extend(found.elements);
+        set.internal |= internal;
+    }
+
+    fn surface(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
+        let name = keyword.expect("NAME")?;
+        let kind = keyword.parameter("TYPE").unwrap_or("ELEMENT").to_ascii_uppercase();
+        if keyword.parameter("COMBINE").is_some() || !matches!(kind.as_str(), "ELEMENT" | "NODE") {
+            return Ok(());
+        }
+        let (mut nodes, mut faces) = (Set::default(), Vec::new());
+        let counted = self.here != Here::Assembly;
+        while let Some(data) = self.lines.data() {
+            let mut fields = data.names();
+            let Some(first) = fields.next() else { continue };
+            if kind == "NODE" {
+                self.member(&data, first, Of::Nodes, counted, &mut nodes)?;
+                continue;
+            }
+            let mut set = Set::default();
+            self.member(&data, first, Of::Elements, counted, &mut set)?;
+            let label = fields.next().unwrap_or_default().to_owned();
+            faces.push(Faces { line: data.number, elements: set.members, label });
+        }
+        if kind == "NODE" {
+            self.add(name, Of::Nodes, nodes, false);
+            return Ok(());
+        }
+        let surface = Surface { name: name.to_owned(), faces };
+        if let Some(names) = self.names() {
+            names.surfaces.push(surface);
+        }
+        Ok(())
+    }
+
+    /// The instance of a part, and where it stands.
+    fn instance(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
+        let place = keyword.place();
+        if self.model.instance.is_some() {
+            let what = "an assembly of several instances is not read, for nothing joins their meshes: merge them to one part \
+                        (Merge/Cut Instances in Abaqus/CAE), or write the input of one"
+                .to_owned();
+            return Err(ReadError::Unsupported { place, what });
+        }
+        let name = keyword.expect("NAME")?.to_owned();
+        let part = keyword.expect("PART")?;
+        let mut parts = self.model.parts.iter();
+        let Some(part) = parts.position(|own| own.name.eq_ignore_ascii_case(part)) else {
+            let found = format!("`{}`", shorten(part.as_bytes()));
+            return Err(ReadError::Syntax {
+                place,
+                expected: "the name of a part".to_owned(),
+                found,
+            });
+        };
+        let mut instance = Instance { name, part, translation: [0.0; 3], rotation: None };
+        if let Some(data) = self.lines.data() {
+            instance.translation = reals(&data, "a translation")?;
+        }
+        if let Some(data) = self.lines.data() {
+            instance.rotation = Some(reals(&data, "two points of an axis and an angle")?);
+        }
+        self.model.instance = Some(instance);
+        self.here = Here::Part(part);
+        Ok(())
+    }
+}
+
+fn sets(names: &Names, of: Of) -> &Sets {
+    match of {
+        Of::Nodes => &names.node_sets,
+        Of::Elements => &names.element_sets,
+    }
+}
+
+/// First, last, and the step, which is 1 where it is left out.
+fn range(data: &Data<'_>) -> Result<Range, ReadError> {
+    let mut fields = data.numbers();
+    let mut next = |what| data.whole(fields.next().unwrap_or_default(), what);
+    let (first, last) = (next("the first number")?, next("the last number")?);
+    let step = match fields.next() {
+        None | Some("") => 1,
+        Some(field) => data.whole(field, "a step")?,
+    };
+    if step == 0 {
+        return Err(data.wrong("a step of at least 1", "0"));
+    }
+    Ok(Range { first, last, step })
+}
+
+/// As many numbers as there are slots.
+fn reals<const N: usize>(data: &Data<'_>, expected: &str) -> Result<[f64; N], ReadError> {
+    let mut all = [0.0; N];
+    for (slot, field) in all.iter_mut().zip(data.numbers()) {
+        *slot = data.real(field, expected)?;
+    }
+    Ok(all)
+}
+
+/// A keyword without which the mesh would not be what the file says.
+fn refused(keyword: &Keyword) -> ReadError {
+    let name = &keyword.name;
+    let what = match name.as_str() {
+        "SYSTEM" => format!(
+            "*{name} gives nodes in a system of its own, which is not read: write them in the global one"
+        ),
+        "NODE" if keyword.parameter("INPUT").is_none() => {
+            "cylindrical and spherical coordinates of *NODE are not read: write Cartesian ones"
+                .to_owned()
+        }
+        "INCLUDE" | "NODE" | "ELEMENT" => {
+            format!("*{name} takes lines from another file, which is not read: copy them to here")
+        }
+        _ => format!(
+            "*{name} makes nodes or elements of others, which is not done here: write all of them, as Abaqus/CAE does of a \
+             model that it imported"
+        ),
+    };
+    ReadError::Unsupported { place: keyword.place(), what }
+}

@@ -1,0 +1,218 @@
+//! Lines of an Abaqus file: keywords with their parameters, and data.
+//!
+//! A keyword stands behind `*` and goes on with the next line where it ends with a comma; `**` begins a
+//! comment. Capitals and blanks around commas mean nothing; a name in quotes keeps its blanks.
+
+use crate::mesh::read::cursor::shorten;
+use crate::mesh::read::{Place, ReadError};
+use std::borrow::Cow;
+
+/// The lines that are left.
+pub(super) struct Lines<'a> {
+    rest: &'a [u8],
+    /// The number of the next line.
+    number: usize,
+}
+
+/// A line of numbers or names.
+pub(super) struct Data<'a> {
+    pub(super) number: usize,
+    pub(super) text: Cow<'a, str>,
+}
+
+/// A line that says what the next ones are.
+#[derive(Debug)]
+pub(super) struct Keyword {
+    pub(super) number: usize,
+    /// In capitals, without the star.
+    pub(super) name: String,
+    /// Names in capitals, and values as they are written.
+    parameters: Vec<(String, String)>,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        let rest = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        Self { rest, number: 1 }
+    }
+
+    /// The next line that is neither empty nor a comment, still to be taken.
+    fn peek(&mut self) -> Option<&'a [u8]> {
+        while !self.rest.is_empty() {
+            let length = self.rest.iter().position(|&b| b == b'\n');
+            let line = self.rest[..length.unwrap_or(self.rest.len())].trim_ascii();
+            if !line.is_empty() && !line.starts_with(b"**") {
+                return Some(line);
+            }
+            self.take();
+        }
+        None
+    }
+
+    fn take(&mut self) {
+        let length = self.rest.iter().position(|&b| b == b'\n').map(|end| end + 1);
+        self.rest = &self.rest[length.unwrap_or(self.rest.len())..];
+        self.number += 1;
+    }
+
+    /// The next line, if it is no keyword.
+    pub(super) fn data(&mut self) -> Option<Data<'a>> {
+        let line = self.peek()?;
+        if line.starts_with(b"*") {
+            return None;
+        }
+        let data = Data { number: self.number, text: String::from_utf8_lossy(line) };
+        self.take();
+        Some(data)
+    }
+
+    /// Goes on to the next keyword; none at the end of the file.
+    pub(super) fn keyword(&mut self) -> Option<Keyword> {
+        while self.data().is_some() {}
+        let mut text = String::from_utf8_lossy(self.peek()?).into_owned();
+        let number = self.number;
+        self.take();
+        while text.ends_with(',')
+            && let Some(next) = self.peek()
+            && next.first().is_some_and(u8::is_ascii_alphabetic)
+        {
+            text.push_str(&String::from_utf8_lossy(next));
+            self.take();
+        }
+        Some(Keyword::new(number, &text))
+    }
+
+    /// Where the file ends or goes on.
+    pub(super) fn place(&self) -> Place {
+        Place::Line(self.number)
+    }
+}
+
+impl Keyword {
+    fn new(number: usize, text: &str) -> Keyword {
+        let mut fields = fields(text.trim_start_matches('*')).into_iter();
+        let capitals = |text: &str| {
+            text.split_ascii_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase()
+        };
+        let name = capitals(fields.next().unwrap_or_default());
+        let parameters = fields.map(|field| {
+            let (name, value) = field.split_once('=').unwrap_or((field, ""));
+            (capitals(name), unquoted(value).to_owned())
+        });
+        Keyword { number, name, parameters: parameters.collect() }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place::Line(self.number)
+    }
+
+    /// The value of a parameter, empty where it has none.
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a parameter that must be there.
+    pub(super) fn expect(&self, name: &str) -> Result<&str, ReadError> {
+        let value = self.parameter(name).filter(|value| !value.is_empty());
+        value.ok_or_else(|| ReadError::Syntax {
+            place: self.place(),
+            expected: format!("{name}=… behind *{}", shorten(self.name.as_bytes())),
+            found: "none".to_owned(),
+        })
+    }
+}
+
+impl Data<'_> {
+    pub(super) fn place(&self) -> Place {
+        Place::Line(self.number)
+    }
+
+    /// What stands between commas, which may be names.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        fields(&self.text).into_iter().map(unquoted).filter(|name| !name.is_empty())
+    }
+
+    /// What stands between commas, which are numbers; nothing for a comma at the end.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = &str> {
+        self.text.trim_end_matches([',', ' ', '\t']).split(',').map(str::trim)
+    }
+
+    pub(super) fn wrong(&self, expected: &str, found: &str) -> ReadError {
+        let found = format!("`{}`", shorten(found.as_bytes()));
+        ReadError::Syntax { place: self.place(), expected: expected.to_owned(), found }
+    }
+
+    /// A number of a node or an element.
+    pub(super) fn whole(&self, text: &str, expected: &str) -> Result<u64, ReadError> {
+        text.parse().map_err(|_| self.wrong(expected, text))
+    }
+
+    /// A finite number, also with the exponents of Fortran; 0 where nothing stands.
+    pub(super) fn real(&self, text: &str, expected: &str) -> Result<f64, ReadError> {
+        if text.is_empty() {
+            return Ok(0.0);
+        }
+        let value: Option<f64> =
+            text.parse().ok().or_else(|| text.replace(['d', 'D'], "e").parse().ok());
+        match value {
+            Some(value) if value.is_finite() => Ok(value),
+            Some(_) => Err(self.wrong(&format!("{expected}, finite"), text)),
+            None => Err(self.wrong(expected, text)),
+        }
+    }
+}
+
+/// What stands between commas outside of quotes.
+fn fields(text: &str) -> Vec<&str> {
+    let (mut quoted, mut start, mut all) = (false, 0, Vec::new());
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => {
+                all.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(text[start..].trim());
+    all
+}
+
+fn unquoted(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_go_on_over_lines_and_comments_are_passed_over() {
+        let text = b"** a comment\n\n*Element , Type = c3d8r,\r\n  elset=\"My, Set\"\n1, 2,\n** more\n3\n*end  part\n";
+        let mut lines = Lines::new(text);
+        let first = lines.keyword().expect("a keyword");
+        assert_eq!((first.number, first.name.as_str()), (3, "ELEMENT"));
+        assert_eq!(first.parameter("TYPE"), Some("c3d8r"));
+        assert_eq!(first.parameter("ELSET"), Some("My, Set"));
+        assert_eq!(first.parameter("INPUT"), None);
+        let data = lines.data().expect("data");
+        assert_eq!((data.number, data.numbers().collect::<Vec<_>>()), (5, vec!["1", "2"]));
+        assert_eq!(lines.data().map(|data| data.number), Some(7));
+        assert!(lines.data().is_none());
+        assert_eq!(lines.keyword().map(|keyword| keyword.name), Some("END PART".to_owned()));
+        assert!(lines.keyword().is_none());
+    }
+
+    #[test]
+    fn numbers_may_have_the_exponents_of_fortran() {
+        let data = Data { number: 1, text: Cow::Borrowed("") };
+        assert_eq!(data.real("-1.5D-1", "a coordinate").ok(), Some(-0.15));
+        assert_eq!(data.real(".5", "a coordinate").ok(), Some(0.5));
+        assert_eq!(data.real("", "a coordinate").ok(), Some(0.0));
+        assert!(
+            data.real("nan", "a coordinate").is_err() && data.real("x", "a coordinate").is_err()
+        );
+    }
+}

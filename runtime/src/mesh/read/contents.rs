@@ -1,0 +1,191 @@
+//! What a file says, whatever its format: nodes, and blocks of elements of one kind under some tags.
+//!
+//! A reader makes [`Contents`]; `convert` makes a mesh of it. Elements stand in our order of the nodes
+//! there: a [`Layout`] brings them from the file's order to it, by the lattice points of both.
+
+use super::{Place, ReadError};
+use crate::mesh::{Cell, MeshError};
+use kernels_gen::element::Lagrange;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+/// What a file says, before anything is made of it.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// The numbers of the nodes.
+    pub(super) node_numbers: Vec<u64>,
+    /// Their coordinates.
+    pub(super) points: Vec<[f64; 3]>,
+    pub(super) blocks: Vec<Block>,
+    /// Whether an element in several groups is written several times.
+    pub(super) repeats: bool,
+    /// What to say beside that where there are no cells.
+    pub(super) no_cells: Option<&'static str>,
+    /// What is worth a note.
+    pub(super) notes: Vec<String>,
+}
+
+/// Elements of one kind under the same tags.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) kind: Kind,
+    pub(super) tags: BTreeSet<String>,
+    /// The numbers of the elements.
+    pub(super) numbers: Vec<u64>,
+    /// The numbers of their nodes, in the order of [`Kind::lattice`].
+    pub(super) nodes: Vec<u64>,
+}
+
+impl Contents {
+    /// The largest dimension of an element; 0 where there are none.
+    pub(super) fn dim(&self) -> usize {
+        let blocks = self.blocks.iter().filter(|block| !block.numbers.is_empty());
+        blocks.map(|block| block.kind.dim()).max().unwrap_or(0)
+    }
+
+    pub(super) fn blocks_of(&self, dim: usize) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().filter(move |block| block.kind.dim() == dim && !block.numbers.is_empty())
+    }
+}
+
+impl Block {
+    /// The elements: the number of each, and those of its nodes.
+    pub(super) fn elements(&self) -> impl Iterator<Item = (u64, &[u64])> {
+        self.numbers.iter().copied().zip(self.nodes.chunks_exact(self.kind.nodes()))
+    }
+}
+
+/// What an element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Point,
+    /// A line or a cell of a mesh, with the order of its geometry.
+    Cell(Cell, usize),
+    /// A quadrilateral of 8 nodes or a hexahedron of 20: vertices and middles of edges.
+    Serendipity(Cell),
+}
+
+impl Kind {
+    /// The dimension.
+    pub(super) fn dim(self) -> usize {
+        match self {
+            Kind::Point => 0,
+            Kind::Cell(cell, _) | Kind::Serendipity(cell) => cell.dim(),
+        }
+    }
+
+    /// How many nodes an element has.
+    pub(super) fn nodes(self) -> usize {
+        match self {
+            Kind::Point => 1,
+            Kind::Cell(cell, order) => {
+                let n = order + 1;
+                match cell {
+                    Cell::Interval => n,
+                    Cell::Triangle => n * (n + 1) / 2,
+                    Cell::Quadrilateral => n * n,
+                    Cell::Tetrahedron => n * (n + 1) * (n + 2) / 6,
+                    Cell::Hexahedron => n * n * n,
+                }
+            }
+            Kind::Serendipity(cell) => cell.vertex_count() + cell.entities(1).len(),
+        }
+    }
+
+    /// Integer coordinates of the nodes, each from 0 to the order, in the order of our elements; those
+    /// of a serendipity element are those of the quadratic one that it has.
+    pub(super) fn lattice(self) -> Result<Vec<[usize; 3]>, MeshError> {
+        let all = |cell, order| {
+            let expected = "orders are 1 to 12, on simplices 1 to 8";
+            Lagrange::continuous(cell, order)
+                .map(|element| element.nodes().iter().map(|node| node.lattice).collect())
+                .map_err(|_| MeshError::Unsupported { cell, order, expected })
+        };
+        match self {
+            Kind::Point => Ok(vec![[0; 3]]),
+            Kind::Cell(cell, order) => all(cell, order),
+            Kind::Serendipity(cell) => {
+                let mut nodes: Vec<[usize; 3]> = all(cell, 2)?;
+                nodes.retain(|node| node.iter().filter(|&&x| x == 1).count() <= 1);
+                Ok(nodes)
+            }
+        }
+    }
+
+    /// Which of the nodes is each vertex.
+    pub(super) fn vertices(self) -> Result<Vec<usize>, MeshError> {
+        let (cell, order) = match self {
+            Kind::Point => return Ok(vec![0]),
+            Kind::Cell(cell, order) => (cell, order),
+            Kind::Serendipity(cell) => (cell, 2),
+        };
+        let lattice = self.lattice()?;
+        let corner = |v: usize| cell.vertex(v).map(|x| x as usize * order);
+        Ok((0..cell.vertex_count())
+            .filter_map(|v| lattice.iter().position(|&node| node == corner(v)))
+            .collect())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Point => f.write_str("point"),
+            Kind::Cell(Cell::Interval, order) => write!(f, "line of order {order}"),
+            Kind::Cell(cell, order) => write!(f, "{cell} of order {order}"),
+            Kind::Serendipity(cell) => write!(f, "{cell} of {} nodes", self.nodes()),
+        }
+    }
+}
+
+/// From a file's order of the nodes of one kind of element to ours.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) kind: Kind,
+    /// For each of our nodes its place in the file's order.
+    map: Vec<usize>,
+}
+
+impl Layout {
+    /// `theirs` are the lattice points of the nodes in the file's order.
+    pub(super) fn new(kind: Kind, theirs: &[[usize; 3]]) -> Result<Layout, MeshError> {
+        let place: HashMap<[usize; 3], usize> =
+            theirs.iter().enumerate().map(|(place, &at)| (at, place)).collect();
+        let map = kind.lattice()?.iter().filter_map(|at| place.get(at).copied()).collect();
+        Ok(Layout { kind, map })
+    }
+
+    /// The nodes of an element in our order.
+    pub(super) fn ours<'a>(&'a self, theirs: &'a [u64]) -> impl Iterator<Item = u64> + 'a {
+        self.map.iter().map(|&place| theirs[place])
+    }
+}
+
+/// No node may be in two places. `marks` says where each stands.
+pub(super) fn once(
+    numbers: &[u64],
+    points: &[[f64; 3]],
+    marks: &[usize],
+    place: impl Fn(usize) -> Place,
+) -> Result<(), ReadError> {
+    let ascends = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    if ascends {
+        return Ok(());
+    }
+    let mut order: Vec<u32> = (0..).zip(numbers).map(|(place, _)| place).collect();
+    order.sort_by_key(|&place| numbers[place as usize]);
+    let differ = |pair: &&[u32]| {
+        let [first, second] = [pair[0] as usize, pair[1] as usize];
+        numbers[first] == numbers[second] && points[first] != points[second]
+    };
+    // The first in the file.
+    let twice = order.windows(2).filter(differ).min_by_key(|pair| pair[1]);
+    let Some([first, second]) = twice.map(|pair| [pair[0] as usize, pair[1] as usize]) else {
+        return Ok(());
+    };
+    Err(ReadError::NodeTwice {
+        place: place(marks[second]),
+        node: numbers[second],
+        at: Box::new([points[second], points[first]]),
+    })
+}

@@ -1,0 +1,211 @@
+//! Reading words and numbers from a file, text or binary, with the place for messages.
+
+use super::{Place, ReadError};
+
+/// A position in the bytes of a file.
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    mode: Mode,
+}
+
+/// How numbers are written.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Mode {
+    Text,
+    /// Bytes of a `size_t`, and whether the byte order is the other one.
+    Binary {
+        size: usize,
+        swap: bool,
+    },
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0, mode: Mode::Text }
+    }
+
+    /// The present position, for [`place`](Self::place).
+    pub(super) fn mark(&self) -> usize {
+        self.at
+    }
+
+    /// What a message calls the item that begins at a position. Counts lines: for errors only.
+    pub(super) fn place(&self, mark: usize) -> Place {
+        match self.mode {
+            Mode::Binary { .. } => Place::Byte(mark),
+            Mode::Text => {
+                let blank = self.bytes[mark..].iter().take_while(|b| b.is_ascii_whitespace());
+                let before = &self.bytes[..mark + blank.count()];
+                Place::Line(1 + before.iter().filter(|&&b| b == b'\n').count())
+            }
+        }
+    }
+
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    pub(super) fn unsupported(&self, mark: usize, what: impl Into<String>) -> ReadError {
+        ReadError::Unsupported { place: self.place(mark), what: what.into() }
+    }
+
+    pub(super) fn syntax(&self, mark: usize, expected: &str, found: &str) -> ReadError {
+        let place = self.place(mark);
+        ReadError::Syntax { place, expected: expected.to_owned(), found: found.to_owned() }
+    }
+
+    /// The bytes that are left.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// Goes on by so many bytes, which are there.
+    pub(super) fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Goes back to a place where it was.
+    pub(super) fn back(&mut self, mark: usize) {
+        self.at = mark;
+    }
+
+    /// How numbers are written from here.
+    pub(super) fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the file's numbers are binary.
+    pub(super) fn is_binary(&self) -> bool {
+        self.mode != Mode::Text
+    }
+
+    /// The end of a line of text with nothing more on it.
+    pub(super) fn line_end(&mut self) -> Result<(), ReadError> {
+        let rest = &self.bytes[self.at..];
+        let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r')).count();
+        if rest.get(blank) == Some(&b'\n') {
+            self.at += blank + 1;
+            Ok(())
+        } else {
+            let found = rest.get(blank).map_or("the end of the file".to_owned(), describe);
+            Err(self.syntax(self.at, "the end of the line", &found))
+        }
+    }
+
+    /// Goes on to what is not blank.
+    pub(super) fn skip_blank(&mut self) {
+        let blank = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_whitespace());
+        self.at += blank.count();
+    }
+
+    /// The next word of text, also in a binary file.
+    pub(super) fn word(&mut self) -> Result<String, ReadError> {
+        self.skip_blank();
+        let mark = self.at;
+        let word = self.raw_word();
+        if word.is_empty() {
+            return Err(self.syntax(mark, "more of the file", "its end"));
+        }
+        Ok(shorten(word))
+    }
+
+    /// What stands before the next blank.
+    pub(super) fn raw_word(&mut self) -> &'a [u8] {
+        let rest = &self.bytes[self.at..];
+        let length = rest.iter().take_while(|b| !b.is_ascii_whitespace()).count();
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// The next word as a value.
+    pub(super) fn parsed<T: std::str::FromStr>(&mut self, expected: &str) -> Result<T, ReadError> {
+        self.skip_blank();
+        let mark = self.at;
+        let word = self.raw_word();
+        match std::str::from_utf8(word).ok().and_then(|text| text.parse().ok()) {
+            Some(value) => Ok(value),
+            None => {
+                let found = if word.is_empty() {
+                    "the end of the file".to_owned()
+                } else {
+                    format!("`{}`", shorten(word))
+                };
+                Err(self.syntax(mark, expected, &found))
+            }
+        }
+    }
+
+    /// The next bytes.
+    pub(super) fn take<const N: usize>(&mut self, expected: &str) -> Result<[u8; N], ReadError> {
+        match self.bytes.get(self.at..self.at + N) {
+            Some(bytes) => {
+                self.at += N;
+                let mut all = [0; N];
+                all.copy_from_slice(bytes);
+                Ok(all)
+            }
+            None => Err(self.syntax(self.at, expected, "the end of the file")),
+        }
+    }
+
+    /// A finite `double`.
+    pub(super) fn double(&mut self, expected: &str) -> Result<f64, ReadError> {
+        let start = self.at;
+        let value: f64 = match self.mode {
+            Mode::Text => self.parsed(expected)?,
+            Mode::Binary { swap, .. } => {
+                let bits = u64::from_ne_bytes(self.take::<8>(expected)?);
+                f64::from_bits(if swap { bits.swap_bytes() } else { bits })
+            }
+        };
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(self.syntax(start, &format!("{expected}, finite"), &format!("{value}")))
+        }
+    }
+
+    /// Three coordinates.
+    pub(super) fn point(&mut self) -> Result<[f64; 3], ReadError> {
+        let mut point = [0.0; 3];
+        for x in &mut point {
+            *x = self.double("a coordinate")?;
+        }
+        Ok(point)
+    }
+
+    /// A count of items of so many bytes each at least, if there are as many left.
+    pub(super) fn checked(
+        &self,
+        mark: usize,
+        what: &'static str,
+        count: u64,
+        bytes: usize,
+    ) -> Result<usize, ReadError> {
+        // The last number of a text may stand without a blank behind it.
+        let most = (self.left() + 1) / bytes.max(1);
+        match usize::try_from(count) {
+            Ok(n) if n <= most => Ok(n),
+            _ => Err(ReadError::Count { place: self.place(mark), what, count, left: self.left() }),
+        }
+    }
+}
+
+/// A piece of a file fit for a message.
+pub(super) fn shorten(bytes: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
+        .chars()
+        .flat_map(char::escape_default)
+        .collect();
+    if text.len() > 40 { format!("{}…", &text[..40]) } else { text }
+}
+
+fn describe(byte: &u8) -> String {
+    format!("`{}`", shorten(&[*byte]))
+}

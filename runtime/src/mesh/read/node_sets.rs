@@ -1,0 +1,113 @@
+//! Named sets of nodes become tags of the facets all of whose vertices they have.
+//!
+//! A set that was taken from a surface has the vertices of its facets, but also all of those of a
+//! facet inside a cell's corner now and then. Facets between two cells count therefore only where the
+//! set has none of the boundary: it was taken from an interface then.
+
+use super::contents::{Block, Contents, Kind};
+use crate::mesh::{Cell, MeshError};
+use std::collections::{BTreeSet, HashMap};
+
+/// A set of nodes, by their numbers.
+#[derive(Debug)]
+pub(super) struct NodeSet {
+    pub(super) name: String,
+    pub(super) nodes: Vec<u64>,
+}
+
+/// A facet by its vertices: ascending, unused entries are the largest number.
+type Facet = [u64; 4];
+
+/// Adds the tagged facets as blocks. Returns the names of the sets that have none.
+pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<Vec<String>, MeshError> {
+    let dim = contents.dim();
+    if dim < 2 || sets.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Of each node its sets, ascending.
+    let mut of: HashMap<u64, Vec<u32>> = HashMap::new();
+    for (index, set) in (0..).zip(sets) {
+        for &node in &set.nodes {
+            let own = of.entry(node).or_default();
+            if own.last() != Some(&index) {
+                own.push(index);
+            }
+        }
+    }
+    let found = facets(contents, dim, &of)?;
+    // First those of one cell, then those between two.
+    let mut members: Vec<[Vec<Facet>; 2]> = vec![Default::default(); sets.len()];
+    for (facet, (cells, own)) in found {
+        for set in own {
+            members[set as usize][usize::from(cells > 1)].push(facet);
+        }
+    }
+    let mut empty = Vec::new();
+    for (set, [outer, inner]) in sets.iter().zip(members) {
+        let mut facets = if outer.is_empty() { inner } else { outer };
+        facets.sort_unstable();
+        if facets.is_empty() {
+            empty.push(set.name.clone());
+        }
+        for vertices in [2, 3, 4] {
+            let some: Vec<Facet> =
+                facets.iter().copied().filter(|f| count(f) == vertices).collect();
+            if !some.is_empty() {
+                contents.blocks.push(block(&set.name, vertices, &some));
+            }
+        }
+    }
+    Ok(empty)
+}
+
+/// The facets that are wholly in sets: in how many cells, and in which sets.
+fn facets(
+    contents: &Contents,
+    dim: usize,
+    of: &HashMap<u64, Vec<u32>>,
+) -> Result<HashMap<Facet, (u32, Vec<u32>)>, MeshError> {
+    let mut found: HashMap<Facet, (u32, Vec<u32>)> = HashMap::new();
+    for block in contents.blocks_of(dim) {
+        let (Kind::Cell(cell, _) | Kind::Serendipity(cell)) = block.kind else { continue };
+        let vertices = block.kind.vertices()?;
+        for (_, nodes) in block.elements() {
+            for facet in cell.facets() {
+                let all = facet.iter().map(|&v| nodes[vertices[v]]);
+                let own = common(all.clone().map(|node| of.get(&node)));
+                if !own.is_empty() {
+                    let mut key = [u64::MAX; 4];
+                    key.iter_mut().zip(all).for_each(|(slot, node)| *slot = node);
+                    key.sort_unstable();
+                    found.entry(key).or_insert((0, own)).0 += 1;
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What all of some ascending lists have.
+fn common<'a>(mut lists: impl Iterator<Item = Option<&'a Vec<u32>>>) -> Vec<u32> {
+    let Some(Some(first)) = lists.next() else { return Vec::new() };
+    let mut all = first.clone();
+    for list in lists {
+        let Some(list) = list else { return Vec::new() };
+        all.retain(|set| list.binary_search(set).is_ok());
+    }
+    all
+}
+
+fn count(facet: &Facet) -> usize {
+    facet.iter().filter(|&&node| node != u64::MAX).count()
+}
+
+/// Facets of so many vertices as a block; which vertex is which does not matter.
+fn block(name: &str, vertices: usize, facets: &[Facet]) -> Block {
+    let cell = [Cell::Interval, Cell::Triangle, Cell::Quadrilateral][vertices - 2];
+    Block {
+        kind: Kind::Cell(cell, 1),
+        tags: BTreeSet::from([name.to_owned()]),
+        numbers: vec![0; facets.len()],
+        nodes: facets.iter().flat_map(|facet| &facet[..vertices]).copied().collect(),
+    }
+}

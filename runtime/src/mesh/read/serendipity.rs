@@ -1,0 +1,205 @@
+//! Quadratic elements without nodes on their faces and inside, completed: 8 → 9 nodes of a
+//! quadrilateral, 20 → 27 of a hexahedron.
+//!
+//! Such an element maps by the serendipity functions; on [−1, 1]^d, of a vertex v and of the middle e
+//! of an edge along the axis a (Zienkiewicz and Taylor, The Finite Element Method, "serendipity
+//! family"):
+//!
+//! ```text
+//! N_v = 2^-d       Π_b (1 + ξ_b v_b) (Σ_b ξ_b v_b − d + 1)
+//! N_e = 2^-(d − 1) (1 − ξ_a²) Π_{b ≠ a} (1 + ξ_b e_b)
+//! ```
+//!
+//! A missing node is put where that map has it. The 9 functions of a quadrilateral span its 8, so that
+//! its map, and that of every face of a hexahedron, stay as they were. The 20 functions of a hexahedron
+//! have terms of degree 4, ξ² η ζ and the like, which are among the 27 of degree 2 in each direction:
+//! its map stays what it was, too.
+//!
+//! A face that two hexahedra share gets one node, and that of a complete neighbour where it has one.
+
+use super::ReadError;
+use super::contents::{Contents, Kind};
+use super::convert::Numbers;
+use crate::mesh::{Cell, MeshError};
+use std::collections::HashMap;
+
+/// Completes the cells; what lies on facets is known by its vertices alone.
+pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
+    let dim = contents.dim();
+    let partial = |kind: Kind| matches!(kind, Kind::Serendipity(cell) if cell.dim() == dim);
+    if dim < 2 || !contents.blocks.iter().any(|block| partial(block.kind)) {
+        return Ok(());
+    }
+    let numbers = Numbers::new(&contents.node_numbers);
+    let mut added = Added::new(contents)?;
+    for block in contents.blocks_of(dim) {
+        if let Kind::Cell(cell @ Cell::Hexahedron, 2) = block.kind {
+            let table = Table::new(cell)?;
+            block.elements().for_each(|(_, nodes)| added.know(&table, nodes));
+        }
+    }
+    let mut blocks = std::mem::take(&mut contents.blocks);
+    for block in &mut blocks {
+        let (true, Kind::Serendipity(cell)) = (partial(block.kind), block.kind) else { continue };
+        let table = Table::new(cell)?;
+        let mut nodes = Vec::with_capacity(block.numbers.len() * table.sites.len());
+        for (element, own) in block.elements() {
+            let places = own.iter().map(|&node| numbers.index(element, node));
+            let places: Vec<u32> = places.collect::<Result<_, _>>()?;
+            let at = |i: usize| contents.points[places[i] as usize];
+            for site in &table.sites {
+                nodes.push(match site {
+                    Site::Own(place) => own[*place],
+                    Site::New { vertices, weights } => added
+                        .node(key(vertices.iter().map(|&vertex| own[vertex])), |axis| {
+                            weights.iter().enumerate().map(|(i, w)| w * at(i)[axis]).sum()
+                        })?,
+                });
+            }
+        }
+        block.kind = Kind::Cell(cell, 2);
+        block.nodes = nodes;
+    }
+    contents.blocks = blocks;
+    contents.node_numbers.extend(added.numbers);
+    contents.points.extend(added.points);
+    Ok(())
+}
+
+/// The vertices of a face, ascending; those of a cell's inside are a key of its own.
+type Key = [u64; 8];
+
+fn key(vertices: impl Iterator<Item = u64>) -> Key {
+    let mut key = [u64::MAX; 8];
+    for (slot, vertex) in key.iter_mut().zip(vertices) {
+        *slot = vertex;
+    }
+    key.sort_unstable();
+    key
+}
+
+/// Where a node of the complete element comes from.
+enum Site {
+    /// The place among the nodes that are there.
+    Own(usize),
+    New {
+        /// The places of the vertices of the face, or of the cell.
+        vertices: Vec<usize>,
+        /// The functions of the nodes that are there.
+        weights: Vec<f64>,
+    },
+}
+
+/// The nodes of the complete element, in its order.
+struct Table {
+    sites: Vec<Site>,
+    /// The vertices of the face of each node that lies inside one, among the complete element's nodes.
+    faces: Vec<(usize, Vec<usize>)>,
+}
+
+impl Table {
+    fn new(cell: Cell) -> Result<Table, MeshError> {
+        let own = Kind::Serendipity(cell).lattice()?;
+        let all = Kind::Cell(cell, 2).lattice()?;
+        let (mut sites, mut faces) = (Vec::new(), Vec::new());
+        for (place, node) in all.iter().enumerate() {
+            if let Some(place) = own.iter().position(|other| other == node) {
+                sites.push(Site::Own(place));
+                continue;
+            }
+            // A vertex of the face has the node's coordinates where the node's is 0 or 2.
+            let near = |other: &[usize; 3]| {
+                (0..3).all(|c| other[c] != 1 && (node[c] == 1 || other[c] == node[c]))
+            };
+            let of = |nodes: &[[usize; 3]]| -> Vec<usize> {
+                (0..nodes.len()).filter(|&i| near(&nodes[i])).collect()
+            };
+            let weights = own.iter().map(|&other| function(cell, other, *node)).collect();
+            sites.push(Site::New { vertices: of(&own), weights });
+            if of(&all).len() < cell.vertex_count() {
+                faces.push((place, of(&all)));
+            }
+        }
+        Ok(Table { sites, faces })
+    }
+}
+
+/// The function of a node at another lattice point, both from 0 to 2.
+fn function(cell: Cell, node: [usize; 3], at: [usize; 3]) -> f64 {
+    let dim = cell.dim();
+    let centred = |x: usize| x as f64 - 1.0;
+    let (mut product, mut sum, mut middle) = (1.0, 0.0, false);
+    for c in 0..dim {
+        let (x, n) = (centred(at[c]), centred(node[c]));
+        if node[c] == 1 {
+            middle = true;
+            product *= 1.0 - x * x;
+        } else {
+            product *= (1.0 + x * n) / 2.0;
+            sum += x * n;
+        }
+    }
+    if middle { product } else { product * (sum - dim as f64 + 1.0) }
+}
+
+/// The nodes that are new.
+struct Added {
+    first: u64,
+    known: HashMap<Key, u64>,
+    numbers: Vec<u64>,
+    points: Vec<[f64; 3]>,
+}
+
+impl Added {
+    fn new(contents: &Contents) -> Result<Added, MeshError> {
+        let last = contents.node_numbers.iter().copied().max().unwrap_or(0);
+        let count = contents.node_numbers.len();
+        let first = last.checked_add(1).ok_or(MeshError::TooLarge { what: "nodes", count })?;
+        Ok(Added { first, known: HashMap::new(), numbers: Vec::new(), points: Vec::new() })
+    }
+
+    /// Remembers the nodes that a complete cell has on its faces.
+    fn know(&mut self, table: &Table, nodes: &[u64]) {
+        for (node, vertices) in &table.faces {
+            let key = key(vertices.iter().map(|&vertex| nodes[vertex]));
+            self.known.insert(key, nodes[*node]);
+        }
+    }
+
+    /// The node of a face or of a cell.
+    fn node(&mut self, key: Key, position: impl Fn(usize) -> f64) -> Result<u64, MeshError> {
+        if let Some(&known) = self.known.get(&key) {
+            return Ok(known);
+        }
+        let count = self.numbers.len();
+        let number = self.first.checked_add(count as u64);
+        let number = number.ok_or(MeshError::TooLarge { what: "nodes", count })?;
+        self.numbers.push(number);
+        self.points.push([0, 1, 2].map(position));
+        self.known.insert(key, number);
+        Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The functions are 1 at their node and 0 at the others, and sum up to 1 everywhere.
+    #[test]
+    fn functions_belong_to_their_nodes() {
+        for cell in [Cell::Quadrilateral, Cell::Hexahedron] {
+            let own = Kind::Serendipity(cell).lattice().expect("a lattice");
+            assert_eq!(own.len(), Kind::Serendipity(cell).nodes());
+            for &at in &own {
+                for &node in &own {
+                    let expected = if at == node { 1.0 } else { 0.0 };
+                    assert_eq!(function(cell, node, at), expected, "{node:?} at {at:?}");
+                }
+            }
+            for at in Kind::Cell(cell, 2).lattice().expect("a lattice") {
+                assert_eq!(own.iter().map(|&node| function(cell, node, at)).sum::<f64>(), 1.0);
+            }
+        }
+    }
+}

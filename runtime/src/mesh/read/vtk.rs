@@ -1,0 +1,192 @@
+//! Unstructured grids of VTK: its XML files (`.vtu`) and its legacy files (`.vtk`).
+//!
+//! `xml` and `legacy` turn bytes into a [`Grid`], in which both say the same: points, cells with their
+//! types, and the numbers that become tags (`tags`). [`contents`] sorts the cells into blocks; `cells` says
+//! what each of VTK's types is here. Points and cells are numbered from 0, as ParaView shows them.
+//!
+//! Both formats are described in the VTK User's Guide, "VTK File Formats", which
+//! docs.vtk.org holds.
+
+mod cells;
+mod encoded;
+mod legacy;
+mod numbers;
+mod tags;
+mod xml;
+
+use super::contents::{Block, Contents, Kind, Layout};
+use super::{Place, ReadError};
+use std::collections::{BTreeSet, HashMap};
+use tags::Tags;
+
+pub(super) use legacy::contents as legacy;
+pub(super) use xml::contents as xml;
+
+/// What a file says, in either format.
+#[derive(Debug)]
+struct Grid {
+    points: Vec<[f64; 3]>,
+    /// The points of all cells.
+    connectivity: Vec<u64>,
+    /// Where the points of each cell end there.
+    ends: Vec<u64>,
+    /// VTK's number of each cell's type.
+    types: Vec<u64>,
+    tags: Option<Tags>,
+    /// The degrees of Lagrange cells along their three axes, where the file says them.
+    degrees: Option<Vec<f64>>,
+    /// Whether Lagrange hexahedra are in the order of VTK 8.
+    old_hexahedra: bool,
+    /// Where the cells are.
+    place: Place,
+}
+
+/// Sorts the cells by what they are and by their tags.
+fn contents(grid: Grid) -> Result<Contents, ReadError> {
+    let mut sorter =
+        Sorter { grid: &grid, found: HashMap::new(), known: HashMap::new(), blocks: Vec::new() };
+    sorter.check()?;
+    let mut start = 0;
+    for (cell, &end) in grid.ends.iter().enumerate() {
+        sorter.cell(cell, &grid.connectivity[start..end as usize])?;
+        start = end as usize;
+    }
+    let blocks = sorter.blocks;
+    let notes = grid.tags.iter().map(Tags::note).collect();
+    let node_numbers = (0..grid.points.len() as u64).collect();
+    let points = grid.points;
+    Ok(Contents { node_numbers, points, blocks, notes, ..Contents::default() })
+}
+
+/// What becomes of the cells of one type with so many points.
+enum Found {
+    Element(Layout),
+    /// Lines from point to point.
+    Lines,
+    /// Nothing: no cell, or points alone.
+    Nothing,
+}
+
+struct Sorter<'a> {
+    grid: &'a Grid,
+    found: HashMap<(u64, usize), Found>,
+    /// The block of each kind and tag.
+    known: HashMap<(Kind, Option<i64>), usize>,
+    blocks: Vec<Block>,
+}
+
+impl Sorter<'_> {
+    /// As many of everything as there are cells; each with its points inside the list.
+    fn check(&self) -> Result<(), ReadError> {
+        let grid = self.grid;
+        let wrong = |expected: String, found: String| {
+            Err(ReadError::Syntax { place: grid.place, expected, found })
+        };
+        let count = grid.ends.len();
+        if grid.types.len() != count {
+            return wrong(format!("types of {count} cells"), grid.types.len().to_string());
+        }
+        if let Some(tags) = &grid.tags
+            && tags.values.len() != count
+        {
+            let what = format!("{count} values of \"{}\", one a cell", tags.shown());
+            return wrong(what, tags.values.len().to_string());
+        }
+        if let Some(degrees) = &grid.degrees
+            && degrees.len() != 3 * count
+        {
+            return wrong(
+                format!("three degrees for each of {count} cells"),
+                degrees.len().to_string(),
+            );
+        }
+        let most = grid.connectivity.len() as u64;
+        let mut last = 0;
+        for (cell, &end) in grid.ends.iter().enumerate() {
+            if end < last || end > most {
+                let expected =
+                    format!("an end of cell {cell} from {last} to {most} in the connectivity");
+                return wrong(expected, end.to_string());
+            }
+            last = end;
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, cell: usize, points: &[u64]) -> Result<(), ReadError> {
+        let grid = self.grid;
+        let number = grid.types[cell];
+        let found = match self.found.entry((number, points.len())) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let found = cells::found(number, points.len(), grid.old_hexahedra);
+                new.insert(found.map_err(|error| error.at(cell, number, points.len(), grid.place))?)
+            }
+        };
+        let tag = grid.tags.as_ref().and_then(|tags| tags.of(cell));
+        match found {
+            Found::Nothing => {}
+            Found::Lines => {
+                let kind = Kind::Cell(crate::mesh::Cell::Interval, 1);
+                let block = block(&mut self.known, &mut self.blocks, kind, tag);
+                for ends in points.windows(2) {
+                    block.numbers.push(cell as u64);
+                    block.nodes.extend(ends);
+                }
+            }
+            Found::Element(layout) => {
+                if let Kind::Cell(_, order) = layout.kind
+                    && cells::is_lagrange(number)
+                    && let Some(degrees) = &grid.degrees
+                {
+                    check_degrees(
+                        &degrees[3 * cell..3 * cell + 3],
+                        layout.kind,
+                        order,
+                        cell,
+                        grid.place,
+                    )?;
+                }
+                let block = block(&mut self.known, &mut self.blocks, layout.kind, tag);
+                block.numbers.push(cell as u64);
+                block.nodes.extend(layout.ours(points));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block of a kind and tag.
+fn block<'a>(
+    known: &mut HashMap<(Kind, Option<i64>), usize>,
+    blocks: &'a mut Vec<Block>,
+    kind: Kind,
+    tag: Option<i64>,
+) -> &'a mut Block {
+    let next = blocks.len();
+    let place = *known.entry((kind, tag)).or_insert(next);
+    if place == next {
+        let tags = BTreeSet::from_iter(tag.map(|tag| tag.to_string()));
+        blocks.push(Block { kind, tags, numbers: Vec::new(), nodes: Vec::new() });
+    }
+    &mut blocks[place]
+}
+
+/// A cell has one degree along all of its axes.
+fn check_degrees(
+    degrees: &[f64],
+    kind: Kind,
+    order: usize,
+    cell: usize,
+    place: Place,
+) -> Result<(), ReadError> {
+    // 0 stands for degrees that are not given.
+    let own = &degrees[..kind.dim()];
+    if own.iter().all(|&degree| degree == order as f64 || degree == 0.0) {
+        return Ok(());
+    }
+    let what = format!(
+        "cell {cell} has degrees {own:?} along its axes, and only cells of one degree are there: save the mesh so"
+    );
+    Err(ReadError::Unsupported { place, what })
+}

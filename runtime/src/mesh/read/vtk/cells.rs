@@ -1,0 +1,142 @@
+//! VTK's cell types: what each is here, in which order its points stand, and what to do about the others.
+//!
+//! Numbers and orders are those of `vtkCellType.h` and of the classes' documentation. Linear and quadratic
+//! cells list their points as Lagrange cells of that degree do; a quadratic quadrilateral or
+//! hexahedron is one without the points on faces and inside, which come last. In files of VTK 8 (XML below 2.1,
+//! legacy below 5.1) Lagrange hexahedra have their last two edges exchanged (`vtkUpdateCellsV8toV9`).
+
+use super::Found;
+use crate::mesh::read::contents::{Kind, Layout};
+use crate::mesh::read::{Place, ReadError};
+use crate::mesh::{Cell, MeshError, vtk_order};
+
+/// Why a cell is nothing here.
+pub(super) enum Refused {
+    /// A type without such cells.
+    Type {
+        what: &'static str,
+        remedy: &'static str,
+    },
+    /// Points that do not fit the type.
+    Points(&'static str),
+    Mesh(MeshError),
+}
+
+const NO_PRISMS: &str = "save the mesh with tetrahedra alone or hexahedra alone: in ParaView, the filter Tetrahedralize \
+     makes tetrahedra of all straight cells";
+const ONE_KIND: &str =
+    "cells are triangles, quadrilaterals, tetrahedra and hexahedra, straight or of one order";
+
+impl Refused {
+    pub(super) fn at(self, cell: usize, number: u64, points: usize, place: Place) -> ReadError {
+        match self {
+            Self::Type { what, remedy } => {
+                let what = format!(
+                    "cell {cell} is {what} (type {number}), which is not there yet; {remedy}"
+                );
+                ReadError::Unsupported { place, what }
+            }
+            Self::Points(expected) => ReadError::Syntax {
+                place,
+                expected: format!("{expected} for cell {cell} of type {number}"),
+                found: points.to_string(),
+            },
+            Self::Mesh(error) => error.into(),
+        }
+    }
+}
+
+/// What cells of a type with so many points are.
+pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<Found, Refused> {
+    use Cell::{Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
+    let straight = |cell: Cell| Kind::Cell(cell, 1);
+    let kind = match number {
+        0..=2 => return Ok(Found::Nothing),
+        4 => return Ok(Found::Lines),
+        3 => straight(Interval),
+        5 => straight(Triangle),
+        // A polygon that is a cell.
+        7 if points == 3 => straight(Triangle),
+        7 if points == 4 => straight(Quadrilateral),
+        8 | 9 => straight(Quadrilateral),
+        10 => straight(Tetrahedron),
+        11 | 12 => straight(Hexahedron),
+        21 => Kind::Cell(Interval, 2),
+        22 => Kind::Cell(Triangle, 2),
+        23 => Kind::Serendipity(Quadrilateral),
+        24 => Kind::Cell(Tetrahedron, 2),
+        25 => Kind::Serendipity(Hexahedron),
+        28 => Kind::Cell(Quadrilateral, 2),
+        29 => Kind::Cell(Hexahedron, 2),
+        35 => Kind::Cell(Interval, 3),
+        68 => lagrange(Interval, points)?,
+        69 => lagrange(Triangle, points)?,
+        70 => lagrange(Quadrilateral, points)?,
+        71 => lagrange(Tetrahedron, points)?,
+        72 => lagrange(Hexahedron, points)?,
+        other => return Err(refused(other)),
+    };
+    if kind.nodes() != points {
+        return Err(Refused::Points(match kind {
+            Kind::Cell(Interval, _) => "as many points as a line has",
+            _ => "as many points as the type has",
+        }));
+    }
+    let old = old_hexahedra && number == 72;
+    Layout::new(kind, &lattice(number, kind, old)).map(Found::Element).map_err(Refused::Mesh)
+}
+
+/// Whether a type is one of those with any degree.
+pub(super) fn is_lagrange(number: u64) -> bool {
+    (68..=72).contains(&number)
+}
+
+/// The kind of a Lagrange cell with so many points.
+fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
+    // No mesh has a higher order; the error of one that is a little higher comes with the layout.
+    let orders = (1..=20).map(|order| Kind::Cell(cell, order));
+    orders
+        .into_iter()
+        .find(|kind| kind.nodes() == points)
+        .ok_or(Refused::Points("as many points as a cell of one order has"))
+}
+
+/// Integer coordinates of the points in VTK's order.
+fn lattice(number: u64, kind: Kind, old: bool) -> Vec<[usize; 3]> {
+    let (cell, order) = match kind {
+        Kind::Point => return vec![[0; 3]],
+        Kind::Cell(cell, order) => (cell, order),
+        Kind::Serendipity(cell) => (cell, 2),
+    };
+    // Pixels and voxels go along the axes.
+    if matches!(number, 8 | 11) {
+        return (0..cell.vertex_count()).map(|v| [0, 1, 2].map(|axis| v >> axis & 1)).collect();
+    }
+    let mut nodes = vtk_order::lattice(cell, order);
+    nodes.truncate(kind.nodes());
+    if old {
+        let inside = order - 1;
+        let last = 8 + 10 * inside;
+        let (third, fourth) = nodes[last..last + 2 * inside].split_at_mut(inside);
+        third.swap_with_slice(fourth);
+    }
+    nodes
+}
+
+fn refused(number: u64) -> Refused {
+    let (what, remedy) = match number {
+        13 | 26 | 31 | 32 | 65 | 73 => ("a prism", NO_PRISMS),
+        14 | 27 | 37 | 66 | 74 => ("a pyramid", NO_PRISMS),
+        6 => ("a strip of triangles", "in ParaView, the filter Triangulate makes triangles of it"),
+        7 | 36 => ("a polygon", "in ParaView, the filter Triangulate makes triangles of it"),
+        15 | 16 => ("a prism over a polygon", NO_PRISMS),
+        41 | 42 => ("a polyhedron", NO_PRISMS),
+        30 | 33 | 34 => (
+            "a cell with points on some of its faces or sides",
+            "save it with those of VTK's Lagrange cells",
+        ),
+        75..=81 => ("a Bézier cell", "save it with VTK's Lagrange cells"),
+        _ => ("of an unknown type", ONE_KIND),
+    };
+    Refused::Type { what, remedy }
+}

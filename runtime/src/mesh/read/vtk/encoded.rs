@@ -1,0 +1,211 @@
+//! The bytes of an array in an XML file: raw or in base64, as they are or in blocks of zlib.
+//!
+//! Before the bytes stands a header of whole numbers of 4 or 8 bytes each: how many bytes follow; or of
+//! compressed data how many blocks, the size of a block before compression, that of the last one if it is
+//! smaller (else 0), and the size of each compressed block (docs.vtk.org, "VTK XML Formats").
+//!
+//! Base64 (RFC 4648) is decoded here, four letters at a time: VTK pads the header and the bytes each by itself,
+//! other programs both together, and many arrays stand in one text without a sign between them.
+
+use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use std::borrow::Cow;
+
+/// How an XML file writes bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coding {
+    /// Bytes of a number in a header.
+    pub(super) header: usize,
+    /// Whether the most significant byte comes first.
+    pub(super) big: bool,
+    pub(super) compressed: bool,
+}
+
+/// Why there are no such bytes.
+#[derive(Debug, PartialEq)]
+pub(super) enum Problem {
+    /// So many bytes are announced, and only so many left.
+    Short { count: u64, left: usize },
+    /// What should be there, and what is.
+    Wrong { expected: String, found: String },
+}
+
+/// Bytes, one piece after another.
+pub(super) enum Source<'a> {
+    Raw(&'a [u8]),
+    Base64 {
+        /// Letters that are left.
+        text: &'a [u8],
+        /// Bytes that are decoded and not yet taken.
+        ready: Vec<u8>,
+    },
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn base64(text: &'a [u8]) -> Self {
+        Self::Base64 { text, ready: Vec::new() }
+    }
+
+    /// How many bytes there can be still.
+    fn left(&self) -> usize {
+        match self {
+            Self::Raw(bytes) => bytes.len(),
+            Self::Base64 { text, ready } => ready.len() + text.len() / 4 * 3 + 3,
+        }
+    }
+
+    fn take(&mut self, count: u64) -> Result<Cow<'a, [u8]>, Problem> {
+        let left = self.left();
+        let short = Problem::Short { count, left };
+        let Some(n) = usize::try_from(count).ok().filter(|&n| n <= left) else { return Err(short) };
+        match self {
+            Self::Raw(bytes) => {
+                let (first, rest) = bytes.split_at(n);
+                *bytes = rest;
+                Ok(Cow::Borrowed(first))
+            }
+            Self::Base64 { text, ready } => {
+                while ready.len() < n {
+                    if !quartet(text, ready)? {
+                        return Err(Problem::Short { count, left: ready.len() });
+                    }
+                }
+                let rest = ready.split_off(n);
+                Ok(Cow::Owned(std::mem::replace(ready, rest)))
+            }
+        }
+    }
+}
+
+/// Decodes the next four letters to one to three bytes; false at the end of the text.
+fn quartet(text: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Problem> {
+    let (mut bits, mut letters, mut padding) = (0_u32, 0, 0);
+    while letters + padding < 4 {
+        let Some((&letter, rest)) = text.split_first() else { break };
+        *text = rest;
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' if letters >= 2 => {
+                padding += 1;
+                continue;
+            }
+            letter if letter.is_ascii_whitespace() => continue,
+            other => return Err(no_letter(other)),
+        };
+        if padding > 0 {
+            return Err(no_letter(letter));
+        }
+        bits = bits << 6 | u32::from(value);
+        letters += 1;
+    }
+    if letters == 0 {
+        return Ok(false);
+    }
+    if letters == 1 {
+        let expected = "four letters of base64 or `=`".to_owned();
+        return Err(Problem::Wrong { expected, found: "one".to_owned() });
+    }
+    let bytes = (bits << (6 * (4 - letters))).to_be_bytes();
+    out.extend_from_slice(&bytes[1..letters]);
+    Ok(true)
+}
+
+fn no_letter(found: u8) -> Problem {
+    let found = format!("`{}`", found.escape_ascii());
+    Problem::Wrong { expected: "a letter of base64".to_owned(), found }
+}
+
+/// The bytes of an array.
+pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'a, [u8]>, Problem> {
+    let size = number(source, coding)?;
+    if !coding.compressed {
+        return source.take(size);
+    }
+    let (blocks, whole, last) = (size, number(source, coding)?, number(source, coding)?);
+    let header = source.take(blocks.saturating_mul(coding.header as u64))?;
+    let sizes: Vec<u64> =
+        header.chunks_exact(coding.header).map(|chunk| integer(chunk, coding.big)).collect();
+    let mut all = Vec::new();
+    for (block, &size) in sizes.iter().enumerate() {
+        let packed = source.take(size)?;
+        let partial = block + 1 == sizes.len() && last > 0;
+        let length = usize::try_from(if partial { last } else { whole }).unwrap_or(usize::MAX);
+        let bytes = decompress_to_vec_zlib_with_limit(&packed, length).map_err(|error| {
+            let expected = format!("block {block} of zlib with {length} bytes");
+            Problem::Wrong { expected, found: error.to_string() }
+        })?;
+        if bytes.len() != length {
+            let expected = format!("block {block} with {length} bytes");
+            return Err(Problem::Wrong { expected, found: bytes.len().to_string() });
+        }
+        all.extend_from_slice(&bytes);
+    }
+    Ok(Cow::Owned(all))
+}
+
+/// A number of a header.
+fn number(source: &mut Source<'_>, coding: Coding) -> Result<u64, Problem> {
+    Ok(integer(&source.take(coding.header as u64)?, coding.big))
+}
+
+fn integer(bytes: &[u8], big: bool) -> u64 {
+    let shift = |all: u64, byte: &u8| all << 8 | u64::from(*byte);
+    if big { bytes.iter().fold(0, shift) } else { bytes.iter().rev().fold(0, shift) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Coding = Coding { header: 4, big: false, compressed: false };
+
+    fn of(text: &[u8]) -> Result<Vec<u8>, Problem> {
+        array(&mut Source::base64(text), PLAIN).map(Cow::into_owned)
+    }
+
+    #[test]
+    fn headers_may_be_padded_by_themselves_or_not() {
+        // The number 4 in four bytes, and the bytes 1 to 4.
+        assert_eq!(of(b"BAAAAA==AQIDBA=="), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(of(b"BAAAAAECAwQ="), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(of(b"\n BAAA\tAAECAwQ=\n"), Ok(vec![1, 2, 3, 4]));
+        // One array after another.
+        let mut source = Source::base64(b"AQAAAA==/w==AQAAAA==fw==");
+        assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[255][..]));
+        assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[127][..]));
+    }
+
+    #[test]
+    fn broken_base64_is_said() {
+        assert!(
+            matches!(of(b"BAAAAA==AQI?BA=="), Err(Problem::Wrong { found, .. }) if found == "`?`")
+        );
+        assert!(matches!(of(b"BAAAAA==AQ=DBA=="), Err(Problem::Wrong { .. })));
+        assert!(matches!(of(b"BAAAAA==AQIDB"), Err(Problem::Wrong { .. })));
+        assert!(matches!(of(b"BAAAAA==AQI="), Err(Problem::Short { count: 4, .. })));
+        assert!(matches!(of(b"////fw=="), Err(Problem::Short { count: 0x7FFF_FFFF, .. })));
+        assert!(matches!(of(b""), Err(Problem::Short { count: 4, .. })));
+    }
+
+    #[test]
+    fn blocks_of_zlib_are_joined() {
+        let pack = |bytes: &[u8]| miniz_oxide::deflate::compress_to_vec_zlib(bytes, 6);
+        let (first, second) = (pack(&[7; 100]), pack(&[8; 20]));
+        let mut bytes = Vec::new();
+        for n in [2, 100, 20, first.len() as u64, second.len() as u64] {
+            bytes.extend(n.to_be_bytes());
+        }
+        let coding = Coding { header: 8, big: true, compressed: true };
+        let whole = [&bytes[..], &first, &second].concat();
+        let joined = array(&mut Source::Raw(&whole), coding).expect("two blocks");
+        assert_eq!(joined.as_ref(), [[7; 100].as_slice(), &[8; 20]].concat());
+        let short = array(&mut Source::Raw(&whole[..whole.len() - 1]), coding);
+        assert!(matches!(short, Err(Problem::Short { .. })));
+        bytes[15] = 99;
+        let longer = [&bytes[..], &first, &second].concat();
+        assert!(matches!(array(&mut Source::Raw(&longer), coding), Err(Problem::Wrong { .. })));
+    }
+}

@@ -1,0 +1,177 @@
+//! Numbers of VTK's types, written as text or as bytes of either order.
+
+use crate::mesh::read::cursor::shorten;
+
+/// A type of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Signed(usize),
+    Unsigned(usize),
+    Real(usize),
+}
+
+/// Numbers of one array.
+#[derive(Debug)]
+pub(super) enum Numbers {
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
+}
+
+impl Type {
+    /// The type that an XML file names, `Int32` for example.
+    pub(super) fn of_xml(name: &str) -> Option<Type> {
+        Some(match name {
+            "Int8" => Type::Signed(1),
+            "Int16" => Type::Signed(2),
+            "Int32" => Type::Signed(4),
+            "Int64" => Type::Signed(8),
+            "UInt8" => Type::Unsigned(1),
+            "UInt16" => Type::Unsigned(2),
+            "UInt32" => Type::Unsigned(4),
+            "UInt64" => Type::Unsigned(8),
+            "Float32" => Type::Real(4),
+            "Float64" => Type::Real(8),
+            _ => return None,
+        })
+    }
+
+    /// The type that a legacy file names, `unsigned_char` for example. `vtkIdType` is written as `int`.
+    pub(super) fn of_legacy(name: &str) -> Option<Type> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "char" | "signed_char" => Type::Signed(1),
+            "unsigned_char" => Type::Unsigned(1),
+            "short" => Type::Signed(2),
+            "unsigned_short" => Type::Unsigned(2),
+            "int" | "vtkidtype" => Type::Signed(4),
+            "unsigned_int" => Type::Unsigned(4),
+            "long" | "long_long" | "vtktypeint64" => Type::Signed(8),
+            "unsigned_long" | "unsigned_long_long" | "vtktypeuint64" => Type::Unsigned(8),
+            "vtktypeint32" => Type::Signed(4),
+            "vtktypeuint32" => Type::Unsigned(4),
+            "vtktypeint16" => Type::Signed(2),
+            "vtktypeuint16" => Type::Unsigned(2),
+            "vtktypeint8" => Type::Signed(1),
+            "vtktypeuint8" => Type::Unsigned(1),
+            "float" => Type::Real(4),
+            "double" => Type::Real(8),
+            _ => return None,
+        })
+    }
+
+    /// Bytes a number.
+    pub(super) fn size(self) -> usize {
+        match self {
+            Type::Signed(size) | Type::Unsigned(size) | Type::Real(size) => size,
+        }
+    }
+
+    /// No numbers yet.
+    pub(super) fn none(self) -> Numbers {
+        match self {
+            Type::Real(_) => Numbers::Reals(Vec::new()),
+            _ => Numbers::Integers(Vec::new()),
+        }
+    }
+
+    /// Adds a number that is written as text; false if it is none of the type.
+    pub(super) fn word(self, word: &[u8], numbers: &mut Numbers) -> bool {
+        let Ok(text) = std::str::from_utf8(word) else { return false };
+        match numbers {
+            Numbers::Reals(all) => text.parse().map(|x| all.push(x)).is_ok(),
+            Numbers::Integers(all) => text.parse().map(|n| all.push(n)).is_ok(),
+        }
+    }
+
+    /// Numbers from bytes, as many as there are whole ones.
+    pub(super) fn bytes(self, bytes: &[u8], big: bool) -> Numbers {
+        // Up to eight bytes, the least significant first.
+        let bits = |chunk: &[u8]| {
+            let mut all = [0; 8];
+            for (i, slot) in all[..chunk.len()].iter_mut().enumerate() {
+                *slot = chunk[if big { chunk.len() - 1 - i } else { i }];
+            }
+            u64::from_le_bytes(all)
+        };
+        let chunks = bytes.chunks_exact(self.size()).map(bits);
+        match self {
+            Type::Real(4) => {
+                Numbers::Reals(chunks.map(|b| f64::from(f32::from_bits(b as u32))).collect())
+            }
+            Type::Real(_) => Numbers::Reals(chunks.map(f64::from_bits).collect()),
+            // Larger ones become negative, and are refused where a number of something is meant.
+            Type::Unsigned(_) => Numbers::Integers(chunks.map(|b| b as i64).collect()),
+            Type::Signed(size) => {
+                let unused = 64 - 8 * size as u32;
+                Numbers::Integers(chunks.map(|b| (b << unused) as i64 >> unused).collect())
+            }
+        }
+    }
+}
+
+impl Numbers {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Numbers::Integers(all) => all.len(),
+            Numbers::Reals(all) => all.len(),
+        }
+    }
+
+    pub(super) fn reals(self) -> Vec<f64> {
+        match self {
+            Numbers::Integers(all) => all.into_iter().map(|n| n as f64).collect(),
+            Numbers::Reals(all) => all,
+        }
+    }
+
+    /// Numbers of something, from 0; or the first that is none.
+    pub(super) fn counts(self) -> Result<Vec<u64>, String> {
+        match self {
+            Numbers::Integers(all) => {
+                all.into_iter().map(|n| u64::try_from(n).map_err(|_| n.to_string())).collect()
+            }
+            Numbers::Reals(all) => {
+                Err(all.first().map_or("no integers".to_owned(), f64::to_string))
+            }
+        }
+    }
+
+    /// Whole numbers, if they are all.
+    pub(super) fn whole(&self) -> Option<Vec<i64>> {
+        let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64);
+        match self {
+            Numbers::Integers(all) => Some(all.clone()),
+            Numbers::Reals(all) => all.iter().map(|&x| whole(x)).collect(),
+        }
+    }
+
+    /// Points of three coordinates each, or the first coordinate that is not finite.
+    pub(super) fn points(self) -> Result<Vec<[f64; 3]>, String> {
+        let all = self.reals();
+        match all.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(x.to_string()),
+            None => Ok(all.chunks_exact(3).map(|x| [x[0], x[1], x[2]]).collect()),
+        }
+    }
+}
+
+/// A word for a message.
+pub(super) fn shown(word: &[u8]) -> String {
+    if word.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(word)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_either_order_are_the_same_numbers() {
+        let integers = |kind: Type, bytes: &[u8], big| kind.bytes(bytes, big).whole();
+        assert_eq!(integers(Type::Signed(2), &[0xFE, 0xFF, 1, 0], false), Some(vec![-2, 1]));
+        assert_eq!(integers(Type::Signed(2), &[0xFF, 0xFE, 0, 1], true), Some(vec![-2, 1]));
+        assert_eq!(integers(Type::Unsigned(1), &[255, 1], true), Some(vec![255, 1]));
+        assert_eq!(integers(Type::Signed(8), &(-7_i64).to_be_bytes(), true), Some(vec![-7]));
+        assert_eq!(Type::Real(4).bytes(&1.5_f32.to_be_bytes(), true).reals(), [1.5]);
+        assert_eq!(Type::Real(8).bytes(&(-0.1_f64).to_le_bytes(), false).reals(), [-0.1]);
+        assert_eq!(Type::Unsigned(8).bytes(&[0xFF; 8], false).counts(), Err("-1".to_owned()));
+    }
+}

@@ -1,0 +1,109 @@
+//! Which array of cell data gives the tags, and how: the rule for both formats of VTK.
+//!
+//! VTK has no sets of cells; programs write a whole number a cell. Of the arrays with one component
+//! and whole numbers, that one is taken whose name comes first in [`NAMES`], capitals and signs aside:
+//! "gmsh:physical" and "Gmsh_Physical" are one. A value becomes a tag by its digits, "3" or "-1":
+//! of cells where a cell of the mesh has it, of the boundary where a cell of one dimension less has it. Physical
+//! groups of Gmsh begin at 1, and its 0 stands for none.
+
+use fem_dsl::source::shortened;
+
+/// Names of such arrays, lower case and letters alone, with who writes them.
+const NAMES: [&str; 22] = [
+    // Gmsh, and meshio from its files.
+    "cellentityids",
+    "gmshphysical",
+    "physicalids",
+    "physicalgroup",
+    "physical",
+    // OpenGeoSys, PFLOTRAN and many more.
+    "materialids",
+    "materialid",
+    "materials",
+    "material",
+    "matid",
+    // Exodus by way of ParaView.
+    "elementblockids",
+    "objectid",
+    "blockids",
+    "blockid",
+    // MFEM, Netgen, medit, FEniCS, TetGen and hand-made files.
+    "attribute",
+    "attributes",
+    "meditref",
+    "celltags",
+    "regions",
+    "region",
+    "tags",
+    "tag",
+];
+
+/// How well a name suits, 0 best; none if it is no such name.
+pub(super) fn rank(name: &str) -> Option<usize> {
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
+    let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    NAMES.iter().position(|&known| known == plain)
+}
+
+/// The numbers that become tags, one a cell.
+#[derive(Debug)]
+pub(super) struct Tags {
+    rank: usize,
+    name: String,
+    pub(super) values: Vec<i64>,
+}
+
+impl Tags {
+    /// Takes an array that suits better than the one at hand and holds whole numbers.
+    pub(super) fn offer(
+        best: &mut Option<Tags>,
+        name: &str,
+        values: impl FnOnce() -> Option<Vec<i64>>,
+    ) {
+        let Some(rank) = rank(name) else { return };
+        if best.as_ref().is_none_or(|best| rank < best.rank)
+            && let Some(values) = values()
+        {
+            *best = Some(Tags { rank, name: name.to_owned(), values });
+        }
+    }
+
+    /// The tag of a cell.
+    pub(super) fn of(&self, cell: usize) -> Option<i64> {
+        let physical = NAMES[self.rank].contains("physical");
+        self.values.get(cell).copied().filter(|&value| !(physical && value == 0))
+    }
+
+    /// The name of the array, for messages.
+    pub(super) fn shown(&self) -> String {
+        shortened(&self.name).to_string()
+    }
+
+    pub(super) fn note(&self) -> String {
+        format!("tags are the values of the cell data \"{}\"", self.shown())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_in_any_spelling() {
+        assert_eq!(rank("CellEntityIds"), Some(0));
+        assert!(rank("gmsh:physical") < rank("MaterialIDs"));
+        assert_eq!(rank("Gmsh_Physical"), rank("gmsh:physical"));
+        assert_eq!(rank("temperature"), None);
+    }
+
+    #[test]
+    fn the_best_array_of_whole_numbers_is_taken() {
+        let mut best = None;
+        Tags::offer(&mut best, "tag", || Some(vec![1]));
+        Tags::offer(&mut best, "CellEntityIds", || None);
+        Tags::offer(&mut best, "gmsh:physical", || Some(vec![0, 7]));
+        Tags::offer(&mut best, "material", || Some(vec![2]));
+        let best = best.expect("an array");
+        assert_eq!((best.name.as_str(), best.of(0), best.of(1)), ("gmsh:physical", None, Some(7)));
+    }
+}

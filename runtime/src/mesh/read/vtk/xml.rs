@@ -1,0 +1,353 @@
+//! XML files of unstructured grids (`.vtu`): bytes → [`Grid`].
+//!
+//! Arrays are text, base64 inside their element, or appended at the end of the file, in base64 or raw;
+//! compressed by zlib or not. What is appended is no XML: the text is cut off before it.
+
+use super::Grid;
+use super::encoded::{self, Coding, Problem, Source};
+use super::numbers::{Numbers, Type, shown};
+use super::tags::{self, Tags};
+use crate::mesh::read::contents::Contents;
+use crate::mesh::read::cursor::shorten;
+use crate::mesh::read::{Place, ReadError};
+use roxmltree::{Document, Node};
+use std::borrow::Cow;
+
+const APPENDED: &[u8] = b"<AppendedData";
+
+pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
+    super::contents(grid(bytes)?)
+}
+
+fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
+    let (text, appended) = split(bytes)?;
+    let document = Document::parse(&text).map_err(|error| ReadError::Syntax {
+        place: Place::Line(error.pos().row as usize),
+        expected: "an XML file".to_owned(),
+        found: error.to_string(),
+    })?;
+    let root = document.root_element();
+    let at =
+        |node: Node<'_, '_>| Place::Line(document.text_pos_at(node.range().start).row as usize);
+    let kind = root.attribute("type").unwrap_or("nothing");
+    if root.tag_name().name() != "VTKFile" || kind != "UnstructuredGrid" {
+        return Err(other_type(at(root), root.tag_name().name(), kind));
+    }
+    let reader = Reader { document: &document, coding: coding(root, at(root))?, appended };
+    let version = root.attribute("version").unwrap_or("0.1");
+    let mut grid = reader.piece(reader.only_piece(root)?)?;
+    grid.old_hexahedra = version_of(version) < (2, 1);
+    Ok(grid)
+}
+
+/// The text of the XML, made whole; and where the appended data begin, with what they are.
+fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError> {
+    let text = |part| {
+        std::str::from_utf8(part).map_err(|error| ReadError::Syntax {
+            place: Place::Byte(error.valid_up_to()),
+            expected: "text in UTF-8".to_owned(),
+            found: shown(&part[error.valid_up_to()..part.len().min(error.valid_up_to() + 1)]),
+        })
+    };
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let Some(start) = bytes.windows(APPENDED.len()).position(|word| word == APPENDED) else {
+        return Ok((Cow::Borrowed(text(bytes)?), None));
+    };
+    let Some(length) = bytes[start..].iter().position(|&b| b == b'>') else {
+        return Ok((Cow::Borrowed(text(bytes)?), None));
+    };
+    let end = start + length + 1;
+    let element = text(&bytes[start..end])?;
+    if element.ends_with("/>") {
+        return Ok((Cow::Borrowed(text(bytes)?), None));
+    }
+    let blank = bytes[end..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+    if bytes.get(end + blank) != Some(&b'_') {
+        return Err(ReadError::Syntax {
+            place: Place::Byte(end + blank),
+            expected: "`_`, with which appended data begin".to_owned(),
+            found: shown(&bytes[end + blank..bytes.len().min(end + blank + 1)]),
+        });
+    }
+    let whole = format!("{}</AppendedData></VTKFile>", text(&bytes[..end])?);
+    let start = end + blank + 1;
+    // Its name is in quotes of either sort.
+    let base64 = element.to_ascii_lowercase().contains("base64");
+    Ok((Cow::Owned(whole), Some(Appended { start, bytes: &bytes[start..], base64 })))
+}
+
+/// What is appended to the XML.
+struct Appended<'a> {
+    /// Where in the file it begins.
+    start: usize,
+    bytes: &'a [u8],
+    base64: bool,
+}
+
+fn other_type(place: Place, name: &str, kind: &str) -> ReadError {
+    if name != "VTKFile" {
+        let expected = "the element VTKFile".to_owned();
+        return ReadError::Syntax { place, expected, found: shown(name.as_bytes()) };
+    }
+    let remedy = if kind.starts_with('P') && kind != "PolyData" {
+        "the file names parts of a mesh in other files; open it in ParaView and save it as one `.vtu` file"
+    } else {
+        "save an unstructured grid; in ParaView, the filter Append Datasets makes one"
+    };
+    let what = format!("a file of type {} is not read: {remedy}", shorten(kind.as_bytes()));
+    ReadError::Unsupported { place, what }
+}
+
+/// (2, 1) of `2.1`.
+fn version_of(text: &str) -> (u32, u32) {
+    let mut parts = text.trim().splitn(2, '.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+fn coding(root: Node<'_, '_>, place: Place) -> Result<Coding, ReadError> {
+    let wrong = |expected: &str, found: &str| {
+        let (expected, found) = (expected.to_owned(), shown(found.as_bytes()));
+        Err(ReadError::Syntax { place, expected, found })
+    };
+    let big = match root.attribute("byte_order") {
+        None | Some("LittleEndian") => false,
+        Some("BigEndian") => true,
+        Some(other) => return wrong("the byte order LittleEndian or BigEndian", other),
+    };
+    let header = match root.attribute("header_type") {
+        None | Some("UInt32") => 4,
+        Some("UInt64") => 8,
+        Some(other) => return wrong("the type of headers UInt32 or UInt64", other),
+    };
+    let compressed = match root.attribute("compressor") {
+        None | Some("") => false,
+        Some("vtkZLibDataCompressor") => true,
+        Some(other) => {
+            let what = format!(
+                "data compressed by {} are not read: save them compressed by zlib or not at all",
+                shorten(other.as_bytes())
+            );
+            return Err(ReadError::Unsupported { place, what });
+        }
+    };
+    Ok(Coding { header, big, compressed })
+}
+
+struct Reader<'a> {
+    document: &'a Document<'a>,
+    coding: Coding,
+    appended: Option<Appended<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    fn place(&self, node: Node<'_, '_>) -> Place {
+        Place::Line(self.document.text_pos_at(node.range().start).row as usize)
+    }
+
+    fn wrong(&self, node: Node<'_, '_>, expected: impl Into<String>, found: String) -> ReadError {
+        ReadError::Syntax { place: self.place(node), expected: expected.into(), found }
+    }
+
+    fn child(&self, node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
+        node.children().find(|child| child.is_element() && child.tag_name().name() == name)
+    }
+
+    fn expect(&self, node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>, ReadError> {
+        self.child(node, name).ok_or_else(|| ReadError::Missing(format!("element <{name}>")))
+    }
+
+    /// The one piece with points.
+    fn only_piece(&self, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, ReadError> {
+        let grid = self.expect(root, "UnstructuredGrid")?;
+        let pieces = || {
+            grid.children().filter(|child| child.is_element() && child.tag_name().name() == "Piece")
+        };
+        let mut full = pieces().filter(|piece| piece.attribute("NumberOfPoints") != Some("0"));
+        let Some(first) = full.next().or_else(|| pieces().next()) else {
+            return Err(ReadError::Missing("element <Piece>".to_owned()));
+        };
+        if let Some(second) = full.next() {
+            let what = "a mesh in several pieces is not read, for nothing joins them: in ParaView, the filter Clean to Grid \
+                        makes one of them; save that"
+                .to_owned();
+            return Err(ReadError::Unsupported { place: self.place(second), what });
+        }
+        Ok(first)
+    }
+
+    fn piece(&self, piece: Node<'a, 'a>) -> Result<Grid, ReadError> {
+        let points = self.expect(piece, "Points")?;
+        let cells = self.expect(piece, "Cells")?;
+        let array = points.children().find(|node| is_array(*node));
+        let array = array
+            .ok_or_else(|| ReadError::Missing("element <DataArray> in its <Points>".to_owned()))?;
+        self.components(array, 3)?;
+        let coordinates = self.array(array)?;
+        self.count(piece, "NumberOfPoints", array, coordinates.len(), 3)?;
+        let points =
+            coordinates.points().map_err(|found| self.wrong(array, "finite coordinates", found))?;
+        let (ends_at, ends) = self.counts(cells, "offsets")?;
+        self.count(piece, "NumberOfCells", ends_at, ends.len(), 1)?;
+        let (_, connectivity) = self.counts(cells, "connectivity")?;
+        let (_, types) = self.counts(cells, "types")?;
+        let (tags, degrees) = self.cell_data(piece)?;
+        let place = self.place(cells);
+        Ok(Grid { points, connectivity, ends, types, tags, degrees, old_hexahedra: false, place })
+    }
+
+    /// An array of numbers of something, by its name.
+    fn counts(
+        &self,
+        cells: Node<'a, 'a>,
+        name: &str,
+    ) -> Result<(Node<'a, 'a>, Vec<u64>), ReadError> {
+        let named = |node: &Node<'_, '_>| is_array(*node) && node.attribute("Name") == Some(name);
+        let array = cells.children().find(named);
+        let array =
+            array.ok_or_else(|| ReadError::Missing(format!("array \"{name}\" in its <Cells>")))?;
+        let numbers = self.array(array)?.counts();
+        numbers.map(|numbers| (array, numbers)).map_err(|found| {
+            self.wrong(array, format!("whole numbers from 0 in \"{name}\""), found)
+        })
+    }
+
+    /// What becomes tags, and the degrees of Lagrange cells.
+    fn cell_data(
+        &self,
+        piece: Node<'a, 'a>,
+    ) -> Result<(Option<Tags>, Option<Vec<f64>>), ReadError> {
+        let (mut best, mut degrees) = (None, None);
+        let Some(data) = self.child(piece, "CellData") else { return Ok((None, None)) };
+        for array in data.children().filter(|node| is_array(*node)) {
+            let name = array.attribute("Name").unwrap_or_default();
+            let components = array.attribute("NumberOfComponents").unwrap_or("1");
+            if components == "1" && tags::rank(name).is_some() {
+                let numbers = self.array(array)?;
+                Tags::offer(&mut best, name, || numbers.whole());
+            } else if name == "HigherOrderDegrees" && components == "3" {
+                degrees = Some(self.array(array)?.reals());
+            }
+        }
+        Ok((best, degrees))
+    }
+
+    fn components(&self, array: Node<'_, '_>, expected: usize) -> Result<(), ReadError> {
+        let found = array.attribute("NumberOfComponents").unwrap_or("1");
+        if found == expected.to_string() {
+            return Ok(());
+        }
+        Err(self.wrong(array, format!("{expected} components"), shown(found.as_bytes())))
+    }
+
+    /// Whether there is as much as the piece says.
+    fn count(
+        &self,
+        piece: Node<'_, '_>,
+        attribute: &str,
+        array: Node<'_, '_>,
+        found: usize,
+        each: usize,
+    ) -> Result<(), ReadError> {
+        let announced = piece.attribute(attribute).unwrap_or("none");
+        let count: Option<usize> = announced.trim().parse().ok();
+        if count.and_then(|count| count.checked_mul(each)) == Some(found) {
+            return Ok(());
+        }
+        let expected =
+            format!("as many numbers as {attribute}=\"{}\" says", shorten(announced.as_bytes()));
+        Err(self.wrong(array, expected, found.to_string()))
+    }
+
+    /// The numbers of an array, however they are written.
+    fn array(&self, array: Node<'a, 'a>) -> Result<Numbers, ReadError> {
+        let name = array.attribute("type").unwrap_or("no type");
+        let Some(kind) = Type::of_xml(name) else {
+            return Err(self.wrong(
+                array,
+                "a type of numbers, Float64 for example",
+                shown(name.as_bytes()),
+            ));
+        };
+        match array.attribute("format").unwrap_or("ascii") {
+            "ascii" => {
+                let mut numbers = kind.none();
+                for word in text(array).split_ascii_whitespace() {
+                    if !kind.word(word.as_bytes(), &mut numbers) {
+                        return Err(self.wrong(
+                            array,
+                            format!("numbers of type {name}"),
+                            shown(word.as_bytes()),
+                        ));
+                    }
+                }
+                Ok(numbers)
+            }
+            "binary" => {
+                let text = text(array);
+                let bytes = encoded::array(&mut Source::base64(text.as_bytes()), self.coding);
+                self.decoded(array, kind, bytes, self.place(array))
+            }
+            "appended" => {
+                let Some(appended) = &self.appended else {
+                    return Err(ReadError::Missing("element <AppendedData>".to_owned()));
+                };
+                let offset = array.attribute("offset").unwrap_or("none").trim();
+                let start: Option<usize> = offset.parse().ok();
+                let Some(rest) = start.and_then(|start| appended.bytes.get(start..)) else {
+                    let expected = format!("an offset up to {}", appended.bytes.len());
+                    return Err(self.wrong(array, expected, shown(offset.as_bytes())));
+                };
+                let mut source = match appended.base64 {
+                    true => Source::base64(rest.split(|&b| b == b'<').next().unwrap_or_default()),
+                    false => Source::Raw(rest),
+                };
+                let bytes = encoded::array(&mut source, self.coding);
+                let at = appended.start + start.unwrap_or_default();
+                self.decoded(array, kind, bytes, Place::Byte(at))
+            }
+            other => {
+                let expected = "the format ascii, binary or appended";
+                Err(self.wrong(array, expected, shown(other.as_bytes())))
+            }
+        }
+    }
+
+    fn decoded(
+        &self,
+        array: Node<'_, '_>,
+        kind: Type,
+        bytes: Result<Cow<'_, [u8]>, Problem>,
+        place: Place,
+    ) -> Result<Numbers, ReadError> {
+        match bytes {
+            Ok(bytes) if bytes.len().is_multiple_of(kind.size()) => {
+                Ok(kind.bytes(&bytes, self.coding.big))
+            }
+            Ok(bytes) => {
+                let expected = format!("numbers of {} bytes each", kind.size());
+                Err(self.wrong(array, expected, format!("{} bytes", bytes.len())))
+            }
+            Err(Problem::Short { count, left }) => {
+                Err(ReadError::Count { place, what: "bytes of an array", count, left })
+            }
+            Err(Problem::Wrong { expected, found }) => {
+                Err(ReadError::Syntax { place, expected, found })
+            }
+        }
+    }
+}
+
+fn is_array(node: Node<'_, '_>) -> bool {
+    node.is_element() && node.tag_name().name() == "DataArray"
+}
+
+/// The text of an element, without that of the elements inside.
+fn text<'a>(node: Node<'a, 'a>) -> Cow<'a, str> {
+    let mut pieces = node
+        .children()
+        .filter(|child| child.is_text())
+        .filter_map(|child| child.text())
+        .filter(|text| !text.trim().is_empty());
+    let Some(first) = pieces.next() else { return Cow::Borrowed("") };
+    pieces.fold(Cow::Borrowed(first), |all, next| Cow::Owned(format!("{all} {next}")))
+}

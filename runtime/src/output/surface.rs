@@ -1,6 +1,6 @@
 //! What is seen of a solution: a field on a mesh → triangles with values at their corners, and the edges of cells.
 //!
-//! [`outside`] gives the boundary of a body, or all of a mesh in the plane; [`cut`] gives what a plane meets of a body.
+//! [`outside`] gives the boundary of a body, or all of a mesh in the plane; [`cut()`] gives what a plane meets of a body.
 //! Each facet (each cell in the plane) is divided into n parts a direction, so that curved geometry and fields of high
 //! degree are followed: at the corners of the triangles the values are those of the field's own basis and the places
 //! those of the geometry's, exactly; between them a drawing interpolates linearly. A facet shares no points with its
@@ -76,10 +76,8 @@ pub struct Triangles {
     pub values: Vec<f64>,
     /// The points of each triangle.
     pub corners: Vec<[u32; 3]>,
-    /// The edges of cells, each a chain of [`edge_points`](Self::edge_points) places.
-    pub edges: Vec<[f64; 3]>,
-    /// How many places an edge has.
-    pub edge_points: usize,
+    /// The edges of cells, each a chain of places.
+    pub edges: Vec<Vec<[f64; 3]>>,
 }
 
 /// Why nothing is seen.
@@ -299,11 +297,10 @@ fn add_edges(
         for &local in &of_facet[usize::from(facet.local)] {
             if !std::mem::replace(&mut seen[of_cell[local] as usize], true) {
                 let place = |row| view.place(facet.cell as usize, &tables[local], row);
-                all.edges.extend((0..points.len()).map(place));
+                all.edges.push((0..points.len()).map(place).collect());
             }
         }
     }
-    all.edge_points = points.len();
     Ok(())
 }
 

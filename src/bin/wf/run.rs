@@ -2,6 +2,7 @@
 
 mod dry;
 mod goal;
+mod picture;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::console::Console;
 use crate::problem::{called, chosen, compile, overrides, prepare, read, with_threads};
 use crate::report::{Failure, Report};
 use goal::Goal;
+use picture::PictureArguments;
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
 ///
@@ -33,6 +35,9 @@ Examples:
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
   wf run examples/poisson.wf --json --no-output     one object a problem
   wf run - --output - < poisson.wf > poisson.vtu    from standard input to standard output
+  wf run examples/poisson.wf --picture u.png --slice z=0      the solution inside, without ParaView
+  wf run examples/traction.wf --picture bent.svg --warp 0.1   its boundary, deformed by a tenth of the displacement
+  wf run examples/stokes.wf --problem channel --picture p.png --field p
   wf run examples/poisson.wf --dry-run              what it takes, without solving
   wf run examples/poisson.wf --interpret      without a compiler
   wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
@@ -54,6 +59,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) no_output: bool,
 
+    #[command(flatten)]
+    pub(crate) picture: PictureArguments,
+
     /// Solve nothing: say how many cells and unknowns there are, and what memory they take at least.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -71,6 +79,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         goal.try_out(&arguments.problem.file)?;
         aside = goal.is_standard_output();
     }
+    arguments.picture.try_out(&arguments.problem.file)?;
     let overrides = overrides(&arguments.problem);
     let source = read(&arguments.problem.file)?;
     let program = compile(&source, wanted, &overrides, console)?;
@@ -78,6 +87,11 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     if arguments.output.is_some() && names.len() > 1 {
         return Err(Failure::input(
             "--output names one file, but there are several problems\nhelp: choose one with --problem NAME",
+        ));
+    }
+    if arguments.picture.is_wanted() && names.len() > 1 {
+        return Err(Failure::input(
+            "--picture names one file, but there are several problems\nhelp: choose one with --problem NAME",
         ));
     }
     let device = arguments.device.open_for(&arguments.problem)?;
@@ -111,6 +125,7 @@ fn one(
     goal.try_out(file)?;
     console.progress().say(format!("{name}: making the mesh"));
     let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
+    arguments.picture.check(&problem, &mesh)?;
     which.warn(&problem, console);
     let mut target = arguments.problem.target();
     target.wishes.scatter = arguments.device.scatter;
@@ -131,13 +146,27 @@ fn one(
     })?;
     console.progress().say(format!("{name}: writing the solution"));
     let written = goal.write(&problem, &solution);
+    let drawn = arguments.picture.draw(&problem, &solution, console);
     // What was found is said, also where it cannot be written.
-    let path = goal.path().filter(|_| written.is_ok());
-    let report = Report::new(text(&problem, &solution, path), value(&problem, &solution, path));
-    match written {
+    let files = Files {
+        output: goal.path().filter(|_| written.is_ok()),
+        picture: arguments.picture.path().filter(|_| drawn.is_ok()),
+        note: drawn.as_ref().ok().and_then(Option::as_deref),
+    };
+    let report = Report::new(text(&problem, &solution, files), value(&problem, &solution, files));
+    match written.and(drawn.map(drop)) {
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),
     }
+}
+
+/// What was written.
+#[derive(Clone, Copy)]
+struct Files<'a> {
+    output: Option<&'a Path>,
+    picture: Option<&'a Path>,
+    /// What should be known of the picture.
+    note: Option<&'a str>,
 }
 
 fn shape_word(shape: Shape) -> String {
@@ -148,7 +177,7 @@ fn shape_word(shape: Shape) -> String {
     }
 }
 
-fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String {
+fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> String {
     let form = &problem.form;
     let mesh = &solution.on.mesh;
     let fields: Vec<String> = form
@@ -169,7 +198,8 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         )
     });
     let report = &solution.report;
-    let notes = solution.notes.iter().map(|note| format!("  note        {note}"));
+    let notes = solution.notes.iter().map(String::as_str).chain(files.note);
+    let notes = notes.map(|note| format!("  note        {note}"));
     let mut lines = vec![
         format!("{} ({})", problem.name, form.name),
         format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
@@ -205,14 +235,16 @@ fn text(problem: &Problem, solution: &Solution, output: Option<&Path>) -> String
         "  seconds     compile {:.3}, set up {:.3}, solve {:.3}",
         seconds.compile, seconds.set_up, seconds.solve
     ));
-    if let Some(path) = output {
-        lines.push(format!("  output      {}", seen(&path.display().to_string())));
+    for (what, path) in [("output", files.output), ("picture", files.picture)] {
+        if let Some(path) = path {
+            lines.push(format!("  {what:<10}  {}", seen(&path.display().to_string())));
+        }
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value {
+fn value(problem: &Problem, solution: &Solution, files: Files<'_>) -> Value {
     let report = &solution.report;
     let mut value = json!({
         "problem": problem.name,
@@ -222,7 +254,7 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         "quadrature": solution.elements.rule.to_string(),
         "cells": solution.on.mesh.n_cells(),
         "dofs": solution.on.n_dofs(),
-        "notes": solution.notes,
+        "notes": solution.notes.iter().map(String::as_str).chain(files.note).collect::<Vec<_>>(),
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),
         "scatter": solution.kernels.scatter().to_string(),
@@ -254,8 +286,10 @@ fn value(problem: &Problem, solution: &Solution, output: Option<&Path>) -> Value
         if let Some(energy) = solution.energy {
             object.insert("energy".into(), json!(energy));
         }
-        if let Some(path) = output {
-            object.insert("output".into(), json!(called(path)));
+        for (what, path) in [("output", files.output), ("picture", files.picture)] {
+            if let Some(path) = path {
+                object.insert(what.into(), json!(called(path)));
+            }
         }
     }
     value

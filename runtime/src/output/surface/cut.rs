@@ -12,7 +12,7 @@ use crate::mesh::Mesh;
 use crate::output::sample::Rows;
 use kernels_gen::element::{ElementError, Lagrange};
 use rayon::prelude::*;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The set n·x = c.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl Plane {
 pub fn cut(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, SurfaceError> {
     view.check()?;
     if view.mesh.dim() != 3 {
-        return Ok(Triangles { edge_points: 2, ..Triangles::default() });
+        return Ok(Triangles::default());
     }
     let found = cut_once(view, plane, most)?;
     // A body that lies above a plane through its boundary lies below the same plane turned over.
@@ -78,7 +78,7 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
     };
     let pieces: Vec<Triangles> =
         cells.par_chunks(CELLS).map(|cells| knife.cut(cells)).collect::<Result<_, _>>()?;
-    let mut all = Triangles { edge_points: 2, ..Triangles::default() };
+    let mut all = Triangles::default();
     for piece in pieces {
         let start = all.points.len() as u32;
         all.corners.extend(piece.corners.iter().map(|corners| corners.map(|c| start + c)));
@@ -135,7 +135,8 @@ struct Zero {
 struct Pieces {
     zeros: Vec<Zero>,
     corners: Vec<[u32; 3]>,
-    edges: Vec<[u32; 2]>,
+    /// Pieces of what is cut out of a facet of a cell, by their ends.
+    edges: BTreeMap<(usize, u32), Vec<[u32; 2]>>,
 }
 
 impl Knife<'_> {
@@ -168,7 +169,9 @@ impl Knife<'_> {
             None => found.normals.fill(self.plane.normal),
             Some(_) => add_normals(&found.points, &corners, &mut found.normals),
         }
-        found.edges = edges.iter().flatten().map(|&end| found.points[end as usize]).collect();
+        let place = |end: u32| found.points[end as usize];
+        let chained = edges.values().flat_map(|pieces| chains(pieces));
+        found.edges = chained.map(|chain| chain.into_iter().map(place).collect()).collect();
         found.corners = corners;
         Ok(found)
     }
@@ -196,7 +199,8 @@ impl Knife<'_> {
             };
             let on = |corners: [u32; 3]| {
                 let facets = corners.map(|corner| self.solid.facets[corner as usize]);
-                facets[0] & facets[1] & facets[2] & owned != 0
+                let on = facets[0] & facets[1] & facets[2] & owned;
+                (on != 0).then(|| on.trailing_zeros())
             };
             // The sides of the cut in order, each with the face of the tetrahedron that it lies in.
             let (ring, faces) = match (&below[..], &above[..]) {
@@ -216,8 +220,9 @@ impl Knife<'_> {
             };
             for side in 0..ring.len() {
                 let ends = [ring[side], ring[(side + 1) % ring.len()]];
-                if ends[0] != ends[1] && on(faces[side]) {
-                    pieces.edges.push(ends);
+                let facet = on(faces[side]).filter(|_| ends[0] != ends[1]);
+                if let Some(facet) = facet {
+                    pieces.edges.entry((cell, facet)).or_default().push(ends);
                 }
             }
             let halves = (1..ring.len() - 1).map(|last| [ring[0], ring[last], ring[last + 1]]);
@@ -282,4 +287,29 @@ impl Zero {
 fn between(ends: [[f64; 3]; 2], [below, above]: [f64; 2]) -> [f64; 3] {
     let t = below / (below - above);
     [0, 1, 2].map(|c| ends[0][c] + t * (ends[1][c] - ends[0][c]))
+}
+
+/// Joins pieces where their ends meet.
+fn chains(pieces: &[[u32; 2]]) -> Vec<Vec<u32>> {
+    let mut open: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (piece, ends) in pieces.iter().enumerate() {
+        ends.iter().for_each(|&end| open.entry(end).or_default().push(piece));
+    }
+    // From where something ends, and then around what ends nowhere.
+    let tips = open.iter().filter(|(_, pieces)| pieces.len() == 1).map(|(&end, _)| end);
+    let starts: Vec<u32> = tips.chain(open.keys().copied()).collect();
+    let mut used = vec![false; pieces.len()];
+    let mut chains = Vec::new();
+    for start in starts {
+        let mut chain = vec![start];
+        let mut at = start;
+        while let Some(&piece) = open[&at].iter().find(|&&piece| !used[piece]) {
+            used[piece] = true;
+            let [first, second] = pieces[piece];
+            at = if first == at { second } else { first };
+            chain.push(at);
+        }
+        chains.extend((chain.len() > 1).then_some(chain));
+    }
+    chains
 }

@@ -131,7 +131,7 @@ pub enum PictureError {
     )]
     Flat(Slice),
     /// A plane beside the mesh.
-    #[error("the plane {slice} does not meet the mesh\nhelp: there {} goes from {low} to {high}", AXES[slice.axis.min(2)])]
+    #[error("the plane {slice} cuts no cell of the mesh\nhelp: there {} goes from {low} to {high}; take a value between", AXES[slice.axis.min(2)])]
     Beside {
         /// The plane.
         slice: Slice,
@@ -265,12 +265,20 @@ fn page(
                 (triangles, format!(" at {slice}"), Viewpoint::Along(slice.axis))
             }
         };
-        let deformed = options.warp.map(|factor| format!(", deformed {factor}×"));
+        let deformed = options.warp.map(|factor| format!(", deformed {}×", factor_text(factor)));
         let label = choice.label;
         let title = format!("{name}: {label}{place}{}", deformed.unwrap_or_default());
         let size = options.size;
         Ok(scene::draw(&Scene { triangles, view: seen, title, label, scale, size }))
     })
+}
+
+/// A factor as a title has it.
+fn factor_text(factor: f64) -> String {
+    match factor.abs() {
+        size if size != 0.0 && !(1e-4..1e6).contains(&size) => format!("{factor:e}"),
+        _ => factor.to_string(),
+    }
 }
 
 /// What a file is.

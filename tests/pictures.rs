@@ -101,7 +101,7 @@ fn boundaries_slices_and_deformed_plates_are_drawn() {
         &["--problem", "cube", "--slice", "z=0.5"],
         &["--problem", "cube", "--slice", "x=0.3", "--degree", "2"],
         &["--problem", "plate", "--warp", "2"],
-        &["--problem", "plate", "--field", "u[1]", "--warp", "-0.5"],
+        &["--problem", "plate", "--field", "u[1]", "--warp", "-5e-1"],
         &["--problem", "plate", "--field", "stiffness"],
     ] {
         let (width, height, colours) = decoded(&stand.draw("u.png", arguments));

@@ -31,7 +31,7 @@ pub(crate) struct PictureArguments {
     field: Option<String>,
 
     /// Draw the mesh deformed by so many times a vector field: the one that is drawn, if it is one, else the first.
-    #[arg(long, value_name = "FACTOR", requires = "picture", allow_negative_numbers = true)]
+    #[arg(long, value_name = "FACTOR", requires = "picture", allow_hyphen_values = true)]
     warp: Option<f64>,
 
     /// Pixels of the picture, 1600x1200; what fits without it.

@@ -30,6 +30,10 @@ pub enum Error {
     /// A file cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// A picture cannot be drawn or written.
+    #[cfg(feature = "pictures")]
+    #[error(transparent)]
+    Picture(#[from] crate::picture::PictureError),
     /// Kernels of this kind cannot be made.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -52,6 +52,8 @@ mod emit;
 mod error;
 mod form;
 mod output;
+#[cfg(feature = "pictures")]
+pub mod picture;
 pub mod render;
 mod solution;
 mod system;

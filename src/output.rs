@@ -40,7 +40,7 @@ pub fn write_vtu_to(
 }
 
 /// Does something with all that goes into the file.
-fn with_output<T>(
+pub(crate) fn with_output<T>(
     form: &PointForm,
     on: &Discretisation,
     u: &[f64],

@@ -126,6 +126,45 @@ impl Solution {
         Ok(write_vtu(path.as_ref(), form, on, &self.solved.u)?)
     }
 
+    /// Draws a field on the boundary of the body or on a plane through it, and writes PNG or SVG, as the file's name says.
+    ///
+    /// ```
+    /// use weakform::picture::PictureOptions;
+    ///
+    /// weakform::weak_form! {
+    ///     form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+    ///
+    ///     problem cube solves poisson {
+    ///         mesh = box(dim: 3, cells: 2);
+    ///         dirichlet u = 0 on all;
+    ///     }
+    /// }
+    ///
+    /// # let folder = std::env::temp_dir().join(format!("weakform-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder).expect("a folder");
+    /// let solution = poisson::problem::cube().run()?;
+    /// let slice = Some("z=0.5".parse().expect("a plane"));
+    /// let options = PictureOptions { slice, size: Some((400, 300)), ..Default::default() };
+    /// solution.picture(folder.join("u.png"), &options)?;
+    /// # std::fs::remove_dir_all(&folder).expect("the folder");
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The file ends in neither `.png` nor `.svg` or cannot be written, or there is nothing to draw as the options say.
+    #[cfg(feature = "pictures")]
+    pub fn picture(
+        &self,
+        path: impl AsRef<Path>,
+        options: &crate::picture::PictureOptions,
+    ) -> Result<(), Error> {
+        let (problem, on) = (&self.problem, &self.solved.on);
+        let (path, u) = (path.as_ref(), &self.solved.u);
+        crate::picture::write(path, &problem.name, &problem.form, on, u, options)?;
+        Ok(())
+    }
+
     /// Everything that the runtime knows of it.
     pub fn inner(&self) -> &Solved {
         &self.solved

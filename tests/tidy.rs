@@ -223,12 +223,31 @@ fn gpu_libraries_are_optional_and_off() {
             if gpu && !listed && !line.contains("optional = true") {
                 complaints.push(format!("{krate}: `{line}` is not optional"));
             }
-            if line.starts_with("default =") {
+            if line.starts_with("default =")
+                && ["cuda", "opencl"].iter().any(|gpu| line.contains(gpu))
+            {
                 complaints.push(format!("{krate}: `{line}`"));
             }
         }
     }
     report("without features, no GPU's library is needed", &complaints);
+}
+
+#[test]
+fn drawing_is_optional_and_in_one_place() {
+    let libraries = ["png", "tiny_skia", "ttf_parser"];
+    let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/"];
+    let mut complaints = naming(&everywhere, &["src/picture/page"], &libraries);
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    let mut own = false;
+    for line in manifest.lines() {
+        own = if line.starts_with('[') { line == "[dependencies]" } else { own };
+        let name = line.split(' ').next().unwrap_or_default().replace('-', "_");
+        if own && libraries.contains(&name.as_str()) && !line.contains("optional = true") {
+            complaints.push(format!("`{line}` is not optional"));
+        }
+    }
+    report("without the feature `pictures`, nothing that draws is needed", &complaints);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Output: solutions as VTU files that ParaView and VTK read.
+//! Output: solutions as VTU files that ParaView and VTK read, and as triangles that can be drawn ([`surface`]).
 //!
 //! From a mesh with fields of any degree to one `.vtu` file of high-order Lagrange cells. The cells'
 //! degree is the largest among the geometry and the fields; geometry and fields are
@@ -13,6 +13,7 @@
 
 mod atomic;
 mod sample;
+pub mod surface;
 mod vtu;
 
 use crate::mesh::Mesh;
@@ -122,7 +123,12 @@ pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), Outp
 
 /// Writes text, whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), OutputError> {
-    atomic::write(path, |out| out.write_all(text.as_bytes())).map_err(|error| failed(path, error))
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes bytes, whole or not at all.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
+    atomic::write(path, |out| out.write_all(bytes)).map_err(|error| failed(path, error))
 }
 
 /// Whether a file could be written at `path`, tried without leaving anything there: worth asking
@@ -151,34 +157,39 @@ fn remedy(error: &std::io::Error) -> &'static str {
 }
 
 fn check(output: &Output<'_>) -> Result<(), OutputError> {
-    let n_cells = output.mesh.n_cells();
-    let wrong = |name: &str, what, found, expected| {
-        Err(OutputError::Field { name: name.to_owned(), what, found, expected })
-    };
-    for field in &output.point_fields {
-        let cell = field.element.cell();
-        if cell != output.mesh.cell() {
-            return Err(OutputError::Cell {
-                name: field.name.to_owned(),
-                field: cell.name(),
-                mesh: output.mesh.cell().name(),
-            });
-        }
-        let expected = n_cells * field.element.count();
-        if field.nodes.len() != expected {
-            return wrong(field.name, "cell nodes", field.nodes.len(), expected);
-        }
-        let largest = field.nodes.iter().copied().max().map_or(0, |n| n as usize + 1);
-        let needed = largest * field.shape.components();
-        if field.values.len() < needed {
-            return wrong(field.name, "values", field.values.len(), needed);
-        }
+    output.point_fields.iter().try_for_each(|field| check_points(output.mesh, field))?;
+    output.cell_fields.iter().try_for_each(|field| check_cells(output.mesh, field))
+}
+
+fn check_points(mesh: &Mesh, field: &PointField<'_>) -> Result<(), OutputError> {
+    let cell = field.element.cell();
+    if cell != mesh.cell() {
+        return Err(OutputError::Cell {
+            name: field.name.to_owned(),
+            field: cell.name(),
+            mesh: mesh.cell().name(),
+        });
     }
-    for field in &output.cell_fields {
-        let expected = n_cells * field.shape.components();
-        if field.values.len() != expected {
-            return wrong(field.name, "values", field.values.len(), expected);
-        }
+    let expected = mesh.n_cells() * field.element.count();
+    if field.nodes.len() != expected {
+        return wrong(field.name, "cell nodes", field.nodes.len(), expected);
     }
-    Ok(())
+    let largest = field.nodes.iter().copied().max().map_or(0, |n| n as usize + 1);
+    let needed = largest * field.shape.components();
+    match field.values.len() < needed {
+        true => wrong(field.name, "values", field.values.len(), needed),
+        false => Ok(()),
+    }
+}
+
+fn check_cells(mesh: &Mesh, field: &CellField<'_>) -> Result<(), OutputError> {
+    let expected = mesh.n_cells() * field.shape.components();
+    match field.values.len() == expected {
+        true => Ok(()),
+        false => wrong(field.name, "values", field.values.len(), expected),
+    }
+}
+
+fn wrong(name: &str, what: &'static str, found: usize, expected: usize) -> Result<(), OutputError> {
+    Err(OutputError::Field { name: name.to_owned(), what, found, expected })
 }

@@ -93,10 +93,15 @@ fn outputs_of_other_formats_are_refused_before_the_work() {
         // Not even a file that is not there is looked for.
         stand.refuses(&["run", "none.wf", "-o", name], said(&words));
     }
-    let words = &["a picture is not written as `.png`, only as `.svg`", "help: name it x.svg"];
-    stand.refuses(&["verify", "a.wf", "--plot", "x.png"], said(words));
+    let words =
+        &["a picture is not written as `.jpg`, only as `.png` or `.svg`", "help: name it x.png"];
+    stand.refuses(&["verify", "a.wf", "--plot", "x.jpg"], said(words));
+    stand.refuses_run(&["--picture", "x.jpg"], said(words));
+    stand.refuses(&["run", "none.wf", "--picture", "x.jpg"], said(words));
+    stand.refuses_run(&["--picture", "x"], said(&["PNG or SVG", "help: name it x.png"]));
+    stand.refuses_run(&["--picture", "-"], said(&["a picture goes to a file"]));
     stand.refuses(&["verify", "a.wf", "--plot", "-"], said(&["standard output takes the result"]));
-    let output = stand.output(&["bench", "--problem", "BP1", "--plot", "x.png"]);
+    let output = stand.output(&["bench", "--problem", "BP1", "--plot", "x.jpg"]);
     assert!(plain_failure(&output, &["bench"]).contains(words[0]));
     for name in ["u.VTU", "u"] {
         let output = stand.output(&[&RUN[..], &["--output", name]].concat());

@@ -11,11 +11,12 @@ const REQUIRED: &str = "rust nvrtc opencl";
 type Step = (&'static str, fn() -> Result<(), String>);
 
 /// In the order of what they cost.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     ("format", || execute(&mut cargo(&["fmt", "--all", "--check"]))),
     ("test", test),
     ("clippy", clippy),
     ("default features", || execute(&mut cargo(&["check", "--workspace"]))),
+    ("the library alone", library),
     ("documentation", documentation),
     ("validate rust", validate::rust),
     ("command line", command_line),
@@ -54,6 +55,11 @@ fn test() -> Result<(), String> {
 fn clippy() -> Result<(), String> {
     let flags = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-Dwarnings"];
     execute(&mut cargo(&flags))
+}
+
+/// Without what the program needs beside it.
+fn library() -> Result<(), String> {
+    execute(&mut cargo(&["check", "--package", "weakform", "--lib", "--no-default-features"]))
 }
 
 fn documentation() -> Result<(), String> {

@@ -78,7 +78,7 @@ impl Points {
                     continue;
                 }
                 let out = &mut result[point * components..(point + 1) * components];
-                for (node, weight) in rows.of(row) {
+                for &(node, weight) in rows.of(row) {
                     let start = nodes[node] as usize * components;
                     for (sum, value) in out.iter_mut().zip(&values[start..start + components]) {
                         *sum += weight * value;
@@ -91,7 +91,7 @@ impl Points {
 }
 
 /// A sparse interpolation matrix: a point that is a node has one entry.
-struct Rows {
+pub(super) struct Rows {
     starts: Vec<usize>,
     entries: Vec<(usize, f64)>,
 }
@@ -100,7 +100,7 @@ struct Rows {
 const NOTHING: f64 = 1e-14;
 
 impl Rows {
-    fn new(element: Lagrange, points: &[[f64; 3]]) -> Rows {
+    pub(super) fn new(element: Lagrange, points: &[[f64; 3]]) -> Rows {
         let dense = interpolation(element, points);
         let mut rows = Rows { starts: vec![0], entries: Vec::new() };
         for row in dense.chunks_exact(element.count()) {
@@ -111,8 +111,9 @@ impl Rows {
         rows
     }
 
-    fn of(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        self.entries[self.starts[row]..self.starts[row + 1]].iter().copied()
+    /// The weights of a point, by local node.
+    pub(super) fn of(&self, row: usize) -> &[(usize, f64)] {
+        &self.entries[self.starts[row]..self.starts[row + 1]]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::assert_close;
 use fem_dsl::point::{
-    Aux, Binary, Coefficient, Degree, Field, Graph, Input, Node, NodeId, Param, Shape,
+    Aux, Binary, Coefficient, Degree, Field, Graph, Input, Node, NodeId, Param, Region, Shape,
     Space as FormSpace,
 };
 use std::collections::BTreeMap;

@@ -59,8 +59,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N|N..M", default_value = "1e6")]
     pub(crate) dofs: Sizes,
 
-    /// Draw throughput over degree, and over size where there are several, beside the assembled matrix.
-    #[arg(long, value_name = "FILE.svg")]
+    /// Draw throughput over degree, and over size where there are several, beside the assembled matrix; the file is PNG or
+    /// SVG, as its name says.
+    #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 
     /// Cells a batch: 8 or 4 with AVX-512 in double precision; the widest without it. On devices: threads a group where
@@ -139,7 +140,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         return kept(report, done);
     }
     if let Some(path) = &arguments.plot {
-        picture::possible(path)?;
+        picture::possible(path, "--plot")?;
     }
     if cfg!(debug_assertions) {
         console.warn(Warning::new(

@@ -94,7 +94,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) interpret: bool,
 
-    /// Draw the errors over the size of cells into this SVG file.
+    /// Draw the errors over the size of cells; the file is PNG or SVG, as its name says.
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }
@@ -176,7 +176,7 @@ fn program(
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     if let Some(path) = &arguments.plot {
         spare(path, &arguments.file)?;
-        picture::possible(path)?;
+        picture::possible(path, "--plot")?;
     }
     warn(arguments, console);
     let overrides = arguments.overrides();

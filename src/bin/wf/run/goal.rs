@@ -48,11 +48,7 @@ impl Goal {
     /// The goal of one of several solves: `NAME-3.vtu` for the third.
     pub(super) fn numbered(self, number: Option<usize>) -> Self {
         match (self, number) {
-            (Self::File(path), Some(number)) => {
-                let mut name = path.file_stem().unwrap_or_default().to_owned();
-                name.push(format!("-{number}.vtu"));
-                Self::File(path.with_file_name(name))
-            }
+            (Self::File(path), Some(number)) => Self::File(numbered(&path, number)),
             (goal, _) => goal,
         }
     }
@@ -125,6 +121,17 @@ impl Goal {
             Self::StandardOutput => Some(Path::new("standard output")),
         }
     }
+}
+
+/// The file of one of several solves: `NAME-3.vtu` for the third.
+pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// Whether a path leads to where standard output goes: to write that file anew would take the report from it.

@@ -1,0 +1,214 @@
+//! How a solution is told: → text and JSON.
+
+use std::path::Path;
+
+use fem_dsl::point::Shape;
+use fem_dsl::problem::Problem;
+use fem_dsl::source::seen;
+use runtime::run::{Figure, Solution};
+use serde_json::{Value, json};
+
+use crate::problem::called;
+
+/// What was written.
+#[derive(Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub(super) output: Option<&'a Path>,
+    pub(super) picture: Option<&'a Path>,
+    /// What should be known of the picture.
+    pub(super) note: Option<&'a str>,
+}
+
+fn shape_word(shape: Shape) -> String {
+    match shape {
+        Shape::Scalar => "scalar".to_owned(),
+        Shape::Vector(n) => format!("vector of {n}"),
+        Shape::Matrix(m, n) => format!("{m}×{n} matrix"),
+    }
+}
+
+/// As a person reads it.
+pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> String {
+    let form = &problem.form;
+    let mesh = &solution.on.mesh;
+    let fields: Vec<String> = form
+        .fields
+        .iter()
+        .zip(&solution.elements.fields)
+        .map(|(field, element)| {
+            let (name, shape, degree) = (&field.name, shape_word(field.shape), element.degree());
+            let of = if element.is_continuous() { "" } else { " in L2" };
+            format!("{name}: {shape}{of}, degree {degree}")
+        })
+        .collect();
+    let action = solution.kernels.plans.iter().find(|p| p.task == kernels_gen::plan::Task::Action);
+    let plan = action.map_or_else(String::new, |plan| {
+        format!(
+            "{}, {} lanes, geometry {}, unknowns by {:?}",
+            solution.kernels.word, plan.lanes, plan.geometry, plan.indices
+        )
+    });
+    let report = &solution.report;
+    let notes = solution.notes.iter().map(String::as_str).chain(files.note);
+    let notes = notes.map(|note| format!("  note        {note}"));
+    let mut lines = vec![
+        format!("{} ({})", problem.name, form.name),
+        format!("  mesh        {} cells ({})", mesh.n_cells(), mesh.cell().name()),
+        format!("  unknowns    {} ({})", solution.on.n_dofs(), fields.join("; ")),
+        format!("  quadrature  {}", solution.elements.rule),
+        format!("  kernels     {plan}"),
+        format!(
+            "  solver      {}, {} iterations{}",
+            report.solver,
+            report.iterations,
+            if solution.linear_iterations == report.iterations {
+                String::new()
+            } else {
+                format!(" ({} linear)", solution.linear_iterations)
+            }
+        ),
+        format!("  residual    {:.3e}", solution.residual),
+    ];
+    if let Some(device) = &solution.kernels.device {
+        let (backend, scatter) = (solution.kernels.backend, solution.kernels.scatter());
+        lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
+    }
+    lines.splice(2..2, notes);
+    for (field, l2, h1) in &solution.errors {
+        lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
+    }
+    if let Some(energy) = solution.energy {
+        lines.push(format!("  energy      {energy:.12e}"));
+    }
+    lines.extend(ranges(problem, solution).map(|line| format!("  range       {line}")));
+    let reports = solution.reports.iter();
+    lines.extend(
+        reports.map(|report| format!("  report      {} = {}", report.name, figure(&report.value))),
+    );
+    lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
+    let seconds = solution.seconds;
+    lines.push(format!(
+        "  seconds     compile {:.3}, set up {:.3}, solve {:.3}",
+        seconds.compile, seconds.set_up, seconds.solve
+    ));
+    for (what, path) in [("output", files.output), ("picture", files.picture)] {
+        if let Some(path) = path {
+            lines.push(format!("  {what:<10}  {}", seen(&path.display().to_string())));
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The smallest and the largest value of each component of each field.
+fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Item = String> + 'a {
+    let fields = problem.form.fields.iter().zip(&solution.ranges);
+    fields.flat_map(|(field, ranges)| {
+        ranges.iter().enumerate().map(|(component, [least, most])| {
+            let name = match ranges.len() {
+                1 => field.name.clone(),
+                _ => format!("{}[{component}]", field.name),
+            };
+            format!("{name}: {least:.6e} to {most:.6e}")
+        })
+    })
+}
+
+/// A report as a person reads it: at most so many points of a line.
+fn figure(figure: &Figure) -> String {
+    let list = |values: &[f64]| {
+        let shown: Vec<String> = values.iter().map(|value| format!("{value:.10e}")).collect();
+        format!("[{}]", shown.join(", "))
+    };
+    match figure {
+        Figure::Value(Shape::Scalar, values) => format!("{:.10e}", values[0]),
+        Figure::Value(Shape::Vector(_), values) => list(values),
+        Figure::Value(Shape::Matrix(_, columns), values) => {
+            let rows: Vec<String> = values.chunks(*columns).map(list).collect();
+            format!("[{}]", rows.join(", "))
+        }
+        Figure::Line(_, points) => format!("{} points", points.len()),
+    }
+}
+
+/// The same as data: numbers, and arrays of numbers; of a line objects with its places and values.
+fn figure_value(figure: &Figure) -> Value {
+    let shaped = |shape: &Shape, values: &[f64]| match shape {
+        Shape::Scalar => json!(values[0]),
+        Shape::Vector(_) => json!(values),
+        Shape::Matrix(_, columns) => values.chunks(*columns).map(|row| json!(row)).collect(),
+    };
+    match figure {
+        Figure::Value(shape, values) => shaped(shape, values),
+        Figure::Line(shape, points) => points
+            .iter()
+            .map(|(x, values)| json!({ "x": x, "value": shaped(shape, values) }))
+            .collect(),
+    }
+}
+
+/// As a program reads it.
+pub(super) fn value(problem: &Problem, solution: &Solution, files: Files<'_>) -> Value {
+    let report = &solution.report;
+    let mut value = json!({
+        "problem": problem.name,
+        "form": problem.form.name,
+        "cell": solution.on.mesh.cell().name(),
+        "degree": problem.degree,
+        "quadrature": solution.elements.rule.to_string(),
+        "cells": solution.on.mesh.n_cells(),
+        "dofs": solution.on.n_dofs(),
+        "notes": solution.notes.iter().map(String::as_str).chain(files.note).collect::<Vec<_>>(),
+        "kernels": solution.kernels.word,
+        "backend": solution.kernels.backend.word(),
+        "scatter": solution.kernels.scatter().to_string(),
+        "solver": report.solver,
+        "iterations": report.iterations,
+        "linear_iterations": solution.linear_iterations,
+        "residual": solution.residual,
+        "dofs_per_second": solution.throughput,
+        "seconds": {
+            "compile": solution.seconds.compile,
+            "set_up": solution.seconds.set_up,
+            "solve": solution.seconds.solve,
+        },
+    });
+    if let Some(object) = value.as_object_mut() {
+        if !solution.errors.is_empty() {
+            let errors = solution.errors.iter().map(|&(field, l2, h1)| {
+                json!({ "field": problem.form.fields[field].name, "l2": l2, "h1": h1 })
+            });
+            object.insert("errors".into(), errors.collect());
+        }
+        if let [(_, l2, h1)] = solution.errors.as_slice() {
+            object.insert("error_l2".into(), json!(l2));
+            object.insert("error_h1".into(), json!(h1));
+        }
+        if let Some(device) = &solution.kernels.device {
+            object.insert("device".into(), json!(device));
+        }
+        if let Some(energy) = solution.energy {
+            object.insert("energy".into(), json!(energy));
+        }
+        let fields = problem.form.fields.iter().zip(&solution.ranges);
+        let ranges = fields.map(|(field, ranges)| {
+            let [least, most] = [0, 1].map(|end| match &ranges[..] {
+                [range] => json!(range[end]),
+                ranges => ranges.iter().map(|range| json!(range[end])).collect(),
+            });
+            (field.name.clone(), json!({ "minimum": least, "maximum": most }))
+        });
+        object.insert("fields".into(), Value::Object(ranges.collect()));
+        if !solution.reports.is_empty() {
+            let reports = solution.reports.iter();
+            let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
+            object.insert("reports".into(), Value::Object(reports.collect()));
+        }
+        for (what, path) in [("output", files.output), ("picture", files.picture)] {
+            if let Some(path) = path {
+                object.insert(what.into(), json!(called(path)));
+            }
+        }
+    }
+    value
+}

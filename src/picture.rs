@@ -1,0 +1,335 @@
+//! A solved problem → a picture, PNG or SVG, by the program alone: no display, no fonts and no libraries of the system.
+//!
+//! ```text
+//! fields on a mesh → triangles with values (runtime::output::surface) → scene → page → PNG or SVG
+//! ```
+//!
+//! A body is seen from before it, its boundary in the colours of the field; a plane mesh, or a [`Slice`] of a body, from
+//! above. Colours are those of viridis. The field is drawn pixel by pixel, of the nearest triangle; lines and letters of an
+//! SVG file stay lines and letters. [`Chart`]s of measurements are drawn with the same pens.
+
+mod camera;
+mod chart;
+mod choose;
+mod colour;
+mod page;
+mod raster;
+mod scene;
+mod ticks;
+
+pub use chart::{Axis, Chart, Scale, Series, write_charts};
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use fem_dsl::diagnostic::nearest;
+use fem_dsl::point::PointForm;
+use runtime::discretisation::Discretisation;
+use runtime::mesh::Mesh;
+use runtime::output::surface::{Plane, SurfaceError, cut, outside};
+use runtime::output::{OutputError, write_bytes, write_text};
+
+use crate::output::with_output;
+use choose::Choice;
+use page::{Page, PageError};
+use scene::{Scene, Viewpoint};
+
+/// Triangles of a picture, about: more are no better to see.
+const MOST: usize = 1_000_000;
+/// The same of a slice, whose triangles cost more.
+const MOST_OF_SLICE: usize = 250_000;
+
+/// What of a solution is drawn, and how.
+///
+/// ```
+/// use weakform::picture::PictureOptions;
+///
+/// let slice = Some("z=0.5".parse()?);
+/// let options = PictureOptions { slice, field: Some("u[0]".into()), ..Default::default() };
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PictureOptions {
+    /// The field or data, `u`, of a vector or a matrix its magnitude, or a component, `u[0]`; the first field without it.
+    pub field: Option<String>,
+    /// The plane that is shown in place of the boundary.
+    pub slice: Option<Slice>,
+    /// Places are displaced by so many times the field, if it is a vector of the space, or else the first such field.
+    pub warp: Option<f64>,
+    /// Width and height in pixels, each from [`SIZES`]; what fits without it.
+    pub size: Option<(u32, u32)>,
+}
+
+/// What the width and the height of a picture may be, in pixels.
+pub const SIZES: std::ops::RangeInclusive<u32> = 200..=10_000;
+
+/// A plane at right angles to an axis: `z=0.5` as text.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slice {
+    /// The number of the axis, 0 to 2.
+    pub axis: usize,
+    /// Where on it.
+    pub at: f64,
+}
+
+impl FromStr for Slice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || format!("`{text}` is no plane; expected x=0.5, y=0.5 or z=0.5");
+        let (axis, at) = text.split_once('=').ok_or_else(expected)?;
+        let axis = match axis.trim() {
+            "x" | "x[0]" => 0,
+            "y" | "x[1]" => 1,
+            "z" | "x[2]" => 2,
+            _ => return Err(expected()),
+        };
+        let at = at.trim().parse().ok().filter(|at: &f64| at.is_finite()).ok_or_else(expected)?;
+        Ok(Self { axis, at })
+    }
+}
+
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} = {}", AXES[self.axis.min(2)], self.at)
+    }
+}
+
+/// The names of the axes.
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// A name that ends otherwise.
+    #[error("a picture is PNG or SVG, which its name says\nhelp: name it {}", .0.with_extension("png").display())]
+    Ending(std::path::PathBuf),
+    /// No such field.
+    #[error("there is no field `{name}` to draw\nhelp: {}", instead(name, known))]
+    Field {
+        /// What was asked for.
+        name: String,
+        /// All that can be drawn.
+        known: Vec<String>,
+    },
+    /// No such component.
+    #[error("`{name}` names no number of `{field}`, which is {shape}\nhelp: {help}")]
+    Component {
+        /// What was asked for.
+        name: String,
+        /// The field.
+        field: String,
+        /// What it is.
+        shape: String,
+        /// What can be asked for.
+        help: String,
+    },
+    /// A slice of what is flat.
+    #[error(
+        "a mesh in the plane has no slice {0}\nhelp: leave the slice out; all of the mesh is drawn"
+    )]
+    Flat(Slice),
+    /// A plane beside the mesh.
+    #[error("the plane {slice} cuts no cell of the mesh\nhelp: there {} goes from {low} to {high}; take a value between", AXES[slice.axis.min(2)])]
+    Beside {
+        /// The plane.
+        slice: Slice,
+        /// Where the mesh begins.
+        low: f64,
+        /// Where it ends.
+        high: f64,
+    },
+    /// Nothing to deform the mesh by.
+    #[error(
+        "nothing deforms the mesh: there is no vector field of {0} components\nhelp: leave the deformation out"
+    )]
+    Rigid(usize),
+    /// A factor that is no number.
+    #[error("a deformation of {0} times the field cannot be drawn\nhelp: give it a finite factor")]
+    Factor(f64),
+    /// A size that no picture has.
+    #[error("a picture of {0} × {1} pixels cannot be drawn\nhelp: take {low} to {high} for each", low = SIZES.start(), high = SIZES.end())]
+    Size(u32, u32),
+    /// A field that does not fit its mesh.
+    #[error(transparent)]
+    Surface(#[from] SurfaceError),
+    /// The picture is not written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// It cannot be drawn.
+    #[error("the picture cannot be drawn: {0}")]
+    Drawing(String),
+}
+
+impl From<PageError> for PictureError {
+    fn from(error: PageError) -> Self {
+        Self::Drawing(error.to_string())
+    }
+}
+
+fn instead(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known.join(", ")),
+    }
+}
+
+/// Whether a form's fields on a mesh can be drawn so: worth asking before hours of work.
+///
+/// # Errors
+///
+/// There is no such field, component or vector field, or the plane does not meet the mesh.
+pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<(), PictureError> {
+    Choice::new(form, options)?;
+    if let Some((width, height)) = options.size
+        && !(SIZES.contains(&width) && SIZES.contains(&height))
+    {
+        return Err(PictureError::Size(width, height));
+    }
+    let Some(slice) = options.slice else { return Ok(()) };
+    if mesh.dim() == 2 {
+        return Err(PictureError::Flat(slice));
+    }
+    let (low, high) = ends(mesh, slice.axis);
+    // A curved cell may reach a little beyond its nodes; whether it does is found out when it is cut.
+    let beyond = if mesh.order() > 1 { 0.1 * (high - low) } else { 0.0 };
+    match (low - beyond..=high + beyond).contains(&slice.at) {
+        true => Ok(()),
+        false => Err(PictureError::Beside { slice, low, high }),
+    }
+}
+
+/// Where a mesh begins and ends along an axis.
+fn ends(mesh: &Mesh, axis: usize) -> (f64, f64) {
+    let along = mesh.points().iter().map(|point| point[axis.min(2)]);
+    along.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+}
+
+/// Draws fields on a mesh, `u` being the unknowns of one after another, and writes the file: PNG where its name ends in
+/// `.png`, SVG where it ends in `.svg`. The title begins with `name`.
+///
+/// # Errors
+///
+/// As those of [`check`], another ending, or the file cannot be written; there is no partial file then.
+pub fn write(
+    path: &Path,
+    name: &str,
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+    options: &PictureOptions,
+) -> Result<Drawn, PictureError> {
+    let format = Format::of(path)?;
+    let (page, range) = page(name, form, on, u, options)?;
+    save(path, format, &page, 1.0)?;
+    Ok(Drawn { range })
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    /// The least and the largest value, the same number twice where all values are one but for rounding; none where no value
+    /// is a number.
+    pub range: Option<(f64, f64)>,
+}
+
+/// The picture before it is a file.
+fn page(
+    name: &str,
+    form: &PointForm,
+    on: &Discretisation,
+    u: &[f64],
+    options: &PictureOptions,
+) -> Result<(Page, Option<(f64, f64)>), PictureError> {
+    check(form, &on.mesh, options)?;
+    let choice = Choice::new(form, options)?;
+    with_output(form, on, u, |output| {
+        let (view, scale) = choice.view(output)?;
+        let (triangles, place, seen) = match options.slice {
+            None => {
+                let (of, seen) = match on.mesh.dim() {
+                    3 => (" on the boundary", Viewpoint::Body),
+                    _ => ("", Viewpoint::Along(2)),
+                };
+                (outside(&view, MOST)?, of.to_owned(), seen)
+            }
+            Some(slice) => {
+                let mut normal = [0.0; 3];
+                normal[slice.axis] = 1.0;
+                let triangles = cut(&view, Plane { normal, offset: slice.at }, MOST_OF_SLICE)?;
+                if triangles.corners.is_empty() {
+                    let (low, high) = ends(&on.mesh, slice.axis);
+                    return Err(PictureError::Beside { slice, low, high });
+                }
+                (triangles, format!(" at {slice}"), Viewpoint::Along(slice.axis))
+            }
+        };
+        let deformed = options.warp.map(|factor| format!(", deformed {}×", factor_text(factor)));
+        let label = choice.label;
+        let title = format!("{name}: {label}{place}{}", deformed.unwrap_or_default());
+        let size = options.size;
+        Ok(scene::draw(&Scene { triangles, view: seen, title, label, scale, size }))
+    })
+}
+
+/// A factor as a title has it.
+fn factor_text(factor: f64) -> String {
+    match factor.abs() {
+        size if size != 0.0 && !(1e-4..1e6).contains(&size) => format!("{factor:e}"),
+        _ => factor.to_string(),
+    }
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Png,
+    Svg,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self, PictureError> {
+        let ends = |word| path.extension().is_some_and(|end| end.eq_ignore_ascii_case(word));
+        match (ends("png"), ends("svg")) {
+            (true, _) => Ok(Self::Png),
+            (_, true) => Ok(Self::Svg),
+            _ => Err(PictureError::Ending(path.to_owned())),
+        }
+    }
+}
+
+/// Writes a page, PNG with `scale` pixels for each of its own.
+fn save(path: &Path, format: Format, page: &Page, scale: f64) -> Result<(), PictureError> {
+    match format {
+        Format::Png => Ok(write_bytes(path, &page.pixels(scale)?)?),
+        Format::Svg => Ok(write_text(path, &page.svg()?)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planes_are_read_and_said() {
+        let parse = |text: &str| text.parse::<Slice>();
+        assert_eq!(parse("z=0.5"), Ok(Slice { axis: 2, at: 0.5 }));
+        assert_eq!(parse(" x[1] = -1e-3 "), Ok(Slice { axis: 1, at: -1e-3 }));
+        assert_eq!(Slice { axis: 0, at: 0.25 }.to_string(), "x = 0.25");
+        for wrong in ["z", "z=", "w=1", "0.5", "z=nan", "z=inf", "z=0.5=1"] {
+            assert!(parse(wrong).is_err_and(|error| error.contains("expected")), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn files_are_what_their_names_say() {
+        for (name, format) in [("u.png", Format::Png), ("a.b/u.SVG", Format::Svg)] {
+            assert_eq!(Format::of(Path::new(name)).expect("a format"), format);
+        }
+        for name in ["u", "u.jpg", "png"] {
+            let error = Format::of(Path::new(name)).expect_err("no format").to_string();
+            assert!(error.contains("PNG or SVG") && error.contains(".png"), "{error}");
+        }
+    }
+}

@@ -20,6 +20,10 @@ problem square solves diffusion {
     degree = 2;
     aux c = 1 + x[0];
     dirichlet u = 0;
+    report size = integral(u^2 * c);
+    report out = integral(dot(grad(u), n), on: \"x1\") + integral(h * u);
+    report held = reaction(u);
+    report top = maximum(u);
 }";
 
 fn system(text: &str, on: &str, device: Option<Arc<dyn Device>>) -> Result<System, Error> {
@@ -83,6 +87,11 @@ fn a_problem_on_a_device_has_the_processors_solution() -> Result<(), Error> {
         assert_eq!(here.iterations(), there.iterations());
         for (a, b) in here.values().iter().zip(there.values()) {
             assert!((a - b).abs() < 1e-9, "{a} and {b}");
+        }
+        for name in ["size", "out", "held", "top"] {
+            let [a, b] = [&here, &there].map(|solution| solution.report(name)?.number());
+            let (a, b) = (a.expect("a number"), b.expect("a number"));
+            assert!((a - b).abs() < 1e-8 * a.abs(), "{name}: {a} and {b}");
         }
     }
     Ok(())

@@ -54,6 +54,10 @@ const JUMPS: &str = "form f { field u: vector; field p: scalar in L2(k - 1); par
 const ALONE: &str = "form f { field s: scalar; field u: vector in L2(k); param a = 0.7; \
      f0[s] = s; f0[u] = a * u + s^2 * x; f1[u] = outer(u, u) + grad(u); }";
 
+const REGIONS: &str = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) * grad(u); \
+     on cells \"left\" { f1[u] = 3 * grad(u); f0[u] = x[0] * u; } on cells \"right\", \"left\" { f0[u] = u^2; } \
+     on boundary \"x1\" { f0[u] = u; } }";
+
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.
@@ -68,7 +72,11 @@ fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
 }
 
 fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
-    made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
+    let numbers = [("dim", dim), ("cells", cells), ("deform", deform)];
+    let mut mesh = made("box", &[("cell", cell)], &numbers);
+    mesh.tag_cells("left", |x| x[0] + 0.3 * x[1] < 0.6);
+    mesh.tag_cells("right", |x| x[0] > 0.5);
+    mesh
 }
 
 fn cases() -> Vec<Case> {
@@ -101,6 +109,9 @@ fn cases() -> Vec<Case> {
         ("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 2, double),
         // What is inside of cells is stored, and facets add to it.
         ("hexahedra, boundary by lines", boxed("hex", 3.0, 2.0, 0.1), BOUNDARY, 4, double),
+        ("quadrilaterals, regions", boxed("quad", 2.0, 9.0, 0.1), REGIONS, 2, double),
+        ("tetrahedra, regions", boxed("tet", 3.0, 3.0, 0.0), REGIONS, 2, double),
+        ("hexahedra, regions by lines", boxed("hex", 3.0, 3.0, 0.1), REGIONS, 4, double),
         ("hexahedra, long lines", boxed("hex", 3.0, 2.0, 0.1), VECTOR, 6, single),
         ("quadrilaterals, constant in cells", boxed("quad", 2.0, 9.0, 0.1), JUMPS, 1, double),
         ("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double),
@@ -132,6 +143,7 @@ fn scattered() -> Vec<(Case, Option<Strategy>)> {
         (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
         (("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double), Some(line)),
         (("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, single), Some(line)),
+        (("hexahedra, regions", boxed("hex", 3.0, 4.0, 0.1), REGIONS, 2, double), Some(line)),
         (
             ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), STOKES, 3, double),
             Some(Strategy::ThreadPerDof),

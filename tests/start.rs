@@ -1,4 +1,4 @@
-//! What somebody begins with: the files of `wf new`, each of which is solved.
+//! What somebody begins with: the files of `wf new`, each of which is solved, and the manual.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -65,4 +65,28 @@ fn what_is_there_is_left_alone_and_what_is_not_is_named() {
     assert_eq!(wf(folder.path(), &["new"]).status.code(), Some(2));
     let printed = wf(folder.path(), &["new", "-"]);
     assert!(String::from_utf8_lossy(&printed.stdout).contains("form poisson {"));
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let help = wf(folder.path(), &["--help"]).stdout;
+    let help = String::from_utf8(help).expect("UTF-8");
+    let commands = help.split("Commands:").nth(1).and_then(|rest| rest.split("Options:").next());
+    let names: Vec<&str> = commands
+        .expect("commands")
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(names.len() > 10 && names.contains(&"man"), "{names:?}");
+    let manual = String::from_utf8(wf(folder.path(), &["man"]).stdout).expect("UTF-8");
+    let written = json(folder.path(), &["man", "--output", "man1"]);
+    assert_eq!(written["files"].as_array().map(Vec::len), Some(names.len() + 1));
+    for name in names {
+        assert!(manual.contains(&format!(".TH wf-{name} 1")), "no page of {name}");
+        let page = std::fs::read_to_string(folder.path().join(format!("man1/wf-{name}.1")));
+        assert!(page.expect("a page").contains(&format!("wf {name}")), "{name}");
+    }
 }

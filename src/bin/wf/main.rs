@@ -19,6 +19,7 @@ mod doctor;
 mod emit;
 mod explain;
 mod fmt;
+mod man;
 mod new;
 mod picture;
 mod probe;
@@ -72,6 +73,7 @@ enum Command {
     Emit(emit::Arguments),
     Explain(explain::Arguments),
     Fmt(fmt::Arguments),
+    Man(man::Arguments),
     New(new::Arguments),
     Probe(probe::Arguments),
     Run(run::Arguments),
@@ -88,6 +90,7 @@ impl Command {
             Self::Emit(arguments) => emit::execute(arguments, console),
             Self::Explain(arguments) => explain::execute(arguments),
             Self::Fmt(arguments) => fmt::execute(arguments),
+            Self::Man(arguments) => man::execute(arguments),
             Self::New(arguments) => new::execute(arguments),
             Self::Probe(arguments) => probe::execute(arguments, console),
             Self::Run(arguments) => run::execute(arguments, console),
@@ -135,6 +138,7 @@ mod tests {
         parses::<check::Arguments>("check a.wf b.wf");
         parses::<completions::Arguments>("completions zsh");
         parses::<fmt::Arguments>("fmt - a.wf --check");
+        parses::<man::Arguments>("man --output man1");
         parses::<new::Arguments>("new beam --from elasticity");
         parses::<emit::Arguments>("emit a.wf --target rust --stage point --cell hex --degree 2");
         parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");

@@ -47,6 +47,14 @@
 //! assert!(l2 < 1e-3);
 //! # Ok::<(), weakform::Error>(())
 //! ```
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `cli`, on without asking | the program `wf`, and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `pictures` | `Solution::picture`: solutions as PNG and SVG |
+//! | `cuda`, `opencl` | kernels on GPUs |
 
 mod emit;
 mod error;

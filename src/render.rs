@@ -3,7 +3,6 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::source::{Source, seen};
-use serde::Serialize;
 use std::borrow::Cow;
 
 /// Whether text is decorated.
@@ -93,8 +92,9 @@ fn snippet<'a>(
     Some(snippet)
 }
 
-/// A diagnostic for programs; lines and columns count from 1, columns in characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A diagnostic for programs; lines and columns count from 1, columns in characters. With the feature `cli` serde writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(serde::Serialize))]
 pub struct JsonDiagnostic {
     /// The code, `E0203`.
     pub code: &'static str,
@@ -117,7 +117,8 @@ pub struct JsonDiagnostic {
 }
 
 /// A place for programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(serde::Serialize))]
 pub struct JsonLabel {
     /// First line.
     pub line: usize,

@@ -251,6 +251,56 @@ fn drawing_is_optional_and_in_one_place() {
 }
 
 #[test]
+fn the_library_needs_nothing_of_the_command_line() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    let list = |name: &str| -> Vec<&str> {
+        let text = manifest.split(&format!("\n{name} = [")).nth(1).unwrap_or_default();
+        let text = text.split(']').next().unwrap_or_default();
+        text.split('"').skip(1).step_by(2).collect()
+    };
+    let optional: Vec<&str> =
+        list("cli").iter().filter_map(|feature| feature.strip_prefix("dep:")).collect();
+    let mut complaints = Vec::new();
+    for (wrong, complaint) in [
+        (list("default") != ["cli"], "`default` is not `cli` alone"),
+        (list("required-features") != ["cli"], "the program does not require `cli` alone"),
+        (!optional.contains(&"clap"), "`cli` has no clap"),
+    ] {
+        complaints.extend(wrong.then(|| complaint.to_owned()));
+    }
+    for name in &optional {
+        let named = |line: &&str| {
+            line.starts_with(&format!("{name} =")) && line.contains("optional = true")
+        };
+        if !manifest.lines().any(|line| named(&line)) {
+            complaints.push(format!("`{name}` is not optional"));
+        }
+        // A library's word for it, as `use` has it; what the command line writes may be derived where it is declared.
+        let word = name.replace('-', "_");
+        if word != "serde" {
+            complaints.extend(naming(&["src/"], &["src/bin/wf"], &[&word]));
+        }
+        let lower = ["fem-dsl/grammar", "fem-dsl", "kernels-gen", "fem-macros", "runtime"];
+        let with = lower.iter().filter(|krate| dependencies(krate).iter().any(|has| has == name));
+        complaints.extend(with.map(|krate| format!("{krate} depends on {name}")));
+    }
+    // What the library keeps without features. A crate more is compiled by everybody who uses it.
+    let kept = ["annotate-snippets", "rayon", "thiserror", "tracing"];
+    let inside = manifest.split("\n[dependencies]").nth(1).unwrap_or_default();
+    let inside = inside.split("[dev-dependencies]").next().unwrap_or_default();
+    for line in
+        inside.lines().filter(|line| line.contains("workspace") && !line.contains("optional"))
+    {
+        let name = line.split(['.', ' ']).next().unwrap_or_default();
+        let ours = ["fem-dsl", "fem-macros", "kernels-gen", "runtime"];
+        if !kept.contains(&name) && !ours.contains(&name) {
+            complaints.push(format!("the library alone depends on {name}"));
+        }
+    }
+    report("without features, no crate of the command line is needed", &complaints);
+}
+
+#[test]
 fn solvers_name_no_backend() {
     let banned = ["cpu", "cuda", "opencl", "jit", "Library", "Module"];
     report("a solver knows operators and vectors", &naming(&["runtime/src/solve"], &[], &banned));

@@ -1,10 +1,9 @@
 //! What a report says of a mesh.
 
 use super::{Cell, Mesh};
-use serde::Serialize;
 
 /// Counts and sizes of a mesh.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// The dimension.
     pub dim: usize,
@@ -37,7 +36,7 @@ pub struct Statistics {
 }
 
 /// How many facets or cells have a tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
     /// The tag.
     pub tag: String,

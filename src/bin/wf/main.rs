@@ -19,6 +19,8 @@ mod doctor;
 mod emit;
 mod explain;
 mod fmt;
+mod man;
+mod new;
 mod picture;
 mod probe;
 mod problem;
@@ -42,6 +44,7 @@ use report::{Failure, Report};
 #[command(name = "wf", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
+  wf new beam          writes beam.wf, a commented file to start from
   wf doctor            what this machine has, what is missing, and how to get it
   wf explain E0203     what an error means, with an example put right
 
@@ -70,6 +73,8 @@ enum Command {
     Emit(emit::Arguments),
     Explain(explain::Arguments),
     Fmt(fmt::Arguments),
+    Man(man::Arguments),
+    New(new::Arguments),
     Probe(probe::Arguments),
     Run(run::Arguments),
     Verify(verify::Arguments),
@@ -85,6 +90,8 @@ impl Command {
             Self::Emit(arguments) => emit::execute(arguments, console),
             Self::Explain(arguments) => explain::execute(arguments),
             Self::Fmt(arguments) => fmt::execute(arguments),
+            Self::Man(arguments) => man::execute(arguments),
+            Self::New(arguments) => new::execute(arguments),
             Self::Probe(arguments) => probe::execute(arguments, console),
             Self::Run(arguments) => run::execute(arguments, console),
             Self::Verify(arguments) => verify::execute(arguments, console),
@@ -131,6 +138,8 @@ mod tests {
         parses::<check::Arguments>("check a.wf b.wf");
         parses::<completions::Arguments>("completions zsh");
         parses::<fmt::Arguments>("fmt - a.wf --check");
+        parses::<man::Arguments>("man --output man1");
+        parses::<new::Arguments>("new beam --from elasticity");
         parses::<emit::Arguments>("emit a.wf --target rust --stage point --cell hex --degree 2");
         parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");
         parses::<probe::Arguments>(

@@ -59,6 +59,7 @@
 mod emit;
 mod error;
 mod form;
+pub mod language;
 mod output;
 #[cfg(feature = "pictures")]
 pub mod picture;

@@ -60,6 +60,38 @@ fn every_code_has_a_page_that_explain_prints() {
 }
 
 #[test]
+fn the_language_is_explained_whole_and_by_section() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let explain = |topic: &str| wf(&["explain", topic, "--json"], cache.path());
+    let whole = json(&explain("language"));
+    assert_eq!(whole["page"], weakform::language::PAGE);
+    let topics = json(&wf(&["explain", "--json"], cache.path()))["topics"].clone();
+    let topics = topics.as_array().expect("topics");
+    assert_eq!(topics.len(), 1 + weakform::language::sections().count());
+    for topic in topics {
+        let page = json(&explain(topic.as_str().expect("a name")));
+        assert_eq!(&page["topic"], topic);
+    }
+    for (wanted, topic) in [
+        ("solver", "solvers"),
+        ("mesh", "meshes"),
+        ("Known names", "known"),
+        ("REPORTS", "reports"),
+    ] {
+        let page = json(&explain(wanted));
+        assert_eq!(page["topic"], topic);
+        assert!(page["page"].as_str().is_some_and(|page| page.starts_with("## ")), "{page}");
+    }
+    for (wrong, near) in [("solvres", "`solvers`"), ("langauge", "`language`"), ("E020", "`E0201`")]
+    {
+        let error = json(&explain(wrong))["error"].to_string();
+        assert!(error.contains("did you mean") && error.contains(near), "{error}");
+    }
+    let list = wf(&["explain"], cache.path());
+    assert!(String::from_utf8_lossy(&list.stdout).contains("Spaces and data"));
+}
+
+#[test]
 fn the_doctor_finds_what_the_tests_themselves_need() {
     let cache = tempfile::tempdir().expect("a folder");
     let report = json(&wf(&["doctor", "--json"], cache.path()));

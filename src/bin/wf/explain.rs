@@ -1,4 +1,4 @@
-//! `wf explain`: the page of a diagnostic's code.
+//! `wf explain`: the page of a diagnostic's code, or of the language.
 
 use std::fmt::Write as _;
 
@@ -6,36 +6,68 @@ use clap::Args;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::nearest;
 use serde_json::json;
+use weakform::language;
 
 use crate::report::{Failure, Report};
 
-/// Explain an error: a wrong example, why it is wrong, and the example put right.
+/// The topic that is the whole page of the language.
+const LANGUAGE: &str = "language";
+
+/// Explain an error, with a wrong example put right, or the language.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  wf explain            all codes with their titles
+  wf explain            all codes with their titles, and the sections of the language's reference
   wf explain E0203      the page of one
-  wf explain e0203 --json")]
+  wf explain e0203 --json
+  wf explain language   the reference of the language
+  wf explain solver     one of its sections: all solvers with their settings")]
 pub(crate) struct Arguments {
-    /// The code, as it stands in the message: E0203. All are listed without one.
-    code: Option<String>,
+    /// A code, as it stands in the message, E0203, or a topic: language, solvers. All are listed without one.
+    topic: Option<String>,
 }
 
-/// Looks the code up.
+/// Looks the topic up.
 pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
-    let Some(wanted) = &arguments.code else { return Ok(list()) };
-    let wanted = wanted.to_ascii_uppercase();
-    let found = Code::ALL.iter().find(|code| code.id() == wanted);
-    let code = found.ok_or_else(|| {
-        let ids = Code::ALL.iter().map(|code| code.id());
-        let near = nearest(&wanted, ids).map(|id| format!("did you mean `{id}`? "));
-        Failure::input(format!(
-            "there is no code `{wanted}`\nhelp: {}`wf explain` lists all codes",
-            near.unwrap_or_default()
-        ))
-    })?;
-    let json = json!({ "code": code.id(), "title": title(*code), "page": code.page() });
-    Ok(Report::new(code.page(), json))
+    let Some(wanted) = &arguments.topic else { return Ok(list()) };
+    if let Some(code) = Code::ALL.iter().find(|code| code.id().eq_ignore_ascii_case(wanted)) {
+        let json = json!({ "code": code.id(), "title": title(*code), "page": code.page() });
+        return Ok(Report::new(code.page(), json));
+    }
+    match topic(wanted) {
+        Some((name, page)) => Ok(Report::new(page, json!({ "topic": name, "page": page }))),
+        None => Err(unknown(wanted)),
+    }
+}
+
+/// The page or section of a name, of which the plural may be left out, or of a heading.
+fn topic(wanted: &str) -> Option<(String, &'static str)> {
+    let wanted = wanted.to_ascii_lowercase();
+    if wanted == LANGUAGE {
+        return Some((wanted, language::PAGE));
+    }
+    let found = language::sections().find(|(name, heading, _)| {
+        *name == wanted
+            || name.strip_suffix("es").or(name.strip_suffix('s')) == Some(&wanted)
+            || name.strip_suffix('s') == Some(&wanted)
+            || heading.eq_ignore_ascii_case(&wanted)
+    });
+    found.map(|(name, _, text)| (name, text))
+}
+
+fn unknown(wanted: &str) -> Failure {
+    let topics: Vec<String> = language::sections().map(|(name, ..)| name).collect();
+    let (upper, lower) = (wanted.to_ascii_uppercase(), wanted.to_ascii_lowercase());
+    let of_code = || nearest(&upper, Code::ALL.iter().map(|code| code.id()));
+    let names = topics.iter().map(String::as_str).chain([LANGUAGE]);
+    let near = nearest(&lower, names).or_else(of_code);
+    let near = near.map(|id| format!("did you mean `{id}`? ")).unwrap_or_default();
+    let like_a_code =
+        upper.starts_with(['E', 'W']) && upper.ends_with(|c: char| c.is_ascii_digit());
+    let what = if like_a_code { format!("code `{upper}`") } else { format!("topic `{wanted}`") };
+    Failure::input(format!(
+        "there is no {what}\nhelp: {near}`wf explain` lists all codes and topics"
+    ))
 }
 
 fn list() -> Report {
@@ -43,9 +75,17 @@ fn list() -> Report {
     for code in Code::ALL {
         let _ = writeln!(text, "{}  {}", code.id(), title(*code));
     }
+    let _ = writeln!(text, "\n{LANGUAGE:<12}  the reference of the language, whole; its sections:");
+    for (name, heading, _) in language::sections() {
+        let _ = writeln!(text, "{name:<12}  {heading}");
+    }
     let codes: Vec<_> =
         Code::ALL.iter().map(|code| json!({ "code": code.id(), "title": title(*code) })).collect();
-    Report::new(text, json!({ "codes": codes }))
+    let topics: Vec<_> = [LANGUAGE.to_owned()]
+        .into_iter()
+        .chain(language::sections().map(|(name, ..)| name))
+        .collect();
+    Report::new(text, json!({ "codes": codes, "topics": topics }))
 }
 
 /// The page's first line, without the marks of a heading and without the code.

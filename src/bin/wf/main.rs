@@ -47,6 +47,7 @@ Examples:
   wf new beam          writes beam.wf, a commented file to start from
   wf doctor            what this machine has, what is missing, and how to get it
   wf explain E0203     what an error means, with an example put right
+  wf explain language  the reference of the language
 
 `wf COMMAND --help` shows the examples of each command.
 Work that takes long says every ten seconds on standard error what it is at; on a terminal there is a bar.

@@ -1,0 +1,20 @@
+//! The language of `.wf` files and of [`weak_form!`](crate::weak_form): its reference, for reading and as text.
+//!
+//! Below is the page `docs/language.md`; [`PAGE`] is its text, [`sections`] are what can be read alone.
+//!
+#![doc = include_str!("../docs/language.md")]
+
+/// The reference as Markdown.
+pub const PAGE: &str = include_str!("../docs/language.md");
+
+/// The sections of the page: each by the first word of its heading in small letters, with its heading and its text.
+pub fn sections() -> impl Iterator<Item = (String, &'static str, &'static str)> {
+    let starts = PAGE.match_indices("\n## ").map(|(at, _)| at + 1);
+    starts.map(|start| {
+        let rest = &PAGE[start..];
+        let text = rest.find("\n## ").map_or(rest, |end| &rest[..=end]);
+        let heading = text.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+        let name = heading.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+        (name, heading, text)
+    })
+}

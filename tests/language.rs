@@ -1,0 +1,134 @@
+//! The reference of the language, `docs/language.md`: its examples are compiled and solved, and no word is missing.
+
+use std::path::Path;
+
+use fem_dsl::diagnostic::Diagnostic;
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use fem_dsl::words;
+use weakform::{Execution, Form, language};
+
+/// What an example of a problem's items is about.
+const FORM: &str = "form example { field u: scalar; param f = 1; aux kappa: scalar on cells;
+    f0[u] = -f; f1[u] = kappa * grad(u); }";
+
+/// The examples of the page, completed: each with the line on which it begins.
+fn examples() -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut lines = language::PAGE.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let inside = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
+        let text: Vec<&str> = inside.collect();
+        let text = text.join("\n");
+        found.push(match kind {
+            "text" => continue,
+            "wf" => (number + 1, text),
+            "wf,form" => (number + 1, format!("form example {{ {text} }}")),
+            "wf,problem" => (number + 1, format!("{FORM} problem p solves example {{ {text} }}")),
+            _ => panic!("line {}: an example of `{kind}`", number + 1),
+        });
+    }
+    assert!(found.len() > 8, "the examples of the page were not found");
+    found
+}
+
+fn compiled(text: &str) -> (Option<Program>, Vec<Diagnostic>) {
+    let (program, found) = compile(&Source::new("example", text));
+    (program, found.into_iter().filter(Diagnostic::is_error).collect())
+}
+
+#[test]
+fn every_example_compiles_and_every_problem_is_solved() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for (line, text) in examples() {
+        let (program, errors) = compiled(&text);
+        assert!(errors.is_empty(), "line {line}: {errors:#?}");
+        let program = program.expect("a program without errors");
+        // The interpreter takes long for meshes that are made elsewhere.
+        for problem in program.problems().filter(|_| !text.contains(".msh")) {
+            let form =
+                Form::parse(&text, problem.form).unwrap_or_else(|e| panic!("line {line}: {e}"));
+            let known = form.problem(problem.name).expect("a problem of the form");
+            let solved = known.folder(&folder).execution(Execution::Interpreted).run();
+            assert!(
+                solved.is_ok(),
+                "line {line}: {}",
+                solved.err().map(|e| e.to_string()).unwrap_or_default()
+            );
+        }
+    }
+}
+
+/// Whether the page has this word in code, by itself.
+fn names(page: &str, word: &str) -> bool {
+    let mut code = page.split('`').skip(1).step_by(2);
+    code.any(|code| {
+        code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(|found| found == word)
+    })
+}
+
+fn section(wanted: &str) -> &'static str {
+    let found = language::sections().find(|(name, ..)| name == wanted);
+    found.map(|(.., text)| text).unwrap_or_else(|| panic!("no section {wanted}"))
+}
+
+/// The section without its examples, whose words say nothing of what they mean.
+fn prose(wanted: &str) -> String {
+    section(wanted).split("```").step_by(2).collect()
+}
+
+#[track_caller]
+fn complete<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) {
+    let page = prose(wanted);
+    let missing: Vec<&str> = known.into_iter().filter(|word| !names(&page, word)).collect();
+    assert!(missing.is_empty(), "`{wanted}` does not name {missing:?}");
+}
+
+#[test]
+fn every_word_of_the_language_is_named_where_it_belongs() {
+    complete("expressions", words::FUNCTIONS.iter().copied());
+    complete("known", words::KNOWN.iter().copied());
+    complete("forms", words::FORM_ITEMS.iter().copied());
+    complete("problems", words::PROBLEM_ITEMS.iter().copied());
+    complete("grammar", words::LATER.iter().copied());
+}
+
+/// What the compiler says that there is, when asked for what there is not: the words of its note.
+fn known(item: &str) -> Vec<String> {
+    let (_, errors) = compiled(&format!("{FORM} problem p solves example {{ {item} }}"));
+    let notes = errors.iter().flat_map(|error| &error.notes);
+    let note = notes.clone().find(|note| note.starts_with("it takes") || note.contains(" are `"));
+    let note = note.unwrap_or_else(|| panic!("`{item}` is not refused with a list: {errors:#?}"));
+    note.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_generator_and_solver_is_named_with_all_that_it_takes() {
+    for (topic, item) in [("meshes", "mesh"), ("solvers", "solver")] {
+        let all = known(&format!("{item} = nonsense;"));
+        assert!(all.len() >= 4, "{all:?}");
+        complete(topic, all.iter().map(String::as_str));
+        for name in &all {
+            let arguments = known(&format!("{item} = {name}(nonsense: 1);"));
+            complete(topic, arguments.iter().map(String::as_str));
+        }
+    }
+}
+
+#[test]
+fn every_measure_is_named() {
+    complete("reports", ["integral", "minimum", "maximum", "l2", "line", "reaction"]);
+    complete("reports", ["on", "from", "to", "points"]);
+}
+
+#[test]
+fn sections_are_the_page_and_have_names_of_their_own() {
+    let all: Vec<_> = language::sections().collect();
+    let length: usize = all.iter().map(|(.., text)| text.len()).sum();
+    let before = language::PAGE.find("\n## ").expect("a section") + 1;
+    assert_eq!(before + length, language::PAGE.len());
+    for (i, (name, ..)) in all.iter().enumerate() {
+        assert!(all[..i].iter().all(|(other, ..)| other != name), "two sections are `{name}`");
+    }
+}

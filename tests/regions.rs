@@ -93,31 +93,35 @@ fn the_flux_through_two_layers_is_that_of_their_resistances() {
     for triangles in [false, true] {
         std::fs::write(folder.path().join("layers.msh"), layers(4, triangles)).expect("a mesh");
         for (form, data) in FORMS {
-            for execution in [Execution::Interpreted, Execution::Compiled] {
-                for solver in ["cg(rtol: 1e-13)", "direct"] {
-                    let conditions = format!(
-                        "dirichlet u = 0 on \"bottom\"; dirichlet u = 1 on \"top\"; solver = {solver};"
-                    );
-                    let reports = "report flux = reaction(u, on: \"top\");
+            let ways = [
+                (Execution::Interpreted, "cg(rtol: 1e-13)"),
+                (Execution::Interpreted, "direct"),
+                (Execution::Compiled, "direct"),
+            ];
+            // What is compiled is the same text on both meshes but for the cell.
+            for (execution, solver) in ways.into_iter().take(if triangles { 2 } else { 3 }) {
+                let conditions = format!(
+                    "dirichlet u = 0 on \"bottom\"; dirichlet u = 1 on \"top\"; solver = {solver};"
+                );
+                let reports = "report flux = reaction(u, on: \"top\");
                         report between = u([0.3, 0.5]);
                         report share = integral(1, on: \"hard\");
                         report drop = integral(grad(u)[1], on: \"soft\");";
-                    let text = problem(form, data, &conditions, reports);
-                    let solution = run(folder.path(), &text, execution)
-                        .unwrap_or_else(|error| panic!("{error}"));
-                    let known = 1.0 / 0.55;
-                    for (name, known) in [
-                        ("flux", known),
-                        ("between", 0.5 * known),
-                        ("share", 0.5),
-                        ("drop", 0.5 * known),
-                    ] {
-                        let found = number(&solution, name);
-                        assert!(
-                            (found - known).abs() < 1e-9,
-                            "{name} {found} for {known}: {form} {solver}"
-                        );
-                    }
+                let text = problem(form, data, &conditions, reports);
+                let solution =
+                    run(folder.path(), &text, execution).unwrap_or_else(|error| panic!("{error}"));
+                let known = 1.0 / 0.55;
+                for (name, known) in [
+                    ("flux", known),
+                    ("between", 0.5 * known),
+                    ("share", 0.5),
+                    ("drop", 0.5 * known),
+                ] {
+                    let found = number(&solution, name);
+                    assert!(
+                        (found - known).abs() < 1e-9,
+                        "{name} {found} for {known}: {form} {solver}"
+                    );
                 }
             }
         }

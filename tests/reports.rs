@@ -67,7 +67,10 @@ fn integrals_extrema_and_reactions_are_exact_on_every_cell() {
         "box(dim: 3, cells: 2, deform: 0.1)",
     ] {
         let three = mesh.contains("dim: 3");
-        for execution in [Execution::Interpreted, Execution::Compiled] {
+        // Compiled on a cell of each kind.
+        let compiled = mesh.ends_with("tri)") || mesh.contains("dim: 3, cells: 2, deform");
+        let executions = [Execution::Interpreted, Execution::Compiled];
+        for execution in executions.into_iter().take(if compiled { 2 } else { 1 }) {
             let solution = solved(mesh, REPORTS, execution);
             close(number(&solution, "volume"), 1.0);
             close(number(&solution, "average"), if three { 5.5 } else { 3.5 });

@@ -129,12 +129,14 @@ pub(super) struct Place<'a> {
     pub(super) param: bool,
     /// Whether it is a weak form.
     pub(super) weak: bool,
+    /// Whether t and k are known where nothing else is that parameters cannot be computed from.
+    pub(super) settled: bool,
 }
 
 impl<'a> Place<'a> {
     /// In a region, outside functions and parameters.
     pub(super) fn region(region: Option<Block>) -> Self {
-        Place { region, parameters: &[], param: false, weak: false }
+        Place { region, parameters: &[], param: false, weak: false, settled: false }
     }
 }
 

@@ -426,6 +426,9 @@ impl Checker<'_> {
                 let Some(index) = self.field(piece, field) else { return };
                 let what = format!("`{}`", field.name);
                 let value = self.expression(piece, *value, form.fields[index].shape, &what);
+                let what = format!("the start of `{}`", field.name);
+                let value =
+                    value.filter(|value| conditions::is_of_nodes(self, statement, &what, value));
                 self.content.initial.extend(value.map(|value| (index, value)));
             }
             _ => {}

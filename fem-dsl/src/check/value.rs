@@ -23,6 +23,8 @@ enum Allowed {
     Functions,
     /// `pi`, `dim`, `I` and parameters.
     Numbers,
+    /// These, and t and k: what is known behind a solve.
+    Settled,
 }
 
 /// Checks an expression in x, t, h, k and the parameters of `form`: boundary values, known
@@ -49,7 +51,7 @@ pub fn expression(
     Ok(Expression { shape, graph, value: moved, gradient })
 }
 
-/// Checks an expression in numbers and parameters, whose values are known only later.
+/// Checks an expression in numbers, parameters, t and k, whose values are known only later.
 ///
 /// # Errors
 ///
@@ -59,7 +61,7 @@ pub fn of_numbers(
     root: ast::ExprId,
     form: &Form,
 ) -> Result<Expression, Vec<Diagnostic>> {
-    let (form, value) = checked(file, root, form, Allowed::Numbers)?;
+    let (form, value) = checked(file, root, form, Allowed::Settled)?;
     let mut scalars = Scalars::default();
     let nodes = scalarise(&mut scalars, &form, &[value]);
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
@@ -135,7 +137,8 @@ fn checked(
         let entry = Entry { meaning: Meaning::Param(i), region: None, span: Span::default() };
         names.entries.insert(&param.name, entry);
     }
-    let place = Place { param: allowed == Allowed::Numbers, ..Place::region(None) };
+    let (param, settled) = (allowed != Allowed::Functions, allowed == Allowed::Settled);
+    let place = Place { param, settled, ..Place::region(None) };
     let (names, diagnostics) = names::resolve_expression(file, root, names, place);
     let diagnostics =
         diagnostics.into_iter().map(|found| known_to_form(found, file, form, allowed));
@@ -189,6 +192,7 @@ fn known_to_form(
             "numbers, dim and pi, not the form's parameters"
         }
         Allowed::Numbers => "numbers, dim, pi, I and the form's parameters",
+        Allowed::Settled => "numbers, t, k, dim, pi, I and the form's parameters",
     };
     let what = if form.fields.iter().any(|field| field.name == *name) {
         "a field, which is not known before the problem is solved"

@@ -445,7 +445,8 @@ fn is_built_in(function: &Ident) -> bool {
 
 /// Whether a known name has a value at `place`.
 fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>> {
-    if place.param && !matches!(name, "pi" | "dim" | "I") {
+    let settled = place.settled && matches!(name, "t" | "k");
+    if place.param && !settled && !matches!(name, "pi" | "dim" | "I") {
         let message = format!("a parameter cannot be computed from `{name}`");
         return Err(Box::new(
             Diagnostic::new(Code::NotAvailableHere, message)

@@ -49,14 +49,27 @@ pub(super) fn check(
         None => exact(checker, statement, field, index, component),
     };
     let Some(value) = value else { return };
-    if value.graph.nodes().iter().any(|node| matches!(node, Node::Input(Input::Diameter))) {
-        let message = format!("the condition of `{}` asks for `h`", field.name);
-        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
-            .label(statement.span, "several cells meet at a node, each with a diameter of its own")
-            .help("use x, t, k, dim, pi, I and the form's parameters");
-        return checker.report(piece, diagnostic);
+    if !is_of_nodes(checker, statement, &format!("the condition of `{}`", field.name), &value) {
+        return;
     }
     checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
+}
+
+/// Whether an expression has one value at a node: it does not ask for the diameter of a cell; says so where it does.
+pub(super) fn is_of_nodes(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    what: &str,
+    value: &Expression,
+) -> bool {
+    if !value.graph.nodes().iter().any(|node| matches!(node, Node::Input(Input::Diameter))) {
+        return true;
+    }
+    let diagnostic = Diagnostic::new(Code::NotAvailableHere, format!("{what} asks for `h`"))
+        .label(statement.span, "several cells meet at a node, each with a diameter of its own")
+        .help("use x, t, k, dim, pi, I and the form's parameters");
+    checker.report(statement.piece, diagnostic);
+    false
 }
 
 /// A condition on a field whose unknowns lie inside of the cells.

@@ -1,4 +1,4 @@
-//! `report NAME = EXPR;`: arithmetic on what is measured of a solution → [`Reports`].
+//! `report NAME = EXPR;`: arithmetic on what is measured of a solution → [`Reports`](crate::problem::Reports).
 //!
 //! A measure is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
 //! `u([1, 0])`, `reaction(u, on: "tag")` and, alone, `line(EXPR, from: […], to: […], points: n)`. What stands inside of

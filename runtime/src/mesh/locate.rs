@@ -16,8 +16,8 @@ use kernels_gen::element::{ElementError, Lagrange, tabulate};
 const INSIDE: f64 = 1e-9;
 
 /// So far outside of the reference cell, the nearest point of the cell is taken: a point of a curved boundary lies
-/// outside of cells that only approximate it.
-const NEAR: f64 = 0.1;
+/// outside of cells that only approximate it, by a fifth of a cell where 16 sides make a circle.
+const NEAR: f64 = 0.3;
 
 /// The most steps of Newton's iteration.
 const STEPS: usize = 30;
@@ -294,7 +294,7 @@ mod tests {
         for step in 0..100 {
             let angle = f64::from(step) * 0.0628;
             let found = locator.find(&[angle.cos(), angle.sin(), 0.0]).expect("near the boundary");
-            assert!(found.distance < 0.03, "{found:?}");
+            assert!(found.distance < 0.02, "{found:?}");
         }
     }
 }

@@ -54,7 +54,7 @@ fn number(solution: &Solution, name: &str) -> f64 {
 }
 
 /// A conductivity by region, written in three ways.
-const FORMS: [(&str, &str); 3] = [
+const FORMS: [(&str, &str); 4] = [
     (
         "param k1 = 1; param k2 = 10;
       on cells \"soft\" { f1[u] = k1 * grad(u); }
@@ -70,6 +70,10 @@ const FORMS: [(&str, &str); 3] = [
     (
         "aux kappa: scalar on cells; f1[u] = kappa * grad(u);",
         "aux kappa = 1 on \"soft\"; aux kappa = 10 on \"hard\";",
+    ),
+    (
+        "aux kappa: scalar on nodes in L2(1); f1[u] = kappa * grad(u);",
+        "aux kappa = 1; aux kappa = 10 on \"hard\";",
     ),
 ];
 

@@ -127,6 +127,16 @@ fn points_and_lines_have_the_values_of_the_solution() {
 }
 
 #[test]
+fn what_is_0_everywhere_is_reported() {
+    let reports = "report none = integral(0 * u); report least = minimum(0 * u);
+        report at = line(0 * u, from: [0, 0], to: [1, 1], points: 2);";
+    let solution = solved("box(dim: 2, cells: 3)", reports, Execution::Interpreted);
+    assert_eq!((number(&solution, "none"), number(&solution, "least")), (0.0, 0.0));
+    let Some(Figure::Line(_, points)) = solution.report("at") else { panic!("a line") };
+    assert!(points.iter().all(|(_, values)| values == &[0.0]), "{points:?}");
+}
+
+#[test]
 fn a_point_outside_of_the_mesh_is_refused_and_one_beside_a_curved_side_is_noted() {
     let text = |at: &str| {
         format!(

@@ -251,9 +251,10 @@ fn cells_of(
         Location::Cells => 1,
         Location::Points => elements.rule.count(),
         Location::Nodes(_) => {
-            let (space, _) = sites(index, form, elements, on)?;
+            let element = elements.element_of_aux(index)?;
+            let space = on.aux_space(element, form.aux[index].shape.components())?;
             let mut cells = vec![0; points];
-            for (cell, space) in (0..on.mesh.n_cells()).zip(space.iter().cycle()) {
+            for cell in 0..on.mesh.n_cells() {
                 space.cell_nodes(cell).iter().for_each(|&node| cells[node as usize] = cell as u32);
             }
             return Ok(cells);

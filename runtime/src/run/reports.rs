@@ -27,9 +27,6 @@ use kernels_gen::plan::{Elements, Task};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The components of each further field but the last.
-const PER_FIELD: usize = 64;
-
 /// The points for which kernels are interpreted at most: compiling takes longer.
 const FEW: usize = 100_000;
 
@@ -141,7 +138,8 @@ impl<'a> Pointwise<'a> {
         let own = of.form.fields.len();
         let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
         for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
-            places.insert((slot.field - own) * PER_FIELD + slot.component, roots.len());
+            let number = form.row(slot.field, slot.component) - form.row(own, 0);
+            places.insert(number, roots.len());
             roots.push(*node);
         }
         Self { form, roots, places }
@@ -178,6 +176,10 @@ impl<'a> Reporter<'a> {
         let rule = if at_points { elements.rule } else { fine_rule(on) };
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
         let further = own.spaces().split_off(on.fields.len());
+        if form.integrals.is_empty() {
+            // All that is integrated is 0 everywhere.
+            return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
+        }
         let mut on = on.with_fields(form, &further)?;
         on.aux.truncate(form.aux.len());
         let entries = on.n_dofs();

@@ -49,6 +49,8 @@ pub struct Problem {
     pub aux: Vec<Data>,
     /// Essential conditions, in order: a later one holds where two meet.
     pub dirichlet: Vec<Dirichlet>,
+    /// Tags of the boundary whose facets are the same, by translation.
+    pub periodic: Vec<[String; 2]>,
     /// Fields that conditions leave free up to a constant: (field, mean of each component).
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
@@ -201,14 +203,26 @@ pub struct Data {
     pub value: Expression,
 }
 
+/// What an essential condition gives of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// All of its components.
+    Whole,
+    /// One of them.
+    Component(usize),
+    /// u·n, with the outer normal n.
+    Normal,
+}
+
 /// An essential condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dirichlet {
     /// The field.
     pub field: usize,
-    /// One component, or the whole field.
-    pub component: Option<usize>,
-    /// The value; its shape is the field's, or scalar where a component is named.
+    /// What of it is given.
+    pub trace: Trace,
+    /// The value; its shape is the field's, or scalar where a component or u·n is given. Of u·n it may be a field's value,
+    /// of which the normal component is meant.
     pub value: Expression,
     /// The tags, or all facets of exactly one cell.
     pub tags: Option<Vec<String>>,

@@ -25,7 +25,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Expression, MeshSource, Problem, Reports};
+use crate::problem::{Data, Expression, MeshSource, Problem, Reports, Trace};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -427,7 +427,7 @@ fn finished(
         let held = |field: usize| {
             content.dirichlet.iter().any(|condition| {
                 condition.field == field
-                    && condition.component.is_none()
+                    && condition.trace == Trace::Whole
                     && condition.tags.is_none()
             })
         };
@@ -451,6 +451,7 @@ fn finished(
         params: content.params,
         aux,
         dirichlet: content.dirichlet,
+        periodic: content.periodic,
         mean: content.mean,
         exact: content.exact,
         initial: content.initial,

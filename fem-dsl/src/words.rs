@@ -70,6 +70,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "param",
     "aux",
     "dirichlet",
+    "periodic",
     "mean",
     "exact",
     "manufactured",

@@ -5,7 +5,7 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
-use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Unfixed};
+use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Trace, Unfixed};
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
 
@@ -78,7 +78,10 @@ fn a_problem_is_all_that_was_written() {
     let conditions = &problem.dirichlet;
     assert_eq!(conditions.len(), 3);
     assert_eq!(value(&conditions[0].value, [3.0, 5.0, 0.0], &params), [9.0, 5.25]);
-    assert_eq!((conditions[1].component, conditions[1].value.shape), (Some(1), Shape::Scalar));
+    assert_eq!(
+        (conditions[1].trace, conditions[1].value.shape),
+        (Trace::Component(1), Shape::Scalar)
+    );
     assert_eq!(value(&conditions[1].value, [3.0, 5.0, 0.0], &params), [5.25]);
     assert_eq!(conditions[1].tags, None);
     assert_eq!(value(&conditions[2].value, [0.0; 3], &params), [pi]);

@@ -2,9 +2,13 @@
 //!
 //! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
 //! write nothing; the operator adds the identity to its row. Where two
-//! conditions meet in an unknown, the later one holds.
+//! conditions meet in an unknown, the later one holds. Conditions on combinations of components ([`oblique`]) are kept
+//! apart, for kernels do not know of them.
+
+pub mod oblique;
 
 use crate::space::Space;
+use oblique::{Oblique, Rows};
 
 /// Marks an unknown that no condition fixes in the table from unknowns to conditions.
 const FREE: u32 = u32::MAX;
@@ -18,6 +22,7 @@ pub struct Constraints {
     /// Constrained unknowns, in the order in which they were first constrained.
     dofs: Vec<u32>,
     values: Vec<f64>,
+    oblique: Vec<Oblique>,
 }
 
 /// A condition with a value that is no number.
@@ -43,6 +48,7 @@ impl Constraints {
             place: vec![FREE; space.n_dofs()],
             dofs: Vec::new(),
             values: Vec::new(),
+            oblique: Vec::new(),
         }
     }
 
@@ -89,6 +95,21 @@ impl Constraints {
         for component in 0..self.components {
             self.set(node * self.components + component, 0.0);
         }
+    }
+
+    /// Fixes what the conditions at a node give, be it components or combinations of them; called once for a node.
+    pub fn hold_rows(&mut self, node: u32, rows: &Rows) {
+        for component in 0..self.components {
+            if let Some(value) = rows.component(component) {
+                self.set(node as usize * self.components + component, value);
+            }
+        }
+        self.oblique.extend(rows.oblique(node));
+    }
+
+    /// The nodes with conditions on combinations of components, in the order in which they came.
+    pub fn oblique(&self) -> &[Oblique] {
+        &self.oblique
     }
 
     /// Fixes one unknown.

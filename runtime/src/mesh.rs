@@ -14,6 +14,7 @@ pub mod generate;
 pub mod locate;
 pub mod order;
 pub mod orient;
+pub mod periodic;
 pub mod read;
 pub mod topology;
 
@@ -92,6 +93,9 @@ pub struct Mesh {
     facet_tags: BTreeMap<String, Vec<Facet>>,
     cell_tags: BTreeMap<String, Vec<u32>>,
     topology: Topology,
+    /// The tags of periodic sides, and the topology where they are the same.
+    periodic: Vec<periodic::Pair>,
+    joined: Option<Box<Topology>>,
     notes: Vec<String>,
 }
 
@@ -226,9 +230,9 @@ impl Mesh {
         &self.notes
     }
 
-    /// All facets of exactly one cell: the boundary that the language calls `all`.
+    /// All facets of exactly one cell, without periodic ones: the boundary that the language calls `all`.
     pub fn boundary(&self) -> Vec<Facet> {
-        self.topology.boundary()
+        self.connectivity().boundary()
     }
 
     /// Gives a tag to all boundary facets whose vertices pass a test, in addition to the tags that

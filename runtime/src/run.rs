@@ -36,6 +36,7 @@ use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::expression::Parameters;
 use crate::functional::{energy, errors};
 use crate::memory::TooMuch;
+use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, Operator};
 use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
@@ -61,6 +62,9 @@ pub enum RunError {
     /// The mesh lacks something.
     #[error(transparent)]
     Mesh(#[from] MeshError),
+    /// Periodic sides that are none.
+    #[error(transparent)]
+    Periodic(#[from] PeriodicError),
     /// More than there is memory for.
     #[error(transparent)]
     Memory(#[from] TooMuch),
@@ -304,9 +308,24 @@ pub struct Solution {
     pub throughput: f64,
 }
 
+/// The mesh with the sides identified that a problem says are periodic.
+///
+/// # Errors
+///
+/// Sides that are not translations of each other.
+pub fn with_periodic_sides(
+    problem: &Problem,
+    mut mesh: Arc<Mesh>,
+) -> Result<Arc<Mesh>, PeriodicError> {
+    if mesh.periodic_sides() != problem.periodic {
+        Arc::make_mut(&mut mesh).make_periodic(&problem.periodic)?;
+    }
+    Ok(mesh)
+}
+
 /// The elements, spaces, conditions and data of a problem.
 pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
-    let (form, mesh) = (&problem.form, mesh.into());
+    let (form, mesh) = (&problem.form, with_periodic_sides(problem, mesh.into())?);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
@@ -365,8 +384,8 @@ pub fn run_from(
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
-    let mesh = mesh.into();
     let start = Instant::now();
+    let mesh = with_periodic_sides(problem, mesh.into())?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;

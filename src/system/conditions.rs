@@ -5,6 +5,7 @@ use super::setup::{Boundary, Value, components};
 use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
+use fem_dsl::problem::Trace;
 use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
@@ -116,7 +117,8 @@ impl Condition {
             Boundary::All => None,
             Boundary::Tags(tags) => Some(&tags[..]),
         };
-        let held = Held::new(form, on, (field, component), tags)?;
+        let trace = component.map_or(Trace::Whole, Trace::Component);
+        let held = Held::new(form, on, (field, trace), tags)?;
         let count = component.map_or(count, |_| 1);
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
         Ok(Self { held, count, params, value })

@@ -11,6 +11,7 @@ mod effect;
 mod manufactured;
 mod mesh;
 mod overrides;
+mod periodic;
 mod reports;
 mod solver;
 
@@ -87,6 +88,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
+        | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
     })
 }
@@ -115,6 +117,7 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, Expression)>,
@@ -157,7 +160,9 @@ pub(crate) fn content(
     }
     for &statement in statements {
         conditions::check_mean(&mut checker, statement);
+        periodic::check(&mut checker, statement, mesh);
     }
+    periodic::check_conditions(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;

@@ -74,6 +74,8 @@ pub(crate) fn assemble(
         cell_tags: parts.cells,
         notes,
         topology,
+        periodic: Vec::new(),
+        joined: None,
     })
 }
 

@@ -233,7 +233,12 @@ impl Program {
     ) -> Result<Problem, Vec<Diagnostic>> {
         let problem = self.find_problem(name)?;
         let pieces = overrides.pieces()?;
-        let statements = Statement::all(&self.piece, problem, &pieces);
+        let mut statements = Statement::all(&self.piece, problem, &pieces);
+        if overrides.ends {
+            statements.retain(|statement| {
+                !matches!(statement.kind, ast::ProblemItemKind::Periodic { .. })
+            });
+        }
         let (mesh, mut diagnostics) = check_problem::mesh(&statements);
         if mesh.is_none() && diagnostics.is_empty() {
             diagnostics.push(missing_mesh(problem));

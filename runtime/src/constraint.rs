@@ -107,6 +107,18 @@ impl Constraints {
         self.oblique.extend(rows.oblique(node));
     }
 
+    /// Gives the constrained unknowns of a vector their values.
+    pub fn impose(&self, own: &mut [f64]) {
+        self.iter().for_each(|(unknown, value)| own[unknown] = value);
+        for oblique in &self.oblique {
+            let node = &mut own[oblique.node as usize * self.components..][..self.components];
+            let all = std::array::from_fn(|c| node.get(c).copied().unwrap_or(0.0));
+            let part = oblique.part(&all);
+            let changes = oblique.value.iter().zip(part);
+            node.iter_mut().zip(changes).for_each(|(own, (value, part))| *own += value - part);
+        }
+    }
+
     /// The nodes with conditions on combinations of components, in the order in which they came.
     pub fn oblique(&self) -> &[Oblique] {
         &self.oblique

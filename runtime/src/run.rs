@@ -63,7 +63,7 @@ pub enum RunError {
     #[error(transparent)]
     Mesh(#[from] MeshError),
     /// Periodic sides that are none.
-    #[error(transparent)]
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
     Periodic(#[from] PeriodicError),
     /// More than there is memory for.
     #[error(transparent)]

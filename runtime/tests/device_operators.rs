@@ -86,7 +86,7 @@ fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
 /// The second pair of sides is the same.
 fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
-    mesh.make_periodic(&[["y0".to_owned(), "y1".to_owned()]]).expect("sides");
+    mesh.make_periodic(&[["y0", "y1"]]).expect("sides");
     mesh
 }
 

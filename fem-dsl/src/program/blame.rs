@@ -26,6 +26,8 @@ pub enum Item<'a> {
     Aux(&'a str),
     /// The known or manufactured solution of a field.
     Exact(&'a str),
+    /// The periodic side with this tag.
+    Periodic(&'a str),
     /// An essential condition, by its number in [`Problem::dirichlet`](crate::problem::Problem::dirichlet).
     Dirichlet(usize),
 }
@@ -131,9 +133,10 @@ impl Program {
         let mut found = self.unknown_form_tags(ast, &known);
         let pieces = overrides.pieces().unwrap_or_default();
         for statement in Statement::all(&self.piece, ast, &pieces) {
-            let ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } = statement.kind
-            else {
-                continue;
+            let tags = match statement.kind {
+                ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => &tags[..],
+                ProblemItemKind::Periodic { sides } => sides,
+                _ => continue,
             };
             let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
             found.extend(unknown.map(|tag| statement.piece.place(unknown_tag(tag, &known))));
@@ -187,11 +190,18 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
             conditions += 1;
             conditions == wanted + 1
         }
+        (Item::Periodic(wanted), ProblemItemKind::Periodic { sides }) => {
+            sides.iter().any(|side| side.text == wanted)
+        }
         _ => false,
     });
     let statement = found.last()?;
     let value = |id: ast::ExprId| statement.piece.file.exprs[id].span;
     let span = match statement.kind {
+        ProblemItemKind::Periodic { sides } => {
+            let tag = |side: &&ast::Text| item == Item::Periodic(&side.text);
+            sides.iter().find(tag).map_or(statement.span, |side| side.span)
+        }
         ProblemItemKind::MeshFile(path) => path.span,
         ProblemItemKind::MeshGenerator(named) => named.span,
         ProblemItemKind::Setting { value: id, .. }

@@ -29,11 +29,7 @@ pub enum PeriodicError {
     #[error(transparent)]
     Mesh(#[from] MeshError),
     /// A facet of two sides.
-    #[error(
-        "the facet of \"{tag}\" at {} belongs to another periodic side too\n\
-         help: each facet has one partner; give the sides tags without common facets",
-        shown(.at)
-    )]
+    #[error("the facet of \"{tag}\" at {} belongs to another periodic side too", shown(.at))]
     Twice {
         /// The tag.
         tag: String,
@@ -42,16 +38,8 @@ pub enum PeriodicError {
     },
     /// A facet without a partner.
     #[error(
-        "the facet of \"{tag}\" at {} has no partner on \"{other}\", where one should be at {}\n\
-         help: {}",
-        shown(.at), shown(.image),
-        match .counts {
-            [a, b] if a == b => "the sides must be translations of each other, curved ones too".to_owned(),
-            [a, b] => format!(
-                "\"{tag}\" has {a} facets, \"{other}\" {b}: mesh both sides alike (`Periodic Curve` or `Periodic \
-                 Surface` in Gmsh)"
-            ),
-        }
+        "the facet of \"{tag}\" at {} has no partner on \"{other}\", where one should be at {}",
+        shown(.at), shown(.image)
     )]
     Alone {
         /// The tag.
@@ -66,16 +54,42 @@ pub enum PeriodicError {
         counts: [usize; 2],
     },
     /// Identifications that contradict each other.
-    #[error(
-        "the periodic sides \"{tag}\" and \"{other}\" turn an edge or a face onto itself\nhelp: take sides that are \
-         translations of each other"
-    )]
+    #[error("the periodic sides \"{tag}\" and \"{other}\" turn an edge or a face onto itself")]
     Turned {
         /// The tag.
         tag: String,
         /// That of the other side.
         other: String,
     },
+}
+
+impl PeriodicError {
+    /// What can be done.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Mesh(_) => "name two parts of the boundary".to_owned(),
+            Self::Twice { .. } => {
+                "each facet has one partner; give the sides tags without common facets".to_owned()
+            }
+            Self::Alone { tag, other, counts: [a, b], .. } if a != b => format!(
+                "\"{tag}\" has {a} facets, \"{other}\" {b}: mesh both sides alike (`Periodic Curve` or `Periodic \
+                 Surface` in Gmsh)"
+            ),
+            Self::Alone { .. } | Self::Turned { .. } => {
+                "the sides must be translations of each other, curved ones too".to_owned()
+            }
+        }
+    }
+
+    /// The tag that is to blame, where it is one.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Mesh(_) => None,
+            Self::Twice { tag, .. } | Self::Alone { tag, .. } | Self::Turned { tag, .. } => {
+                Some(tag)
+            }
+        }
+    }
 }
 
 fn shown(point: &[f64; 3]) -> String {
@@ -85,19 +99,40 @@ fn shown(point: &[f64; 3]) -> String {
 
 impl Mesh {
     /// Identifies the facets of pairs of tags, which are translations of each other: each pair the first with the
-    /// second. What was identified before is so no more.
+    /// second. What was identified before is so no more. Unknowns on these facets are the same then, and the facets
+    /// are no boundary; coordinates stay as they are.
     ///
     /// # Errors
     ///
     /// Tags that there are not, facets without a partner or with two.
-    pub fn make_periodic(&mut self, pairs: &[Pair]) -> Result<(), PeriodicError> {
+    ///
+    /// ```
+    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    ///
+    /// let parts = Parts {
+    ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 2.0, 0.0]],
+    ///     nodes: vec![0, 1, 2, 3],
+    ///     ..Parts::default()
+    /// };
+    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+    /// mesh.tag_boundary("left", |x| x.iter().all(|x| x[0] == 0.0));
+    /// mesh.tag_boundary("right", |x| x.iter().all(|x| x[0] == 1.0));
+    /// assert_eq!(mesh.boundary().len(), 4);
+    /// mesh.make_periodic(&[["left", "right"]])?;
+    /// assert_eq!(mesh.boundary().len(), 2);
+    /// assert_eq!(mesh.connectivity().n_vertices(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn make_periodic<S: AsRef<str>>(&mut self, pairs: &[[S; 2]]) -> Result<(), PeriodicError> {
+        let pairs = pairs.iter().map(|[a, b]| [a.as_ref().to_owned(), b.as_ref().to_owned()]);
+        let pairs: Vec<Pair> = pairs.collect();
         (self.periodic, self.joined) = (Vec::new(), None);
         if pairs.is_empty() {
             return Ok(());
         }
         let mut classes = Classes::new(&self.topology);
         let mut taken: BTreeMap<u32, ()> = BTreeMap::new();
-        for [tag, other] in pairs {
+        for [tag, other] in &pairs {
             let sides = [Side::new(self, tag)?, Side::new(self, other)?];
             for side in &sides {
                 for facet in &side.facets {
@@ -112,7 +147,7 @@ impl Mesh {
             classes.join(&self.topology, &images).ok_or_else(turned)?;
         }
         (self.periodic, self.joined) =
-            (pairs.to_vec(), Some(Box::new(classes.into_topology(&self.topology))));
+            (pairs, Some(Box::new(classes.into_topology(&self.topology))));
         Ok(())
     }
 

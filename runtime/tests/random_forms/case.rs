@@ -75,8 +75,7 @@ impl Case {
         // Where a side is the same as the one across its cell, derivatives are 0 but for rounding, whose sign a form
         // that is not smooth may ask for.
         let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
-        let sides: Vec<_> = PERIODIC[which].iter().map(|sides| sides.map(str::to_owned)).collect();
-        mesh.make_periodic(&sides).expect("sides of the box");
+        mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
         let spaces = form.fields.iter().map(|field| field.space);
         let nodal = form.aux.iter().filter_map(|aux| match aux.location {
             Location::Nodes(space) => Some(space),

@@ -9,6 +9,7 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
+use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
 use runtime::run::{Cause, RunError};
@@ -67,7 +68,10 @@ impl Blame<'_> {
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Mesh(MeshError::UnknownTags { available, .. }) => {
+            RunError::Mesh(MeshError::UnknownTags { available, .. })
+            | RunError::Periodic(PeriodicError::Mesh(MeshError::UnknownTags {
+                available, ..
+            })) => {
                 let found = self.program.unknown_tags(self.problem, self.overrides, &available);
                 Failure::diagnostics(self.program.source(), &found)
             }
@@ -78,6 +82,11 @@ impl Blame<'_> {
                 let remark = "facets between two cells";
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
                 Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::Periodic(error) => {
+                let diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
+                let tag = error.tag().unwrap_or_default();
+                self.at(Item::Periodic(tag), diagnostic.help(error.remedy()), "this side")
             }
             RunError::Unfixed(unfixed) => {
                 let found = self.program.unfixed(self.problem, &unfixed);

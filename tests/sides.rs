@@ -145,7 +145,7 @@ fn sides_that_are_no_translations_are_refused_with_a_facet() {
     let folder = tempfile::tempdir().expect("a folder");
     let said = |mesh: &str, sides: &str| {
         let problem = format!("mesh = {mesh}; {sides} aux f = 1;");
-        run(folder.path(), POISSON, &problem).err().expect("refused").to_string()
+        run(folder.path(), POISSON, &problem).expect_err("refused").to_string()
     };
     let square = "box(dim: 2, cells: 2)";
     let found = said(square, "periodic \"x0\" = \"y1\";");
@@ -251,17 +251,17 @@ fn what_a_wall_leaves_free_is_told() {
     // Nothing holds the rotation of a disc that slips.
     let form = "field u: vector; f1[u] = 2 * sym(grad(u)); f0[u] = [0, 0];";
     let disc = "mesh = ball(dim: 2, refine: 2); dirichlet dot(u, n) = 0;";
-    let found = run(Path::new("."), form, disc).err().expect("free to turn").to_string();
+    let found = run(Path::new("."), form, disc).expect_err("free to turn").to_string();
     assert!(found.contains("turn"), "{found}");
     for (text, wanted) in [
         ("dirichlet dot(u, x) = 0;", "its product with `n`"),
         ("dirichlet dot(u, n) = [1, 0];", "is a scalar, but this is"),
     ] {
         let problem = format!("mesh = ball(dim: 2, refine: 1); {text}");
-        let found = run(Path::new("."), form, &problem).err().expect("wrong").to_string();
+        let found = run(Path::new("."), form, &problem).expect_err("wrong").to_string();
         assert!(found.contains(wanted), "{found}");
     }
     let scalar = "mesh = box(dim: 2, cells: 2); aux f = 1; dirichlet dot(u, n) = 0;";
-    let found = run(Path::new("."), POISSON, scalar).err().expect("no normal").to_string();
+    let found = run(Path::new("."), POISSON, scalar).expect_err("no normal").to_string();
     assert!(found.contains("`u` has no normal component"), "{found}");
 }

@@ -22,6 +22,7 @@ pub(crate) mod assemble;
 mod counts;
 mod error;
 mod measure;
+pub(crate) mod places;
 pub(crate) mod recursive;
 mod seams;
 pub(crate) mod shape;
@@ -33,6 +34,7 @@ pub(crate) mod vtk_order;
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
+pub use places::Places;
 pub use read::gmsh;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
@@ -68,6 +70,8 @@ pub struct Parts {
     pub labels: Vec<u64>,
     /// The same of its points.
     pub point_labels: Vec<u64>,
+    /// Where the source has all of them, where that is not as they stand here.
+    pub places: Option<Places>,
     /// What was changed on the way here, for [`Mesh::notes`].
     pub notes: Vec<String>,
 }
@@ -93,6 +97,8 @@ pub struct Mesh {
     cell_tags: BTreeMap<String, Vec<u32>>,
     topology: Topology,
     notes: Vec<String>,
+    order_of_source: places::Order,
+    equispaced: bool,
 }
 
 /// Why the mesh of a problem cannot be had.

@@ -5,17 +5,19 @@
 //! `wf run` has written, whose cells are in another order, is read as well. What stands at nodes is interpolated from
 //! them; a state that was written with its coefficients ([`state`]) has them again, to the bit.
 
+mod error;
 mod fit;
 mod npy;
 pub(crate) mod state;
 
-use crate::memory::{Bytes, Room, TooMuch};
+use crate::memory::{Bytes, Room};
 use crate::mesh::Mesh;
 use crate::mesh::places::Rows;
+use crate::mesh::read::Format;
 use crate::mesh::read::vtk::data::{Array, Data, Section, data};
-use crate::mesh::read::{Format, ReadError};
 use crate::partition::Partition;
-use crate::space::{Space, SpaceError};
+use crate::space::Space;
+pub use error::FileError;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use fem_dsl::source::shortened;
@@ -23,184 +25,19 @@ pub use npy::NpyError;
 use npy::Table;
 use state::State;
 use std::path::Path;
-use thiserror::Error;
-
-/// Why a file gives no values.
-#[derive(Debug, Error)]
-pub enum FileError {
-    /// It cannot be opened or read.
-    #[error("it cannot be read: {0}")]
-    Open(std::io::Error),
-    /// A folder, a pipe, a device.
-    #[error("it is no file\nhelp: save the data to a file")]
-    NoFile,
-    /// More than there is memory for.
-    #[error(transparent)]
-    Memory(#[from] TooMuch),
-    /// Neither of the formats.
-    #[error(
-        "it is neither a `.vtu` of VTK nor a `.npy` of NumPy\nhelp: ParaView saves data as `.vtu`, `numpy.save` as `.npy`"
-    )]
-    Format,
-    /// A damaged `.vtu`.
-    #[error(transparent)]
-    Vtu(#[from] ReadError),
-    /// A damaged `.npy`.
-    #[error(transparent)]
-    Npy(#[from] NpyError),
-    /// A name for what has none.
-    #[error("a `.npy` file holds one array, which has no name\nhelp: leave \"{}\" out", shortened(.name))]
-    Named {
-        /// The name.
-        name: String,
-    },
-    /// No such array where it should be.
-    #[error("it has no array \"{}\" {place}; {}", shortened(.name), listed(.there))]
-    NoArray {
-        /// Its name.
-        name: String,
-        /// Where it should be.
-        place: &'static str,
-        /// All arrays that there are.
-        there: Vec<String>,
-    },
-    /// Another number of components.
-    #[error("it has {found} components a value, but {expected} are needed")]
-    Components {
-        /// Those of the array.
-        found: usize,
-        /// Those of the data.
-        expected: usize,
-    },
-    /// Another number of values.
-    #[error("it has values for {found} {what}, but the mesh has {}", either(.expected))]
-    Count {
-        /// Cells or nodes.
-        what: &'static str,
-        /// How many there are in the file.
-        found: usize,
-        /// How many there are in the mesh, in each way of counting.
-        expected: Vec<usize>,
-    },
-    /// Cells or nodes in other places.
-    #[error(
-        "it is of another mesh with as many {what}: number {number} is at {} there, and at {} here\n\
-         help: values stand in the order in which the mesh file has its {what}",
-        shown(.there), shown(.here)
-    )]
-    Elsewhere {
-        /// Cells or nodes.
-        what: &'static str,
-        /// Which, from 0.
-        number: usize,
-        /// Where it is in the file.
-        there: [f64; 3],
-        /// Where it is in the mesh.
-        here: [f64; 3],
-    },
-    /// A mesh with nodes that its file did not have.
-    #[error(
-        "the mesh has nodes that its file lacks (they complete cells, or cut them), for which there is no value\n\
-         help: give this data on cells"
-    )]
-    AddedNodes,
-    /// A generated mesh whose nodes have no numbers.
-    #[error(
-        "a generated mesh of order {order} has no numbering of its nodes\nhelp: give this data on cells, or take `order: 1`"
-    )]
-    Unnumbered {
-        /// Its order.
-        order: usize,
-    },
-    /// A state on another mesh.
-    #[error("it was written on {}", other_mesh(.counts))]
-    OtherMesh {
-        /// Cells, vertices and order of the geometry there, and here.
-        counts: [[i64; 3]; 2],
-    },
-    /// A state of another version of the library.
-    #[error(
-        "its coefficients are of version {found}, and this program reads version {known}\nhelp: solve again"
-    )]
-    Version {
-        /// What the file says.
-        found: i64,
-        /// What is read.
-        known: i64,
-    },
-    /// A state whose numbers do not go together.
-    #[error("its array \"{}\" is damaged", shortened(.array))]
-    Damaged {
-        /// The array.
-        array: String,
-    },
-    /// A discontinuous state for a continuous field.
-    #[error(
-        "\"{}\" is discontinuous there (degree {degree}), and has no one value at a node between cells\n\
-         help: let the field live in `L2({degree})` here too", shortened(.name)
-    )]
-    Discontinuous {
-        /// Its name.
-        name: String,
-        /// Its degree.
-        degree: usize,
-    },
-    /// A space that cannot be numbered.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
-}
-
-fn listed(names: &[String]) -> String {
-    /// As many are named.
-    const MOST: usize = 20;
-    match names.len() {
-        0 => "it has none at all".to_owned(),
-        n if n > MOST => format!("it has {}, and {} more", names[..MOST].join(", "), n - MOST),
-        _ => format!("it has {}", names.join(", ")),
-    }
-}
-
-fn either(counts: &[usize]) -> String {
-    let counts: Vec<String> = counts.iter().map(usize::to_string).collect();
-    counts.join(" (with elements of lower dimension ") + if counts.len() > 1 { ")" } else { "" }
-}
-
-fn shown([x, y, z]: &[f64; 3]) -> String {
-    format!("({x}, {y}, {z})")
-}
-
-fn other_mesh([there, here]: &[[i64; 3]; 2]) -> String {
-    if there == here {
-        return format!(
-            "another mesh of as many cells ({}) and vertices ({})\nhelp: solve on the mesh of the file",
-            here[0], here[1]
-        );
-    }
-    let say = |[cells, vertices, order]: &[i64; 3]| {
-        format!("{cells} cells and {vertices} vertices, of order {order}")
-    };
-    format!(
-        "another mesh: {} there, {} here\nhelp: solve on the mesh of the file",
-        say(there),
-        say(here)
-    )
-}
-
-/// What a file holds.
-enum Contents {
-    Npy(Table),
-    Vtu(Data),
-}
 
 /// Values at nodes, and how they came about where that is worth a note.
-pub(crate) struct AtNodes {
-    pub(crate) values: Vec<f64>,
-    pub(crate) note: Option<String>,
+#[derive(Clone, Debug, PartialEq)]
+pub struct AtNodes {
+    /// Node by node, components interleaved.
+    pub values: Vec<f64>,
+    /// What was done to the numbers of the file.
+    pub note: Option<String>,
 }
 
-/// An array of a file that is wanted.
-#[derive(Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+/// An array of a file that is wanted for a mesh.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
     stored: &'a Stored,
     /// Its name.
     name: &'a str,
@@ -210,56 +47,32 @@ pub(crate) struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// Data or a state for something of this name and shape: an array without a name is called like that.
-    pub(crate) fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
+    pub fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
         Self { stored, name: stored.array.as_deref().unwrap_or(own), shape, mesh }
     }
 
-    /// The values on the cells of the mesh, cell by cell.
-    pub(crate) fn on_cells(self) -> Result<Vec<f64>, FileError> {
-        match self.open()? {
-            Contents::Npy(table) => self.rows_of_cells(&table),
-            Contents::Vtu(data) => self.array_of_cells(&data),
-        }
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or is damaged.
+    pub fn read(self) -> Result<Found<'a>, FileError> {
+        self.read_bytes(&bytes(&self.stored.path)?)
     }
 
-    /// The values at the nodes of a space, node by node.
-    pub(crate) fn at_nodes(
-        self,
-        space: &Space,
-        partition: &Partition,
-    ) -> Result<AtNodes, FileError> {
-        let by_cell = space.element().degree() == 0;
-        let values = match self.open()? {
-            Contents::Npy(table) if by_cell => fit::by_cell(space, &self.rows_of_cells(&table)?),
-            Contents::Npy(table) => {
-                let rows = self.rows("nodes", table.rows, self.of_points()?)?;
-                fit::at_nodes(self.mesh, &rows, &self.columns(&table)?, space)?
-            }
-            Contents::Vtu(data) => {
-                if let Some(state) = State::of(&data, self.name, self.mesh)? {
-                    return self.state(&state, space, partition);
-                }
-                match by_cell {
-                    true => fit::by_cell(space, &self.array_of_cells(&data)?),
-                    false => {
-                        let (rows, values) = self.array_of_points(&data)?;
-                        fit::at_nodes(self.mesh, &rows, &values, space)?
-                    }
-                }
-            }
-        };
-        Ok(AtNodes { values, note: None })
-    }
-
-    fn open(self) -> Result<Contents, FileError> {
-        let bytes = bytes(&self.stored.path)?;
-        if npy::is_one(&bytes) {
+    /// Reads what is in the file.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged.
+    pub fn read_bytes(self, bytes: &[u8]) -> Result<Found<'a>, FileError> {
+        if npy::is_one(bytes) {
             return match &self.stored.array {
                 Some(name) => Err(FileError::Named { name: name.clone() }),
-                None => Ok(Contents::Npy(npy::read(&bytes)?)),
+                None => Ok(Found { wanted: self, contents: Contents::Npy(npy::read(bytes)?) }),
             };
         }
-        if Format::of(&self.stored.path, &bytes) != Some(Format::Vtu) {
+        if Format::of(&self.stored.path, bytes) != Some(Format::Vtu) {
             return Err(FileError::Format);
         }
         let of_state = state::names(self.name);
@@ -267,9 +80,63 @@ impl<'a> Wanted<'a> {
             Section::File => name == state::mesh_name() || of_state.iter().any(|own| own == name),
             Section::Points | Section::Cells => name == self.name,
         };
-        Ok(Contents::Vtu(data(&bytes, wanted)?))
+        Ok(Found { wanted: self, contents: Contents::Vtu(data(bytes, wanted)?) })
+    }
+}
+
+/// What a file holds.
+#[derive(Debug)]
+enum Contents {
+    Npy(Table),
+    Vtu(Data),
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct Found<'a> {
+    wanted: Wanted<'a>,
+    contents: Contents,
+}
+
+impl Found<'_> {
+    /// The values on the cells of the mesh, cell by cell.
+    ///
+    /// # Errors
+    ///
+    /// There are none in the file, or it is of another mesh.
+    pub fn on_cells(&self) -> Result<Vec<f64>, FileError> {
+        match &self.contents {
+            Contents::Npy(table) => self.wanted.rows_of_cells(table),
+            Contents::Vtu(data) => self.wanted.array_of_cells(data),
+        }
     }
 
+    /// The values at the nodes of a space, node by node.
+    ///
+    /// # Errors
+    ///
+    /// There are none in the file, or it is of another mesh.
+    pub fn at_nodes(&self, space: &Space, partition: &Partition) -> Result<AtNodes, FileError> {
+        let wanted = self.wanted;
+        if let Contents::Vtu(data) = &self.contents
+            && let Some(state) = State::of(data, wanted.name, wanted.mesh)?
+        {
+            return wanted.state(&state, space, partition);
+        }
+        let values = if space.element().degree() == 0 {
+            fit::by_cell(space, &self.on_cells()?)
+        } else {
+            let (rows, values) = match &self.contents {
+                Contents::Npy(table) => wanted.rows_of_points(table)?,
+                Contents::Vtu(data) => wanted.array_of_points(data)?,
+            };
+            fit::at_nodes(wanted.mesh, &rows, &values, space)?
+        };
+        Ok(AtNodes { values, note: None })
+    }
+}
+
+impl Wanted<'_> {
     /// A state on this mesh in the numbering of a space, interpolated where that is another.
     fn state(
         self,
@@ -386,10 +253,12 @@ impl<'a> Wanted<'a> {
         Ok(fit::taken(rows, &self.columns(table)?, self.shape.components()))
     }
 
-    fn rows(self, what: &'static str, found: usize, rows: Rows) -> Result<Rows, FileError> {
-        match rows.count == found {
-            true => Ok(rows),
-            false => Err(self.misplaced(what, found, None, &[rows])),
+    /// The rows of a `.npy` at the nodes of the mesh.
+    fn rows_of_points(self, table: &Table) -> Result<(Rows, Vec<f64>), FileError> {
+        let rows = self.of_points()?;
+        match rows.count == table.rows {
+            true => Ok((rows, self.columns(table)?)),
+            false => Err(self.misplaced("nodes", table.rows, None, &[rows])),
         }
     }
 

@@ -144,6 +144,7 @@ fn continuous_fields_share_their_points() {
             mesh: &mesh,
             point_fields: vec![point("v & \"w\"", shape, &vector), point("T", matrix, &tensor)],
             cell_fields: vec![CellField { name: "h", shape: Shape::Scalar, values: &sizes }],
+            states: vec![],
             time: Some(0.25),
         };
         let file = Parsed::of(&output);

@@ -53,13 +53,14 @@ impl Files {
             let own = &problem.form.aux[data.aux];
             let wanted = Wanted::new(stored, &own.name, own.shape, &on.mesh);
             let told = |error| failed(Taker::Data(number), &own.name, stored, error);
+            let found = wanted.read().map_err(told)?;
             aux.push(Some(match own.location {
                 Location::Nodes(_) => {
                     let element = elements.element_of_aux(data.aux)?;
                     let space = on.aux_space(element, own.shape.components())?;
-                    wanted.at_nodes(&space, &on.partition).map_err(told)?.values
+                    found.at_nodes(&space, &on.partition).map_err(told)?.values
                 }
-                Location::Cells | Location::Points => wanted.on_cells().map_err(told)?,
+                Location::Cells | Location::Points => found.on_cells().map_err(told)?,
             }));
         }
         Ok(Self { aux })

@@ -54,7 +54,8 @@ pub(super) fn begin(
                 }
                 Values::File(stored) => {
                     let wanted = Wanted::new(stored, name, of_form.shape, &on.mesh);
-                    let found = wanted.at_nodes(space, &on.partition);
+                    let found = wanted.read();
+                    let found = found.and_then(|found| found.at_nodes(space, &on.partition));
                     let found =
                         found.map_err(|error| failed(Taker::Initial, name, stored, error))?;
                     notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));

@@ -32,7 +32,7 @@ fn a_file_that_is_not_there() {
     std::fs::create_dir(gone.path("away.npy")).expect("a folder");
     gone.refuses_run(&[], at("E0419", place, &["away.npy", "it is no file"]));
     let given = ["--aux", "kappa=file(\"none.vtu\", \"k\")"];
-    gone.refuses_run(&given, at("E0419", ("--aux", 1, 7), &["none.vtu", "No such file"]));
+    gone.refuses_run(&given, at("E0419", ("--aux", 1, 9), &["none.vtu", "No such file"]));
 }
 
 #[test]

@@ -59,15 +59,55 @@ pub(super) fn at_nodes(
     values: &[f64],
     space: &Space,
 ) -> Result<Vec<f64>, FileError> {
-    if rows.of.contains(&NOWHERE) {
-        return Err(FileError::AddedNodes);
-    }
-    let own = taken(rows, values, space.components());
+    let own = match rows.of.contains(&NOWHERE) {
+        true => completed(mesh, rows, values, space.components()).ok_or(FileError::AddedNodes)?,
+        false => taken(rows, values, space.components()),
+    };
     let equispaced = mesh.is_equispaced() && mesh.order() > 2;
     let make = if equispaced { Lagrange::equispaced } else { Lagrange::continuous };
     // INVARIANT: a mesh has an order that its geometry's element exists for.
     let Ok(geometry) = make(mesh.cell(), mesh.order()) else { return Ok(Vec::new()) };
     Ok(interpolated(geometry, mesh.nodes(), &own, space))
+}
+
+/// The values at the nodes of quadratic cells that came without nodes on their faces and inside: by the serendipity
+/// functions, of which those of the vertices are −1/4 there, and those of the edges 1/2 in the middle of a face and 1/4 in
+/// that of a hexahedron. None where more than these nodes have no row.
+fn completed(mesh: &Mesh, rows: &Rows, values: &[f64], components: usize) -> Option<Vec<f64>> {
+    if mesh.order() != 2 || !mesh.cell().is_tensor() {
+        return None;
+    }
+    let geometry = Lagrange::continuous(mesh.cell(), 2).ok()?;
+    let lattice: Vec<[usize; 3]> = geometry.nodes().iter().map(|node| node.lattice).collect();
+    let middles = |node: &[usize; 3]| node.iter().filter(|&&x| x == 1).count();
+    let mut all = vec![0.0; rows.of.len() * components];
+    for nodes in mesh.nodes().chunks_exact(mesh.nodes_per_cell()) {
+        for (at, &node) in lattice.iter().zip(nodes) {
+            let row = |node: u32| {
+                let row = rows.of[node as usize];
+                (row != NOWHERE).then(|| &values[row as usize * components..][..components])
+            };
+            let out = &mut all[node as usize * components..][..components];
+            if let Some(own) = row(node) {
+                out.copy_from_slice(own);
+                continue;
+            }
+            out.fill(0.0);
+            let near = lattice.iter().zip(nodes).filter(|(other, _)| {
+                middles(other) < 2 && (0..3).all(|c| at[c] == 1 || other[c] == at[c])
+            });
+            for (other, &node) in near {
+                let weight = match (middles(other), middles(at)) {
+                    (0, _) => -0.25,
+                    (_, 2) => 0.5,
+                    _ => 0.25,
+                };
+                let value = row(node)?;
+                out.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+    }
+    Some(all)
 }
 
 /// The values of one element's functions, `nodes` being its nodes `[cell][local node]`, at the nodes of a space.

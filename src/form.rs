@@ -204,7 +204,8 @@ impl Problem {
         self
     }
 
-    /// The value of auxiliary data, an expression of the language in x.
+    /// The value of auxiliary data, an expression of the language in x, or `file("data.npy")`, whose path starts from the
+    /// current folder.
     #[must_use]
     pub fn aux(mut self, name: &str, value: impl ToString) -> Self {
         self.overrides.aux.push((name.to_owned(), value.to_string()));

@@ -26,6 +26,9 @@ use npy::Table;
 use state::State;
 use std::path::Path;
 
+/// Places are compared to so much of the largest coordinate: files may have them in single precision.
+const SINGLE: f64 = 1e-6;
+
 /// Values at nodes, and how they came about where that is worth a note.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AtNodes {
@@ -166,75 +169,80 @@ impl Wanted<'_> {
 
     /// The array of a `.vtu` on the cells of the mesh.
     fn array_of_cells(self, data: &Data) -> Result<Vec<f64>, FileError> {
-        let (components, values) = self.array(data, Section::Cells, data.n_cells())?;
-        let (count, vertices) = (data.n_cells(), self.mesh.cell().vertex_count());
-        let there = |cell: usize| data.centre(cell, vertices).unwrap_or([f64::NAN; 3]);
-        let mut wrong = None;
-        for rows in self.candidates(count, self.of_cells(), self.mesh.n_cells()) {
-            let places = rows.of.iter().enumerate();
-            let mut places = places
-                .map(|(cell, &row)| (row as usize, there(row as usize), self.mesh.centre(cell)));
+        let count = data.n_cells();
+        let (components, values) = self.array(data, Section::Cells, count)?;
+        let (mesh, of_source) = (self.mesh, self.of_cells());
+        let vertices = mesh.cell().vertex_count();
+        let off = |rows: &Rows| {
             // The pieces of a cell that was cut are elsewhere.
             let cut = rows.count < rows.of.len();
-            match places.find(|(_, there, here)| !cut && !self.is_same(there, here)) {
-                None => return Ok(fit::taken(&rows, &values, components)),
-                Some(first) => wrong = wrong.or(Some(first)),
-            }
-        }
-        Err(self.misplaced("cells", count, wrong, &self.of_cells()))
+            let places = rows.of.iter().enumerate().filter(|_| !cut);
+            self.farthest(places.map(|(cell, &row)| {
+                let there = data.centre(row as usize, vertices);
+                (row as usize, there.unwrap_or([f64::NAN; 3]), mesh.centre(cell))
+            }))
+        };
+        let rows = self.fitting("cells", count, of_source, mesh.n_cells(), off)?;
+        Ok(fit::taken(&rows, &values, components))
     }
 
     /// The array of a `.vtu` at its points: which is that of each geometry node, and the values.
     fn array_of_points(self, data: &Data) -> Result<(Rows, Vec<f64>), FileError> {
-        let (_, values) = self.array(data, Section::Points, data.points.len())?;
-        let (count, own) = (data.points.len(), self.of_points());
-        let straight = self.mesh.order() == 1;
-        let numbered = own.as_ref().map_or_else(|_| Vec::new(), |rows| vec![rows.clone()]);
-        let most = if straight { self.mesh.points().len() } else { usize::MAX };
-        let mut wrong = None;
-        for rows in self.candidates(count, numbered.clone(), most) {
-            let vertices = rows.of[..self.mesh.n_vertices()].iter().zip(self.mesh.points());
-            let vertices = vertices.filter_map(|(&row, &here)| {
+        let count = data.points.len();
+        let (_, values) = self.array(data, Section::Points, count)?;
+        let (mesh, of_source) = (self.mesh, vec![self.of_points()?]);
+        let off = |rows: &Rows| {
+            let vertices = rows.of[..mesh.n_vertices()].iter().zip(mesh.points());
+            self.farthest(vertices.filter_map(|(&row, &here)| {
                 Some((row as usize, *data.points.get(row as usize)?, here))
-            });
-            match { vertices }.find(|(_, there, here)| !self.is_same(there, here)) {
-                None => return Ok((rows, values)),
-                Some(first) => wrong = wrong.or(Some(first)),
-            }
-        }
-        own?;
-        Err(self.misplaced("nodes", count, wrong, &numbered))
+            }))
+        };
+        // Curved cells have nodes behind their vertices, whose order is only in the source.
+        let own = if mesh.order() == 1 { mesh.points().len() } else { usize::MAX };
+        Ok((self.fitting("nodes", count, of_source, own, off)?, values))
     }
 
-    /// The rows of which there are `count`, those of the mesh's source first, then its own.
-    fn candidates(self, count: usize, of_source: Vec<Rows>, own: usize) -> Vec<Rows> {
-        let own = (own == count).then(|| Rows::own(count));
-        of_source.into_iter().chain(own).filter(|rows| rows.count == count).collect()
-    }
-
-    fn misplaced(
+    /// Those of the rows, in the order of the mesh's source or in its own, whose places are those of the file; `off` gives
+    /// the one that is farthest from its place.
+    fn fitting(
         self,
         what: &'static str,
-        found: usize,
-        wrong: Option<(usize, [f64; 3], [f64; 3])>,
-        expected: &[Rows],
-    ) -> FileError {
-        match wrong {
-            Some((number, there, here)) => FileError::Elsewhere { what, number, there, here },
-            None => {
-                let expected = expected.iter().map(|rows| rows.count).collect();
-                FileError::Count { what, found, expected }
+        count: usize,
+        of_source: Vec<Rows>,
+        own: usize,
+        off: impl Fn(&Rows) -> Option<Place>,
+    ) -> Result<Rows, FileError> {
+        let expected = of_source.iter().map(|rows| rows.count).collect();
+        let own = (own == count).then(|| Rows::own(count));
+        let all = of_source.into_iter().chain(own).filter(|rows| rows.count == count);
+        let mut best: Option<(f64, Option<Place>, Rows)> = None;
+        for rows in all {
+            let farthest = off(&rows);
+            let far = farthest.map_or(0.0, |(far, ..)| far);
+            if best.as_ref().is_none_or(|(least, ..)| far < *least) {
+                best = Some((far, farthest, rows));
             }
+        }
+        let (lower, upper) = self.mesh.bounding_box();
+        let scale = lower.iter().chain(&upper).fold(0.0, |most: f64, x| most.max(x.abs()));
+        match best {
+            Some((far, _, rows)) if far <= SINGLE * scale => Ok(rows),
+            Some((_, Some((_, number, there, here)), _)) => {
+                Err(FileError::Elsewhere { what, number, there, here })
+            }
+            _ => Err(FileError::Count { what, found: count, expected }),
         }
     }
 
-    /// Whether two points are one, as far as single precision tells.
-    fn is_same(self, a: &[f64; 3], b: &[f64; 3]) -> bool {
-        let (lower, upper) = self.mesh.bounding_box();
-        let dim = self.mesh.dim();
-        let scale =
-            (0..dim).map(|axis| lower[axis].abs().max(upper[axis].abs())).fold(0.0, f64::max);
-        (0..dim).all(|axis| (a[axis] - b[axis]).abs() <= 1e-6 * scale)
+    /// That of some rows which is farthest from its place: the row, where it is in the file, and in the mesh.
+    fn farthest(self, places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>) -> Option<Place> {
+        let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
+            let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
+            // What is no number is as far as can be.
+            let most = most.fold(0.0, |most: f64, x| if x <= most { most } else { x });
+            (if most.is_nan() { f64::INFINITY } else { most }, row, there, here)
+        };
+        places.map(far).reduce(|most, next| if next.0 > most.0 { next } else { most })
     }
 
     fn of_cells(self) -> Vec<Rows> {
@@ -249,7 +257,7 @@ impl Wanted<'_> {
     fn rows_of_cells(self, table: &Table) -> Result<Vec<f64>, FileError> {
         let all = self.of_cells();
         let fits = all.iter().find(|rows| rows.count == table.rows);
-        let rows = fits.ok_or_else(|| self.misplaced("cells", table.rows, None, &all))?;
+        let rows = fits.ok_or_else(|| miscounted("cells", table.rows, &all))?;
         Ok(fit::taken(rows, &self.columns(table)?, self.shape.components()))
     }
 
@@ -258,7 +266,7 @@ impl Wanted<'_> {
         let rows = self.of_points()?;
         match rows.count == table.rows {
             true => Ok((rows, self.columns(table)?)),
-            false => Err(self.misplaced("nodes", table.rows, None, &[rows])),
+            false => Err(miscounted("nodes", table.rows, &[rows])),
         }
     }
 
@@ -293,6 +301,13 @@ impl Wanted<'_> {
             fit::components(&numbers.to_reals(), array.components, self.shape, self.mesh.dim())?;
         Ok((self.shape.components(), values))
     }
+}
+
+/// How far a row is from its place, which one it is, where it is in the file, and where in the mesh.
+type Place = (f64, usize, [f64; 3], [f64; 3]);
+
+fn miscounted(what: &'static str, found: usize, expected: &[Rows]) -> FileError {
+    FileError::Count { what, found, expected: expected.iter().map(|rows| rows.count).collect() }
 }
 
 /// The arrays of a file, as messages name them.

@@ -390,6 +390,31 @@ fn a_region_takes_its_rows_of_a_file() {
     assert!(said.contains("`aux c` is NaN at (1.5, 0.5, 0)"), "{said}");
 }
 
+/// What is written of a solution is data of its mesh, whose cells and nodes are in another order there than along the axes.
+#[test]
+fn solutions_are_data_in_their_own_order() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let function = "1 + x[0] + 2 * x[1]";
+    for cell in ["quad", "tri"] {
+        let mesh = format!("box(dim: 2, cells: [34, 7], cell: {cell})");
+        let text = format!(
+            "form f {{ field c: scalar in L2(0); aux v: scalar on nodes in H1(1); aux e: scalar on cells;
+                 f0[c] = c - v + 0 * e; }}
+             problem p solves f {{ mesh = {mesh}; aux v = {function}; aux e = {function}; }}"
+        );
+        let first = solution(folder.path(), &text);
+        first.write_vtu(folder.path().join("u.vtu")).expect("a file");
+        // A field of degree 0, data on cells, data at nodes.
+        for name in ["c", "e"] {
+            let cells = format!("file(\"u.vtu\", \"{name}\")");
+            let found = solution(folder.path(), &compared(&mesh, 2, &cells, "file(\"u.vtu\")"));
+            for of in ["cells", "nodes"] {
+                assert!(number(&found, of) < 1e-9, "{cell} {name} {of}: {}", number(&found, of));
+            }
+        }
+    }
+}
+
 /// A state that one numbering of the nodes has written comes back, to the bit, in another.
 #[test]
 fn states_are_read_back_to_the_bit_in_any_numbering() {

@@ -227,7 +227,7 @@ fn report_file(checker: &mut Checker<'_>, piece: &Piece, value: ExprId, name: &s
     let diagnostic = Diagnostic::new(Code::BadManufactured, message)
         .label(piece.file.exprs[value].span, "no derivative of this is known")
         .help(format!(
-            "give `{name}` a formula here, or compare with a solution that is known, `exact u = …;`"
+            "give `{name}` a formula here or by `--aux {name}=…`, or compare with a solution that is known, `exact u = …;`"
         ));
     checker.report(piece, diagnostic);
 }

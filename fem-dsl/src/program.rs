@@ -25,7 +25,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Expression, MeshSource, Problem, Reports, Trace};
+use crate::problem::{Data, Expression, MeshSource, Problem, Reports, Trace, Values};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -438,7 +438,7 @@ fn finished(
         };
         let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
         let made = manufacture(form, fields, data, &held)?;
-        let source = |(aux, value)| Data { aux, tags: None, value };
+        let source = |(aux, value)| Data { aux, tags: None, value: Values::Formula(value) };
         aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);
     }

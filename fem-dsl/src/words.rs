@@ -47,6 +47,9 @@ pub const FUNCTIONS: &[&str] = &[
     "max",
 ];
 
+/// What data and states are read by, a word in its place only.
+pub const FILE: &str = "file";
+
 /// Words kept for later versions.
 pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "dt", "mean"];
 

@@ -23,6 +23,7 @@ pub(crate) mod assemble;
 mod counts;
 mod error;
 mod measure;
+pub(crate) mod places;
 pub(crate) mod recursive;
 mod seams;
 pub(crate) mod shape;
@@ -34,6 +35,7 @@ pub(crate) mod vtk_order;
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
+pub use places::Places;
 pub use read::gmsh;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
@@ -69,6 +71,8 @@ pub struct Parts {
     pub labels: Vec<u64>,
     /// The same of its points.
     pub point_labels: Vec<u64>,
+    /// Where the source has all of them, where that is not as they stand here.
+    pub places: Option<Places>,
     /// What was changed on the way here, for [`Mesh::notes`].
     pub notes: Vec<String>,
 }
@@ -97,6 +101,8 @@ pub struct Mesh {
     periodic: Vec<periodic::Pair>,
     joined: Option<Box<Topology>>,
     notes: Vec<String>,
+    order_of_source: places::Order,
+    equispaced: bool,
 }
 
 /// Why the mesh of a problem cannot be had.

@@ -6,6 +6,7 @@
 
 mod estimate;
 mod factors;
+mod files;
 mod fixed;
 mod initial;
 mod kernels;
@@ -18,6 +19,7 @@ mod solver;
 mod unique;
 
 pub use estimate::{check_room, estimate};
+pub use files::{Files, Taker};
 pub use fixed::check_fixed;
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
@@ -41,12 +43,14 @@ use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, Operator};
 use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
+use crate::stored::FileError;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -136,6 +140,18 @@ pub enum RunError {
         value: f64,
         /// Where.
         point: [f64; 3],
+    },
+    /// A file that gives no data or no state.
+    #[error("`{} {name}`: {}: {source}", .taker.word(), .path.display())]
+    File {
+        /// What should have its values.
+        taker: Taker,
+        /// Its name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<FileError>,
     },
     /// A parameter that is not a number.
     #[error("`param {name}` is {value}\nhelp: a parameter must be a finite number")]
@@ -263,6 +279,8 @@ pub struct Setup {
     pub on: Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: Parameters,
+    /// The data from files.
+    pub files: Files,
 }
 
 /// Seconds of each phase.
@@ -332,10 +350,11 @@ pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, Ru
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
     let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
     let mut on = discretise(form, &elements, mesh, tags.flatten())?;
-    let given = OfProblem { problem, elements: &elements };
+    let files = Files::read(problem, &elements, &on)?;
+    let given = OfProblem { problem, elements: &elements, files: &files };
     on.constrain(given.conditions(&on, &parameters)?);
     on.aux = given.aux(&on, &parameters)?;
-    Ok(Setup { elements, on: Arc::new(on), parameters })
+    Ok(Setup { elements, on: Arc::new(on), parameters, files })
 }
 
 /// Every parameter must be finite.
@@ -390,7 +409,7 @@ pub fn run_from(
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
     check_room(&problem.form, &planned, &mesh, solver, device.is_some())?;
-    let Setup { elements, on, parameters } = set_up(problem, mesh)?;
+    let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
@@ -402,7 +421,7 @@ pub fn run_from(
         balance.check()?;
         balance.put(&mut operator);
     }
-    let prescribed = OfProblem { problem, elements: &elements };
+    let prescribed = OfProblem { problem, elements: &elements, files: &files };
     let system = System {
         form,
         on: &on,

@@ -8,6 +8,7 @@
 mod arguments;
 mod conditions;
 mod effect;
+mod file;
 mod manufactured;
 mod mesh;
 mod overrides;
@@ -28,7 +29,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Data, Dirichlet, Expression, Solver};
+use crate::problem::{Data, Dirichlet, Expression, Solver, Values};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -120,7 +121,7 @@ pub(crate) struct Content {
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
-    pub(crate) initial: Vec<(usize, Expression)>,
+    pub(crate) initial: Vec<(usize, Values)>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
@@ -416,7 +417,12 @@ impl Checker<'_> {
                     }
                     Some(ast::Place::All(_)) | None => None,
                 };
-                let value = self.expression(piece, *value, form.aux[index].shape, &what);
+                let value = match file::call(&piece.file, *value) {
+                    Some(call) => file::of_aux(self, piece, call, &form.aux[index]),
+                    None => self
+                        .expression(piece, *value, form.aux[index].shape, &what)
+                        .map(Values::Formula),
+                };
                 self.content.aux.extend(value.map(|value| Data { aux: index, tags, value }));
             }
             ProblemItemKind::Exact { field, value } => {
@@ -429,12 +435,17 @@ impl Checker<'_> {
             }
             ProblemItemKind::Initial { field, value } => {
                 let Some(index) = self.field(piece, field) else { return };
+                if let Some(call) = file::call(&piece.file, *value) {
+                    let value = file::array(self, piece, call).map(Values::File);
+                    self.content.initial.extend(value.map(|value| (index, value)));
+                    return;
+                }
                 let what = format!("`{}`", field.name);
                 let value = self.expression(piece, *value, form.fields[index].shape, &what);
                 let what = format!("the start of `{}`", field.name);
                 let value =
                     value.filter(|value| conditions::is_of_nodes(self, statement, &what, value));
-                self.content.initial.extend(value.map(|value| (index, value)));
+                self.content.initial.extend(value.map(|value| (index, Values::Formula(value))));
             }
             _ => {}
         }

@@ -24,6 +24,10 @@ pub enum Item<'a> {
     Param(&'a str),
     /// The value of auxiliary data.
     Aux(&'a str),
+    /// A statement about data, by its number in [`Problem::aux`](crate::problem::Problem::aux).
+    Data(usize),
+    /// The start of a field.
+    Initial(&'a str),
     /// The known or manufactured solution of a field.
     Exact(&'a str),
     /// The periodic side with this tag.
@@ -174,18 +178,23 @@ impl Program {
 
 /// Where a statement is: what it says rather than the whole of it, where it says something.
 fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece, Span)> {
-    let mut conditions = 0;
+    let (mut conditions, mut data) = (0, 0);
     let found = statements.iter().filter(|statement| match (item, statement.kind) {
         (Item::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => true,
         (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
         (Item::Quadrature, ProblemItemKind::Setting { name, .. }) => name.name == "quadrature",
         (Item::Param(wanted), ProblemItemKind::Param { name, .. })
         | (Item::Aux(wanted), ProblemItemKind::Aux { name, .. })
+        | (Item::Initial(wanted), ProblemItemKind::Initial { field: name, .. })
         | (
             Item::Exact(wanted),
             ProblemItemKind::Exact { field: name, .. }
             | ProblemItemKind::Manufactured { field: name, .. },
         ) => name.name == wanted,
+        (Item::Data(wanted), ProblemItemKind::Aux { .. }) => {
+            data += 1;
+            data == wanted + 1
+        }
         (Item::Dirichlet(wanted), ProblemItemKind::Dirichlet { .. }) => {
             conditions += 1;
             conditions == wanted + 1
@@ -207,6 +216,7 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
         ProblemItemKind::Setting { value: id, .. }
         | ProblemItemKind::Param { value: id, .. }
         | ProblemItemKind::Aux { value: id, .. }
+        | ProblemItemKind::Initial { value: id, .. }
         | ProblemItemKind::Exact { value: id, .. }
         | ProblemItemKind::Manufactured { value: id, .. }
         | ProblemItemKind::Dirichlet { value: Some(id), .. } => value(*id),

@@ -6,7 +6,7 @@
 
 mod normals;
 
-use super::RunError;
+use super::{Files, RunError};
 use crate::constraint::{Constraints, NotFinite};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
@@ -14,7 +14,7 @@ use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
-use fem_dsl::problem::{Data, Expression, Problem, Trace};
+use fem_dsl::problem::{Data, Expression, Problem, Trace, Values};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
@@ -222,6 +222,8 @@ pub struct OfProblem<'a> {
     pub problem: &'a Problem,
     /// The elements of its form.
     pub elements: &'a Elements,
+    /// Its data from files.
+    pub files: &'a Files,
 }
 
 impl Prescribed for OfProblem<'_> {
@@ -250,10 +252,14 @@ impl Prescribed for OfProblem<'_> {
     ) -> Result<Vec<AuxValues>, RunError> {
         let Problem { form, aux, .. } = self.problem;
         data(form, self.elements, on, |index, points, diameter| {
-            let own: Vec<&Data> = aux.iter().filter(|data| data.aux == index).collect();
-            let value = |data: &Data| at_points(&data.value, points, parameters, diameter);
+            let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
+            let own: Vec<(usize, &Data)> = own.collect();
+            let value = |(number, data): (usize, &Data)| match &data.value {
+                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
+                Values::File(_) => self.files.of_data(number).to_vec(),
+            };
             match &own[..] {
-                [.., last] if last.tags.is_none() => Ok(Some(value(last))),
+                [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
                 [] => Ok(None),
                 several => {
                     let cells = cells_of(index, form, self.elements, on, points.len())?;
@@ -268,7 +274,7 @@ impl Prescribed for OfProblem<'_> {
             let mut nodes = expression.graph.nodes().iter();
             nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
         };
-        self.problem.aux.iter().any(|data| depends(&data.value))
+        self.problem.aux.iter().filter_map(|data| data.value.formula()).any(depends)
     }
 }
 
@@ -300,14 +306,14 @@ fn cells_of(
 fn by_region(
     name: &str,
     on: &Discretisation,
-    several: &[&Data],
+    several: &[(usize, &Data)],
     cells: &[u32],
-    value: impl Fn(&Data) -> Vec<f64>,
+    value: impl Fn((usize, &Data)) -> Vec<f64>,
 ) -> Result<Vec<f64>, RunError> {
     const NONE: usize = usize::MAX;
     let mesh = &on.mesh;
     let mut chosen = vec![NONE; mesh.n_cells()];
-    for (number, data) in several.iter().enumerate() {
+    for (number, (_, data)) in several.iter().enumerate() {
         match &data.tags {
             None => chosen.fill(number),
             Some(tags) => {
@@ -324,7 +330,7 @@ fn by_region(
     }
     let mut values: Vec<f64> = Vec::new();
     for (number, data) in several.iter().enumerate() {
-        let own = value(data);
+        let own = value(*data);
         values.resize(own.len(), 0.0);
         let count = own.len() / cells.len().max(1);
         for (at, &cell) in cells.iter().enumerate() {

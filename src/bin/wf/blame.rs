@@ -12,7 +12,8 @@ use kernels_gen::plan::PlanError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::run::{Cause, RunError};
+use runtime::run::{Cause, RunError, Taker};
+use runtime::stored::FileError;
 
 use crate::console::Console;
 use crate::report::Failure;
@@ -117,6 +118,27 @@ impl Blame<'_> {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("choose a value that is finite on all of the mesh");
                 self.at(Item::Aux(&name), diagnostic, "not a number everywhere")
+            }
+            RunError::InitialNotFinite { name, .. } => {
+                let diagnostic = Diagnostic::new(Code::NotFinite, text)
+                    .help("choose a start that is finite on all of the mesh");
+                self.at(Item::Initial(&name), diagnostic, "not a number everywhere")
+            }
+            RunError::File { taker, name, path, source } => {
+                let said = source.to_string();
+                let mut parts = said.split("\nhelp: ");
+                let message = format!("{}: {}", path.display(), parts.next().unwrap_or_default());
+                let missing = matches!(*source, FileError::Open(ref error) if error.kind() == ErrorKind::NotFound);
+                let missing = missing.then_some(
+                    "the path starts from the folder of the `.wf` file, that of `--aux` from the current folder",
+                );
+                let diagnostic =
+                    Diagnostic::new(Code::BadFile, message).help_if(parts.next().or(missing));
+                let item = match taker {
+                    Taker::Data(number) => Item::Data(number),
+                    Taker::Initial => Item::Initial(&name),
+                };
+                self.at(item, diagnostic, "this file")
             }
             RunError::ExactNotFinite { field, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::form::{Expr, Form, Terminal};
 use crate::point::{Degree, Input, Node, Space};
-use crate::problem::{Argument, Dirichlet, Expression, Trace};
+use crate::problem::{Argument, Dirichlet, Expression, Trace, Values};
 
 /// Places at which two values are compared.
 const PLACES: u32 = 3;
@@ -170,9 +170,10 @@ fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec
 /// The expressions of a problem.
 fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let conditions = content.dirichlet.iter().map(|condition| &condition.value);
+    let exact = content.exact.iter().map(|(_, value)| value);
     let data = content.aux.iter().map(|data| &data.value);
-    let others = content.exact.iter().chain(&content.initial).map(|(_, value)| value);
-    conditions.chain(data).chain(others)
+    let given = data.chain(content.initial.iter().map(|(_, value)| value));
+    conditions.chain(exact).chain(given.filter_map(Values::formula))
 }
 
 fn reads(expression: &Expression, input: Input) -> bool {

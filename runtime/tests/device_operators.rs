@@ -128,7 +128,7 @@ fn cases() -> Vec<Case> {
         // What is inside of cells is stored, and facets add to it.
         ("hexahedra, boundary by lines", boxed("hex", 3.0, 2.0, 0.1), BOUNDARY, 4, double),
         ("quadrilaterals, regions", boxed("quad", 2.0, 9.0, 0.1), REGIONS, 2, double),
-        ("tetrahedra, regions", boxed("tet", 3.0, 3.0, 0.0), REGIONS, 2, double),
+        ("tetrahedra, regions", boxed("tet", 3.0, 3.0, 0.0), REGIONS, 1, double),
         ("hexahedra, regions by lines", boxed("hex", 3.0, 3.0, 0.1), REGIONS, 4, double),
         ("hexahedra, long lines", boxed("hex", 3.0, 2.0, 0.1), VECTOR, 6, single),
         ("quadrilaterals, constant in cells", boxed("quad", 2.0, 9.0, 0.1), JUMPS, 1, double),
@@ -147,34 +147,36 @@ fn cases() -> Vec<Case> {
 }
 
 /// Cases for the ways in which results come to their vector that need no atomic additions, each with a strategy;
-/// there are several batches of a colour, and several cells a group of threads.
-fn scattered() -> Vec<(Case, Option<Strategy>)> {
+/// there are several batches of a colour, and several cells a group of threads. Each strategy and each kind of form has
+/// both ways.
+fn scattered() -> Vec<(Case, Option<Strategy>, &'static [Scatter])> {
+    const COLOURED: &[Scatter] = &[Scatter::Coloured];
+    const OWNER: &[Scatter] = &[Scatter::Owner];
+    const BOTH: &[Scatter] = &[Scatter::Coloured, Scatter::Owner];
     let (double, single) = (Precision::F64, Precision::F32);
-    let line = Strategy::ThreadPerLine { cells: 0 };
-    let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 2 };
-    let quads = boxed("quad", 2.0, 40.0, 0.1);
+    let (lane, node) = (Some(Strategy::CellPerLane), Some(Strategy::ThreadPerDof));
+    let line = Some(Strategy::ThreadPerLine { cells: 0 });
+    let transposition = Some(Strategy::ThreadTransposition { blocks: 1, batches: 2 });
+    let quads = |cells| boxed("quad", 2.0, cells, 0.1);
+    let hexes = |cells| boxed("hex", 3.0, cells, 0.1);
     let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
     vec![
-        (("quadrilaterals", quads, VECTOR, 1, single), Some(Strategy::CellPerLane)),
-        (("hexahedra", boxed("hex", 3.0, 6.0, 0.1), SCALAR, 1, double), None),
-        (("hexahedra", boxed("hex", 3.0, 4.0, 0.1), VECTOR, 2, double), Some(line)),
-        (
-            ("hexahedra", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 2, double),
-            Some(Strategy::ThreadPerDof),
-        ),
-        (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), Some(transposition)),
-        (("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), STOKES, 2, double), None),
-        (("hexahedra, boundary", boxed("hex", 3.0, 4.0, 0.1), BOUNDARY, 1, double), None),
-        (("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double), None),
-        (("hexahedra, discontinuous", boxed("hex", 3.0, 4.0, 0.1), JUMPS, 2, double), Some(line)),
-        (("hexahedra, two fields", boxed("hex", 3.0, 4.0, 0.1), STOKES, 2, single), Some(line)),
-        (("hexahedra, regions", boxed("hex", 3.0, 4.0, 0.1), REGIONS, 2, double), Some(line)),
-        (
-            ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), STOKES, 3, double),
-            Some(Strategy::ThreadPerDof),
-        ),
+        (("quadrilaterals", quads(40.0), VECTOR, 1, single), lane, BOTH),
+        (("hexahedra", hexes(6.0), SCALAR, 1, double), None, BOTH),
+        (("hexahedra", hexes(4.0), VECTOR, 2, double), line, COLOURED),
+        (("hexahedra", hexes(4.0), SCALAR, 2, double), node, OWNER),
+        (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), transposition, BOTH),
+        (("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), STOKES, 2, double), None, BOTH),
+        (("hexahedra, boundary", hexes(4.0), BOUNDARY, 1, double), None, COLOURED),
+        (("quadrilaterals, boundary", quads(9.0), BOUNDARY, 1, double), None, OWNER),
+        (("quadrilaterals, two fields", quads(9.0), MIXED, 1, double), None, COLOURED),
+        (("hexahedra, discontinuous", hexes(4.0), JUMPS, 2, double), line, OWNER),
+        (("quadrilaterals, discontinuous", quads(9.0), JUMPS, 2, double), line, COLOURED),
+        (("hexahedra, two fields", hexes(4.0), STOKES, 2, single), line, OWNER),
+        (("quadrilaterals, regions", quads(9.0), REGIONS, 2, double), line, BOTH),
+        (("quadrilaterals, two fields", quads(9.0), STOKES, 3, double), node, COLOURED),
         // What is stored at the points has the batches of those who read it.
-        (("curved hexahedra", ball, VECTOR, 2, double), Some(line)),
+        (("curved hexahedra", ball, VECTOR, 2, double), line, OWNER),
     ]
 }
 
@@ -396,11 +398,11 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
     else {
         return;
     };
-    for (case, strategy) in own(part, scattered()) {
+    for (case, strategy, ways) in own(part, scattered()) {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            for scatter in [Scatter::Coloured, Scatter::Owner] {
+            for &scatter in ways {
                 let wishes = Wishes { scatter: Some(scatter), strategy, ..Wishes::default() };
                 let [found, again] = setting.on_a_device(device, &wishes);
                 setting.compare(&found, &wanted, &format!("{device:?}, {scatter}"));
@@ -419,12 +421,13 @@ fn batches_sum_before_they_add() {
     let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
     let tets = || boxed("tet", 3.0, 5.0, 0.0);
     let (lane, few) = (Some(Strategy::CellPerLane), Some(Slots { count: 32, terms: 3 }));
-    let transposition = Some(Strategy::ThreadTransposition { blocks: 2, batches: 2 });
+    let transposition = Some(Strategy::ThreadTransposition { blocks: 1, batches: 2 });
+    let several = Some(Strategy::ThreadTransposition { blocks: 2, batches: 2 });
     let cases: [(Case, Option<Strategy>, Option<Slots>); 8] = [
         (("tetrahedra", tets(), SCALAR, 1, double), None, None),
         (("tetrahedra", tets(), VECTOR, 1, double), None, few),
         (("tetrahedra", tets(), VECTOR, 1, single), transposition, None),
-        (("triangles", boxed("tri", 2.0, 20.0, 0.0), SCALAR, 2, double), transposition, few),
+        (("triangles", boxed("tri", 2.0, 20.0, 0.0), SCALAR, 1, double), several, few),
         (("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double), lane, None),
         (("curved hexahedra", ball, SCALAR, 1, double), lane, few),
         (
@@ -443,6 +446,10 @@ fn batches_sum_before_they_add() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
+            // Half a minute of compiling on PoCL, which has seen this strategy with slots in the case behind.
+            if strategy == transposition && parts::is_slow(&**device) {
+                continue;
+            }
             let scatter = Some(Scatter::Block);
             let wishes = Wishes { scatter, strategy, slots, ..Wishes::default() };
             let [found, _] = setting.on_a_device(device, &wishes);

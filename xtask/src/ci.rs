@@ -68,9 +68,9 @@ fn documentation() -> Result<(), String> {
     execute(doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links"))
 }
 
-/// What a newcomer does first, with the program that the tests have built.
+/// What a newcomer does first, with the program that the tests have built: built alone it would have other features of
+/// what others wrote, and take a minute more.
 fn command_line() -> Result<(), String> {
-    execute(&mut cargo(&["build", "--workspace", "--all-features", "--bin", "wf"]))?;
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut wf = Command::new(own.with_file_name("wf"));
     execute(wf.args(["run", "examples/poisson.wf", "--no-output"]).current_dir(root()))

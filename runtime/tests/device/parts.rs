@@ -33,6 +33,11 @@ impl Part {
     }
 }
 
+/// Whether a device compiles one kernel at a time: PoCL.
+pub(crate) fn is_slow(device: &dyn Device) -> bool {
+    device.name().contains("Portable Computing Language")
+}
+
 /// The part of `test` that this process does: everything, unless one of its devices is PoCL. Then there is none in the process
 /// that is the test: this same program has been started once for each part, and has not failed.
 pub(crate) fn part<'d>(
@@ -43,8 +48,7 @@ pub(crate) fn part<'d>(
         return Some(part);
     }
     let of = std::thread::available_parallelism().map_or(1, usize::from);
-    let slow = |device: &dyn Device| device.name().contains("Portable Computing Language");
-    if of == 1 || !devices.into_iter().any(slow) {
+    if of == 1 || !devices.into_iter().any(is_slow) {
         return Some(Part { number: 0, of: 1 });
     }
     let start = |number: usize| {

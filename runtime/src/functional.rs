@@ -5,8 +5,8 @@
 //! energy    = ∫₀¹ R(s u)·u ds           for symmetric forms; for linear ones ½ uᵀJu + R(0)·u
 //! ```
 //!
-//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once
-//! at the end of a solve.
+//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once at the end of a solve on a
+//! mesh of moderate size. On a large one kernels integrate (`run/assess`), which are compared with this.
 
 mod pointwise;
 
@@ -335,6 +335,11 @@ fn squares(
     Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
 }
 
+/// Gauss points along the ray from 0 to a state; a linear residual needs one.
+pub(crate) fn points_of_ray(integral: &Integral) -> usize {
+    if integral.linear { 1 } else { 12 }
+}
+
 /// The energy of a symmetric form at a state, less that at 0: of its density, or of its residual alone where it has none.
 pub fn energy<'a>(
     on: &'a Discretisation,
@@ -344,8 +349,8 @@ pub fn energy<'a>(
     parameters: &Parameters,
 ) -> Result<f64, ElementError> {
     let (nodal, place) = all_nodal(on, u);
-    // Along the ray from 0 to u; a linear residual needs one point.
-    let ray = LinePoints::Gauss(if integral.linear { 1 } else { 12 });
+    // Along the ray from 0 to u.
+    let ray = LinePoints::Gauss(points_of_ray(integral));
     let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();
     let roots: Vec<_> = match integral.energy {
         Some(density) => vec![density],

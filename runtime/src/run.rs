@@ -4,10 +4,12 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod assess;
 mod estimate;
 mod factors;
 mod fixed;
 mod initial;
+mod integrals;
 mod kernels;
 mod mean;
 mod not_finite;
@@ -17,6 +19,7 @@ mod singular;
 mod solver;
 mod unique;
 
+use assess::{Means, assess};
 pub use estimate::{check_room, estimate};
 pub use fixed::check_fixed;
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
@@ -34,7 +37,6 @@ use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::expression::Parameters;
-use crate::functional::{energy, errors};
 use crate::memory::TooMuch;
 use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, Operator};
@@ -270,6 +272,8 @@ pub struct Seconds {
     pub set_up: f64,
     /// The solve.
     pub solve: f64,
+    /// Errors, energy and reports.
+    pub measure: f64,
 }
 
 /// A solved problem.
@@ -411,7 +415,10 @@ pub fn run_from(
     operator.finish()?;
     let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
-    let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
+    let assessing = Instant::now();
+    let of =
+        Of { form: &problem.form, on: &on, elements: &elements, parameters: &parameters, u: &u };
+    let (errors, energy) = assess(problem, of, Means::new(target, reporting.as_ref()))?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -419,11 +426,10 @@ pub fn run_from(
             false
         }
     });
-    let of =
-        Of { form: &problem.form, on: &on, elements: &elements, parameters: &parameters, u: &u };
     let (reports, said) = reports::report(&problem.reports, of, target, reporting.as_ref())?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
+    seconds.measure = assessing.elapsed().as_secs_f64();
     Ok(Solution {
         reports,
         ranges,
@@ -455,33 +461,6 @@ fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunErro
         },
         false => error,
     }
-}
-
-/// The errors where a solution is known, and the energy where there is one.
-fn assess(
-    problem: &Problem,
-    elements: &Elements,
-    on: &Discretisation,
-    u: &[f64],
-    parameters: &Parameters,
-) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
-    let form = &problem.form;
-    let mut known = Vec::new();
-    for (field, exact) in &problem.exact {
-        let (l2, h1) = errors(on, *field, u, exact, parameters)?;
-        if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
-            let field = form.fields[*field].name.clone();
-            return Err(RunError::ExactNotFinite { field, value });
-        }
-        known.push((*field, l2, h1));
-    }
-    let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => {
-            Some(energy(on, integral, elements.rule, u, parameters)?)
-        }
-        _ => None,
-    };
-    Ok((known, energy))
 }
 
 /// What happens to a number of the size of a product of unknowns, where it is none of double precision.

@@ -1,8 +1,7 @@
 //! What a problem reports of its solution: [`Reports`] → numbers.
 //!
-//! Integrals are kernels: the residual of a form that tests what is integrated with constants of one cell each (`L2(0)`)
-//! has the integral over each cell as an entry, and their sum is the integral. Reactions are the residual of the problem's
-//! own form without its conditions: with φ_i the basis functions of the nodes on a part of the boundary,
+//! Integrals are kernels (`integrals`). Reactions are the residual of the problem's own form without its conditions: with φ_i
+//! the basis functions of the nodes on a part of the boundary,
 //!
 //! ```text
 //! Σ_i R_i(u) = ∫ Σ_i φ_i f0 + ∇(Σ_i φ_i) : f1 dx,        Σ_i φ_i = 1 there,
@@ -12,7 +11,7 @@
 //! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
 
 use super::RunError;
-use super::kernels::compile_for;
+use super::integrals::{Integrals, residual_of};
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -23,7 +22,7 @@ use crate::solve::NonlinearSystem;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
-use kernels_gen::plan::{Elements, Task};
+use kernels_gen::plan::Elements;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -175,27 +174,24 @@ impl<'a> Reporter<'a> {
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
         let rule = if at_points { elements.rule } else { fine_rule(on) };
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
-        let further = own.spaces().split_off(on.fields.len());
         if form.integrals.is_empty() {
             // All that is integrated is 0 everywhere.
+            let further = own.spaces().split_off(on.fields.len());
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
-        let mut on = on.with_fields(form, &further)?;
-        on.aux.truncate(form.aux.len());
-        let entries = on.n_dofs();
-        let mut state = u.to_vec();
-        state.resize(entries, 0.0);
-        let found = self.residual(form, &own, on, &state)?;
-        let components = further.iter().map(|(_, components)| *components);
-        let mut sums = Vec::new();
-        let mut rest = &found[u.len()..];
-        for components in components {
-            let (field, behind) =
-                rest.split_at(rest.len().min(components * self.of.on.mesh.n_cells()));
-            rest = behind;
-            sums.extend((0..components).map(|at| sum(field, at, components)));
+        let (params, target) = (&self.of.parameters.values, self.target_of(&own));
+        Integrals::new(form, &own, (on, u), params, &target, self.device)?.evaluate()
+    }
+
+    /// For what kernels are compiled; few points do not repay it.
+    fn target_of(&self, elements: &Elements) -> Target {
+        let points = self.of.on.mesh.n_cells() * elements.rule.count();
+        match self.target.execution {
+            Execution::Automatic if points < FEW => {
+                Target { execution: Execution::Interpreted, ..*self.target }
+            }
+            _ => *self.target,
         }
-        Ok(sums)
     }
 
     /// R(u) of a form on something.
@@ -206,16 +202,8 @@ impl<'a> Reporter<'a> {
         on: Discretisation,
         u: &[f64],
     ) -> Result<Vec<f64>, RunError> {
-        // What came with the program are the kernels of its forms.
-        let mut target = Target { linked: &[], ..*self.target };
-        let points = on.mesh.n_cells() * elements.rule.count();
-        if target.execution == Execution::Automatic && points < FEW {
-            target.execution = Execution::Interpreted;
-        }
-        let params = &self.of.parameters.values;
-        let (on, device) = (Arc::new(on), self.device.cloned());
-        let (operator, _) =
-            compile_for(form, elements, &on, params, &[Task::Residual], &target, device)?;
+        let (params, target) = (&self.of.parameters.values, self.target_of(elements));
+        let operator = residual_of(form, elements, on, params, &target, self.device)?;
         let mut state = operator.vector();
         state.set(u);
         let mut r = state.like();
@@ -354,19 +342,6 @@ impl<'a> Reporter<'a> {
         }
         Ok(sums)
     }
-}
-
-/// Σ of every `stride`-th number from one on, by halves, so that rounding grows with the logarithm of their number.
-fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
-    fn halves(numbers: &[f64], first: usize, stride: usize) -> f64 {
-        let count = numbers.len() / stride;
-        if count <= 64 {
-            return numbers.iter().skip(first).step_by(stride).sum();
-        }
-        let (left, right) = numbers.split_at(count / 2 * stride);
-        halves(left, first, stride) + halves(right, first, stride)
-    }
-    halves(numbers, first, stride)
 }
 
 /// The smallest and the largest value of each component of a field at its nodes.

@@ -82,7 +82,10 @@ pub use runtime::run::Figure;
 pub use runtime::solve::Report;
 pub use runtime::vector::Vector;
 pub use solution::Solution;
-pub use system::{ALL, Boundary, Data, Function, Params, Setup, System, Value, at, mesh};
+pub use system::{
+    ALL, Boundary, Data, FieldName, FieldOf, Function, Params, Setup, System, Value, Written, at,
+    mesh,
+};
 
 /// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without
 /// one. For [`Setup::device`] and [`Problem::device`].

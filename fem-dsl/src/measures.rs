@@ -14,8 +14,8 @@
 
 use crate::arena::IdMap;
 use crate::point::{
-    Binary, Degree, Field, Graph, Input, Integral, Node, NodeId, Param, Part, PointForm,
-    Region, Shape, Slot, Space, reachable,
+    Binary, Degree, Field, Graph, Input, Integral, Node, NodeId, Param, Part, PointForm, Region,
+    Shape, Slot, Space, reachable,
 };
 use crate::problem::Expression;
 use std::collections::BTreeMap;
@@ -37,8 +37,8 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
             graph.intern(Node::Input(input))
         });
         let values = (0..exact.value.len()).map(|component| (component, Part::Value));
-        let derivatives = (0..exact.gradient.len())
-            .map(|at| (at / form.dim, Part::Derivative(at % form.dim)));
+        let derivatives =
+            (0..exact.gradient.len()).map(|at| (at / form.dim, Part::Derivative(at % form.dim)));
         for (at, parts) in [values.collect::<Vec<_>>(), derivatives.collect()].iter().enumerate() {
             let first = at * exact.value.len();
             let squares = parts.iter().zip(&copies[first..]).map(|(&(component, part), &known)| {

@@ -10,7 +10,7 @@
 
 mod pointwise;
 
-pub use pointwise::{Extrema, extrema, values_at};
+pub use pointwise::{Extrema, extrema, field_at, values_at};
 
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
@@ -271,22 +271,27 @@ pub fn errors(
     Ok((l2, l2.hypot(seminorm)))
 }
 
-/// The error of a field in L2 against a function, which writes the field's components at a point.
-pub fn error_l2(
+/// The errors of a field against functions: in L2 against `exact`, which writes the field's components at a point, and in H1,
+/// where `gradient` writes their derivatives, `[component][direction]`.
+pub fn errors_of(
     on: &Discretisation,
     field: usize,
     u: &[f64],
     exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
-) -> Result<f64, ElementError> {
+    gradient: Option<&(dyn Fn(&[f64; 3], &mut [f64]) + Sync)>,
+) -> Result<(f64, f64), ElementError> {
     let components = on.fields[field].space.components();
-    let [l2, _] = norms(on, field, u, components, |block| {
-        let mut known = vec![0.0; block.x.len() * components];
-        for (x, row) in block.x.iter().zip(known.chunks_mut(components)) {
-            exact(x, row);
+    let entries = components * gradient.map_or(1, |_| 1 + on.mesh.dim());
+    let [l2, seminorm] = norms(on, field, u, components, |block| {
+        let mut known = vec![0.0; block.x.len() * entries];
+        for (x, row) in block.x.iter().zip(known.chunks_mut(entries)) {
+            let (values, derivatives) = row.split_at_mut(components);
+            exact(x, values);
+            gradient.iter().for_each(|gradient| gradient(x, derivatives));
         }
         known
     })?;
-    Ok(l2)
+    Ok((l2, l2.hypot(seminorm)))
 }
 
 /// The roots of [`squares`], also where these under- or overflow.

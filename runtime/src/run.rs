@@ -25,9 +25,9 @@ pub use fixed::check_fixed;
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
-pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, discretise};
-pub use reports::{Figure, Outcome};
-use reports::{Of, ranges};
+pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise};
+use reports::ranges;
+pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
@@ -416,8 +416,14 @@ pub fn run_from(
     let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
     let assessing = Instant::now();
-    let of =
-        Of { form: &problem.form, on: &on, elements: &elements, parameters: &parameters, u: &u };
+    let of = State {
+        form: &problem.form,
+        on: &on,
+        elements: &elements,
+        parameters: &parameters,
+        u: &u,
+        load: None,
+    };
     let (errors, energy) = assess(problem, of, Means::new(target, reporting.as_ref()))?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,

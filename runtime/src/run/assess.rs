@@ -6,7 +6,7 @@
 
 use super::RunError;
 use super::integrals::Integrals;
-use super::reports::Of;
+use super::reports::State;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::expression::Parameters;
@@ -41,7 +41,7 @@ impl<'a> Means<'a> {
     }
 
     /// For what kernels are compiled that integrate with a rule; none where the interpreter does.
-    fn kernels(&self, of: Of<'_>, rule: Rule) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
+    fn kernels(&self, of: State<'_>, rule: Rule) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
         let target = self.target;
         let few = of.on.mesh.n_cells() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
@@ -64,7 +64,7 @@ impl<'a> Means<'a> {
 /// An error that is not finite.
 pub(super) fn assess(
     problem: &Problem,
-    of: Of<'_>,
+    of: State<'_>,
     means: Means<'_>,
 ) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
     let form = of.form;
@@ -85,10 +85,10 @@ pub(super) fn assess(
 /// The errors against known solutions.
 fn errors(
     known: &[(usize, Expression)],
-    of: Of<'_>,
+    of: State<'_>,
     means: Means<'_>,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
-    let Of { on, u, parameters, .. } = of;
+    let State { on, u, parameters, .. } = of;
     if known.is_empty() {
         return Ok(Vec::new());
     }
@@ -107,12 +107,12 @@ fn errors(
 
 fn errors_by_kernels(
     known: &[(usize, Expression)],
-    of: Of<'_>,
+    of: State<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let form = measures::errors(of.form, known);
-    let Of { on, u, elements, .. } = of;
+    let State { on, u, elements, .. } = of;
     let elements = Elements::new(&form, elements.cell, elements.degree, fine_rule(on))?;
     let mut integrals =
         Integrals::new(&form, &elements, (on, u), &scaled(of, 1.0), target, device)?;
@@ -131,8 +131,8 @@ fn errors_by_kernels(
 }
 
 /// The energy at a state, less that at 0.
-fn energy(integral: &Integral, of: Of<'_>, means: Means<'_>) -> Result<f64, RunError> {
-    let Of { on, u, elements, parameters, .. } = of;
+fn energy(integral: &Integral, of: State<'_>, means: Means<'_>) -> Result<f64, RunError> {
+    let State { on, u, elements, parameters, .. } = of;
     if let Some((target, device)) = means.kernels(of, elements.rule) {
         match energy_by_kernels(integral, of, &target, device) {
             Ok(found) => return Ok(found),
@@ -144,12 +144,12 @@ fn energy(integral: &Integral, of: Of<'_>, means: Means<'_>) -> Result<f64, RunE
 
 fn energy_by_kernels(
     integral: &Integral,
-    of: Of<'_>,
+    of: State<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
 ) -> Result<f64, RunError> {
     let Some(form) = measures::energy(of.form) else { return Ok(0.0) };
-    let Of { on, u, elements, .. } = of;
+    let State { on, u, elements, .. } = of;
     let elements = Elements::new(&form, elements.cell, elements.degree, elements.rule)?;
     // The ray may lead through states that have no density.
     let along: Vec<(f64, f64)> = match integral.energy {
@@ -170,7 +170,7 @@ fn energy_by_kernels(
 }
 
 /// The values of the parameters, and that of s behind them.
-fn scaled(of: Of<'_>, s: f64) -> Vec<f64> {
+fn scaled(of: State<'_>, s: f64) -> Vec<f64> {
     let Parameters { values, .. } = of.parameters;
     values.iter().copied().chain([s]).collect()
 }

@@ -60,9 +60,9 @@ impl Figure {
     }
 }
 
-/// A solution of which something is reported.
+/// A state of a form's fields, of which something is measured.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'a> {
+pub struct State<'a> {
     /// The form that was solved.
     pub form: &'a PointForm,
     /// What it is on.
@@ -73,16 +73,18 @@ pub(super) struct Of<'a> {
     pub parameters: &'a Parameters,
     /// The unknowns.
     pub u: &'a [f64],
+    /// The right-hand side, where there is one beside the form's.
+    pub load: Option<&'a [f64]>,
 }
 
-/// What the reports of a problem are, and what should be known of them.
+/// What reports are of a state, and what should be known of them.
 ///
 /// # Errors
 ///
 /// Kernels that cannot be made, points far from the mesh, tags that it does not have.
-pub(super) fn report(
+pub fn report(
     reports: &Reports,
-    of: Of<'_>,
+    of: State<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
 ) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
@@ -133,7 +135,7 @@ struct Pointwise<'a> {
 }
 
 impl<'a> Pointwise<'a> {
-    fn new(form: &'a PointForm, of: Of<'_>) -> Self {
+    fn new(form: &'a PointForm, of: State<'_>) -> Self {
         let own = of.form.fields.len();
         let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
         for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
@@ -152,7 +154,7 @@ impl<'a> Pointwise<'a> {
 }
 
 struct Reporter<'a> {
-    of: Of<'a>,
+    of: State<'a>,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
     /// The components that are integrated.
@@ -169,7 +171,7 @@ struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     /// The integrals of a form's further fields, one after another.
     fn integrate(&self, form: &PointForm) -> Result<Vec<f64>, RunError> {
-        let Of { on, elements, u, .. } = self.of;
+        let State { on, elements, u, .. } = self.of;
         // Data at the points of cells has values nowhere else.
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
         let rule = if at_points { elements.rule } else { fine_rule(on) };
@@ -323,10 +325,13 @@ impl<'a> Reporter<'a> {
 
     /// Σ_i R_i(u) over the nodes of a field with some tags.
     fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
-        let Of { form, on, elements, u, .. } = self.of;
+        let State { form, on, elements, u, load, .. } = self.of;
         if self.residual.is_none() {
             let free = on.with_fields(form, &[])?;
-            self.residual = Some(self.residual(form, elements, free, u)?);
+            let mut residual = self.residual(form, elements, free, u)?;
+            let load = load.into_iter().flatten();
+            residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
+            self.residual = Some(residual);
         }
         let facets = match tags {
             None => on.mesh.boundary(),

@@ -41,7 +41,7 @@ fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let (problem, setup) = problem(text);
     let u = state(&problem, &setup, beside);
     let Setup { on, elements, parameters } = &setup;
-    let of = Of { form: &problem.form, on, elements, parameters, u: &u };
+    let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
     let native = Target { execution, ..Target::native() };
     let found = errors_by_kernels(&problem.exact, of, &native, None).expect("errors");
     let interpreted = Target { execution: Execution::Interpreted, ..native };
@@ -119,7 +119,7 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
         let (problem, setup) = problem(&text);
         let u = state(&problem, &setup, 1e-3 * size);
         let Setup { on, elements, parameters } = &setup;
-        let of = Of { form: &problem.form, on, elements, parameters, u: &u };
+        let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let found = errors_by_kernels(&problem.exact, of, &target, None).expect("errors");
         let wanted = functional::errors(on, 0, &u, &problem.exact[0].1, parameters);
@@ -135,7 +135,7 @@ fn single_precision_is_measured_in_double() {
     let (problem, setup) = problem(&energetic(ENERGIES[0], 1.0));
     let u = state(&problem, &setup, 1e-3);
     let Setup { on, elements, parameters } = &setup;
-    let of = Of { form: &problem.form, on, elements, parameters, u: &u };
+    let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
     let target = Target { precision: Precision::F32, ..Target::native() };
     let means = Means { many: 0, ..Means::new(&target, None) };
     if let Some((target, _)) = means.kernels(of, elements.rule) {

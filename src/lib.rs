@@ -60,6 +60,7 @@ mod emit;
 mod error;
 mod form;
 pub mod language;
+pub mod layers;
 mod output;
 #[cfg(feature = "pictures")]
 pub mod picture;
@@ -73,13 +74,15 @@ pub use emit::{
     Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit, emit_program,
 };
 pub use error::Error;
+pub use fem_dsl::point::Shape;
+pub use fem_dsl::problem::{Argument, Solver};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
-pub use runtime::run::Figure;
-pub use runtime::solve::Report;
+pub use runtime::run::{Figure, Kernels, RunError, Seconds};
+pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{

@@ -4,6 +4,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/exports.rs"]
+mod exports;
 #[path = "tidy/imports.rs"]
 mod imports;
 
@@ -392,6 +394,20 @@ fn every_code_has_a_page_and_every_page_a_code() {
         }
     }
     report("`wf explain` knows every code", &complaints);
+}
+
+/// `embedded` is for the macro.
+#[test]
+fn what_signatures_name_is_exported() {
+    let files = files();
+    let of_library = |file: &&File| file.path.starts_with("src/") && !file.path.contains("/bin/");
+    let below = files.iter().filter(of_library).map(|file| {
+        let text = file.text.as_str();
+        (file.path.strip_prefix("src/").unwrap_or(&file.path), text)
+    });
+    let mut complaints = exports::missing(&below.collect::<Vec<_>>());
+    complaints.retain(|complaint| !complaint.ends_with("Linked"));
+    report("what a public signature of weakform names is exported by it", &complaints);
 }
 
 /// The map names, behind each invariant, the tests of this file that hold it; it stays short, and its links lead somewhere.

@@ -10,10 +10,12 @@
 //! What depends on the dimension, where the form holds in two, makes its struct generic in it. A name or a shape that the
 //! form does not have is then one that does not compile.
 
+use fem_dsl::ast::{self, FormItemKind};
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::program::Program;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
+use std::collections::BTreeSet;
 
 /// A name of the language as one of Rust, which keeps some words for itself.
 fn ident(name: &str) -> Ident {
@@ -46,9 +48,9 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
         items.extend(data(&forms, first));
     }
     items.extend(fields(&forms, first));
-    let params: Vec<&str> = first.params.iter().map(|param| param.name.as_str()).collect();
+    let params: Vec<String> = first.params.iter().map(|param| param.name.clone()).collect();
     items.extend(texts("param", "The names of the form's parameters.", &params));
-    let aux: Vec<&str> = first.aux.iter().map(|aux| aux.name.as_str()).collect();
+    let aux: Vec<String> = first.aux.iter().map(|aux| aux.name.clone()).collect();
     items.extend(texts("aux", "The names of the form's auxiliary data.", &aux));
     items
 }
@@ -80,8 +82,39 @@ fn fields(forms: &[PointForm], first: &PointForm) -> TokenStream {
     }
 }
 
+/// The names alone of a form that is wrong, so that what uses them is not followed by errors of its own.
+pub(crate) fn names(form: &ast::Form) -> TokenStream {
+    let (mut fields, mut params, mut aux) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for item in &form.items {
+        match &item.kind {
+            FormItemKind::Field { name, .. } => fields.insert(name.name.as_str()),
+            FormItemKind::Param { name, .. } => params.insert(name.name.as_str()),
+            FormItemKind::Aux { name, .. } => aux.insert(name.name.as_str()),
+            _ => false,
+        };
+    }
+    let known = |names: BTreeSet<&'_ str>| -> Vec<String> {
+        names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let fields = known(fields);
+    let types: Vec<Ident> = fields.iter().map(|name| ident(name)).collect();
+    let mut items = quote! {
+        #[allow(dead_code, non_camel_case_types, missing_docs)]
+        pub mod field { #(#[derive(Clone, Copy, Debug)] pub struct #types;)* }
+        #(
+            impl ::weakform::FieldName for field::#types {
+                fn name(&self) -> &str { #fields }
+            }
+            impl<V: ::weakform::Value> ::weakform::FieldOf<V> for field::#types {}
+        )*
+    };
+    items.extend(texts("param", "Parameters.", &known(params)));
+    items.extend(texts("aux", "Auxiliary data.", &known(aux)));
+    items
+}
+
 /// `pub mod …`, with the text of each name.
-fn texts(module: &str, doc: &str, names: &[&str]) -> Option<TokenStream> {
+fn texts(module: &str, doc: &str, names: &[String]) -> Option<TokenStream> {
     let (module, own) = (ident(module), names.iter().map(|name| ident(name)));
     let docs = names.iter().map(|name| format!("`{name}`"));
     (!names.is_empty()).then(|| {

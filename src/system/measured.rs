@@ -120,7 +120,7 @@ impl System {
     /// ```
     /// use weakform::{Figure, mesh, weak_form};
     ///
-    /// weak_form! { form heat { field u: scalar; param k = 3; f1[u] = k * grad(u); } }
+    /// weak_form! { form heat { field u: scalar; param kappa = 3; f1[u] = kappa * grad(u); } }
     ///
     /// let setup = heat::form().on(mesh("box(dim: 2, cells: 4)")?);
     /// let setup = setup.dirichlet(heat::field::u, "x0", |_| 0.0).dirichlet(heat::field::u, "x1", |_| 1.0);
@@ -128,7 +128,7 @@ impl System {
     /// let mut u = system.initial();
     /// system.solve(&mut u)?;
     /// let number = |text: &str| Ok::<_, weakform::Error>(system.measure(&u, text)?.number().expect("a number"));
-    /// assert!((number("integral(k * dot(grad(u), n), on: \"x1\")")? - 3.0).abs() < 1e-9);
+    /// assert!((number("integral(kappa * dot(grad(u), n), on: \"x1\")")? - 3.0).abs() < 1e-9);
     /// assert!((number("integral(u) / integral(1)")? - 0.5).abs() < 1e-9);
     /// assert!((number("reaction(u, on: \"x1\")")? - 3.0).abs() < 1e-9);
     /// let line = system.measure(&u, "line(u, from: [0, 0.5], to: [1, 0.5], points: 3)")?;

@@ -1,3 +1,5 @@
+//! What the forms of errors and energies hold, whatever the form is.
+
 use super::{energy, errors};
 use crate::check::problem::Overrides;
 use crate::point::verify_point;

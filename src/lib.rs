@@ -52,7 +52,8 @@
 //!
 //! | feature | what it adds |
 //! | --- | --- |
-//! | `cli`, on without asking | the program `wf`, and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `cli`, on without asking | the program `wf`, `direct` and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `direct` | solving by the factors of a matrix; without it problems are solved by iterations, and `solver = direct` is an error |
 //! | `pictures` | `Solution::picture`: solutions as PNG and SVG |
 //! | `cuda`, `opencl` | kernels on GPUs |
 
@@ -140,6 +141,10 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// system.set_params(&darcy::Params { wind: [0.0, 0.0], ..params })?;
 /// # Ok::<(), weakform::Error>(())
 /// ```
+///
+/// Beside these there is a module `field` with a type for each field, `darcy::field::p`, which stands where its name may
+/// ([`Setup::dirichlet`], [`System::error_l2`]), and modules `param` and `aux` with the names of parameters and data as text,
+/// `darcy::aux::kappa` for [`System::set_aux`].
 ///
 /// A name that the form does not have is none of the struct's, and a value of another shape has another type:
 ///

@@ -14,6 +14,7 @@ use crate::constraint::Constraints;
 use crate::coupling::Coupling;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
+use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
@@ -136,8 +137,9 @@ pub fn solve(
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    operator.impose(u)?;
     let settings = Settings { named };
+    settings.available()?;
+    operator.impose(u)?;
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => solve_by_newton(operator, system, u, settings, observe)?,
@@ -415,6 +417,19 @@ impl<'a> Settings<'a> {
     }
 
     /// The linear solver of this name, or the one that fits, and when that takes factors.
+    /// Refuses a solver by factors where this build has none.
+    fn available(self) -> Result<(), RunError> {
+        let name = self.named.map(|solver| solver.name.as_str());
+        let direct = name == Some("direct") || self.word("linear")? == Some("direct");
+        match direct && !AVAILABLE {
+            true => Err(RunError::Setting(format!(
+                "{}, or use another solver than `direct`",
+                FactorError::Absent
+            ))),
+            false => Ok(()),
+        }
+    }
+
     fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
         let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
         named.unwrap_or_else(|| system.fitting(operator.is_on_device()))

@@ -415,6 +415,38 @@ fn what_signatures_name_is_exported() {
     report("what a public signature of weakform names is exported by it", &complaints);
 }
 
+/// `cargo xtask gallery` writes the page.
+#[test]
+fn every_example_stands_in_the_gallery() {
+    let page = fs::read_to_string(root().join("docs/gallery.md")).expect("the gallery");
+    let mut complaints = Vec::new();
+    for example in fs::read_dir(root().join("examples")).expect("the examples").flatten() {
+        let path = example.path();
+        if path.extension().is_none_or(|extension| extension != "wf") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let head = format!("\n## [{name}](../examples/{name}.wf)\n");
+        let Some(entry) = page.split(&head).nth(1) else {
+            complaints.push(format!("{name}.wf is missing"));
+            continue;
+        };
+        let entry = entry.split("\n## ").next().unwrap_or_default();
+        let picture = root().join(format!("docs/gallery/{name}.png"));
+        match fs::metadata(picture) {
+            Ok(file) if file.len() < 60_000 => {}
+            Ok(file) => complaints.push(format!("{name}.png has {} bytes", file.len())),
+            Err(_) => complaints.push(format!("{name}.wf has no picture")),
+        }
+        let text = fs::read_to_string(&path).expect("an example");
+        let shown = entry.split("```").nth(1).unwrap_or_default().lines().skip(1);
+        for line in shown.filter(|line| !text.lines().any(|own| own == *line)) {
+            complaints.push(format!("{name}.wf no longer says `{line}`"));
+        }
+    }
+    report("docs/gallery.md shows every example as it is", &complaints);
+}
+
 /// The map names, behind each invariant, the tests of this file that hold it; it stays short, and its links lead somewhere.
 #[test]
 fn the_map_says_what_is_checked() {

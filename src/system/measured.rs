@@ -185,8 +185,7 @@ impl System {
         let index = self.field(field)?;
         self.fits(u)?;
         let locator = Locator::new(&self.on.mesh).map_err(RunError::from)?;
-        let find =
-            |point: &[f64; 3]| locator.find(point).ok_or_else(|| Error::Outside { point: *point });
+        let find = |point: &[f64; 3]| locator.find(point).ok_or(Error::Outside { point: *point });
         let located: Vec<Located> = points.iter().map(find).collect::<Result<_, _>>()?;
         Ok(field_at(&self.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
     }

@@ -39,7 +39,7 @@ const GALLERY: [Shown; 14] = [
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
-    shown("traction", &["form elasticity", "problem bracket"], "--warp 0.05"),
+    shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),

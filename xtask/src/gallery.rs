@@ -50,8 +50,9 @@ const GALLERY: [Shown; 14] = [
 /// Pixels; a picture should have less than 60 kB, and those with many cells have less at the second size.
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
-/// What is drawn with many cells.
-const FINE: [&str; 4] = ["poisson", "poisson_unstructured", "p_laplacian", "phases"];
+/// What is drawn with many cells, or fills its picture.
+const FINE: [&str; 6] =
+    ["poisson", "poisson_unstructured", "p_laplacian", "phases", "traction", "neo_hookean"];
 
 const HEAD: &str = "\
 # Gallery

@@ -183,7 +183,7 @@ impl Problem {
         self
     }
 
-    /// The folder from which the paths of mesh files in the text start; the current one without it.
+    /// The folder from which the paths of meshes, data and states in the text start; the current one without it.
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = folder.into();
@@ -211,7 +211,8 @@ impl Problem {
         self
     }
 
-    /// The value of auxiliary data, an expression of the language in x.
+    /// The value of auxiliary data, an expression of the language in x, or `file("data.npy")`, whose path starts from the
+    /// current folder.
     #[must_use]
     pub fn aux(mut self, name: &str, value: impl ToString) -> Self {
         self.overrides.aux.push((name.to_owned(), value.to_string()));
@@ -254,7 +255,8 @@ impl Problem {
         let told = |found| Error::language(program.source(), found);
         let (source, _) = program.mesh(&self.name, &self.overrides).map_err(told)?;
         let mesh = load(&source, &self.folder)?;
-        let problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
+        let mut problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
+        problem.start_paths_at(&self.folder);
         let target = self.form.target(self.execution);
         let solved =
             threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe));

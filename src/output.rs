@@ -1,11 +1,12 @@
 //! A state of a form on its mesh → a VTU file, with all fields and data that have a place there.
 //!
+//! The coefficients of the fields stand beside their values at VTK's nodes, so that a solve can go on from the file.
 //! What is constant in each cell, the fields and data of degree 0 too, is written as data of the cells. Where a field of
 //! a higher degree is discontinuous, cells do not share points, so that what jumps in the form jumps in the file.
 
 use fem_dsl::point::{Field as Named, Location, PointForm, Shape};
 use runtime::discretisation::{AuxValues, Discretisation, Field};
-use runtime::output::{CellField, Output, OutputError, PointField};
+use runtime::output::{CellField, Output, OutputError, PointField, StateField};
 use runtime::space::Space;
 use std::borrow::Cow;
 use std::io::Write;
@@ -46,10 +47,12 @@ pub(crate) fn with_output<T>(
     u: &[f64],
     work: impl FnOnce(&Output<'_>) -> T,
 ) -> T {
-    let mut nodal: Vec<Nodal<'_>> = Vec::new();
+    let (mut nodal, mut states): (Vec<Nodal<'_>>, Vec<StateField<'_>>) = Default::default();
     for (number, Field { space, .. }) in on.fields.iter().enumerate() {
         let Named { name, shape, .. } = &form.fields[number];
-        nodal.push((name, *shape, space, &u[on.dofs_of(number)]));
+        let values = &u[on.dofs_of(number)];
+        nodal.push((name, *shape, space, values));
+        states.push(StateField { name, space, values });
     }
     let mut by_cell = Vec::new();
     for (aux, values) in form.aux.iter().zip(&on.aux) {
@@ -73,7 +76,7 @@ pub(crate) fn with_output<T>(
     let cells = by_cell.iter();
     let cell_fields =
         cells.map(|(name, shape, values)| CellField { name, shape: *shape, values }).collect();
-    work(&Output { mesh: &on.mesh, point_fields, cell_fields, time: None })
+    work(&Output { mesh: &on.mesh, point_fields, cell_fields, states, time: None })
 }
 
 /// What has values at nodes: a name, a shape, a space and the values of its nodes.

@@ -125,7 +125,7 @@ impl System {
         let mut entries = vec![0.0; self.dofs()];
         for (field, constraints) in self.constraints.iter().enumerate() {
             let own = &mut entries[self.on.dofs_of(field)];
-            constraints.iter().for_each(|(unknown, value)| own[unknown] = value);
+            constraints.impose(own);
         }
         let mut u = self.vector();
         u.set(&entries);

@@ -5,6 +5,8 @@
 #[cfg(target_os = "linux")]
 #[path = "bad_input/compiler.rs"]
 mod compiler;
+#[path = "bad_input/files.rs"]
+mod files;
 #[path = "bad_input/gallery.rs"]
 mod gallery;
 #[path = "bad_input/mesh.rs"]

@@ -92,6 +92,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
             }
             seeds.extend(meshes::small());
         }
+        "data" => seeds.extend(meshes::data()),
         _ => seeds.extend((0..8_u8).map(|file| vec![file, 90, 0, 3, 0, b'x'])),
     }
     assert!(seeds.len() >= 8, "only {} seeds", seeds.len());
@@ -153,7 +154,7 @@ fn drive(target: &'static str) {
     while begun.elapsed() < time {
         try_one(&mutator.next());
         // Mutated files are refused as a rule; with other numbers they are read more often.
-        if target == "mesh" {
+        if matches!(target, "mesh" | "data") {
             let mut bytes = seeds[random.below(seeds.len())].clone();
             meshes::change(&mut random, &mut bytes);
             try_one(&bytes);
@@ -186,6 +187,11 @@ fn emit() {
 #[test]
 fn mesh() {
     drive("mesh");
+}
+
+#[test]
+fn data() {
+    drive("data");
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! The reference of the language, `docs/language.md`: its examples are compiled and solved, and no word is missing.
-
-use std::path::Path;
+//! The reference of the language, `docs/language.md`: its examples are compiled and solved, with the files that they name,
+//! and no word is missing.
 
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::{Program, compile};
@@ -33,6 +32,17 @@ fn examples() -> Vec<(usize, String)> {
     found
 }
 
+/// The solution from which an example goes on.
+const LAST: &str = "last.vtu";
+
+/// Data on sixteen cells, as NumPy saves it.
+fn conductivity() -> Vec<u8> {
+    let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (16,), }\n";
+    let length = (header.len() as u16).to_le_bytes();
+    let numbers: Vec<u8> = (1..=16).flat_map(|i| f64::from(i).to_le_bytes()).collect();
+    [b"\x93NUMPY\x01\0", &length[..], header.as_bytes(), &numbers].concat()
+}
+
 fn compiled(text: &str) -> (Option<Program>, Vec<Diagnostic>) {
     let (program, found) = compile(&Source::new("example", text));
     (program, found.into_iter().filter(Diagnostic::is_error).collect())
@@ -40,22 +50,28 @@ fn compiled(text: &str) -> (Option<Program>, Vec<Diagnostic>) {
 
 #[test]
 fn every_example_compiles_and_every_problem_is_solved() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
     for (line, text) in examples() {
         let (program, errors) = compiled(&text);
         assert!(errors.is_empty(), "line {line}: {errors:#?}");
         let program = program.expect("a program without errors");
         // The interpreter takes long for meshes that are made elsewhere.
         for problem in program.problems().filter(|_| !text.contains(".msh")) {
-            let form =
-                Form::parse(&text, problem.form).unwrap_or_else(|e| panic!("line {line}: {e}"));
-            let known = form.problem(problem.name).expect("a problem of the form");
-            let solved = known.folder(&folder).execution(Execution::Interpreted).run();
-            assert!(
-                solved.is_ok(),
-                "line {line}: {}",
-                solved.err().map(|e| e.to_string()).unwrap_or_default()
-            );
+            let solve = |text: &str| {
+                let form =
+                    Form::parse(text, problem.form).unwrap_or_else(|e| panic!("line {line}: {e}"));
+                let known = form.problem(problem.name).expect("a problem of the form");
+                let solved = known.folder(folder).execution(Execution::Interpreted).run();
+                solved.unwrap_or_else(|error| panic!("line {line}: {error}"))
+            };
+            // What goes on from a solution has one from before.
+            let first: Vec<&str> = text.lines().filter(|line| !line.contains(LAST)).collect();
+            std::fs::write(folder.join("conductivity.npy"), conductivity()).expect("a file");
+            if text.contains(LAST) {
+                solve(&first.join("\n")).write_vtu(folder.join(LAST)).expect("a file");
+            }
+            solve(&text);
         }
     }
 }
@@ -114,6 +130,11 @@ fn every_generator_and_solver_is_named_with_all_that_it_takes() {
             complete(topic, arguments.iter().map(String::as_str));
         }
     }
+}
+
+#[test]
+fn files_are_named() {
+    complete("data", [words::FILE]);
 }
 
 #[test]

@@ -25,6 +25,15 @@ weak_form! {
 
 weak_form! { form stiff { field u: vector; let e = sym(grad(u)); f1[u] = 2 * e; } }
 
+weak_form! {
+    form pushed {
+        field u: vector;
+        param push = 1;
+        f0[u] = u - push * [x[1]^2, 1];
+        f1[u] = 2 * sym(grad(u));
+    }
+}
+
 const SQUARE: &str = "box(dim: 2, cells: 4)";
 
 fn setup() -> Setup {
@@ -133,6 +142,24 @@ fn a_load_is_the_right_hand_side() -> Result<(), Error> {
     }
     loaded.clear_load();
     assert!(solved(&mut loaded)?.norm() < 1e-12);
+    Ok(())
+}
+
+/// Where a combination of components is held, its part of the load is not the solver's to balance.
+#[test]
+fn a_load_beside_a_slip_wall() -> Result<(), Error> {
+    let disc = |push: f64| -> Result<Setup, Error> {
+        let setup = pushed::form().on(mesh("ball(dim: 2, refine: 1, order: 2)")?).degree(2);
+        Ok(setup.param("push", push).execution(Execution::Interpreted))
+    };
+    let open = disc(-1.0)?.build()?;
+    let mut l = open.vector();
+    open.residual(&open.vector(), &mut l)?;
+    let wall = |setup: Setup| setup.dirichlet_normal(pushed::field::u, ALL, |_| 0.0).build();
+    let (mut wanted, mut loaded) = (wall(disc(1.0)?)?, wall(disc(0.0)?)?);
+    loaded.set_load(&l)?;
+    let (wanted, found) = (solved(&mut wanted)?, solved(&mut loaded)?);
+    assert!(wanted.norm() > 0.1 && distance(&wanted, &found) < 1e-8);
     Ok(())
 }
 

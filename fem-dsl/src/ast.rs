@@ -422,16 +422,23 @@ pub enum ProblemItemKind {
         /// On which cells; on all where it is left out.
         place: Option<Place>,
     },
-    /// `dirichlet u[i] = EXPR on "tag";`
+    /// `dirichlet u[i] = EXPR on "tag";` or `dirichlet dot(u, n) = EXPR on "tag";`
     Dirichlet {
         /// The field.
         field: Ident,
         /// One component, where it is given.
         component: Option<ExprId>,
+        /// What the field is multiplied with, where only its normal component is given.
+        normal: Option<Ident>,
         /// Value; the known solution's where it is left out.
         value: Option<ExprId>,
         /// Where; everywhere where it is left out.
         place: Option<Place>,
+    },
+    /// `periodic "left" = "right";`
+    Periodic {
+        /// The tags.
+        sides: [Text; 2],
     },
     /// `mean p = 0;`
     Mean {

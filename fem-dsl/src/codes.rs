@@ -151,6 +151,10 @@ codes! {
     UnstablePair = "E0417",
     /// A form that has no finite value at the state of a solve.
     NoFiniteValue = "E0418",
+    /// Data or a state from a file that cannot be used.
+    BadFile = "E0419",
+    /// `file(…)` where no file can give the value.
+    MisplacedFile = "E0420",
 
     /// `adapt` comes later.
     LaterAdapt = "E0907",

@@ -87,11 +87,8 @@ const EIGEN: &str = "eigenvalue problems are not there yet: iterate from Rust, e
 pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
     Some(match word {
         "eigen" | "eigenvalues" | "eigenvalue" => EIGEN,
-        "periodic" => {
-            "periodic boundaries are not there yet: where the solution is symmetric, leave both sides without a \
-             condition, which makes their flux 0; where it is known, give its values"
-        }
-        "time" | "initial" | "timestep" | "steps" => {
+        "slip" | "wall" | "symmetry" | "noflow" => "write `dirichlet dot(u, n) = 0 on \"tag\";`",
+        "time" | "timestep" | "steps" => {
             "time steps are not there yet: write one out in the form, `(u - u_old) / tau` with `aux u_old: scalar;` and \
              `param tau = 0.1;`, and solve once for each from Rust"
         }

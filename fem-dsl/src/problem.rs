@@ -6,6 +6,7 @@
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// The largest quadrature degree D that can be asked for: the exact integral of a product of four functions of degree 12,
 /// the largest of any element, over a hexahedron whose sides have degree 5, as curved as meshes come. Most cells can use
@@ -49,16 +50,32 @@ pub struct Problem {
     pub aux: Vec<Data>,
     /// Essential conditions, in order: a later one holds where two meet.
     pub dirichlet: Vec<Dirichlet>,
+    /// Tags of the boundary whose facets are the same, by translation.
+    pub periodic: Vec<[String; 2]>,
     /// Fields that conditions leave free up to a constant: (field, mean of each component).
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
-    /// Where the solve begins: (field, expression).
-    pub initial: Vec<(usize, Expression)>,
+    /// Where the solve begins: (field, values).
+    pub initial: Vec<(usize, Values)>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
     /// What is reported of the solution.
     pub reports: Reports,
+}
+
+impl Problem {
+    /// Lets the paths of data and states in the text start from a folder, as that of its mesh does.
+    pub fn start_paths_at(&mut self, folder: &Path) {
+        let data = self.aux.iter_mut().map(|data| &mut data.value);
+        for values in data.chain(self.initial.iter_mut().map(|(_, values)| values)) {
+            if let Values::File(stored) = values
+                && std::mem::take(&mut stored.from_text)
+            {
+                stored.path = folder.join(&stored.path);
+            }
+        }
+    }
 }
 
 /// What a problem reports of its solution: `report NAME = EXPR;`.
@@ -198,7 +215,48 @@ pub struct Data {
     /// The tags of the cells that have this value; all of them without.
     pub tags: Option<Vec<String>>,
     /// The value.
-    pub value: Expression,
+    pub value: Values,
+}
+
+/// What gives values to data, or to a field at the start.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// A formula.
+    Formula(Expression),
+    /// An array of a file.
+    File(Stored),
+}
+
+impl Values {
+    /// The formula that it is.
+    pub fn formula(&self) -> Option<&Expression> {
+        match self {
+            Self::Formula(formula) => Some(formula),
+            Self::File(_) => None,
+        }
+    }
+}
+
+/// An array of a file: `file("data.vtu", "kappa")`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// The file.
+    pub path: PathBuf,
+    /// The name of the array, where it is given.
+    pub array: Option<String>,
+    /// Whether the path starts from the folder of the `.wf` file: that of the command line starts from the current one.
+    pub from_text: bool,
+}
+
+/// What an essential condition gives of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// All of its components.
+    Whole,
+    /// One of them.
+    Component(usize),
+    /// u·n, with the outer normal n.
+    Normal,
 }
 
 /// An essential condition.
@@ -206,9 +264,10 @@ pub struct Data {
 pub struct Dirichlet {
     /// The field.
     pub field: usize,
-    /// One component, or the whole field.
-    pub component: Option<usize>,
-    /// The value; its shape is the field's, or scalar where a component is named.
+    /// What of it is given.
+    pub trace: Trace,
+    /// The value; its shape is the field's, or scalar where a component or u·n is given. Of u·n it may be a field's value,
+    /// of which the normal component is meant.
     pub value: Expression,
     /// The tags, or all facets of exactly one cell.
     pub tags: Option<Vec<String>>,

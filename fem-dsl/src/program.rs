@@ -26,7 +26,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Expression, MeshSource, Problem, Reports};
+use crate::problem::{Data, Expression, MeshSource, Problem, Reports, Trace, Values};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -234,7 +234,12 @@ impl Program {
     ) -> Result<Problem, Vec<Diagnostic>> {
         let problem = self.find_problem(name)?;
         let pieces = overrides.pieces()?;
-        let statements = Statement::all(&self.piece, problem, &pieces);
+        let mut statements = Statement::all(&self.piece, problem, &pieces);
+        if overrides.ends {
+            statements.retain(|statement| {
+                !matches!(statement.kind, ast::ProblemItemKind::Periodic { .. })
+            });
+        }
         let (mesh, mut diagnostics) = check_problem::mesh(&statements);
         if mesh.is_none() && diagnostics.is_empty() {
             diagnostics.push(missing_mesh(problem));
@@ -428,13 +433,13 @@ fn finished(
         let held = |field: usize| {
             content.dirichlet.iter().any(|condition| {
                 condition.field == field
-                    && condition.component.is_none()
+                    && condition.trace == Trace::Whole
                     && condition.tags.is_none()
             })
         };
         let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
         let made = manufacture(form, fields, data, &held)?;
-        let source = |(aux, value)| Data { aux, tags: None, value };
+        let source = |(aux, value)| Data { aux, tags: None, value: Values::Formula(value) };
         aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);
     }
@@ -452,6 +457,7 @@ fn finished(
         params: content.params,
         aux,
         dirichlet: content.dirichlet,
+        periodic: content.periodic,
         mean: content.mean,
         exact: content.exact,
         initial: content.initial,

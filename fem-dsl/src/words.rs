@@ -47,6 +47,9 @@ pub const FUNCTIONS: &[&str] = &[
     "max",
 ];
 
+/// What data and states are read by, a word in its place only.
+pub const FILE: &str = "file";
+
 /// Words kept for later versions.
 pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "dt", "mean"];
 
@@ -70,6 +73,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "param",
     "aux",
     "dirichlet",
+    "periodic",
     "mean",
     "exact",
     "manufactured",

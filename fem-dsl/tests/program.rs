@@ -5,7 +5,7 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
-use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Unfixed};
+use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Trace, Unfixed, Values};
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
 
@@ -20,6 +20,10 @@ fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {
 }
 
 /// The value of an expression at a point, with parameters.
+fn formula(values: &Values) -> &Expression {
+    values.formula().expect("a formula")
+}
+
 fn value(expression: &Expression, x: [f64; 3], params: &[Vec<f64>]) -> Vec<f64> {
     let values = eval(&expression.graph, |input| match input {
         Input::Coordinate(i) => x[i],
@@ -73,12 +77,18 @@ fn a_problem_is_all_that_was_written() {
     let pi = std::f64::consts::PI;
     assert_eq!(problem.params, vec![(0, vec![pi]), (1, vec![2.0 * pi])]);
     let params = [vec![pi], vec![2.0 * pi], vec![0.0, 1.0]];
-    assert_eq!(value(&problem.aux[0].value, [2.0, 0.0, 0.0], &params), [2.0f64.sin() * pi]);
+    assert_eq!(
+        value(formula(&problem.aux[0].value), [2.0, 0.0, 0.0], &params),
+        [2.0f64.sin() * pi]
+    );
     assert_eq!(problem.exact[0].1.gradient.len(), 4);
     let conditions = &problem.dirichlet;
     assert_eq!(conditions.len(), 3);
     assert_eq!(value(&conditions[0].value, [3.0, 5.0, 0.0], &params), [9.0, 5.25]);
-    assert_eq!((conditions[1].component, conditions[1].value.shape), (Some(1), Shape::Scalar));
+    assert_eq!(
+        (conditions[1].trace, conditions[1].value.shape),
+        (Trace::Component(1), Shape::Scalar)
+    );
     assert_eq!(value(&conditions[1].value, [3.0, 5.0, 0.0], &params), [5.25]);
     assert_eq!(conditions[1].tags, None);
     assert_eq!(value(&conditions[2].value, [0.0; 3], &params), [pi]);
@@ -115,7 +125,7 @@ fn overrides_replace_items() {
     assert_eq!(problem.mesh, MeshSource::File("C:\\a b.msh".to_owned()));
     assert_eq!(problem.degree, 2);
     assert_eq!(problem.params, vec![(0, vec![3.0]), (1, vec![6.0]), (2, vec![3.0, 0.0])]);
-    assert_eq!(value(&problem.aux[0].value, [0.0, 7.0, 0.0], &[]), [7.0]);
+    assert_eq!(value(formula(&problem.aux[0].value), [0.0, 7.0, 0.0], &[]), [7.0]);
     assert_eq!(problem.solver.map(|solver| solver.name), Some("newton".to_owned()));
 }
 

@@ -31,6 +31,8 @@ pub struct MeshFacts {
     pub runs: bool,
     /// Whether some cells have constrained unknowns.
     pub constrained: bool,
+    /// Whether nodes are the same as others elsewhere, so that a node is no corner.
+    pub periodic: bool,
 }
 
 /// What may be forced; everything else is chosen.
@@ -242,6 +244,7 @@ fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
 /// The same plan with the corners gathered, where that is possible.
 fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes) -> Option<Plan> {
     let straight = facts.order == 1 && (!facts.affine || !elements.cell.is_tensor());
+    let straight = straight && !facts.periodic;
     let corners = Plan { geometry: Geometry::Corners, ..plan.clone() };
     let nodes = elements.at_corners() && plan.indices == Indices::Nodes;
     (straight && nodes && wishes.geometry.is_none() && wishes.linearisation.is_none())

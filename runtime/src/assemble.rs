@@ -22,6 +22,11 @@ impl Csr {
     /// columns. For operators in double precision.
     pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
+        if on.fields.iter().any(|field| !field.constraints.oblique().is_empty()) {
+            let why =
+                "conditions on combinations of components are not assembled from element matrices";
+            return Err(OperatorError::new(why));
+        }
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
             .map(|field| (&*on.fields[field].space, on.dofs_of(field).start))
             .collect();

@@ -171,6 +171,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         order: on.mesh.order(),
         runs: on.fields.iter().all(|field| field.space.runs().is_some()),
         constrained: on.fields.iter().any(|field| !field.constraints.is_empty()),
+        periodic: on.mesh.is_periodic(),
     }
 }
 

@@ -2,9 +2,13 @@
 //!
 //! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
 //! write nothing; the operator adds the identity to its row. Where two
-//! conditions meet in an unknown, the later one holds.
+//! conditions meet in an unknown, the later one holds. Conditions on combinations of components ([`oblique`]) are kept
+//! apart, for kernels do not know of them.
+
+pub mod oblique;
 
 use crate::space::Space;
+use oblique::{Oblique, Rows};
 
 /// Marks an unknown that no condition fixes in the table from unknowns to conditions.
 const FREE: u32 = u32::MAX;
@@ -18,6 +22,7 @@ pub struct Constraints {
     /// Constrained unknowns, in the order in which they were first constrained.
     dofs: Vec<u32>,
     values: Vec<f64>,
+    oblique: Vec<Oblique>,
 }
 
 /// A condition with a value that is no number.
@@ -43,6 +48,7 @@ impl Constraints {
             place: vec![FREE; space.n_dofs()],
             dofs: Vec::new(),
             values: Vec::new(),
+            oblique: Vec::new(),
         }
     }
 
@@ -89,6 +95,33 @@ impl Constraints {
         for component in 0..self.components {
             self.set(node * self.components + component, 0.0);
         }
+    }
+
+    /// Fixes what the conditions at a node give, be it components or combinations of them; called once for a node.
+    pub fn hold_rows(&mut self, node: u32, rows: &Rows) {
+        for component in 0..self.components {
+            if let Some(value) = rows.component(component) {
+                self.set(node as usize * self.components + component, value);
+            }
+        }
+        self.oblique.extend(rows.oblique(node));
+    }
+
+    /// Gives the constrained unknowns of a vector their values.
+    pub fn impose(&self, own: &mut [f64]) {
+        self.iter().for_each(|(unknown, value)| own[unknown] = value);
+        for oblique in &self.oblique {
+            let node = &mut own[oblique.node as usize * self.components..][..self.components];
+            let all = std::array::from_fn(|c| node.get(c).copied().unwrap_or(0.0));
+            let part = oblique.part(&all);
+            let changes = oblique.value.iter().zip(part);
+            node.iter_mut().zip(changes).for_each(|(own, (value, part))| *own += value - part);
+        }
+    }
+
+    /// The nodes with conditions on combinations of components, in the order in which they came.
+    pub fn oblique(&self) -> &[Oblique] {
+        &self.oblique
     }
 
     /// Fixes one unknown.

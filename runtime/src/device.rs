@@ -16,7 +16,9 @@ mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 
-pub use arithmetic::{Arithmetic, Places, Recurrence, Summed, Sums, Toward};
+pub use arithmetic::{
+    Arithmetic, Combinations, Combined, NONE, Places, Recurrence, Summed, Sums, Toward, WIDTH,
+};
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };

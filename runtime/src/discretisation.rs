@@ -182,7 +182,7 @@ impl Discretisation {
 
     /// A space for auxiliary data.
     pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
-        Space::new(&self.mesh, &self.partition, element, components)
+        Space::of_data(&self.mesh, &self.partition, element, components)
     }
 
     /// Each field's space and conditions.
@@ -208,6 +208,8 @@ impl Discretisation {
         }
         self.mesh.nodes().iter().for_each(|&node| take(u64::from(node)));
         self.mesh.points().iter().flatten().for_each(|x| take(x.to_bits()));
+        let sides = self.mesh.periodic_sides().as_flattened().iter();
+        sides.flat_map(|tag| tag.bytes()).for_each(|byte| take(u64::from(byte)));
         hash
     }
 

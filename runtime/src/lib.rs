@@ -29,6 +29,7 @@ pub mod run;
 pub mod scratch;
 pub mod solve;
 pub mod space;
+pub mod stored;
 pub mod vector;
 pub mod verify;
 

@@ -14,6 +14,7 @@ pub mod generate;
 pub mod locate;
 pub mod order;
 pub mod orient;
+pub mod periodic;
 pub mod read;
 pub mod topology;
 
@@ -22,6 +23,7 @@ pub(crate) mod assemble;
 mod counts;
 mod error;
 mod measure;
+pub(crate) mod places;
 pub(crate) mod recursive;
 mod seams;
 pub(crate) mod shape;
@@ -33,6 +35,7 @@ pub(crate) mod vtk_order;
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
+pub use places::Places;
 pub use read::gmsh;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
@@ -68,6 +71,8 @@ pub struct Parts {
     pub labels: Vec<u64>,
     /// The same of its points.
     pub point_labels: Vec<u64>,
+    /// Where the source has all of them, where that is not as they stand here.
+    pub places: Option<Places>,
     /// What was changed on the way here, for [`Mesh::notes`].
     pub notes: Vec<String>,
 }
@@ -92,7 +97,12 @@ pub struct Mesh {
     facet_tags: BTreeMap<String, Vec<Facet>>,
     cell_tags: BTreeMap<String, Vec<u32>>,
     topology: Topology,
+    /// The tags of periodic sides, and the topology where they are the same.
+    periodic: Vec<periodic::Pair>,
+    joined: Option<Box<Topology>>,
     notes: Vec<String>,
+    order_of_source: places::Order,
+    equispaced: bool,
 }
 
 /// Why the mesh of a problem cannot be had.
@@ -226,9 +236,9 @@ impl Mesh {
         &self.notes
     }
 
-    /// All facets of exactly one cell: the boundary that the language calls `all`.
+    /// All facets of exactly one cell, without periodic ones: the boundary that the language calls `all`.
     pub fn boundary(&self) -> Vec<Facet> {
-        self.topology.boundary()
+        self.connectivity().boundary()
     }
 
     /// Gives a tag to all boundary facets whose vertices pass a test, in addition to the tags that

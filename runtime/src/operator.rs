@@ -9,6 +9,7 @@ mod device;
 mod element;
 mod engine;
 mod host;
+mod oblique;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,11 @@ use crate::geometry::GeometryError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
-use engine::{Engine, Rows};
+use engine::{Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::purpose::{CellKernel, Class, Part};
 
@@ -125,6 +126,16 @@ pub struct Operator {
     state: Option<Vector>,
     /// What is taken from R(u).
     load: Option<Vector>,
+    /// Where combinations of components have conditions.
+    oblique: Option<AtObliqueNodes>,
+}
+
+/// What an operator keeps where combinations of components have conditions.
+struct AtObliqueNodes {
+    /// D at the last linearisation.
+    diagonal: Vector,
+    /// P x.
+    direction: Mutex<Vector>,
 }
 
 impl Operator {
@@ -178,7 +189,13 @@ impl Operator {
         let numbering = on.numbering();
         let blocks = Blocks::new(&*engine, on, kernels, precision, params)?;
         engine.prepare(&blocks)?;
-        Ok(Self { blocks, engine, symmetric, numbering, state: None, load: None })
+        let (state, load, oblique) = (None, None, None);
+        let mut own = Self { blocks, engine, symmetric, numbering, state, load, oblique };
+        own.oblique = own.engine.is_oblique().then(|| AtObliqueNodes {
+            diagonal: own.vector(),
+            direction: Mutex::new(own.vector()),
+        });
+        Ok(own)
     }
 
     /// The discretisation.
@@ -219,7 +236,7 @@ impl Operator {
         self.engine.overwrite(&mut self.blocks.params, params)
     }
 
-    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    /// Replaces the values of the essential conditions, as [`crate::run::values`] lists them.
     ///
     /// # Errors
     ///
@@ -348,6 +365,12 @@ impl Operator {
         self.blocks.on.n_dofs()
     }
 
+    /// The diagonal, the same in all components of nodes where combinations of them have conditions.
+    fn evened(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
+        self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal)?;
+        self.engine.hold(Oblique::Even, diagonal)
+    }
+
     fn linearised(&self) -> Inputs<'_> {
         Inputs { state: self.state.as_ref(), direction: None }
     }
@@ -381,7 +404,16 @@ impl LinearOperator for Operator {
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let inputs = Inputs { direction: Some(x), ..self.linearised() };
-        self.pass(Task::Action, inputs, Rows::Of(x), y)
+        let Some(AtObliqueNodes { diagonal, direction }) = &self.oblique else {
+            return self.pass(Task::Action, inputs, Rows::Of(x), y);
+        };
+        self.fits(x)?;
+        let mut held = direction.lock().unwrap_or_else(PoisonError::into_inner);
+        held.copy_from(x);
+        self.engine.hold(Oblique::Nothing, &mut held)?;
+        let inputs = Inputs { direction: Some(&held), ..inputs };
+        self.pass(Task::Action, inputs, Rows::Of(x), y)?;
+        self.engine.hold(Oblique::As { diagonal, x }, y)
     }
 
     fn replayable(&self) -> bool {
@@ -397,7 +429,10 @@ impl NonlinearSystem for Operator {
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, Rows::Zero, r)?;
         self.load.iter().for_each(|load| r.axpy(-1.0, load));
-        Ok(())
+        match self.oblique {
+            Some(_) => self.engine.hold(Oblique::Nothing, r),
+            None => Ok(()),
+        }
     }
 
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError> {
@@ -406,7 +441,11 @@ impl NonlinearSystem for Operator {
             Some(state) => state.copy_from(u),
             None => self.state = Some(u.clone()),
         }
-        self.state.iter().try_for_each(|state| self.blocks.linearise(&*self.engine, state))
+        self.state.iter().try_for_each(|state| self.blocks.linearise(&*self.engine, state))?;
+        let Some(mut oblique) = self.oblique.take() else { return Ok(()) };
+        let made = self.evened(&mut oblique.diagonal);
+        self.oblique = Some(oblique);
+        made
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {
@@ -414,7 +453,14 @@ impl NonlinearSystem for Operator {
     }
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal)
+        match &self.oblique {
+            None => self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal),
+            Some(own) => {
+                self.fits(diagonal)?;
+                diagonal.copy_from(&own.diagonal);
+                Ok(())
+            }
+        }
     }
 
     fn symmetric(&self) -> bool {

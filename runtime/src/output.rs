@@ -17,6 +17,7 @@ pub mod surface;
 mod vtu;
 
 use crate::mesh::Mesh;
+use crate::space::Space;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::io::Write;
@@ -53,6 +54,17 @@ pub struct CellField<'a> {
     pub values: &'a [f64],
 }
 
+/// A field that is to be read back, to the bit, from its coefficients.
+#[derive(Clone, Copy, Debug)]
+pub struct StateField<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its space.
+    pub space: &'a Space,
+    /// The coefficients, node after node, components interleaved.
+    pub values: &'a [f64],
+}
+
 /// Everything that goes into one file.
 #[derive(Clone, Debug)]
 pub struct Output<'a> {
@@ -62,6 +74,8 @@ pub struct Output<'a> {
     pub point_fields: Vec<PointField<'a>>,
     /// Fields on the cells.
     pub cell_fields: Vec<CellField<'a>>,
+    /// Fields whose coefficients are kept, beside their values at VTK's nodes.
+    pub states: Vec<StateField<'a>>,
     /// The time that the fields belong to.
     pub time: Option<f64>,
 }
@@ -158,7 +172,17 @@ fn remedy(error: &std::io::Error) -> &'static str {
 
 fn check(output: &Output<'_>) -> Result<(), OutputError> {
     output.point_fields.iter().try_for_each(|field| check_points(output.mesh, field))?;
-    output.cell_fields.iter().try_for_each(|field| check_cells(output.mesh, field))
+    output.cell_fields.iter().try_for_each(|field| check_cells(output.mesh, field))?;
+    for StateField { name, space, values } in &output.states {
+        let cells = output.mesh.n_cells() * space.nodes_per_cell();
+        if space.nodes().len() != cells {
+            return wrong(name, "cell nodes", space.nodes().len(), cells);
+        }
+        if values.len() != space.n_dofs() {
+            return wrong(name, "coefficients", values.len(), space.n_dofs());
+        }
+    }
+    Ok(())
 }
 
 fn check_points(mesh: &Mesh, field: &PointField<'_>) -> Result<(), OutputError> {

@@ -105,14 +105,15 @@ fn chunk_cells(n_cells: usize, unknowns_per_cell: f64) -> usize {
 /// For each chunk the other chunks that have a vertex in common with it.
 fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<u32>> {
     let mut sets = vec![BTreeSet::new(); n_chunks];
-    let n_vertices = mesh.n_vertices();
+    let connectivity = mesh.connectivity();
+    let n_vertices = connectivity.n_vertices();
     // The chunks of a vertex are met in ascending order: the first, and further ones as pairs.
     let mut first = vec![u32::MAX; n_vertices];
     let mut last = vec![u32::MAX; n_vertices];
     let mut further: Vec<(u32, u32)> = Vec::new();
     for cell in 0..mesh.n_cells() {
         let chunk = (cell / chunk_cells) as u32;
-        for &vertex in mesh.vertices(cell) {
+        for &vertex in connectivity.vertices(cell) {
             let v = vertex as usize;
             if last[v] == chunk {
                 continue;

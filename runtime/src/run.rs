@@ -7,6 +7,7 @@
 mod assess;
 mod estimate;
 mod factors;
+mod files;
 mod fixed;
 mod initial;
 mod integrals;
@@ -21,6 +22,7 @@ mod unique;
 
 use assess::{Means, assess};
 pub use estimate::{check_room, estimate};
+pub use files::{Files, Taker};
 pub use fixed::check_fixed;
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
@@ -38,16 +40,19 @@ use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::expression::Parameters;
 use crate::memory::TooMuch;
+use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, Operator};
 use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
+use crate::stored::FileError;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -63,6 +68,9 @@ pub enum RunError {
     /// The mesh lacks something.
     #[error(transparent)]
     Mesh(#[from] MeshError),
+    /// Periodic sides that are none.
+    #[error("{}\nhelp: {}", .0, .0.remedy())]
+    Periodic(#[from] PeriodicError),
     /// More than there is memory for.
     #[error(transparent)]
     Memory(#[from] TooMuch),
@@ -134,6 +142,18 @@ pub enum RunError {
         value: f64,
         /// Where.
         point: [f64; 3],
+    },
+    /// A file that gives no data or no state.
+    #[error("`{} {name}`: {}: {source}", .taker.word(), .path.display())]
+    File {
+        /// What should have its values.
+        taker: Taker,
+        /// Its name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<FileError>,
     },
     /// A parameter that is not a number.
     #[error("`param {name}` is {value}\nhelp: a parameter must be a finite number")]
@@ -261,6 +281,8 @@ pub struct Setup {
     pub on: Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: Parameters,
+    /// The data from files.
+    pub files: Files,
 }
 
 /// Seconds of each phase.
@@ -308,19 +330,35 @@ pub struct Solution {
     pub throughput: f64,
 }
 
+/// The mesh with the sides identified that a problem says are periodic.
+///
+/// # Errors
+///
+/// Sides that are not translations of each other.
+pub fn with_periodic_sides(
+    problem: &Problem,
+    mut mesh: Arc<Mesh>,
+) -> Result<Arc<Mesh>, PeriodicError> {
+    if mesh.periodic_sides() != problem.periodic {
+        Arc::make_mut(&mut mesh).make_periodic(&problem.periodic)?;
+    }
+    Ok(mesh)
+}
+
 /// The elements, spaces, conditions and data of a problem.
 pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
-    let (form, mesh) = (&problem.form, mesh.into());
+    let (form, mesh) = (&problem.form, with_periodic_sides(problem, mesh.into())?);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
     let (cell, order) = (mesh.cell(), mesh.order());
     let elements = elements(form, cell, problem.degree, order, problem.quadrature)?;
     let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
     let mut on = discretise(form, &elements, mesh, tags.flatten())?;
-    let given = OfProblem { problem, elements: &elements };
+    let files = Files::read(problem, &elements, &on)?;
+    let given = OfProblem { problem, elements: &elements, files: &files };
     on.constrain(given.conditions(&on, &parameters)?);
     on.aux = given.aux(&on, &parameters)?;
-    Ok(Setup { elements, on: Arc::new(on), parameters })
+    Ok(Setup { elements, on: Arc::new(on), parameters, files })
 }
 
 /// Every parameter must be finite.
@@ -369,13 +407,13 @@ pub fn run_from(
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
-    let mesh = mesh.into();
     let start = Instant::now();
+    let mesh = with_periodic_sides(problem, mesh.into())?;
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
     check_room(&problem.form, &planned, &mesh, solver, device.is_some())?;
-    let Setup { elements, on, parameters } = set_up(problem, mesh)?;
+    let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
@@ -387,7 +425,7 @@ pub fn run_from(
         balance.check()?;
         balance.put(&mut operator);
     }
-    let prescribed = OfProblem { problem, elements: &elements };
+    let prescribed = OfProblem { problem, elements: &elements, files: &files };
     let system = System {
         form,
         on: &on,

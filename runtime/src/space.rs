@@ -17,7 +17,7 @@ mod points;
 #[cfg(test)]
 mod tests;
 
-use crate::mesh::{Facet, Mesh};
+use crate::mesh::{Facet, Mesh, Topology};
 use crate::partition::Partition;
 use kernels_gen::element::Lagrange;
 use layout::Layout;
@@ -68,9 +68,29 @@ pub struct Space {
 }
 
 impl Space {
-    /// Numbers the unknowns of a field with `components` components.
+    /// Numbers the unknowns of a field with `components` components; those of periodic sides are the same.
     pub fn new(
         mesh: &Mesh,
+        partition: &Partition,
+        element: Lagrange,
+        components: usize,
+    ) -> Result<Self, SpaceError> {
+        Self::on(mesh, mesh.connectivity(), partition, element, components)
+    }
+
+    /// Numbers the values of data, which is not periodic where sides are.
+    pub fn of_data(
+        mesh: &Mesh,
+        partition: &Partition,
+        element: Lagrange,
+        components: usize,
+    ) -> Result<Self, SpaceError> {
+        Self::on(mesh, mesh.topology(), partition, element, components)
+    }
+
+    fn on(
+        mesh: &Mesh,
+        topology: &Topology,
         partition: &Partition,
         element: Lagrange,
         components: usize,
@@ -79,21 +99,21 @@ impl Space {
             return Err(SpaceError::Cell { element: element.cell(), mesh: mesh.cell() });
         }
         let layout = Layout::new(element);
-        let n_nodes = count_nodes(mesh, &layout);
+        let n_nodes = count_nodes(topology, &layout);
         let unknowns = n_nodes.saturating_mul(components);
         if unknowns >= u32::MAX as usize {
             let (degree, cells) = (element.degree(), mesh.n_cells());
             return Err(SpaceError::TooLarge { degree, cells, unknowns });
         }
-        let starts = Starts::new(mesh, partition, &layout, n_nodes);
-        let runs = (layout.lexicographic_entities().is_some() && mesh.topology().is_oriented())
-            .then(|| starts.runs(mesh, &layout));
+        let starts = Starts::new(topology, partition, &layout, n_nodes);
+        let runs = (layout.lexicographic_entities().is_some() && topology.is_oriented())
+            .then(|| starts.runs(topology, &layout));
         Ok(Self {
             element,
             components,
             nodes_per_cell: layout.nodes_per_cell(),
             n_nodes,
-            nodes: starts.nodes(mesh, &layout),
+            nodes: starts.nodes(topology, &layout),
             runs,
             new_nodes: starts.new_nodes,
             facet_nodes: layout.facet_nodes(mesh.cell()),
@@ -102,7 +122,7 @@ impl Space {
 
     /// The number of nodes that a space of this element has on a mesh.
     pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
-        count_nodes(mesh, &Layout::new(element))
+        count_nodes(mesh.connectivity(), &Layout::new(element))
     }
 
     /// The element.
@@ -159,6 +179,11 @@ impl Space {
         nodes.start * self.components..nodes.end * self.components
     }
 
+    /// The local nodes on a facet of the cell and on its edges, ascending.
+    pub fn facet_nodes(&self, local: usize) -> &[u32] {
+        &self.facet_nodes[local]
+    }
+
     /// The nodes on some facets, ascending, each once.
     pub fn nodes_on(&self, facets: &[Facet]) -> Vec<u32> {
         let mut nodes: Vec<u32> = facets
@@ -175,12 +200,11 @@ impl Space {
 }
 
 /// Nodes of all entities.
-fn count_nodes(mesh: &Mesh, layout: &Layout) -> usize {
-    let topology = mesh.topology();
-    let dim = mesh.dim();
-    let mut count = layout.nodes_of(0) * mesh.n_vertices()
+fn count_nodes(topology: &Topology, layout: &Layout) -> usize {
+    let dim = topology.cell().dim();
+    let mut count = layout.nodes_of(0) * topology.n_vertices()
         + layout.nodes_of(1) * topology.edges().len()
-        + layout.nodes_of(dim) * mesh.n_cells();
+        + layout.nodes_of(dim) * topology.n_cells();
     if dim == 3 {
         count += layout.nodes_of(2) * topology.faces().len();
     }
@@ -198,15 +222,14 @@ struct Starts {
 
 impl Starts {
     /// Numbers by first touch.
-    fn new(mesh: &Mesh, partition: &Partition, layout: &Layout, n_nodes: usize) -> Self {
-        let topology = mesh.topology();
-        let dim = mesh.dim();
+    fn new(topology: &Topology, partition: &Partition, layout: &Layout, n_nodes: usize) -> Self {
+        let dim = topology.cell().dim();
         let unset = |n: usize, d: usize| vec![u32::MAX; if layout.nodes_of(d) > 0 { n } else { 0 }];
         let mut starts = Self {
-            vertices: unset(mesh.n_vertices(), 0),
+            vertices: unset(topology.n_vertices(), 0),
             edges: unset(topology.edges().len(), 1),
             faces: unset(if dim == 3 { topology.faces().len() } else { 0 }, 2),
-            cells: unset(mesh.n_cells(), dim),
+            cells: unset(topology.n_cells(), dim),
             new_nodes: Vec::with_capacity(partition.chunks().len()),
         };
         let mut next = 0;
@@ -223,7 +246,7 @@ impl Starts {
             let begin = next as usize;
             for cell in chunk.cells.clone() {
                 if layout.nodes_of(0) > 0 {
-                    let of_cell = mesh.vertices(cell);
+                    let of_cell = topology.vertices(cell);
                     visit(&mut starts.vertices, of_cell, layout.nodes_of(0), &mut next);
                 }
                 if layout.nodes_of(1) > 0 {
@@ -246,26 +269,25 @@ impl Starts {
     }
 
     /// The start of a cell's local entity.
-    fn of(&self, mesh: &Mesh, cell: usize, dim: usize, local: usize) -> u32 {
-        let topology = mesh.topology();
-        if dim == mesh.dim() {
+    fn of(&self, topology: &Topology, cell: usize, dim: usize, local: usize) -> u32 {
+        if dim == topology.cell().dim() {
             return self.cells[cell];
         }
         match dim {
-            0 => self.vertices[mesh.vertices(cell)[local] as usize],
+            0 => self.vertices[topology.vertices(cell)[local] as usize],
             1 => self.edges[topology.edges().of_cell(cell)[local] as usize],
             _ => self.faces[topology.faces().of_cell(cell)[local] as usize],
         }
     }
 
     /// The nodes of all cells.
-    fn nodes(&self, mesh: &Mesh, layout: &Layout) -> Vec<u32> {
+    fn nodes(&self, topology: &Topology, layout: &Layout) -> Vec<u32> {
         let n = layout.nodes_per_cell();
-        let mut nodes = vec![0u32; mesh.n_cells() * n];
+        let mut nodes = vec![0u32; topology.n_cells() * n];
         nodes.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, nodes)| {
             for entity in layout.entities() {
-                let start = self.of(mesh, cell, entity.dim, entity.local);
-                let orientation = orientation(mesh, cell, entity.dim, entity.local);
+                let start = self.of(topology, cell, entity.dim, entity.local);
+                let orientation = orientation(topology, cell, entity.dim, entity.local);
                 let order = layout.permutation(entity.dim, orientation);
                 for (&local, &own) in entity.nodes.iter().zip(order) {
                     nodes[local as usize] = start + own;
@@ -276,14 +298,14 @@ impl Starts {
     }
 
     /// The starts of all entities of all cells, lexicographic.
-    fn runs(&self, mesh: &Mesh, layout: &Layout) -> Vec<u32> {
+    fn runs(&self, topology: &Topology, layout: &Layout) -> Vec<u32> {
         let Some(entities) = layout.lexicographic_entities() else { return Vec::new() };
         let n = entities.len();
-        let mut runs = vec![0u32; mesh.n_cells() * n];
+        let mut runs = vec![0u32; topology.n_cells() * n];
         runs.par_chunks_mut(n).enumerate().with_min_len(256).for_each(|(cell, runs)| {
             for (run, &(dim, local)) in runs.iter_mut().zip(entities) {
                 if layout.nodes_of(dim) > 0 {
-                    *run = self.of(mesh, cell, dim, local);
+                    *run = self.of(topology, cell, dim, local);
                 }
             }
         });
@@ -292,9 +314,8 @@ impl Starts {
 }
 
 /// How a cell sees an entity, relative to the entity's own frame.
-fn orientation(mesh: &Mesh, cell: usize, dim: usize, local: usize) -> u8 {
-    let topology = mesh.topology();
-    if dim == mesh.dim() || dim == 0 || topology.is_oriented() {
+fn orientation(topology: &Topology, cell: usize, dim: usize, local: usize) -> u8 {
+    if dim == topology.cell().dim() || dim == 0 || topology.is_oriented() {
         return 0;
     }
     match dim {

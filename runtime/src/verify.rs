@@ -64,7 +64,7 @@ impl<'a> Trial<'a> {
         target: &Target,
         device: Option<Arc<dyn Device>>,
     ) -> Result<(Operator, Kernels), RunError> {
-        let Setup { elements, on, parameters } = &self.setup;
+        let Setup { elements, on, parameters, .. } = &self.setup;
         compile_operator(&self.problem.form, elements, on, &parameters.values, target, device)
     }
 

@@ -137,7 +137,7 @@ fn arrays_of_xml_are_read_however_they_are_written() {
 fn our_own_output_is_read_back() {
     for (name, mesh, _) in meshes() {
         let (time, point_fields, cell_fields) = (Some(1.0), Vec::new(), Vec::new());
-        let output = Output { mesh: &mesh, time, point_fields, cell_fields };
+        let output = Output { mesh: &mesh, time, point_fields, cell_fields, states: vec![] };
         let mut bytes = Vec::new();
         write_vtu_to(&mut bytes, &output).unwrap_or_else(|error| panic!("{name}: {error}"));
         let back = parsed(Format::Vtu, &bytes);

@@ -102,8 +102,13 @@ fn points_and_fields_agree_on_every_cell() {
         let (nodes, values) = sampled(&mesh, element, |x| vec![polynomial(x)]);
         let field =
             PointField { name: "u", shape: Shape::Scalar, element, nodes: &nodes, values: &values };
-        let output =
-            Output { mesh: &mesh, point_fields: vec![field], cell_fields: vec![], time: None };
+        let output = Output {
+            mesh: &mesh,
+            point_fields: vec![field],
+            cell_fields: vec![],
+            states: vec![],
+            time: None,
+        };
         let file = Parsed::of(&output);
         let (points, u) = (file.reals("Points"), file.reals("u"));
         assert_eq!(points.len(), 3 * u.len());
@@ -139,6 +144,7 @@ fn continuous_fields_share_their_points() {
             mesh: &mesh,
             point_fields: vec![point("v & \"w\"", shape, &vector), point("T", matrix, &tensor)],
             cell_fields: vec![CellField { name: "h", shape: Shape::Scalar, values: &sizes }],
+            states: vec![],
             time: Some(0.25),
         };
         let file = Parsed::of(&output);
@@ -190,7 +196,13 @@ fn fields_that_do_not_fit_are_refused() {
     let write = |field: PointField<'_>| {
         write_vtu(
             &path,
-            &Output { mesh: &mesh, point_fields: vec![field], cell_fields: vec![], time: None },
+            &Output {
+                mesh: &mesh,
+                point_fields: vec![field],
+                cell_fields: vec![],
+                states: vec![],
+                time: None,
+            },
         )
     };
     let nodes: Vec<u32> = (0..8).collect();
@@ -206,7 +218,13 @@ fn fields_that_do_not_fit_are_refused() {
     let tet = Lagrange::continuous(Cell::Tetrahedron, 1).expect("an element");
     assert!(matches!(write(PointField { element: tet, ..good }), Err(OutputError::Cell { .. })));
     let nowhere = folder.path().join("no/such/folder/u.vtu");
-    let output = Output { mesh: &mesh, point_fields: vec![good], cell_fields: vec![], time: None };
+    let output = Output {
+        mesh: &mesh,
+        point_fields: vec![good],
+        cell_fields: vec![],
+        states: vec![],
+        time: None,
+    };
     let message = write_vtu(&nowhere, &output).expect_err("no folder").to_string();
     assert!(message.contains("no/such/folder/u.vtu"), "{message}");
 }

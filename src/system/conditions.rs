@@ -5,6 +5,7 @@ use super::setup::{Boundary, Value, components};
 use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
+use fem_dsl::problem::Trace;
 use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
@@ -16,7 +17,7 @@ type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Se
 /// A condition as it is asked for.
 pub(super) struct Wanted {
     field: String,
-    component: Option<usize>,
+    trace: Trace,
     pub(super) boundary: Boundary,
     params: Vec<String>,
     value: Write,
@@ -25,7 +26,7 @@ pub(super) struct Wanted {
 impl Wanted {
     pub(super) fn new<V: Value, const N: usize>(
         field: &str,
-        component: Option<usize>,
+        trace: Trace,
         boundary: Boundary,
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
@@ -41,7 +42,7 @@ impl Wanted {
         };
         Self {
             field: field.to_owned(),
-            component,
+            trace,
             boundary,
             params: params.map(str::to_owned).into(),
             value: Box::new(write),
@@ -101,13 +102,20 @@ impl Conditions {
 
 impl Condition {
     fn new(form: &PointForm, wanted: Wanted, on: &Discretisation) -> Result<Self, Error> {
-        let Wanted { field: name, component, boundary, params, value } = wanted;
+        let Wanted { field: name, trace, boundary, params, value } = wanted;
         let field = index("field", &name, form.fields.iter().map(|field| field.name.as_str()))?;
-        let count = form.fields[field].shape.components();
-        if component.is_some_and(|component| component >= count) {
-            let known: Vec<String> = (0..count).map(|i| i.to_string()).collect();
-            let name = component.unwrap_or_default().to_string();
-            return Err(Error::unknown("component", &name, known.iter().map(String::as_str)));
+        let shape = form.fields[field].shape;
+        let count = shape.components();
+        match trace {
+            Trace::Component(component) if component >= count => {
+                let known: Vec<String> = (0..count).map(|i| i.to_string()).collect();
+                let (name, known) = (component.to_string(), known.iter().map(String::as_str));
+                return Err(Error::unknown("component", &name, known));
+            }
+            Trace::Normal if shape != Shape::Vector(form.dim) => {
+                return Err(Error::Components { name, expected: form.dim, found: count });
+            }
+            Trace::Whole | Trace::Component(_) | Trace::Normal => {}
         }
         if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });
@@ -116,8 +124,8 @@ impl Condition {
             Boundary::All => None,
             Boundary::Tags(tags) => Some(&tags[..]),
         };
-        let held = Held::new(form, on, (field, component), tags)?;
-        let count = component.map_or(count, |_| 1);
+        let held = Held::new(form, on, (field, trace), tags)?;
+        let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
         Ok(Self { held, count, params, value })
     }

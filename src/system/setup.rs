@@ -5,6 +5,7 @@ use super::{Data, FieldName, FieldOf, Params, System, Written};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Trace;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::compile::Execution;
@@ -190,6 +191,34 @@ impl Setup {
         self.dirichlet_component_of(field, component, on, [], move |x, []| value(x))
     }
 
+    /// An essential condition on the normal component u·n of a vector field, for one component a direction: of a wall
+    /// that lets nothing through it is 0. Where walls meet at an angle, of 40 degrees or more on straight cells and 20 on
+    /// curved ones, all of their conditions hold.
+    ///
+    /// ```
+    /// use weakform::{ALL, mesh, weak_form};
+    ///
+    /// weak_form! { form still { field u: vector; f0[u] = u - [1, 0]; f1[u] = sym(grad(u)); } }
+    ///
+    /// let mut system = still::form()
+    ///     .on(mesh("ball(dim: 2, refine: 2, order: 2)")?)
+    ///     .dirichlet_normal(still::field::u, ALL, |_| 0.0)
+    ///     .build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn dirichlet_normal(
+        mut self,
+        field: impl FieldName,
+        on: impl Into<Boundary>,
+        value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let value = move |x: &[f64; 3], []: [f64; 0]| value(x);
+        self.conditions.push(Wanted::new(field.name(), Trace::Normal, on.into(), [], value));
+        self
+    }
+
     /// An essential condition whose value depends on parameters, named here, which are numbers: it follows
     /// [`System::set_param`], and the load steps of `newton(steps: 12, load: angle)`.
     ///
@@ -218,7 +247,7 @@ impl Setup {
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
     ) -> Self {
-        self.conditions.push(Wanted::new(field.name(), None, on.into(), params, value));
+        self.conditions.push(Wanted::new(field.name(), Trace::Whole, on.into(), params, value));
         self
     }
 
@@ -231,7 +260,8 @@ impl Setup {
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> f64 + Send + Sync + 'static,
     ) -> Self {
-        self.conditions.push(Wanted::new(field.name(), Some(component), on.into(), params, value));
+        let trace = Trace::Component(component);
+        self.conditions.push(Wanted::new(field.name(), trace, on.into(), params, value));
         self
     }
 

@@ -6,7 +6,7 @@ use crate::Error;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::point::Field;
+use fem_dsl::point::{Field, Space};
 use fem_dsl::problem::{Argument, MeshSource, Problem, Solver};
 use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
@@ -33,6 +33,14 @@ fn conditions(
     let mut all = Vec::new();
     for field in fields {
         all.extend(program.conditions(problem, &field.name)?);
+    }
+    // A manufactured solution is not periodic: it is given where sides are.
+    let (sides, means) = (program.periodic_sides(problem)?, program.means(problem)?);
+    if let Some(sides) = sides.filter(|_| !all.is_empty()) {
+        let held =
+            |field: &&Field| matches!(field.space, Space::H1(_)) && !means.contains(&field.name);
+        let on_sides = |field: &Field| format!("{} on {sides}", field.name);
+        all.extend(fields.iter().filter(held).map(on_sides));
     }
     Ok(all)
 }
@@ -84,7 +92,7 @@ impl<'a> Verifier<'a> {
             return Err(told(found));
         };
         series.set_tags(form);
-        let mut overrides = overrides.clone();
+        let mut overrides = Overrides { ends: true, ..overrides.clone() };
         let own = match series.is_substitute() {
             true => Vec::new(),
             false => conditions(program, name, &form.fields).map_err(told)?,

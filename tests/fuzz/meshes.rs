@@ -45,6 +45,41 @@ pub(crate) fn small() -> Vec<Vec<u8>> {
     boxes.map(of).into()
 }
 
+/// Small files of data and states on a mesh of four squares.
+pub(crate) fn data() -> Vec<Vec<u8>> {
+    let text = "form f { field u: vector; aux a: scalar on cells; f0[u] = a * u - x; }
+        problem p solves f { mesh = box(dim: 2, cells: 2); degree = 2; aux a = 2; }";
+    let problem = weakform::Form::parse(text, "f").and_then(|form| form.problem("p"));
+    let solved = problem.and_then(|p| p.execution(weakform::Execution::Interpreted).run());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("u.vtu");
+    solved.and_then(|solution| solution.write_vtu(&path)).expect("a solution");
+    let solution = std::fs::read(&path).expect("a file");
+    let texts = ["ascii", "binary"].map(|format| {
+        let (points, ends) = ("0 0 0 1 0 0 2 0 0 0 1 0 1 1 0 2 1 0 0 2 0 1 2 0 2 2 0", "4 8 12 16");
+        let cells = "0 1 4 3 1 2 5 4 3 4 7 6 4 5 8 7";
+        let a = if format == "ascii" { "1 2 3 4" } else { "IAAAAAAAAAAAAPA/AAAAAAAAAEAAAAAAAAAIQAAAAAAAABBA" };
+        format!(
+            "<VTKFile type=\"UnstructuredGrid\"><UnstructuredGrid><Piece NumberOfPoints=\"9\" NumberOfCells=\"4\">
+             <Points><DataArray type=\"Float64\" NumberOfComponents=\"3\">{points}</DataArray></Points><Cells>
+             <DataArray type=\"Int64\" Name=\"connectivity\">{cells}</DataArray>
+             <DataArray type=\"Int64\" Name=\"offsets\">{ends}</DataArray>
+             <DataArray type=\"Int64\" Name=\"types\">9 9 9 9</DataArray></Cells>
+             <CellData><DataArray type=\"Float64\" Name=\"a\" format=\"{format}\">{a}</DataArray></CellData>
+             </Piece></UnstructuredGrid></VTKFile>"
+        )
+        .into_bytes()
+    });
+    let npy = [(4, 1), (9, 1), (4, 2), (9, 2), (9, 0)].map(|(rows, columns)| {
+        let header =
+            format!("{{'descr': '<f4', 'fortran_order': True, 'shape': ({rows}, {columns}), }}\n");
+        let length = (header.len() as u16).to_le_bytes();
+        let numbers = vec![0x3F; 4 * rows * columns];
+        [b"\x93NUMPY\x01\0", &length[..], header.as_bytes(), &numbers].concat()
+    });
+    texts.into_iter().chain(npy).chain([solution]).collect()
+}
+
 /// Changes a few numbers of a file that is a text, or of its bytes.
 pub(crate) fn change(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(3) {

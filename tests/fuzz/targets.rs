@@ -11,13 +11,18 @@ use fem_dsl::differentiate::differentiate;
 use fem_dsl::form::verify_form;
 use fem_dsl::format::{format, same_pieces};
 use fem_dsl::parse::parse as parse_source;
-use fem_dsl::point::verify_point;
+use fem_dsl::point::{Shape, verify_point};
+use fem_dsl::problem::Stored;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
+use kernels_gen::element::Lagrange;
 use runtime::jit::{Environment, Foreign, Jit};
 use runtime::mesh::Statistics;
 use runtime::mesh::read::{self, Format};
+use runtime::partition::Partition;
+use runtime::space::Space;
+use runtime::stored::Wanted;
 use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
 
@@ -28,8 +33,14 @@ use crate::volume::assert_volume;
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 5] =
-    [("parse", parse), ("check", check), ("emit", emit), ("mesh", mesh), ("cache", cache)];
+pub(crate) const TARGETS: [Target; 6] = [
+    ("parse", parse),
+    ("check", check),
+    ("emit", emit),
+    ("mesh", mesh),
+    ("data", data),
+    ("cache", cache),
+];
 
 /// Diagnostics have places in the text, and can be shown.
 fn shown(source: &Source, diagnostics: &[Diagnostic]) {
@@ -157,6 +168,28 @@ pub(crate) fn mesh(bytes: &[u8]) {
     assert!(!format!("{statistics:?}").is_empty());
     let _ = (mesh.is_affine(), mesh.mirrored());
     assert_volume(&mesh);
+}
+
+/// Data or a state on a mesh of four squares: values that are as many as the mesh needs, or an error that says something.
+pub(crate) fn data(bytes: &[u8]) {
+    let mesh = weakform::mesh("box(dim: 2, cells: 2)").expect("a mesh");
+    for (degree, name, shape) in [(1, "a", Shape::Scalar), (2, "u", Shape::Vector(2))] {
+        let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+        let partition = Partition::new(&mesh, 1.0);
+        let space = Space::new(&mesh, &partition, element, shape.components()).expect("a space");
+        let stored = Stored { path: PathBuf::from("data"), array: None, from_text: false };
+        let found = match Wanted::new(&stored, name, shape, &mesh).read_bytes(bytes) {
+            Ok(found) => found,
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                continue;
+            }
+        };
+        let cells = found.on_cells().map(|values| values.len());
+        assert!(cells.is_err() || cells.is_ok_and(|count| count == 4 * shape.components()));
+        let nodes = found.at_nodes(&space, &partition).map(|found| found.values.len());
+        assert!(nodes.is_err() || nodes.is_ok_and(|count| count == space.n_dofs()));
+    }
 }
 
 /// A cache with one entry, which is damaged and mended again and again.

@@ -8,9 +8,11 @@
 mod arguments;
 mod conditions;
 mod effect;
+mod file;
 mod manufactured;
 mod mesh;
 mod overrides;
+mod periodic;
 mod reports;
 mod solver;
 
@@ -27,7 +29,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Data, Dirichlet, Expression, Solver};
+use crate::problem::{Data, Dirichlet, Expression, Solver, Values};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -87,6 +89,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
+        | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
     })
 }
@@ -115,9 +118,10 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
-    pub(crate) initial: Vec<(usize, Expression)>,
+    pub(crate) initial: Vec<(usize, Values)>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
@@ -157,7 +161,9 @@ pub(crate) fn content(
     }
     for &statement in statements {
         conditions::check_mean(&mut checker, statement);
+        periodic::check(&mut checker, statement, mesh);
     }
+    periodic::check_conditions(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -423,7 +429,12 @@ impl Checker<'_> {
                     }
                     Some(ast::Place::All(_)) | None => None,
                 };
-                let value = self.expression(piece, *value, form.aux[index].shape, &what);
+                let value = match file::call(&piece.file, *value) {
+                    Some(call) => file::of_aux(self, piece, call, &form.aux[index]),
+                    None => self
+                        .expression(piece, *value, form.aux[index].shape, &what)
+                        .map(Values::Formula),
+                };
                 self.content.aux.extend(value.map(|value| Data { aux: index, tags, value }));
             }
             ProblemItemKind::Exact { field, value } => {
@@ -436,12 +447,17 @@ impl Checker<'_> {
             }
             ProblemItemKind::Initial { field, value } => {
                 let Some(index) = self.field(piece, field) else { return };
+                if let Some(call) = file::call(&piece.file, *value) {
+                    let value = file::array(self, piece, call).map(Values::File);
+                    self.content.initial.extend(value.map(|value| (index, value)));
+                    return;
+                }
                 let what = format!("`{}`", field.name);
                 let value = self.expression(piece, *value, form.fields[index].shape, &what);
                 let what = format!("the start of `{}`", field.name);
                 let value =
                     value.filter(|value| conditions::is_of_nodes(self, statement, &what, value));
-                self.content.initial.extend(value.map(|value| (index, value)));
+                self.content.initial.extend(value.map(|value| (index, Values::Formula(value))));
             }
             _ => {}
         }

@@ -33,6 +33,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         // Their arguments are words and numbers. A parameter that grows with the load does nothing by that alone.
         ProblemItemKind::MeshFile(_)
         | ProblemItemKind::MeshGenerator(_)
+        | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Solver(_)
         | ProblemItemKind::Broken => None,

@@ -39,10 +39,11 @@ fn tokens_have_their_spaces() {
 #[test]
 fn problems_have_theirs() {
     let text = "problem p solves a{mesh=box(dim:3,cells:[4,-3]);degree=3;t=0;\n\
-                dirichlet u[2]=if x[0]<1{0}else{1}on \"x0\",\"x1\";dirichlet u;solver=newton;}";
+                dirichlet u[2]=if x[0]<1{0}else{1}on \"x0\",\"x1\";dirichlet u;aux E=file( \"a b.vtu\" ,\"E\" )on \"steel\";initial u=file(\"u.npy\");solver=newton;}";
     let expected = "problem p solves a {\n    mesh = box(dim: 3, cells: [4, -3]);\n    degree = 3;\n    \
                     t = 0;\n    dirichlet u[2] = if x[0] < 1 { 0 } else { 1 } on \"x0\", \"x1\";\n    \
-                    dirichlet u;\n    solver = newton;\n}\n";
+                    dirichlet u;\n    aux E = file(\"a b.vtu\", \"E\") on \"steel\";\n    \
+                    initial u = file(\"u.npy\");\n    solver = newton;\n}\n";
     assert_eq!(formatted(text), expected);
 }
 

@@ -50,6 +50,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "degree" | "quadrature" | "t" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
+        "periodic" => Rule::periodic,
         "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
         "solver" => Rule::solver,
@@ -402,6 +403,7 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
         (Place::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
+        (Place::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (Place::Problem, "adapt") => "write `adapt(steps: 4, fraction: 0.3);`",
         (Place::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
         (Place::Problem, "report") => "write `report NAME = integral(u);`",

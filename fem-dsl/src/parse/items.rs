@@ -20,6 +20,7 @@ struct Parts {
     space: Option<SpaceSpec>,
     place: Option<PlaceSpec>,
     component: Option<ExprId>,
+    normal: Option<[Ident; 2]>,
     where_: Option<Place>,
     named: Option<Named>,
     arguments: Vec<Argument>,
@@ -40,6 +41,11 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
             Rule::component => {
                 let index = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
                 parts.component = index.map(|index| builder.exprs.build(index));
+            }
+            Rule::normal => {
+                let names = part.into_inner().filter(|inner| inner.as_rule() == Rule::name);
+                let names: Vec<Ident> = names.map(|name| ident(&name)).collect();
+                parts.normal = <[Ident; 2]>::try_from(names).ok();
             }
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::named => parts.named = Some(named(builder, part)),
@@ -142,12 +148,18 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
                 ProblemItemKind::Aux { name, value, place: parts.where_ }
             }
         }
-        Rule::dirichlet => ProblemItemKind::Dirichlet {
-            field: next(&mut names),
-            component: parts.component,
-            value: exprs.next(),
-            place: parts.where_,
-        },
+        Rule::dirichlet => {
+            let (field, normal) = match parts.normal {
+                Some([field, normal]) => (field, Some(normal)),
+                None => (next(&mut names), None),
+            };
+            let (component, value, place) = (parts.component, exprs.next(), parts.where_);
+            ProblemItemKind::Dirichlet { field, component, normal, value, place }
+        }
+        Rule::periodic => {
+            let mut sides = parts.strings.into_iter();
+            ProblemItemKind::Periodic { sides: [next(&mut sides), next(&mut sides)] }
+        }
         Rule::solution => {
             let (field, value) = (next(&mut names), next(&mut exprs));
             match parts.word.as_ref().map(|word| word.name.as_str()) {

@@ -24,8 +24,14 @@ pub enum Item<'a> {
     Param(&'a str),
     /// The value of auxiliary data.
     Aux(&'a str),
+    /// A statement about data, by its number in [`Problem::aux`](crate::problem::Problem::aux).
+    Data(usize),
+    /// The start of a field.
+    Initial(&'a str),
     /// The known or manufactured solution of a field.
     Exact(&'a str),
+    /// The periodic side with this tag.
+    Periodic(&'a str),
     /// An essential condition, by its number in [`Problem::dirichlet`](crate::problem::Problem::dirichlet).
     Dirichlet(usize),
 }
@@ -131,9 +137,10 @@ impl Program {
         let mut found = self.unknown_form_tags(ast, &known);
         let pieces = overrides.pieces().unwrap_or_default();
         for statement in Statement::all(&self.piece, ast, &pieces) {
-            let ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } = statement.kind
-            else {
-                continue;
+            let tags = match statement.kind {
+                ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => &tags[..],
+                ProblemItemKind::Periodic { sides } => sides,
+                _ => continue,
             };
             let unknown = tags.iter().filter(|tag| !known.contains(&tag.text.as_str()));
             found.extend(unknown.map(|tag| statement.piece.place(unknown_tag(tag, &known))));
@@ -171,32 +178,45 @@ impl Program {
 
 /// Where a statement is: what it says rather than the whole of it, where it says something.
 fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece, Span)> {
-    let mut conditions = 0;
+    let (mut conditions, mut data) = (0, 0);
     let found = statements.iter().filter(|statement| match (item, statement.kind) {
         (Item::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => true,
         (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
         (Item::Quadrature, ProblemItemKind::Setting { name, .. }) => name.name == "quadrature",
         (Item::Param(wanted), ProblemItemKind::Param { name, .. })
         | (Item::Aux(wanted), ProblemItemKind::Aux { name, .. })
+        | (Item::Initial(wanted), ProblemItemKind::Initial { field: name, .. })
         | (
             Item::Exact(wanted),
             ProblemItemKind::Exact { field: name, .. }
             | ProblemItemKind::Manufactured { field: name, .. },
         ) => name.name == wanted,
+        (Item::Data(wanted), ProblemItemKind::Aux { .. }) => {
+            data += 1;
+            data == wanted + 1
+        }
         (Item::Dirichlet(wanted), ProblemItemKind::Dirichlet { .. }) => {
             conditions += 1;
             conditions == wanted + 1
+        }
+        (Item::Periodic(wanted), ProblemItemKind::Periodic { sides }) => {
+            sides.iter().any(|side| side.text == wanted)
         }
         _ => false,
     });
     let statement = found.last()?;
     let value = |id: ast::ExprId| statement.piece.file.exprs[id].span;
     let span = match statement.kind {
+        ProblemItemKind::Periodic { sides } => {
+            let tag = |side: &&ast::Text| item == Item::Periodic(&side.text);
+            sides.iter().find(tag).map_or(statement.span, |side| side.span)
+        }
         ProblemItemKind::MeshFile(path) => path.span,
         ProblemItemKind::MeshGenerator(named) => named.span,
         ProblemItemKind::Setting { value: id, .. }
         | ProblemItemKind::Param { value: id, .. }
         | ProblemItemKind::Aux { value: id, .. }
+        | ProblemItemKind::Initial { value: id, .. }
         | ProblemItemKind::Exact { value: id, .. }
         | ProblemItemKind::Manufactured { value: id, .. }
         | ProblemItemKind::Dirichlet { value: Some(id), .. } => value(*id),

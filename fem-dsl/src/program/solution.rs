@@ -55,7 +55,24 @@ impl Program {
         Ok(items.iter().filter_map(|item| field(&item.kind)).collect())
     }
 
-    /// The places of a problem's conditions on a field, as text without values: `u on "x0"`.
+    /// The tags of a problem's periodic sides, as text: `"x0", "x1"`; none where there are no such sides.
+    ///
+    /// # Errors
+    ///
+    /// No such problem.
+    pub fn periodic_sides(&self, problem: &str) -> Result<Option<String>, Vec<Diagnostic>> {
+        let items = &self.find_problem(problem)?.items;
+        let sides = items.iter().filter_map(|item| match &item.kind {
+            ProblemItemKind::Periodic { sides } => Some(sides),
+            _ => None,
+        });
+        let tags: Vec<String> = sides.flatten().map(|tag| format!("\"{}\"", tag.text)).collect();
+        Ok((!tags.is_empty()).then(|| tags.join(", ")))
+    }
+
+    /// The places of a problem's conditions on a field, as text without values: `u on "x0"`. Of one on a normal component
+    /// it is that of the whole field, for on a mesh with corners a solution that slips along a wall converges no faster
+    /// than the wall is met.
     ///
     /// # Errors
     ///

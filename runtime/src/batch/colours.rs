@@ -10,13 +10,14 @@ use crate::mesh::Mesh;
 pub(super) fn colours(mesh: &Mesh, cells: impl Iterator<Item = usize>) -> Vec<Vec<u32>> {
     let mut left: Vec<u32> = cells.map(|cell| cell as u32).collect();
     // The last colour that has a cell at the vertex.
-    let mut last = vec![u32::MAX; mesh.n_vertices()];
+    let connectivity = mesh.connectivity();
+    let mut last = vec![u32::MAX; connectivity.n_vertices()];
     let mut colours = Vec::new();
     while !left.is_empty() {
         let colour = colours.len() as u32;
         let mut chosen = Vec::new();
         left.retain(|&cell| {
-            let vertices = mesh.vertices(cell as usize);
+            let vertices = connectivity.vertices(cell as usize);
             let taken = vertices.iter().any(|&vertex| last[vertex as usize] == colour);
             if !taken {
                 vertices.iter().for_each(|&vertex| last[vertex as usize] = colour);

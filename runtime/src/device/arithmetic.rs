@@ -5,6 +5,7 @@
 //! add up their entries, and whoever needs the sum adds up those of the groups, in one order that the length alone
 //! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
 
+mod combined;
 mod places;
 mod recurrence;
 
@@ -18,6 +19,7 @@ use kernels_gen::dialect::c::Words;
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
+pub use combined::{Combinations, Combined, NONE, WIDTH};
 pub use places::Places;
 pub use recurrence::{Recurrence, Toward};
 
@@ -27,7 +29,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 24] = [
     "fill",
     "scale",
     "copy",
@@ -39,6 +41,9 @@ const NAMES: [&str; 21] = [
     "fill_at",
     "begin",
     "put_at",
+    "hold_at",
+    "hold_as",
+    "even_at",
     "dot",
     "square",
     "weighted",

@@ -1,6 +1,7 @@
 //! From [`Parts`] to a [`Mesh`]: check, orient, sort, number, find the tagged facets.
 
 use super::orient::{self, IDENTITY, Renumbering};
+use super::places::{NOWHERE, Order, Places};
 use super::shape::Shape;
 use super::{
     Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, apart, index, measure, order, seams,
@@ -37,6 +38,10 @@ pub(crate) fn assemble(
     let shape = Shape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
     let mut notes = std::mem::take(&mut parts.notes);
+    // What a generator joins has an order of its own only where it says so.
+    if parts.places.is_none() && joined == Joined::Unknown {
+        parts.places = Some(Places::given(parts.nodes.len() / shape.nodes, parts.points.len()));
+    }
     if matches!(sign, Sign::Positive)
         && let Some(done) = unfold::unfold(&shape, &mut parts)?
     {
@@ -74,6 +79,10 @@ pub(crate) fn assemble(
         cell_tags: parts.cells,
         notes,
         topology,
+        periodic: Vec::new(),
+        joined: None,
+        order_of_source: parts.places.map_or(Order::Own, |places| Order::Listed(Box::new(places))),
+        equispaced: false,
     })
 }
 
@@ -195,6 +204,9 @@ fn sort_cells(shape: &Shape, parts: &mut Parts) {
     if !parts.labels.is_empty() {
         parts.labels = order.iter().map(|&old| parts.labels[old as usize]).collect();
     }
+    if let Some(places) = &mut parts.places {
+        places.cells = order.iter().map(|&old| places.cells[old as usize]).collect();
+    }
     for cells in parts.cells.values_mut() {
         for cell in cells.iter_mut() {
             *cell = new_number[*cell as usize];
@@ -238,6 +250,15 @@ fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
             }
         }
         parts.point_labels = labels;
+    }
+    if let Some(places) = &mut parts.places {
+        let mut moved = vec![NOWHERE; points.len()];
+        for (&new, &place) in number.iter().zip(&places.points) {
+            if let Some(slot) = moved.get_mut(new as usize) {
+                *slot = place;
+            }
+        }
+        places.points = moved;
     }
     parts.points = points;
     Ok(n_vertices)

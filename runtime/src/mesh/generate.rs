@@ -17,7 +17,8 @@ mod grid;
 mod round;
 mod simplices;
 
-use super::{Counts, Mesh, MeshError};
+use super::places::Rows;
+use super::{Cell, Counts, Mesh, MeshError};
 use arguments::Arguments;
 use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
@@ -112,6 +113,11 @@ pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), G
         ("box", arguments) => grid::check(&arguments),
         (name, arguments) => round::check(name, &arguments),
     }
+}
+
+/// The rows of data on the cells and at the points of a box of so many squares or cubes.
+pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
+    grid::rows(cells, cell)
 }
 
 /// The generators, with the arguments that they take.

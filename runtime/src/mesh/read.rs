@@ -26,9 +26,10 @@ mod convert;
 mod cursor;
 pub mod gmsh;
 mod node_sets;
+mod places;
 mod quads;
 mod serendipity;
-mod vtk;
+pub(crate) mod vtk;
 
 use super::{Mesh, MeshError};
 use crate::memory::{Bytes, Room};

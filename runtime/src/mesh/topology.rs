@@ -53,6 +53,24 @@ impl Entities {
         (place / self.per_cell, place % self.per_cell)
     }
 
+    /// The first entities of classes alone, with the new numbers of vertices.
+    fn joined(&self, classes: &[Class], vertex_numbers: &[u32]) -> Entities {
+        let (numbers, count) = numbers(classes);
+        let (mut vertices, mut first) = (Vec::new(), Vec::with_capacity(count));
+        let mut cells = vec![0u8; count];
+        for (entity, class) in classes.iter().enumerate() {
+            if class.first as usize == entity {
+                vertices.extend(self.vertices(entity).iter().map(|&v| vertex_numbers[v as usize]));
+                first.push(self.first[entity]);
+            }
+            let cells = &mut cells[numbers[entity] as usize];
+            *cells = cells.saturating_add(self.cells[entity]);
+        }
+        let of_cell = self.of_cell.iter().map(|&entity| numbers[entity as usize]).collect();
+        let (per_cell, vertices_per_entity) = (self.per_cell, self.vertices_per_entity);
+        Entities { per_cell, vertices_per_entity, of_cell, vertices, cells, first }
+    }
+
     fn number(locals: &[&[usize]], cells: Cells<'_>) -> Result<Entities, MeshError> {
         if locals.is_empty() {
             return Ok(Entities::default());
@@ -104,6 +122,32 @@ impl Entities {
             cells: counts,
             first: firsts,
         })
+    }
+}
+
+/// The number of each entity's class, in the order of their first members, and how many there are.
+fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
+    let mut numbers: Vec<u32> = Vec::with_capacity(classes.len());
+    let mut count = 0;
+    for (entity, class) in classes.iter().enumerate() {
+        let first = class.first as usize;
+        // The first of a class comes before all others.
+        let number = if first == entity { count } else { numbers[first] };
+        count += u32::from(first == entity);
+        numbers.push(number);
+    }
+    (numbers, count as usize)
+}
+
+/// How a face is seen, from the place in its own frame of its i-th vertex as a cell has it.
+fn orientation(corners: usize, place: impl Fn(usize) -> u8) -> u8 {
+    if corners == 4 {
+        let origin = place(0);
+        let along_a = place(1) ^ origin;
+        (along_a >> 1 & 1) | (origin & 1) << 1 | (origin >> 1 & 1) << 2
+    } else {
+        let (p, q) = (place(0), place(1));
+        2 * p + u8::from(q > (0..3).find(|&i| i != p).unwrap_or(0))
     }
 }
 
@@ -166,6 +210,20 @@ impl Buckets {
     }
 }
 
+/// What an entity is the same as: the first of its class, and the place of each of its vertices in that one's order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Class {
+    pub(super) first: u32,
+    pub(super) place: [u8; 4],
+}
+
+/// How the cells see edges and faces that are the same as others, `[cell][local]`.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    edges: Vec<bool>,
+    faces: Vec<u8>,
+}
+
 /// The numbered vertices, edges and faces of a mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
@@ -175,6 +233,8 @@ pub struct Topology {
     edges: Entities,
     faces: Entities,
     oriented: bool,
+    /// Where entities are the same as others, whose vertices do not tell how they are seen.
+    seen: Option<Seen>,
 }
 
 impl Topology {
@@ -188,7 +248,7 @@ impl Topology {
         let edges = Entities::number(cell.entities(1), cells)?;
         let faces = Entities::number(faces(cell), cells)?;
         let mut topology =
-            Topology { cell, n_vertices, cell_vertices, edges, faces, oriented: true };
+            Topology { cell, n_vertices, cell_vertices, edges, faces, oriented: true, seen: None };
         topology.oriented = topology.all_agree();
         Ok(topology)
     }
@@ -233,6 +293,9 @@ impl Topology {
 
     /// Whether a cell's local edge runs against the edge's own direction.
     pub fn edge_reversed(&self, cell: usize, local: usize) -> bool {
+        if let Some(seen) = &self.seen {
+            return seen.edges[cell * self.edges.per_cell + local];
+        }
         let edge = self.edges.of_cell(cell)[local] as usize;
         let start = self.cell.entities(1)[local][0];
         self.vertices(cell)[start] != self.edges.vertices(edge)[0]
@@ -246,22 +309,56 @@ impl Topology {
     /// cell's i-th vertex of it, the rank of (p₀, p₁, p₂) among the permutations in
     /// lexicographic order.
     pub fn face_orientation(&self, cell: usize, local: usize) -> u8 {
+        if let Some(seen) = &self.seen {
+            return seen.faces[cell * self.faces.per_cell + local];
+        }
         let face = self.faces.of_cell(cell)[local] as usize;
         let own = self.faces.vertices(face);
         let vertices = self.vertices(cell);
         let here = self.cell.entities(2)[local];
-        let position = |i: usize| {
+        orientation(own.len(), |i| {
             let vertex = vertices[here[i]];
             own.iter().position(|&v| v == vertex).unwrap_or(0) as u8
+        })
+    }
+
+    /// The topology where each vertex, edge and face is the first of its class.
+    pub(super) fn joined(&self, vertices: &[Class], edges: &[Class], faces: &[Class]) -> Topology {
+        let (vertex_numbers, n_vertices) = numbers(vertices);
+        let cell_vertices =
+            self.cell_vertices.iter().map(|&vertex| vertex_numbers[vertex as usize]).collect();
+        let seen = Seen {
+            edges: self.each_of(&self.edges, |cell, local, edge| {
+                let own = u8::from(self.edge_reversed(cell, local));
+                edges[edge as usize].place[usize::from(own)] != 0
+            }),
+            faces: self.each_of(&self.faces, |cell, local, face| {
+                let own = self.faces.vertices(face as usize);
+                let (all, here) = (self.vertices(cell), self.cell.entities(2)[local]);
+                orientation(own.len(), |i| {
+                    let at = own.iter().position(|&v| v == all[here[i]]).unwrap_or(0);
+                    faces[face as usize].place[at]
+                })
+            }),
         };
-        if own.len() == 4 {
-            let origin = position(0);
-            let along_a = position(1) ^ origin;
-            (along_a >> 1 & 1) | (origin & 1) << 1 | (origin >> 1 & 1) << 2
-        } else {
-            let (p, q) = (position(0), position(1));
-            2 * p + u8::from(q > (0..3).find(|&i| i != p).unwrap_or(0))
+        Topology {
+            cell: self.cell,
+            n_vertices,
+            cell_vertices,
+            edges: self.edges.joined(edges, &vertex_numbers),
+            faces: self.faces.joined(faces, &vertex_numbers),
+            oriented: !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0),
+            seen: Some(seen),
         }
+    }
+
+    /// Something of each entity of each cell.
+    fn each_of<T>(&self, entities: &Entities, of: impl Fn(usize, usize, u32) -> T) -> Vec<T> {
+        let places = entities.of_cell.iter().enumerate();
+        let each = places.map(|(place, &entity)| {
+            of(place / entities.per_cell, place % entities.per_cell, entity)
+        });
+        each.collect()
     }
 
     /// The entities that are facets: edges in two dimensions, faces in three.

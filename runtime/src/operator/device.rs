@@ -12,12 +12,15 @@
 mod owners;
 
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
-use super::engine::{Array, Engine, Rows};
+use super::engine::{Array, Engine, Oblique, Rows};
+use super::oblique;
 use super::tables::Table;
 use super::{BuildError, Class};
 use crate::batch::Batches;
 use crate::compile::CompiledForDevice;
-use crate::device::{self, Arithmetic, Device, DeviceError, Kernel, Layout, Places, places};
+use crate::device::{
+    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Places, places,
+};
 use crate::discretisation::{Discretisation, Field};
 use crate::partition::Partition;
 use crate::solve::OperatorError;
@@ -38,6 +41,8 @@ pub(super) struct OnDevice {
     coloured: bool,
     partition: Partition,
     constrained: Places,
+    /// Conditions on combinations of components.
+    oblique: Combined,
     /// Where kernels leave it to the owners of unknowns to add up.
     owners: Option<Owners>,
 }
@@ -58,7 +63,9 @@ impl OnDevice {
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
         let len = layout.len(on.n_dofs());
+        let oblique = oblique::combinations(on, |dof| layout.place(dof));
         Ok(Self {
+            oblique: Combined::new(&arithmetic, len, &oblique)?,
             constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
             partition: Partition::with_chunk_cells(&on.mesh, CHUNK),
@@ -226,13 +233,35 @@ impl Engine for OnDevice {
         Ok(())
     }
 
+    fn is_oblique(&self) -> bool {
+        !self.oblique.is_empty()
+    }
+
+    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        let (arithmetic, own) = (&*self.arithmetic, &self.oblique);
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        Ok(match what {
+            Oblique::Nothing => own.hold(arithmetic, y, false),
+            Oblique::Values => own.hold(arithmetic, y, true),
+            Oblique::Even => own.even(arithmetic, y),
+            Oblique::As { diagonal, x } => {
+                let d = remote(diagonal).ok_or(DeviceError::Foreign)?;
+                own.hold_as(arithmetic, d, remote(x).ok_or(DeviceError::Foreign)?, y)
+            }
+        }?)
+    }
+
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        self.constrained.set(&self.arithmetic, values)
+        let count = values.len().saturating_sub(self.oblique.n_values());
+        let (own, combined) = values.split_at(count);
+        self.constrained.set(&self.arithmetic, own)?;
+        self.oblique.set(&self.arithmetic, combined)
     }
 
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         let u = u.array_mut().ok_or(DeviceError::Foreign)?;
-        Ok(self.constrained.put(&self.arithmetic, u)?)
+        self.constrained.put(&self.arithmetic, u)?;
+        Ok(self.oblique.hold(&self.arithmetic, u, true)?)
     }
 
     fn streamed(&self, work: &Work, block: &Block) -> usize {

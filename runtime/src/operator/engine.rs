@@ -62,6 +62,24 @@ pub(super) enum Rows<'a> {
     Of(&'a Vector),
 }
 
+/// What becomes of a vector where combinations of components have conditions: see [`super::oblique`].
+#[derive(Clone, Copy)]
+pub(super) enum Oblique<'a> {
+    /// P y.
+    Nothing,
+    /// P y + g.
+    Values,
+    /// P y + D N x.
+    As {
+        /// D.
+        diagonal: &'a Vector,
+        /// x.
+        x: &'a Vector,
+    },
+    /// The mean of what is left.
+    Even,
+}
+
 /// What runs the kernels of an operator.
 pub(super) trait Engine: Send + Sync {
     /// The batches of a class of cells or facets, `lanes` in each, with slots for the nodes of each field where there are
@@ -94,7 +112,14 @@ pub(super) trait Engine: Send + Sync {
     /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`].
+    /// Whether combinations of components have conditions.
+    fn is_oblique(&self) -> bool;
+
+    /// Makes a vector what it is there.
+    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`], then those of
+    /// combinations of components, three a node.
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError>;
 
     /// Gives the constrained unknowns of a vector their values.

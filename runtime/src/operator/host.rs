@@ -10,7 +10,8 @@
 //! is the same bit for bit on any number of threads.
 
 use super::blocks::{Blocks, Given, Pass, Run, in_chunks};
-use super::engine::{Array, Engine, Rows};
+use super::engine::{Array, Engine, Oblique, Rows};
+use super::oblique;
 use super::tables::Table;
 use super::{BuildError, Class, refused};
 use crate::batch::Batches;
@@ -32,6 +33,8 @@ pub(super) struct Host {
     constrained: Vec<usize>,
     /// Their values.
     values: Vec<f64>,
+    /// Conditions on combinations of components.
+    oblique: oblique::Oblique,
 }
 
 impl Host {
@@ -43,7 +46,8 @@ impl Host {
     ) -> Result<Self, BuildError> {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
         let (constrained, values) = on.conditions().unzip();
-        Ok(Self { module, precision, schedule, constrained, values })
+        let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
+        Ok(Self { module, precision, schedule, constrained, values, oblique })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -68,13 +72,26 @@ impl Host {
         Ok(bound)
     }
 
+    fn hold_in<T: Real>(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        let (own, y) = (&self.oblique, y.entries_mut::<T>().ok_or_else(wrong)?);
+        match what {
+            Oblique::Nothing => own.hold(y, false),
+            Oblique::Values => own.hold(y, true),
+            Oblique::Even => own.even(y),
+            Oblique::As { diagonal, x } => {
+                let d = diagonal.entries::<T>().ok_or_else(wrong)?;
+                own.hold_as(y, d, x.entries::<T>().ok_or_else(wrong)?);
+            }
+        }
+        Ok(())
+    }
+
     fn sum_of<T: Real>(
         &self,
         pass: Pass<'_>,
         rows: Rows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
-        let wrong = || OperatorError::new("wrong precision");
         let entries = y.entries_mut::<T>().ok_or_else(wrong)?;
         let shared = self.schedule.lend(entries);
         let mut launches = Vec::with_capacity(2);
@@ -97,6 +114,11 @@ impl Host {
         }
         Ok(())
     }
+}
+
+/// For vectors of another precision, or elsewhere.
+fn wrong() -> OperatorError {
+    OperatorError::new("wrong precision")
 }
 
 /// A field's unknowns in a vector, for a kernel that reads them.
@@ -183,18 +205,32 @@ impl Engine for Host {
         }
     }
 
+    fn is_oblique(&self) -> bool {
+        !self.oblique.0.dofs.is_empty()
+    }
+
+    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        match self.precision {
+            Precision::F64 => self.hold_in::<f64>(what, y),
+            Precision::F32 => self.hold_in::<f32>(what, y),
+        }
+    }
+
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        if values.len() != self.values.len() {
+        let oblique = self.oblique.0.values.as_flattened_mut();
+        if values.len() != self.values.len() + oblique.len() {
             return Err(DeviceError::Mismatch { operation: "set conditions" });
         }
-        self.values.copy_from_slice(values);
+        let (own, combined) = values.split_at(self.values.len());
+        self.values.copy_from_slice(own);
+        oblique.copy_from_slice(combined);
         Ok(())
     }
 
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         let conditions = self.constrained.iter().zip(&self.values);
         conditions.for_each(|(&unknown, &value)| u.set_entry(unknown, value));
-        Ok(())
+        self.hold(Oblique::Values, u)
     }
 
     fn module(&self) -> Option<&Module> {

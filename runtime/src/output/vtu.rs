@@ -1,8 +1,9 @@
 //! The VTU file: its XML header and the numbers appended to it.
 
-use super::Output;
 use super::sample::Points;
+use super::{Output, StateField};
 use crate::mesh::{Cell, vtk_order};
+use crate::stored::state;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::fmt::Write as _;
@@ -17,6 +18,7 @@ struct Array {
 
 enum Numbers {
     Bytes(Vec<u8>),
+    /// Whole numbers from 0 on, or with a sign in two's complement.
     Integers(Vec<u64>),
     Reals(Vec<f64>),
 }
@@ -54,6 +56,7 @@ pub(super) struct File {
     n_points: usize,
     n_cells: usize,
     time: Option<f64>,
+    states: Vec<Array>,
     /// The version of the format.
     version: &'static str,
     points: Array,
@@ -96,6 +99,7 @@ impl File {
             n_points: points.count,
             n_cells,
             time: output.time,
+            states: states(output),
             // More programs read 1.0, but there the nodes of hexahedra are in an older order.
             version: if mesh.cell() == Cell::Hexahedron { "2.2" } else { "1.0" },
             points: array("Points", 3, Numbers::Reals(positions)),
@@ -118,7 +122,37 @@ impl File {
     /// All arrays in the order in which they are appended.
     fn arrays(&self) -> impl Iterator<Item = &Array> {
         let data = self.point_data.iter().chain(&self.cell_data);
-        std::iter::once(&self.points).chain(&self.cells).chain(data)
+        self.states.iter().chain(std::iter::once(&self.points)).chain(&self.cells).chain(data)
+    }
+
+    /// The data of the file as a whole; gives back how many bytes of it are appended.
+    fn field_data(&self, text: &mut String) -> u64 {
+        if self.time.is_none() && self.states.is_empty() {
+            return 0;
+        }
+        text.push_str("    <FieldData>\n");
+        if let Some(time) = self.time {
+            let _ = writeln!(
+                text,
+                "      <DataArray type=\"Float64\" Name=\"TimeValue\" NumberOfTuples=\"1\" \
+                 format=\"ascii\">{time:e}</DataArray>"
+            );
+        }
+        let mut offset = 0;
+        for array in &self.states {
+            let _ = writeln!(
+                text,
+                "      <DataArray type=\"{}\" Name=\"{}\" NumberOfComponents=\"{}\" \
+                 NumberOfTuples=\"{}\" format=\"appended\" offset=\"{offset}\"/>",
+                array.kind(),
+                escaped(&array.name),
+                array.components,
+                array.bytes() / 8 / array.components.max(1) as u64
+            );
+            offset += 8 + array.bytes();
+        }
+        text.push_str("    </FieldData>\n");
+        offset
     }
 
     fn header(&self) -> String {
@@ -128,19 +162,12 @@ impl File {
              header_type=\"UInt64\">\n  <UnstructuredGrid>\n",
             self.version
         );
-        if let Some(time) = self.time {
-            let _ = writeln!(
-                text,
-                "    <FieldData>\n      <DataArray type=\"Float64\" Name=\"TimeValue\" \
-                 NumberOfTuples=\"1\" format=\"ascii\">{time:e}</DataArray>\n    </FieldData>"
-            );
-        }
+        let mut offset = self.field_data(&mut text);
         let _ = writeln!(
             text,
             "    <Piece NumberOfPoints=\"{}\" NumberOfCells=\"{}\">",
             self.n_points, self.n_cells
         );
-        let mut offset = 0;
         let mut section = |name: &str, arrays: &[&Array]| {
             let _ = writeln!(text, "      <{name}>");
             for array in arrays {
@@ -163,6 +190,27 @@ impl File {
         text.push_str("    </Piece>\n  </UnstructuredGrid>\n  <AppendedData encoding=\"raw\">\n_");
         text
     }
+}
+
+/// The coefficients of fields, and what they are of.
+fn states(output: &Output<'_>) -> Vec<Array> {
+    if output.states.is_empty() {
+        return Vec::new();
+    }
+    let whole = |name: String, numbers: &[i64]| {
+        let numbers = Numbers::Integers(numbers.iter().map(|&n| n as u64).collect());
+        Array { name, components: 1, numbers }
+    };
+    let mut arrays = vec![whole(state::mesh_name(), &state::of_mesh(output.mesh))];
+    for &StateField { name, space, values } in &output.states {
+        let [of_space, coefficients] = state::names(name);
+        arrays.push(whole(of_space, &state::of_space(space)));
+        let components = space.components();
+        let own = |node: u32| &values[node as usize * components..][..components];
+        let all = state::order(space).into_iter().flat_map(own).copied().collect();
+        arrays.push(Array { name: coefficients, components, numbers: Numbers::Reals(all) });
+    }
+    arrays
 }
 
 /// An array in which vectors and matrices of a plane have a third direction, as VTK has them.

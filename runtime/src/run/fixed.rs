@@ -16,6 +16,10 @@ use fem_dsl::point::{
     Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
 };
 use fem_dsl::problem::{Freedom, Unfixed};
+use std::collections::BTreeSet;
+
+/// What a combination of components has of one, at least, where it holds it, squared.
+const SHARE: f64 = 1e-12;
 
 /// Every component of every field must be determined by the form and its conditions; `mean` are the fields with a mean.
 ///
@@ -231,7 +235,8 @@ pub(super) struct Parts {
 impl Parts {
     /// Cells that share a vertex, and what is joined with them: the parts of every continuous field.
     pub(super) fn new(mesh: &Mesh) -> Self {
-        let mut parent: Vec<u32> = (0..mesh.n_vertices() as u32).collect();
+        let joined = mesh.connectivity();
+        let mut parent: Vec<u32> = (0..joined.n_vertices() as u32).collect();
         fn root(parent: &mut [u32], mut at: u32) -> u32 {
             while parent[at as usize] != at {
                 parent[at as usize] = parent[parent[at as usize] as usize];
@@ -240,7 +245,7 @@ impl Parts {
             at
         }
         for cell in 0..mesh.n_cells() {
-            let vertices = mesh.vertices(cell);
+            let vertices = joined.vertices(cell);
             let mut least = root(&mut parent, vertices[0]);
             for &vertex in &vertices[1..] {
                 let other = root(&mut parent, vertex);
@@ -249,10 +254,10 @@ impl Parts {
                 least = low;
             }
         }
-        let mut number = vec![u32::MAX; mesh.n_vertices()];
+        let mut number = vec![u32::MAX; joined.n_vertices()];
         let (mut of, mut count) = (Vec::with_capacity(mesh.n_cells()), 0);
         for cell in 0..mesh.n_cells() {
-            let root = root(&mut parent, mesh.vertices(cell)[0]) as usize;
+            let root = root(&mut parent, joined.vertices(cell)[0]) as usize;
             if number[root] == u32::MAX {
                 number[root] = count;
                 count += 1;
@@ -273,12 +278,18 @@ impl Parts {
         let (space, components) = (&field.space, field.space.components());
         let mut held = vec![false; self.count];
         let mut left = self.count;
-        if field.constraints.is_empty() {
+        // A combination holds all components that it has a share of, together with others.
+        let combined = field.constraints.oblique().iter();
+        let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;
+        let combined = combined.filter(|own| shares(&own.given)).map(|own| own.node);
+        let combined: BTreeSet<u32> = combined.collect();
+        if field.constraints.is_empty() && combined.is_empty() {
             return held;
         }
         for (cell, &part) in self.of.iter().enumerate() {
             let holds = |&node: &u32| {
                 field.constraints.is_constrained(node as usize * components + of.component)
+                    || combined.contains(&node)
             };
             if !held[part as usize] && space.cell_nodes(cell).iter().any(holds) {
                 held[part as usize] = true;

@@ -1,12 +1,14 @@
-//! Where a solve begins: `initial u = EXPR;`, or an earlier solution; 0 without either. What a condition says differently
-//! holds as the condition says.
+//! Where a solve begins: `initial u = EXPR;`, a state from a file, or an earlier solution; 0 without any. What a condition
+//! says differently holds as the condition says.
 
 use super::RunError;
+use super::files::{Taker, failed};
 use crate::discretisation::Discretisation;
 use crate::expression::{Parameters, evaluate};
 use crate::operator::Operator;
+use crate::stored::Wanted;
 use crate::vector::Vector;
-use fem_dsl::problem::Problem;
+use fem_dsl::problem::{Problem, Values};
 
 /// A start that differs from a condition by more than this part of both is said to.
 const SAME: f64 = 1e-9;
@@ -44,8 +46,22 @@ pub(super) fn begin(
         for (field, value) in &problem.initial {
             let space = &on.fields[*field].space;
             let points = space.points(&on.mesh, &on.partition)?;
-            let own = evaluate(value, &value.value, &points, parameters, |_| f64::NAN);
-            let name = &problem.form.fields[*field].name;
+            let of_form = &problem.form.fields[*field];
+            let name = &of_form.name;
+            let own = match value {
+                Values::Formula(formula) => {
+                    evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
+                }
+                Values::File(stored) => {
+                    let wanted = Wanted::new(stored, name, of_form.shape, &on.mesh);
+                    let found = wanted.read();
+                    let found = found.and_then(|found| found.at_nodes(space, &on.partition));
+                    let found =
+                        found.map_err(|error| failed(Taker::Initial, name, stored, error))?;
+                    notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
+                    found.values
+                }
+            };
             if let Some(at) = own.iter().position(|value| !value.is_finite()) {
                 let point = points[at / space.components()];
                 let (name, value) = (name.clone(), own[at]);
@@ -56,7 +72,8 @@ pub(super) fn begin(
             };
             let differing =
                 on.fields[*field].constraints.iter().filter(|&one| differs(one)).count();
-            if differing > 0 {
+            // A state of other conditions is where solves go on.
+            if differing > 0 && value.formula().is_some() {
                 notes.push(format!(
                     "`initial {name}` differs from the conditions in {differing} unknowns, where these hold"
                 ));

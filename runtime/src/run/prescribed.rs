@@ -4,15 +4,17 @@
 //! Whoever has the functions, a problem of the language or a program, says what they are at some points; where these points
 //! are and what becomes of the values is said here.
 
-use super::RunError;
-use crate::constraint::Constraints;
+mod normals;
+
+use super::{Files, RunError};
+use crate::constraint::{Constraints, NotFinite};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::{Parameters, evaluate};
 use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
-use fem_dsl::problem::{Data, Expression, Problem};
+use fem_dsl::problem::{Data, Expression, Problem, Trace, Values};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
@@ -38,13 +40,16 @@ pub fn discretise<'t>(
 pub struct Held {
     field: usize,
     name: String,
-    component: Option<usize>,
+    trace: Trace,
+    /// Ascending.
     nodes: Vec<u32>,
     places: Vec<[f64; 3]>,
+    /// Of each node, where only the normal component is given.
+    normals: Vec<Vec<[f64; 3]>>,
 }
 
 impl Held {
-    /// On the facets with these tags, or on all of the boundary; a field as a whole, or one component.
+    /// On the facets with these tags, or on all of the boundary; a field as a whole, one component, or its normal one.
     ///
     /// # Errors
     ///
@@ -52,7 +57,7 @@ impl Held {
     pub fn new(
         form: &PointForm,
         on: &Discretisation,
-        (field, component): (usize, Option<usize>),
+        (field, trace): (usize, Trace),
         tags: Option<&[String]>,
     ) -> Result<Self, RunError> {
         let space = &on.fields[field].space;
@@ -63,12 +68,18 @@ impl Held {
         };
         let nodes = space.nodes_on(&facets);
         let places = nodes.iter().map(|&node| points[node as usize]).collect();
-        Ok(Self { field, name: form.fields[field].name.clone(), component, nodes, places })
+        let normals = match trace {
+            Trace::Normal => normals::at_nodes(&on.mesh, space, &facets, &nodes)?,
+            Trace::Whole | Trace::Component(_) => Vec::new(),
+        };
+        let name = form.fields[field].name.clone();
+        Ok(Self { field, name, trace, nodes, places, normals })
     }
 }
 
-/// The conditions of each field; where two meet in a node, the later one holds. `values` gives those of a condition, by its
-/// number, at some places: the components of the field, or the one, place by place.
+/// The conditions of each field; where two meet in a node, the later one holds, and both where they give different
+/// directions ([`normals`]). `values` gives those of a condition, by its number, at some places: the components of the
+/// field, or the one, place by place; of a normal component one number, or a vector whose normal component is meant.
 ///
 /// # Errors
 ///
@@ -80,18 +91,40 @@ pub fn conditions<'h, E: From<RunError>>(
 ) -> Result<Vec<Constraints>, E> {
     let spaces = on.fields.iter().map(|field| &*field.space);
     let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
+    let mut stated = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
-        let Held { field, name, component, nodes, places } = held;
+        let Held { field, name, trace, nodes, places, .. } = held;
         let values = values(index, places)?;
+        stated.push((held, values));
+        let (held, values) = &stated[index];
+        let component = match trace {
+            Trace::Whole => None,
+            Trace::Component(component) => Some(*component),
+            Trace::Normal => {
+                let bad = values.iter().position(|value| !value.is_finite());
+                if let Some(at) = bad {
+                    let point = places[at * places.len() / values.len()];
+                    let source = NotFinite { value: values[at], component: 0, point };
+                    return Err(
+                        RunError::Condition { index, field: held.name.clone(), source }.into()
+                    );
+                }
+                continue;
+            }
+        };
         let count = component.map_or(on.fields[*field].space.components(), |_| 1);
         let mut rows = values.chunks(count.max(1));
-        let fixed = all[*field].fix_at(nodes, *component, places, |_, row| {
+        let fixed = all[*field].fix_at(nodes, component, places, |_, row| {
             if let Some(values) = rows.next() {
                 row.copy_from_slice(values);
             }
         });
         let error = |source| RunError::Condition { index, field: name.clone(), source };
         fixed.map_err(error)?;
+    }
+    for (field, all) in all.iter_mut().enumerate() {
+        let own = stated.iter().filter(|(held, _)| held.field == field);
+        normals::hold(on.mesh.order(), &own.collect::<Vec<_>>(), all);
     }
     Ok(all)
 }
@@ -204,6 +237,8 @@ pub struct OfProblem<'a> {
     pub problem: &'a Problem,
     /// The elements of its form.
     pub elements: &'a Elements,
+    /// Its data from files.
+    pub files: &'a Files,
 }
 
 impl Prescribed for OfProblem<'_> {
@@ -214,7 +249,7 @@ impl Prescribed for OfProblem<'_> {
     ) -> Result<Vec<Constraints>, RunError> {
         let Problem { form, dirichlet, .. } = self.problem;
         let held = dirichlet.iter().map(|condition| {
-            let of = (condition.field, condition.component);
+            let of = (condition.field, condition.trace);
             Held::new(form, on, of, condition.tags.as_deref())
         });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
@@ -232,10 +267,14 @@ impl Prescribed for OfProblem<'_> {
     ) -> Result<Vec<AuxValues>, RunError> {
         let Problem { form, aux, .. } = self.problem;
         data(form, self.elements, on, |index, points, diameter| {
-            let own: Vec<&Data> = aux.iter().filter(|data| data.aux == index).collect();
-            let value = |data: &Data| at_points(&data.value, points, parameters, diameter);
+            let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
+            let own: Vec<(usize, &Data)> = own.collect();
+            let value = |(number, data): (usize, &Data)| match &data.value {
+                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
+                Values::File(_) => self.files.of_data(number).to_vec(),
+            };
             match &own[..] {
-                [.., last] if last.tags.is_none() => Ok(Some(value(last))),
+                [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
                 [] => Ok(None),
                 several => {
                     let cells = cells_of(index, form, self.elements, on, points.len())?;
@@ -250,7 +289,7 @@ impl Prescribed for OfProblem<'_> {
             let mut nodes = expression.graph.nodes().iter();
             nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
         };
-        self.problem.aux.iter().any(|data| depends(&data.value))
+        self.problem.aux.iter().filter_map(|data| data.value.formula()).any(depends)
     }
 }
 
@@ -282,14 +321,14 @@ fn cells_of(
 fn by_region(
     name: &str,
     on: &Discretisation,
-    several: &[&Data],
+    several: &[(usize, &Data)],
     cells: &[u32],
-    value: impl Fn(&Data) -> Vec<f64>,
+    value: impl Fn((usize, &Data)) -> Vec<f64>,
 ) -> Result<Vec<f64>, RunError> {
     const NONE: usize = usize::MAX;
     let mesh = &on.mesh;
     let mut chosen = vec![NONE; mesh.n_cells()];
-    for (number, data) in several.iter().enumerate() {
+    for (number, (_, data)) in several.iter().enumerate() {
         match &data.tags {
             None => chosen.fill(number),
             Some(tags) => {
@@ -306,7 +345,7 @@ fn by_region(
     }
     let mut values: Vec<f64> = Vec::new();
     for (number, data) in several.iter().enumerate() {
-        let own = value(data);
+        let own = value(*data);
         values.resize(own.len(), 0.0);
         let count = own.len() / cells.len().max(1);
         for (at, &cell) in cells.iter().enumerate() {

@@ -331,9 +331,12 @@ impl Ramp<'_> {
     }
 }
 
-/// The values of conditions, in the order of [`Discretisation::conditions`].
+/// The values of conditions, in the order of [`Discretisation::conditions`], then those on combinations of components,
+/// three a node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
-    constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value)).collect()
+    let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
+    let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);
+    own.chain(oblique).collect()
 }
 
 impl Loaded for Ramp<'_> {

@@ -285,14 +285,24 @@ fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<M
             own.space.cell_nodes(cell).iter().for_each(|&node| part_of[node as usize] = part);
         }
         let mut held: Vec<Vec<[f64; MOST]>> = vec![Vec::new(); parts.count];
-        for (dof, _) in own.constraints.iter() {
-            let (node, c) = (dof / dim, dof % dim);
+        let mut hold = |node: usize, weights: [f64; 3]| {
             let part = part_of[node] as usize;
             if held[part].len() < count {
-                let row = frames[part].motions(dim, points[node], c);
+                let mut row = [0.0; MOST];
+                for (c, weight) in weights.into_iter().enumerate().take(dim) {
+                    let of_component = frames[part].motions(dim, points[node], c);
+                    row.iter_mut().zip(of_component).for_each(|(row, own)| *row += weight * own);
+                }
                 let new = beside(&held[part], row);
                 held[part].extend(new);
             }
+        };
+        let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
+        own.constraints.iter().for_each(|(dof, _)| hold(dof / dim, unit(dof % dim)));
+        for oblique in own.constraints.oblique() {
+            let rows = oblique.given.into_iter();
+            let rows = rows.filter(|row| row.iter().any(|entry| entry.abs() > NEW));
+            rows.for_each(|row| hold(oblique.node as usize, row));
         }
         let free: Vec<Vec<[f64; MOST]>> = held.iter().map(|held| others(held, count)).collect();
         let most = free.iter().map(Vec::len).max().unwrap_or(0);

@@ -55,12 +55,12 @@ impl Trial<'_> {
     ) -> Result<Level, RunError> {
         let start = Instant::now();
         let mut u = self.state(operator);
-        let Setup { elements, on, parameters } = &self.setup;
+        let Setup { elements, on, parameters, files } = &self.setup;
         if let Some(balance) = Balance::new(self.problem, elements, on, &parameters.values, target)?
         {
             balance.put(operator);
         }
-        let prescribed = OfProblem { problem: self.problem, elements };
+        let prescribed = OfProblem { problem: self.problem, elements, files };
         let (form, prescribed) = (&self.problem.form, &prescribed);
         let system = System { form, on, parameters, prescribed, rule: elements.rule };
         let atol = self.rounding(operator, &u)?;

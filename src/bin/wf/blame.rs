@@ -9,9 +9,11 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
+use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{Format, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::run::{Cause, RunError};
+use runtime::run::{Cause, RunError, Taker};
+use runtime::stored::FileError;
 
 use crate::console::Console;
 use crate::report::Failure;
@@ -67,7 +69,10 @@ impl Blame<'_> {
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Mesh(MeshError::UnknownTags { available, .. }) => {
+            RunError::Mesh(MeshError::UnknownTags { available, .. })
+            | RunError::Periodic(PeriodicError::Mesh(MeshError::UnknownTags {
+                available, ..
+            })) => {
                 let found = self.program.unknown_tags(self.problem, self.overrides, &available);
                 Failure::diagnostics(self.program.source(), &found)
             }
@@ -78,6 +83,11 @@ impl Blame<'_> {
                 let remark = "facets between two cells";
                 let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
                 Failure::diagnostics(self.program.source(), &[found])
+            }
+            RunError::Periodic(error) => {
+                let diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
+                let tag = error.tag().unwrap_or_default();
+                self.at(Item::Periodic(tag), diagnostic.help(error.remedy()), "this side")
             }
             RunError::Unfixed(unfixed) => {
                 let found = self.program.unfixed(self.problem, &unfixed);
@@ -108,6 +118,27 @@ impl Blame<'_> {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("choose a value that is finite on all of the mesh");
                 self.at(Item::Aux(&name), diagnostic, "not a number everywhere")
+            }
+            RunError::InitialNotFinite { name, .. } => {
+                let diagnostic = Diagnostic::new(Code::NotFinite, text)
+                    .help("choose a start that is finite on all of the mesh");
+                self.at(Item::Initial(&name), diagnostic, "not a number everywhere")
+            }
+            RunError::File { taker, name, path, source } => {
+                let said = source.to_string();
+                let mut parts = said.split("\nhelp: ");
+                let message = format!("{}: {}", path.display(), parts.next().unwrap_or_default());
+                let missing = matches!(*source, FileError::Open(ref error) if error.kind() == ErrorKind::NotFound);
+                let missing = missing.then_some(
+                    "the path starts from the folder of the `.wf` file, that of `--aux` from the current folder",
+                );
+                let diagnostic =
+                    Diagnostic::new(Code::BadFile, message).help_if(parts.next().or(missing));
+                let item = match taker {
+                    Taker::Data(number) => Item::Data(number),
+                    Taker::Initial => Item::Initial(&name),
+                };
+                self.at(item, diagnostic, "this file")
             }
             RunError::ExactNotFinite { field, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)

@@ -190,6 +190,7 @@ pub(crate) fn prepare(
     };
     let blame = Blame { program, problem: name, overrides };
     let mesh = load(&source, folder).map_err(|error| blame.mesh(&error))?;
-    let problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
+    let mut problem = program.problem(name, mesh.dim(), overrides).map_err(told)?;
+    problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
     Ok((problem, mesh))
 }

@@ -190,7 +190,9 @@ impl<'a> Resolver<'a> {
         place: Place<'a>,
     ) -> Vec<(Meaning, Span)> {
         let mut used = Vec::new();
-        for id in subtree(self.file, root) {
+        let nodes = subtree(self.file, root);
+        let paths = self.paths(&nodes);
+        for id in nodes {
             let expr = &self.file.exprs[id];
             // What is wrong is put into words only while there is someone to read them.
             let quiet = self.diagnostics.len() >= MOST_ERRORS;
@@ -213,6 +215,7 @@ impl<'a> Resolver<'a> {
                 ExprKind::Call { named, .. } if !named.is_empty() => {
                     Err(Some(Box::new(named_argument(&named[0]))))
                 }
+                ExprKind::Text(_) if paths.contains(&id) => Err(None),
                 ExprKind::Text(_) => Err(Some(Box::new(misplaced_string(expr.span)))),
                 ExprKind::Call { function, arguments, .. } => {
                     self.call(function, arguments.len(), place).map_err(Some)
@@ -234,6 +237,20 @@ impl<'a> Resolver<'a> {
             }
         }
         used
+    }
+
+    /// The arguments of `file`, where that is nothing that the form declares: the call is wrong, not they.
+    fn paths(&self, nodes: &[ast::ExprId]) -> Vec<ast::ExprId> {
+        if self.names.entries.contains_key(words::FILE) {
+            return Vec::new();
+        }
+        let calls = nodes.iter().filter_map(|&id| match &self.file.exprs[id].kind {
+            ExprKind::Call { function, arguments, .. } if function.name == words::FILE => {
+                Some(arguments.as_slice())
+            }
+            _ => None,
+        });
+        calls.flatten().copied().collect()
     }
 
     /// What a declared name means, without a word where it means nothing.
@@ -308,6 +325,9 @@ impl<'a> Resolver<'a> {
         }
         if words::LATER.contains(&name) {
             return Err(Box::new(later_word(name, span)));
+        }
+        if name == words::FILE && !self.names.entries.contains_key(name) {
+            return Err(Box::new(misplaced_file(span)));
         }
         if !self.names.entries.contains_key(name) {
             let message = format!("unknown function `{name}`");
@@ -429,6 +449,16 @@ fn misplaced_string(span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotAvailableHere, "a string is no value here")
         .label(span, "a string")
         .help("strings are tags and files: `on: \"tag\"` in a report's `integral`")
+}
+
+/// A file where no file can give the value.
+fn misplaced_file(span: Span) -> Diagnostic {
+    let message =
+        "`file` gives the whole value of `aux` or `initial` in a problem, and nothing else";
+    Diagnostic::new(Code::MisplacedFile, message).label(span, "no file can stand here").help(
+        "declare data in the form, `aux a: scalar on cells;`, give it in the problem, `aux a = file(\"a.npy\");`, and \
+         compute with `a`",
+    )
 }
 
 /// An argument with a name of a function that has none.

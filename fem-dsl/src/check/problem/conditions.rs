@@ -6,7 +6,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
 use crate::point::{Input, Node, Shape, Space};
-use crate::problem::{Dirichlet, Expression};
+use crate::problem::{Dirichlet, Expression, Trace};
 use crate::source::shortened;
 
 pub(super) fn check(
@@ -14,7 +14,8 @@ pub(super) fn check(
     statement: Statement<'_>,
     mesh: Option<&MeshChoice>,
 ) {
-    let ProblemItemKind::Dirichlet { field, component, value, place } = statement.kind else {
+    let ProblemItemKind::Dirichlet { field, component, normal, value, place } = statement.kind
+    else {
         return;
     };
     let piece = statement.piece;
@@ -30,29 +31,26 @@ pub(super) fn check(
         return discontinuous(checker, statement, field, space);
     }
     let shape = checker.form.fields[index].shape;
-    let component = match component {
-        None => None,
-        Some(at) => match component_index(checker, piece, field, *at, shape) {
-            Some(component) => Some(component),
-            None => return,
-        },
+    let trace = match (component, normal) {
+        (None, None) => Some(Trace::Whole),
+        (Some(at), _) => component_index(checker, piece, field, *at, shape).map(Trace::Component),
+        (None, Some(normal)) => of_normal(checker, piece, field, normal, shape),
     };
-    let expected = if component.is_some() { Shape::Scalar } else { shape };
+    let Some(trace) = trace else { return };
+    let (expected, what) = match trace {
+        Trace::Whole => (shape, format!("`{}`", field.name)),
+        Trace::Component(component) => (Shape::Scalar, format!("`{}[{component}]`", field.name)),
+        Trace::Normal => (Shape::Scalar, format!("`dot({}, n)`", field.name)),
+    };
     let value = match value {
-        Some(value) => {
-            let what = match component {
-                Some(component) => format!("`{}[{component}]`", field.name),
-                None => format!("`{}`", field.name),
-            };
-            checker.expression(piece, *value, expected, &what)
-        }
-        None => exact(checker, statement, field, index, component),
+        Some(value) => checker.expression(piece, *value, expected, &what),
+        None => exact(checker, statement, field, index, trace),
     };
     let Some(value) = value else { return };
     if !is_of_nodes(checker, statement, &format!("the condition of `{}`", field.name), &value) {
         return;
     }
-    checker.content.dirichlet.push(Dirichlet { field: index, component, value, tags });
+    checker.content.dirichlet.push(Dirichlet { field: index, trace, value, tags });
 }
 
 /// Whether an expression has one value at a node: it does not ask for the diameter of a cell; says so where it does.
@@ -178,13 +176,45 @@ fn component_index(
     None
 }
 
+/// The normal component of a field, which has one for each direction.
+fn of_normal(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    field: &Ident,
+    normal: &Ident,
+    shape: Shape,
+) -> Option<Trace> {
+    let dim = checker.form.dim;
+    if normal.name != "n" {
+        let message = "a condition gives a field, a component of it, or its product with `n`";
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(normal.span, "not the normal `n`")
+            .help(format!("write `dirichlet dot({}, n) = 0 on \"tag\";`", field.name));
+        checker.report(piece, diagnostic);
+        return None;
+    }
+    if shape == Shape::Vector(dim) {
+        return Some(Trace::Normal);
+    }
+    let message = format!("`{}` has no normal component", field.name);
+    let is = form::Shape::from(shape);
+    let diagnostic = Diagnostic::new(Code::WrongShape, message)
+        .label(field.span, format!("this is {is}"))
+        .note(format!("`n` is a vector of {dim} components on this mesh"))
+        .help_if(
+            (shape == Shape::Scalar).then(|| format!("write `dirichlet {} = 0;`", field.name)),
+        );
+    checker.report(piece, diagnostic);
+    None
+}
+
 /// The value of the known solution.
 fn exact(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
     field: &Ident,
     index: usize,
-    component: Option<usize>,
+    trace: Trace,
 ) -> Option<Expression> {
     let known = checker.content.exact.iter().find(|(of, _)| *of == index);
     let Some((_, solution)) = known else {
@@ -199,7 +229,7 @@ fn exact(
         checker.report(statement.piece, diagnostic);
         return None;
     };
-    let Some(component) = component else { return Some(solution.clone()) };
+    let Trace::Component(component) = trace else { return Some(solution.clone()) };
     let dim = checker.form.dim;
     let gradient = solution.gradient.get(component * dim..(component + 1) * dim);
     Some(Expression {

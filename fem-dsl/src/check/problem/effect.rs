@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::form::{Expr, Form, Terminal};
 use crate::point::{Degree, Input, Node, Space};
-use crate::problem::{Argument, Dirichlet, Expression};
+use crate::problem::{Argument, Dirichlet, Expression, Trace, Values};
 
 /// Places at which two values are compared.
 const PLACES: u32 = 3;
@@ -46,15 +46,17 @@ fn replaced(
         let later = (i + 1..conditions.len()).find_map(|j| {
             let later = &conditions[j];
             let tags = shared(earlier, later)?;
-            let whole = later.component.is_none() || later.component == earlier.component;
+            let component = !matches!(earlier.trace, Trace::Normal);
+            let whole = later.trace == earlier.trace || later.trace == Trace::Whole && component;
             let same = earlier.field == later.field && whole;
             (same && differ(earlier, later, content, params)).then_some((j, tags))
         });
         let Some((j, tags)) = later else { continue };
         let name = &form.fields[earlier.field].name;
-        let what = match earlier.component {
-            Some(component) => format!("{name}[{component}]"),
-            None => name.clone(),
+        let what = match earlier.trace {
+            Trace::Component(component) => format!("{name}[{component}]"),
+            Trace::Whole => name.clone(),
+            Trace::Normal => format!("dot({name}, n)"),
         };
         let place = match &tags[..] {
             [] => "all of the boundary".to_owned(),
@@ -95,7 +97,7 @@ fn differ(earlier: &Dirichlet, later: &Dirichlet, content: &Content, params: &[V
     (0..PLACES).any(|place| {
         let earlier_values = values(&earlier.value, place, content, params);
         let mut later_values = values(&later.value, place, content, params);
-        if let (Some(component), None) = (earlier.component, later.component) {
+        if let (Trace::Component(component), Trace::Whole) = (earlier.trace, later.trace) {
             later_values = later_values.get(component).copied().into_iter().collect();
         }
         let equal = |(a, b): (&f64, &f64)| {
@@ -168,9 +170,10 @@ fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec
 /// The expressions of a problem.
 fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let conditions = content.dirichlet.iter().map(|condition| &condition.value);
+    let exact = content.exact.iter().map(|(_, value)| value);
     let data = content.aux.iter().map(|data| &data.value);
-    let others = content.exact.iter().chain(&content.initial).map(|(_, value)| value);
-    conditions.chain(data).chain(others)
+    let given = data.chain(content.initial.iter().map(|(_, value)| value));
+    conditions.chain(exact).chain(given.filter_map(Values::formula))
 }
 
 fn reads(expression: &Expression, input: Input) -> bool {

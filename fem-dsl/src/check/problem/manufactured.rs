@@ -1,6 +1,6 @@
 //! Manufactured solutions: `manufactured u = EXPR;` for every field, and data that has the derivatives it needs.
 
-use super::{Checker, Piece, Statement};
+use super::{Checker, Piece, Statement, file};
 use crate::ast::{ExprId, Ident, Place, ProblemItemKind};
 use crate::check::value;
 use crate::codes::Code;
@@ -199,6 +199,13 @@ fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<K
             }
             _ => None,
         });
+        if let Some((piece, value)) = stated
+            && file::call(&piece.file, value).is_some()
+        {
+            report_file(checker, piece, value, &aux.name);
+            complete = false;
+            continue;
+        }
         let known = stated.and_then(|(piece, value)| value::known(&piece.file, value, form).ok());
         let (Some((piece, value)), Some(known)) = (stated, known) else {
             complete = false;
@@ -211,6 +218,18 @@ fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<K
         all.push(known);
     }
     complete.then_some(all)
+}
+
+fn report_file(checker: &mut Checker<'_>, piece: &Piece, value: ExprId, name: &str) {
+    let message = format!(
+        "`{name}` is data from a file, of which the manufactured solution would need a formula"
+    );
+    let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+        .label(piece.file.exprs[value].span, "no derivative of this is known")
+        .help(format!(
+            "give `{name}` a formula here or by `--aux {name}=…`, or compare with a solution that is known, `exact u = …;`"
+        ));
+    checker.report(piece, diagnostic);
 }
 
 /// Whether an expression depends on the place.

@@ -29,6 +29,8 @@ pub struct Overrides {
     pub manufactured: Vec<(String, String)>,
     /// Conditions: `u = 0 on "x0"`. Where there are any, they replace all of the problem's.
     pub dirichlet: Vec<String>,
+    /// Whether periodic sides are ends of the domain, as a solution that is not periodic needs them.
+    pub ends: bool,
     /// Whether meshes are given the tags that forms name, as in a refinement series, so that none of them is missing.
     pub tagged: bool,
 }

@@ -9,6 +9,7 @@
 use super::arguments::Arguments;
 use super::{GenerateError, simplices};
 use crate::mesh::assemble::{Joined, Sign, assemble};
+use crate::mesh::places::{NOWHERE, Order, Rows};
 use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
 use std::f64::consts::PI;
 
@@ -83,24 +84,14 @@ impl Grid {
     }
 
     fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
-        let count = self.check(cell)?;
+        self.check(cell)?;
         self.counts(cell).check_room()?;
-        let points = self.points();
-        let tensor = if self.dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
-        let mut nodes = Vec::with_capacity(count);
-        let stride = [1, self.cells[0] + 1, (self.cells[0] + 1) * (self.cells[1] + 1)];
-        for place in order::brick_order(self.cells) {
-            let first: usize = (0..3).map(|a| place[a] as usize * stride[a]).sum();
-            for vertex in 0..tensor.vertex_count() {
-                let offset: usize = (0..self.dim).map(|a| (vertex >> a & 1) * stride[a]).sum();
-                nodes.push((first + offset) as u32);
-            }
-        }
-        if !cell.is_tensor() {
-            nodes = simplices::split(tensor, &nodes);
-        }
+        let (points, nodes) = (self.points(), nodes(self.cells, cell));
         let parts = Parts { points, nodes, ..Parts::default() };
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets)
+        let positive = Sign::Positive;
+        let mut mesh = assemble(cell, 1, parts, Arrange::AsGiven, positive, Joined::Facets)?;
+        mesh.order_of_source = Order::Grid(self.cells);
+        Ok(mesh)
     }
 
     fn points(&self) -> Vec<[f64; 3]> {
@@ -138,4 +129,47 @@ impl Grid {
         }
         point
     }
+}
+
+/// The vertices of the cells, brick by brick, in points that go along x first.
+fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
+    let dim = cell.dim();
+    let tensor = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
+    let mut nodes = Vec::with_capacity(cells.iter().product::<usize>() * tensor.vertex_count());
+    let stride = [1, cells[0] + 1, (cells[0] + 1) * (cells[1] + 1)];
+    for place in order::brick_order(cells) {
+        let first: usize = (0..3).map(|a| place[a] as usize * stride[a]).sum();
+        for vertex in 0..tensor.vertex_count() {
+            let offset: usize = (0..dim).map(|a| (vertex >> a & 1) * stride[a]).sum();
+            nodes.push((first + offset) as u32);
+        }
+    }
+    if cell.is_tensor() { nodes } else { simplices::split(tensor, &nodes) }
+}
+
+/// The rows of data that goes along x first, then y, then z, on the cells and at the points of the mesh.
+pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
+    let splits = match cell {
+        Cell::Triangle => 2,
+        Cell::Tetrahedron => 6,
+        _ => 1,
+    };
+    let row = |at: [u32; 3]| {
+        let [x, y, z] = at.map(|x| x as usize);
+        ((z * cells[1] + y) * cells[0] + x) * splits
+    };
+    let of_cells = order::brick_order(cells).into_iter().flat_map(|at| row(at)..row(at) + splits);
+    let of_cells: Vec<u32> = of_cells.map(|row| row as u32).collect();
+    // Points are numbered by first touch.
+    let nodes = nodes(cells, cell);
+    let count: usize = (0..cell.dim()).map(|axis| cells[axis] + 1).product();
+    let mut seen = vec![NOWHERE; count];
+    let mut of_points = Vec::with_capacity(count);
+    for node in nodes {
+        if std::mem::replace(&mut seen[node as usize], 0) == NOWHERE {
+            of_points.push(node);
+        }
+    }
+    let of_cells = Rows { count: of_cells.len(), of: of_cells };
+    (of_cells, Rows { of: of_points, count })
 }

@@ -21,8 +21,22 @@ pub(super) struct Contents {
     pub(super) repeats: bool,
     /// What to say beside that where there are no cells.
     pub(super) no_cells: Option<&'static str>,
+    /// In which order the file has its elements.
+    pub(super) order: Order,
     /// What is worth a note.
     pub(super) notes: Vec<String>,
+}
+
+/// What says where an element stands in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Its place in the blocks, one after another.
+    #[default]
+    Blocks,
+    /// Its number, from 0, of so many.
+    Numbers(usize),
+    /// Its number among those of its dimension, and so with the points.
+    Ascending,
 }
 
 /// Elements of one kind under the same tags.

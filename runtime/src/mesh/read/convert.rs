@@ -1,6 +1,7 @@
 //! From what a file says to a mesh: which cells, whose nodes, under which names.
 
 use super::contents::{Block, Contents, Kind};
+use super::places::Elements;
 use super::{ReadError, quads, serendipity};
 use crate::mesh::assemble::{self, Joined, Sign};
 use crate::mesh::orient::{IDENTITY, Renumbering};
@@ -10,37 +11,47 @@ use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
+    let n_points = contents.points.len();
     serendipity::complete(&mut contents)?;
     let numbers = Numbers::new(&contents.node_numbers);
     let (cell, order, mixed) = cells_of(&contents)?;
     let mut parts = match mixed {
         Some(mixed) => {
-            let mut parts = quads::quadrilaterals(&contents, &numbers, order)?;
+            let mut parts = quads::quadrilaterals(&contents, &numbers, n_points, order)?;
             parts.notes.push(format!(
                 "the file mixes {mixed}; every quadrilateral was cut into four and every \
                  triangle into three quadrilaterals"
             ));
             parts
         }
-        None => one_kind(&contents, &numbers, &Shape::new(cell, order)?)?,
+        None => one_kind(&contents, &numbers, n_points, &Shape::new(cell, order)?)?,
     };
     parts.notes.append(&mut contents.notes);
     if cell.dim() == 2 {
         flatten(&mut parts);
     }
-    Ok(assemble::assemble(cell, order, parts, Arrange::Sorted, Sign::Positive, Joined::Unknown)?)
+    let (sorted, positive) = (Arrange::Sorted, Sign::Positive);
+    let mut mesh = assemble::assemble(cell, order, parts, sorted, positive, Joined::Unknown)?;
+    mesh.equispaced = true;
+    Ok(mesh)
 }
 
 /// The cells, tags and nodes of a mesh of one kind of cell.
-fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Parts, ReadError> {
+fn one_kind(
+    contents: &Contents,
+    numbers: &Numbers,
+    n_points: usize,
+    shape: &Shape,
+) -> Result<Parts, ReadError> {
     let cell = shape.cell;
+    let mut elements = Elements::new(contents, cell.dim());
     let (points, point_labels) = (contents.points.clone(), contents.node_numbers.clone());
     let mut parts = Parts { points, point_labels, ..Parts::default() };
     let mut seen = Repeats::new(contents.repeats);
-    for block in contents.blocks_of(cell.dim()) {
+    for (at, block) in contents.blocks_of(cell.dim()).enumerate() {
         let first = parts.nodes.len();
         let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
-        for (number, nodes) in block.elements() {
+        for (i, (number, nodes)) in block.elements().enumerate() {
             let start = parts.nodes.len();
             for &node in nodes {
                 parts.nodes.push(numbers.index(number, node)?);
@@ -53,6 +64,7 @@ fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Par
                 }
                 None => {
                     parts.labels.push(number);
+                    elements.push(at, i, number, 1);
                     members.push(here);
                 }
             }
@@ -73,6 +85,8 @@ fn one_kind(contents: &Contents, numbers: &Numbers, shape: &Shape) -> Result<Par
     if shape.element.degree() > 2 {
         move_nodes(shape, &mut parts);
     }
+    let points = (0..parts.points.len() as u32).map(Some);
+    parts.places = Some(elements.places(points, n_points));
     Ok(parts)
 }
 

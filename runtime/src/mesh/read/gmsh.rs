@@ -101,7 +101,7 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
         no_cells: Some(
             "; was the mesh made with `gmsh -2` or `-3`, and do physical groups cover the domain?",
         ),
-        notes: Vec::new(),
+        ..Contents::default()
     })
 }
 

@@ -9,6 +9,7 @@
 use super::ReadError;
 use super::contents::Contents;
 use super::convert::{Numbers, Repeats, turn_over};
+use super::places::Elements;
 use crate::mesh::shape::{Shape, vertex_function};
 use crate::mesh::{Cell, Parts};
 use kernels_gen::element::{Lagrange, interpolation};
@@ -30,11 +31,13 @@ enum On {
 pub(super) fn quadrilaterals(
     contents: &Contents,
     numbers: &Numbers,
+    n_points: usize,
     order: usize,
 ) -> Result<Parts, ReadError> {
+    let mut elements = Elements::new(contents, 2);
     let mut cutter = Cutter::new(contents, order)?;
     let mut seen = Repeats::new(contents.repeats);
-    for block in contents.blocks_of(2) {
+    for (at, block) in contents.blocks_of(2).enumerate() {
         let which = usize::from(block.kind.vertices()?.len() == 4);
         let parent = Parent::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
         let mut nodes = Vec::with_capacity(block.nodes.len());
@@ -45,13 +48,15 @@ pub(super) fn quadrilaterals(
         }
         turn_over(&parent.shape, &contents.points, &mut nodes);
         let mut members = Vec::new();
-        for (&number, cell) in block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes)) {
+        let cells = block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes));
+        for (i, (&number, cell)) in cells.enumerate() {
             let first = (cutter.parts.labels.len()) as u32;
             let pieces = parent.shape.vertex_nodes.len() as u32;
             match seen.before(cell, first) {
                 Some(known) => members.extend(known..known + pieces),
                 None => {
                     cutter.cut(&parent, number, cell);
+                    elements.push(at, i, number, pieces as usize);
                     members.extend(first..first + pieces);
                 }
             }
@@ -61,6 +66,13 @@ pub(super) fn quadrilaterals(
         }
     }
     cutter.facets(contents, numbers)?;
+    let mut points = vec![None; cutter.parts.points.len()];
+    for (on, &point) in &cutter.known {
+        if let On::Vertex(vertex) = on {
+            points[point as usize] = Some(*vertex);
+        }
+    }
+    cutter.parts.places = Some(elements.places(points.into_iter(), n_points));
     Ok(cutter.parts)
 }
 

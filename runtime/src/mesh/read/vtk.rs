@@ -8,13 +8,14 @@
 //! docs.vtk.org holds.
 
 mod cells;
+pub(crate) mod data;
 mod encoded;
 mod legacy;
-mod numbers;
+pub(crate) mod numbers;
 mod tags;
 mod xml;
 
-use super::contents::{Block, Contents, Kind, Layout};
+use super::contents::{Block, Contents, Kind, Layout, Order};
 use super::{Place, ReadError};
 use std::collections::{BTreeSet, HashMap};
 use tags::Tags;
@@ -54,8 +55,8 @@ fn contents(grid: Grid) -> Result<Contents, ReadError> {
     let blocks = sorter.blocks;
     let notes = grid.tags.iter().map(Tags::note).collect();
     let node_numbers = (0..grid.points.len() as u64).collect();
-    let points = grid.points;
-    Ok(Contents { node_numbers, points, blocks, notes, ..Contents::default() })
+    let (points, order) = (grid.points, Order::Numbers(grid.ends.len()));
+    Ok(Contents { node_numbers, points, blocks, notes, order, ..Contents::default() })
 }
 
 /// What becomes of the cells of one type with so many points.

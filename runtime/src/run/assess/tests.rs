@@ -40,7 +40,7 @@ fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
 fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let (problem, setup) = problem(text);
     let u = state(&problem, &setup, beside);
-    let Setup { on, elements, parameters } = &setup;
+    let Setup { on, elements, parameters, .. } = &setup;
     let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
     let native = Target { execution, ..Target::native() };
     let found = errors_by_kernels(&problem.exact, of, &native, None).expect("errors");
@@ -118,7 +118,7 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
         let text = energetic(ENERGIES[0], size);
         let (problem, setup) = problem(&text);
         let u = state(&problem, &setup, 1e-3 * size);
-        let Setup { on, elements, parameters } = &setup;
+        let Setup { on, elements, parameters, .. } = &setup;
         let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let found = errors_by_kernels(&problem.exact, of, &target, None).expect("errors");
@@ -134,7 +134,7 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
 fn single_precision_is_measured_in_double() {
     let (problem, setup) = problem(&energetic(ENERGIES[0], 1.0));
     let u = state(&problem, &setup, 1e-3);
-    let Setup { on, elements, parameters } = &setup;
+    let Setup { on, elements, parameters, .. } = &setup;
     let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
     let target = Target { precision: Precision::F32, ..Target::native() };
     let means = Means { many: 0, ..Means::new(&target, None) };

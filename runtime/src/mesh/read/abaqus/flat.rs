@@ -3,7 +3,7 @@
 
 use super::elements::{self, Face};
 use super::model::{Model, Names, Part, Range, Sets, Surface, among};
-use crate::mesh::read::contents::{self, Block, Contents, Kind, Layout};
+use crate::mesh::read::contents::{self, Block, Contents, Kind, Layout, Order};
 use crate::mesh::read::node_sets::{self, NodeSet};
 use crate::mesh::read::{Place, ReadError};
 use crate::mesh::vtk_order;
@@ -74,6 +74,7 @@ impl Whole {
             points: self.part.points.clone(),
             blocks: self.blocks()?,
             notes: self.skipped(),
+            order: Order::Ascending,
             ..Contents::default()
         };
         self.surfaces(&mut contents)?;

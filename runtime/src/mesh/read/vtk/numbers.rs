@@ -4,7 +4,7 @@ use crate::mesh::read::cursor::shorten;
 
 /// A type of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Signed(usize),
     Unsigned(usize),
     Real(usize),
@@ -12,14 +12,14 @@ pub(super) enum Type {
 
 /// Numbers of one array.
 #[derive(Debug)]
-pub(super) enum Numbers {
+pub(crate) enum Numbers {
     Integers(Vec<i64>),
     Reals(Vec<f64>),
 }
 
 impl Type {
     /// The type that an XML file names, `Int32` for example.
-    pub(super) fn of_xml(name: &str) -> Option<Type> {
+    pub(crate) fn of_xml(name: &str) -> Option<Type> {
         Some(match name {
             "Int8" => Type::Signed(1),
             "Int16" => Type::Signed(2),
@@ -36,7 +36,7 @@ impl Type {
     }
 
     /// The type that a legacy file names, `unsigned_char` for example. `vtkIdType` is written as `int`.
-    pub(super) fn of_legacy(name: &str) -> Option<Type> {
+    pub(crate) fn of_legacy(name: &str) -> Option<Type> {
         Some(match name.to_ascii_lowercase().as_str() {
             "char" | "signed_char" => Type::Signed(1),
             "unsigned_char" => Type::Unsigned(1),
@@ -59,14 +59,14 @@ impl Type {
     }
 
     /// Bytes a number.
-    pub(super) fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Type::Signed(size) | Type::Unsigned(size) | Type::Real(size) => size,
         }
     }
 
     /// No numbers yet.
-    pub(super) fn none(self) -> Numbers {
+    pub(crate) fn none(self) -> Numbers {
         match self {
             Type::Real(_) => Numbers::Reals(Vec::new()),
             _ => Numbers::Integers(Vec::new()),
@@ -74,7 +74,7 @@ impl Type {
     }
 
     /// Adds a number that is written as text; false if it is none of the type.
-    pub(super) fn word(self, word: &[u8], numbers: &mut Numbers) -> bool {
+    pub(crate) fn word(self, word: &[u8], numbers: &mut Numbers) -> bool {
         let Ok(text) = std::str::from_utf8(word) else { return false };
         match numbers {
             Numbers::Reals(all) => text.parse().map(|x| all.push(x)).is_ok(),
@@ -83,7 +83,7 @@ impl Type {
     }
 
     /// Numbers from bytes, as many as there are whole ones.
-    pub(super) fn bytes(self, bytes: &[u8], big: bool) -> Numbers {
+    pub(crate) fn bytes(self, bytes: &[u8], big: bool) -> Numbers {
         // Up to eight bytes, the least significant first.
         let bits = |chunk: &[u8]| {
             let mut all = [0; 8];
@@ -109,14 +109,22 @@ impl Type {
 }
 
 impl Numbers {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Numbers::Integers(all) => all.len(),
             Numbers::Reals(all) => all.len(),
         }
     }
 
-    pub(super) fn reals(self) -> Vec<f64> {
+    /// As real numbers, which the numbers stay that they are.
+    pub(crate) fn to_reals(&self) -> Vec<f64> {
+        match self {
+            Numbers::Integers(all) => all.iter().map(|&n| n as f64).collect(),
+            Numbers::Reals(all) => all.clone(),
+        }
+    }
+
+    pub(crate) fn reals(self) -> Vec<f64> {
         match self {
             Numbers::Integers(all) => all.into_iter().map(|n| n as f64).collect(),
             Numbers::Reals(all) => all,
@@ -124,7 +132,7 @@ impl Numbers {
     }
 
     /// Numbers of something, from 0; or the first that is none.
-    pub(super) fn counts(self) -> Result<Vec<u64>, String> {
+    pub(crate) fn counts(self) -> Result<Vec<u64>, String> {
         match self {
             Numbers::Integers(all) => {
                 all.into_iter().map(|n| u64::try_from(n).map_err(|_| n.to_string())).collect()
@@ -136,7 +144,7 @@ impl Numbers {
     }
 
     /// Whole numbers, if they are all.
-    pub(super) fn whole(&self) -> Option<Vec<i64>> {
+    pub(crate) fn whole(&self) -> Option<Vec<i64>> {
         let whole = |x: f64| (x.fract() == 0.0 && x.abs() < 9e15).then_some(x as i64);
         match self {
             Numbers::Integers(all) => Some(all.clone()),
@@ -145,7 +153,7 @@ impl Numbers {
     }
 
     /// Points of three coordinates each, or the first coordinate that is not finite.
-    pub(super) fn points(self) -> Result<Vec<[f64; 3]>, String> {
+    pub(crate) fn points(self) -> Result<Vec<[f64; 3]>, String> {
         let all = self.reals();
         match all.iter().find(|x| !x.is_finite()) {
             Some(x) => Err(x.to_string()),
@@ -155,7 +163,7 @@ impl Numbers {
 }
 
 /// A word for a message.
-pub(super) fn shown(word: &[u8]) -> String {
+pub(crate) fn shown(word: &[u8]) -> String {
     if word.is_empty() { "the end".to_owned() } else { format!("`{}`", shorten(word)) }
 }
 

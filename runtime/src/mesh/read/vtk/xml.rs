@@ -20,6 +20,19 @@ pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadErro
 }
 
 fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
+    with(bytes, |reader, root| {
+        let mut grid = reader.piece(reader.only_piece(root)?)?;
+        let version = root.attribute("version").unwrap_or("0.1");
+        grid.old_hexahedra = version_of(version) < (2, 1);
+        Ok(grid)
+    })
+}
+
+/// Opens a file, and does something with it.
+pub(super) fn with<T>(
+    bytes: &[u8],
+    work: impl FnOnce(&Reader<'_>, Node<'_, '_>) -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
     let (text, appended) = split(bytes)?;
     let document = Document::parse(&text).map_err(|error| ReadError::Syntax {
         place: Place::Line(error.pos().row as usize),
@@ -34,10 +47,7 @@ fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
         return Err(other_type(at(root), root.tag_name().name(), kind));
     }
     let reader = Reader { document: &document, coding: coding(root, at(root))?, appended };
-    let version = root.attribute("version").unwrap_or("0.1");
-    let mut grid = reader.piece(reader.only_piece(root)?)?;
-    grid.old_hexahedra = version_of(version) < (2, 1);
-    Ok(grid)
+    work(&reader, root)
 }
 
 /// The text of the XML, made whole; and where the appended data begin, with what they are.
@@ -133,7 +143,7 @@ fn coding(root: Node<'_, '_>, place: Place) -> Result<Coding, ReadError> {
     Ok(Coding { header, big, compressed })
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     document: &'a Document<'a>,
     coding: Coding,
     appended: Option<Appended<'a>>,
@@ -148,16 +158,16 @@ impl<'a> Reader<'a> {
         ReadError::Syntax { place: self.place(node), expected: expected.into(), found }
     }
 
-    fn child(&self, node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
+    pub(super) fn child(&self, node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
         node.children().find(|child| child.is_element() && child.tag_name().name() == name)
     }
 
-    fn expect(&self, node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>, ReadError> {
+    pub(super) fn expect(&self, node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>, ReadError> {
         self.child(node, name).ok_or_else(|| ReadError::Missing(format!("element <{name}>")))
     }
 
     /// The one piece with points.
-    fn only_piece(&self, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, ReadError> {
+    pub(super) fn only_piece(&self, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, ReadError> {
         let grid = self.expect(root, "UnstructuredGrid")?;
         let pieces = || {
             grid.children().filter(|child| child.is_element() && child.tag_name().name() == "Piece")
@@ -175,7 +185,7 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    fn piece(&self, piece: Node<'a, 'a>) -> Result<Grid, ReadError> {
+    pub(super) fn piece(&self, piece: Node<'a, 'a>) -> Result<Grid, ReadError> {
         let points = self.expect(piece, "Points")?;
         let cells = self.expect(piece, "Cells")?;
         let array = points.children().find(|node| is_array(*node));
@@ -259,7 +269,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The numbers of an array, however they are written.
-    fn array(&self, array: Node<'a, 'a>) -> Result<Numbers, ReadError> {
+    pub(super) fn array(&self, array: Node<'a, 'a>) -> Result<Numbers, ReadError> {
         let name = array.attribute("type").unwrap_or("no type");
         let Some(kind) = Type::of_xml(name) else {
             return Err(self.wrong(
@@ -337,7 +347,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn is_array(node: Node<'_, '_>) -> bool {
+pub(super) fn is_array(node: Node<'_, '_>) -> bool {
     node.is_element() && node.tag_name().name() == "DataArray"
 }
 

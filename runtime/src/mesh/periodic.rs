@@ -1,0 +1,460 @@
+//! Periodic sides: pairs of tags → a [`Topology`] in which the facets of two tags are the same, with their edges and
+//! vertices.
+//!
+//! ```text
+//! t = the middle of the box around the second side − that of the first
+//! x ↦ x + t takes each node of the first side to one of the second, facets to facets
+//! ```
+//!
+//! Unknowns are numbered on that topology, so that no kernel, no vector and no solver knows of it; geometry keeps the
+//! points that there are. Corners, which belong to several pairs, are the same point of all images: vertices, edges and
+//! faces are joined in classes, each with the place of its own vertices in the first member's frame. That also holds
+//! where one cell lies between both sides, and sees one edge twice.
+
+use super::topology::{Class, Topology};
+use super::{Facet, Mesh, MeshError};
+use kernels_gen::element::{Lagrange, tabulate};
+use std::collections::{BTreeMap, HashMap};
+
+/// How far a node may be from its image, as a part of the shortest edge of the first side.
+const TOLERANCE: f64 = 1e-4;
+
+/// Two tags whose facets are one.
+pub type Pair = [String; 2];
+
+/// Why two sides cannot be identified.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PeriodicError {
+    /// A tag that the mesh does not have, or facets between cells.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// A facet of two sides.
+    #[error("the facet of \"{tag}\" at {} belongs to another periodic side too", shown(.at))]
+    Twice {
+        /// The tag.
+        tag: String,
+        /// The mean of its vertices.
+        at: [f64; 3],
+    },
+    /// A facet without a partner.
+    #[error(
+        "the facet of \"{tag}\" at {} has no partner on \"{other}\", where one should be at {}",
+        shown(.at), shown(.image)
+    )]
+    Alone {
+        /// The tag.
+        tag: String,
+        /// That of the other side.
+        other: String,
+        /// The mean of its vertices.
+        at: [f64; 3],
+        /// Where that of its partner should be.
+        image: [f64; 3],
+        /// Facets of the side, and of the other.
+        counts: [usize; 2],
+    },
+    /// Identifications that contradict each other.
+    #[error("the periodic sides \"{tag}\" and \"{other}\" turn an edge or a face onto itself")]
+    Turned {
+        /// The tag.
+        tag: String,
+        /// That of the other side.
+        other: String,
+    },
+}
+
+impl PeriodicError {
+    /// What can be done.
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Mesh(_) => "name two parts of the boundary".to_owned(),
+            Self::Twice { .. } => {
+                "each facet has one partner; give the sides tags without common facets".to_owned()
+            }
+            Self::Alone { tag, other, counts: [a, b], .. } if a != b => format!(
+                "\"{tag}\" has {a} facets, \"{other}\" {b}: mesh both sides alike (`Periodic Curve` or `Periodic \
+                 Surface` in Gmsh)"
+            ),
+            Self::Alone { .. } | Self::Turned { .. } => {
+                "the sides must be translations of each other, curved ones too".to_owned()
+            }
+        }
+    }
+
+    /// The tag that is to blame, where it is one.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Mesh(_) => None,
+            Self::Twice { tag, .. } | Self::Alone { tag, .. } | Self::Turned { tag, .. } => {
+                Some(tag)
+            }
+        }
+    }
+}
+
+fn shown(point: &[f64; 3]) -> String {
+    let [x, y, z] = point.map(|x| (x * 1e9).round() / 1e9 + 0.0);
+    format!("({x}, {y}, {z})")
+}
+
+impl Mesh {
+    /// Identifies the facets of pairs of tags, which are translations of each other: each pair the first with the
+    /// second. What was identified before is so no more. Unknowns on these facets are the same then, and the facets
+    /// are no boundary; coordinates stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// Tags that there are not, facets without a partner or with two.
+    ///
+    /// ```
+    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    ///
+    /// let parts = Parts {
+    ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 2.0, 0.0]],
+    ///     nodes: vec![0, 1, 2, 3],
+    ///     ..Parts::default()
+    /// };
+    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+    /// mesh.tag_boundary("left", |x| x.iter().all(|x| x[0] == 0.0));
+    /// mesh.tag_boundary("right", |x| x.iter().all(|x| x[0] == 1.0));
+    /// assert_eq!(mesh.boundary().len(), 4);
+    /// mesh.make_periodic(&[["left", "right"]])?;
+    /// assert_eq!(mesh.boundary().len(), 2);
+    /// assert_eq!(mesh.connectivity().n_vertices(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn make_periodic<S: AsRef<str>>(&mut self, pairs: &[[S; 2]]) -> Result<(), PeriodicError> {
+        let pairs = pairs.iter().map(|[a, b]| [a.as_ref().to_owned(), b.as_ref().to_owned()]);
+        let pairs: Vec<Pair> = pairs.collect();
+        (self.periodic, self.joined) = (Vec::new(), None);
+        if pairs.is_empty() {
+            return Ok(());
+        }
+        let mut classes = Classes::new(&self.topology);
+        let mut taken: BTreeMap<u32, ()> = BTreeMap::new();
+        for [tag, other] in &pairs {
+            let sides = [Side::new(self, tag)?, Side::new(self, other)?];
+            for side in &sides {
+                for facet in &side.facets {
+                    if taken.insert(self.topology.facet_entity(*facet), ()).is_some() {
+                        let (tag, at) = (side.tag.clone(), self.middle(*facet));
+                        return Err(PeriodicError::Twice { tag, at });
+                    }
+                }
+            }
+            let images = self.images(&sides)?;
+            let turned = || PeriodicError::Turned { tag: tag.clone(), other: other.clone() };
+            classes.join(&self.topology, &images).ok_or_else(turned)?;
+        }
+        (self.periodic, self.joined) =
+            (pairs, Some(Box::new(classes.into_topology(&self.topology))));
+        Ok(())
+    }
+
+    /// The numbered vertices, edges and faces as unknowns see them: where sides are periodic, those of two are the same.
+    pub fn connectivity(&self) -> &Topology {
+        self.joined.as_deref().unwrap_or(&self.topology)
+    }
+
+    /// The tags of periodic sides.
+    pub fn periodic_sides(&self) -> &[Pair] {
+        &self.periodic
+    }
+
+    /// Whether sides are periodic.
+    pub fn is_periodic(&self) -> bool {
+        self.joined.is_some()
+    }
+
+    /// The mean of a facet's vertices.
+    fn middle(&self, facet: Facet) -> [f64; 3] {
+        let vertices = self.facet_vertices(facet);
+        let sum = vertices.iter().fold([0.0; 3], |sum, &vertex| {
+            let at = self.points[vertex as usize];
+            [0, 1, 2].map(|c| sum[c] + at[c])
+        });
+        sum.map(|x| x / vertices.len() as f64)
+    }
+
+    /// The vertices of a facet, in the order of its cell.
+    fn facet_vertices(&self, facet: Facet) -> Vec<u32> {
+        let all = self.vertices(facet.cell as usize);
+        self.cell.facets()[usize::from(facet.local)].iter().map(|&vertex| all[vertex]).collect()
+    }
+
+    /// For each facet of the first side the one of the second that it becomes, with the images of its vertices.
+    fn images(&self, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
+        let [first, second] = sides;
+        let shift: [f64; 3] =
+            std::array::from_fn(|c| second.middle(self)[c] - first.middle(self)[c]);
+        let tolerance = TOLERANCE * first.shortest(self);
+        let targets = Places::new(&self.points, &second.points, tolerance);
+        let sorted = |mut vertices: Vec<u32>| {
+            vertices.sort_unstable();
+            vertices
+        };
+        let partners: HashMap<Vec<u32>, Facet> = second
+            .facets
+            .iter()
+            .map(|&facet| (sorted(self.facet_vertices(facet)), facet))
+            .collect();
+        let moved = |at: [f64; 3]| std::array::from_fn::<f64, 3, _>(|c| at[c] + shift[c]);
+        let counts = [first.facets.len(), second.facets.len()];
+        let alone = |facet: Facet| {
+            let at = self.middle(facet);
+            let (tag, other) = (first.tag.clone(), second.tag.clone());
+            PeriodicError::Alone { tag, other, at, image: moved(at), counts }
+        };
+        let on_facets = FacetNodes::new(self);
+        let mut images = Vec::with_capacity(first.facets.len());
+        for &facet in &first.facets {
+            let image = |node: u32| targets.find(&self.points, moved(self.points[node as usize]));
+            // Those of a curved facet between its vertices, too.
+            let all: Option<Vec<u32>> = on_facets.of(self, facet).map(image).collect();
+            let vertices = self.facet_vertices(facet);
+            let own: Option<Vec<u32>> = vertices.iter().map(|&vertex| image(vertex)).collect();
+            let (Some(_), Some(own)) = (all, own) else { return Err(alone(facet)) };
+            let partner = partners.get(&sorted(own.clone())).ok_or_else(|| alone(facet))?;
+            let pairs = vertices.into_iter().zip(own).collect();
+            images.push(Image { from: facet, to: *partner, pairs });
+        }
+        if counts[0] != counts[1] {
+            let reached: Vec<Facet> = images.iter().map(|image| image.to).collect();
+            let left = second.facets.iter().find(|facet| !reached.contains(facet));
+            let at = self.middle(*left.unwrap_or(&second.facets[0]));
+            let image = std::array::from_fn(|c| at[c] - shift[c]);
+            let (tag, other) = (second.tag.clone(), first.tag.clone());
+            let counts = [counts[1], counts[0]];
+            return Err(PeriodicError::Alone { tag, other, at, image, counts });
+        }
+        Ok(images)
+    }
+}
+
+/// A facet, its image and those of its vertices.
+struct Image {
+    from: Facet,
+    to: Facet,
+    pairs: Vec<(u32, u32)>,
+}
+
+/// The facets of a tag.
+struct Side {
+    tag: String,
+    facets: Vec<Facet>,
+    /// Their geometry nodes, each once.
+    points: Vec<u32>,
+}
+
+impl Side {
+    fn new(mesh: &Mesh, tag: &String) -> Result<Self, MeshError> {
+        let facets = mesh.outer_facets_under([tag])?;
+        let on_facets = FacetNodes::new(mesh);
+        let mut points: Vec<u32> =
+            facets.iter().flat_map(|&facet| on_facets.of(mesh, facet)).collect();
+        points.sort_unstable();
+        points.dedup();
+        Ok(Self { tag: tag.clone(), facets, points })
+    }
+
+    /// The middle of the box around it.
+    fn middle(&self, mesh: &Mesh) -> [f64; 3] {
+        let (mut lower, mut upper) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
+        for &point in &self.points {
+            let at = mesh.points[point as usize];
+            for c in 0..3 {
+                (lower[c], upper[c]) = (lower[c].min(at[c]), upper[c].max(at[c]));
+            }
+        }
+        [0, 1, 2].map(|c| lower[c] / 2.0 + upper[c] / 2.0)
+    }
+
+    /// The shortest distance of two vertices of a facet.
+    fn shortest(&self, mesh: &Mesh) -> f64 {
+        let lengths = self.facets.iter().flat_map(|&facet| {
+            let at = mesh.facet_vertices(facet).into_iter().map(|v| mesh.points[v as usize]);
+            let at: Vec<[f64; 3]> = at.collect();
+            let pairs = (0..at.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+            let lengths = pairs
+                .map(|(i, j)| (0..3).map(|c| (at[i][c] - at[j][c]).powi(2)).sum::<f64>().sqrt());
+            lengths.collect::<Vec<f64>>()
+        });
+        lengths.fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The geometry nodes on each facet of a cell.
+struct FacetNodes(Vec<Vec<usize>>);
+
+impl FacetNodes {
+    fn new(mesh: &Mesh) -> Self {
+        let cell = mesh.cell;
+        let Ok(geometry) = Lagrange::continuous(cell, mesh.order) else { return Self(Vec::new()) };
+        let Ok(linear) = Lagrange::continuous(cell, 1) else { return Self(Vec::new()) };
+        // A node is on a facet where the functions of all other vertices are 0.
+        let table = tabulate(linear, &geometry.points());
+        let of = |facet: &&[usize]| {
+            let values = table.values.chunks(table.nodes).enumerate();
+            let on = values.filter(|(_, values)| {
+                (0..values.len()).all(|v| facet.contains(&v) || values[v].abs() < 1e-12)
+            });
+            on.map(|(node, _)| node).collect()
+        };
+        Self(cell.facets().iter().map(of).collect())
+    }
+
+    fn of(&self, mesh: &Mesh, facet: Facet) -> impl Iterator<Item = u32> {
+        let nodes = mesh.cell_nodes(facet.cell as usize);
+        let own = self.0.get(usize::from(facet.local)).map_or(&[][..], Vec::as_slice);
+        own.iter().map(|&local| nodes[local])
+    }
+}
+
+/// Points by the boxes of a grid whose width is twice the tolerance.
+struct Places {
+    boxes: HashMap<[i64; 3], Vec<u32>>,
+    tolerance: f64,
+}
+
+impl Places {
+    fn new(points: &[[f64; 3]], some: &[u32], tolerance: f64) -> Self {
+        let mut places = Self { boxes: HashMap::new(), tolerance };
+        for &point in some {
+            places.boxes.entry(places.of(points[point as usize])).or_default().push(point);
+        }
+        places
+    }
+
+    fn of(&self, at: [f64; 3]) -> [i64; 3] {
+        at.map(|x| (x / (2.0 * self.tolerance)).floor() as i64)
+    }
+
+    /// The nearest of them, if it is near enough.
+    fn find(&self, points: &[[f64; 3]], at: [f64; 3]) -> Option<u32> {
+        let centre = self.of(at);
+        let distance = |point: u32| -> f64 {
+            (0..3).map(|c| (points[point as usize][c] - at[c]).powi(2)).sum::<f64>().sqrt()
+        };
+        let around = (0..27).map(|code| {
+            let step = [code % 3 - 1, code / 3 % 3 - 1, code / 9 - 1];
+            std::array::from_fn::<i64, 3, _>(|c| centre[c].saturating_add(step[c]))
+        });
+        let near = around.filter_map(|place| self.boxes.get(&place)).flatten().copied();
+        near.filter(|&point| distance(point) <= self.tolerance)
+            .min_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.cmp(&b)))
+    }
+}
+
+/// Entities of one dimension in classes.
+struct Joined(Vec<Class>);
+
+impl Joined {
+    fn new(count: usize) -> Self {
+        Self((0..count as u32).map(|own| Class { first: own, place: [0, 1, 2, 3] }).collect())
+    }
+
+    /// The first member of an entity's class, and the places of the entity's vertices in it.
+    fn find(&self, mut entity: u32) -> Class {
+        let mut place = [0, 1, 2, 3];
+        loop {
+            let Class { first, place: own } = self.0[entity as usize];
+            if first == entity {
+                return Class { first, place };
+            }
+            place = place.map(|at: u8| own[usize::from(at)]);
+            entity = first;
+        }
+    }
+
+    /// Joins two entities, of which vertex i of the one is vertex `places[i]` of the other; none where they are joined
+    /// in another way.
+    fn join(&mut self, a: u32, b: u32, places: [u8; 4]) -> Option<()> {
+        let (a, b) = (self.find(a), self.find(b));
+        // Vertex i of a: place a.place[i] in its first, b.place[places[i]] in that of b.
+        let mut across = [0u8; 4];
+        for i in 0..4 {
+            across[usize::from(a.place[i])] = b.place[usize::from(places[i])];
+        }
+        if a.first == b.first {
+            return (across == [0, 1, 2, 3]).then_some(());
+        }
+        let mut back = [0u8; 4];
+        for i in 0..4 {
+            back[usize::from(across[i])] = i as u8;
+        }
+        let (low, high, place) = match a.first < b.first {
+            true => (a.first, b.first, back),
+            false => (b.first, a.first, across),
+        };
+        self.0[high as usize] = Class { first: low, place };
+        Some(())
+    }
+
+    /// The class of each.
+    fn settled(self) -> Vec<Class> {
+        (0..self.0.len() as u32).map(|entity| self.find(entity)).collect()
+    }
+}
+
+/// Vertices, edges and faces in classes.
+struct Classes {
+    vertices: Joined,
+    edges: Joined,
+    faces: Joined,
+}
+
+impl Classes {
+    fn new(topology: &Topology) -> Self {
+        Self {
+            vertices: Joined::new(topology.n_vertices()),
+            edges: Joined::new(topology.edges().len()),
+            faces: Joined::new(topology.faces().len()),
+        }
+    }
+
+    /// Joins facets with their images, and what lies on them.
+    fn join(&mut self, topology: &Topology, images: &[Image]) -> Option<()> {
+        let cell = topology.cell();
+        for Image { from, to, pairs } in images {
+            let image = |vertex: u32| pairs.iter().find(|(own, _)| *own == vertex).map(|p| p.1);
+            for &(own, image) in pairs {
+                self.vertices.join(own, image, [0, 1, 2, 3])?;
+            }
+            for dim in 1..cell.dim() {
+                let (entities, joined) = match dim {
+                    1 => (topology.edges(), &mut self.edges),
+                    _ => (topology.faces(), &mut self.faces),
+                };
+                let on = |facet: &Facet| {
+                    let corners = cell.facets()[usize::from(facet.local)];
+                    let of_cell = entities.of_cell(facet.cell as usize);
+                    let locals = cell.entities(dim).iter().zip(of_cell);
+                    let on = locals.filter(|(own, _)| own.iter().all(|v| corners.contains(v)));
+                    on.map(|(_, &entity)| entity).collect::<Vec<u32>>()
+                };
+                let theirs = on(to);
+                for own in on(from) {
+                    let vertices = entities.vertices(own as usize).iter();
+                    let images = vertices.map(|&v| image(v)).collect::<Option<Vec<u32>>>()?;
+                    let places = |other: u32| {
+                        let all = entities.vertices(other as usize);
+                        let mut places = [0, 1, 2, 3];
+                        for (place, image) in places.iter_mut().zip(&images) {
+                            *place = all.iter().position(|v| v == image)? as u8;
+                        }
+                        Some(places)
+                    };
+                    let (other, places) =
+                        theirs.iter().find_map(|&other| Some((other, places(other)?)))?;
+                    joined.join(own, other, places)?;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn into_topology(self, topology: &Topology) -> Topology {
+        let [vertices, edges, faces] = [self.vertices, self.edges, self.faces].map(Joined::settled);
+        topology.joined(&vertices, &edges, &faces)
+    }
+}

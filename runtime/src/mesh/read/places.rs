@@ -1,0 +1,71 @@
+//! Where the elements and points of a mesh stand in its file, whose order is that of data for it.
+
+use super::contents::{Contents, Order};
+use crate::mesh::places::{NOWHERE, Places};
+
+/// The elements of one dimension that become cells.
+pub(super) struct Elements<'a> {
+    contents: &'a Contents,
+    /// For each block of this dimension how many elements come before it.
+    starts: Vec<u64>,
+    all: usize,
+    /// The place of each cell, or its number where these are sorted.
+    cells: Vec<u64>,
+}
+
+impl<'a> Elements<'a> {
+    pub(super) fn new(contents: &'a Contents, dim: usize) -> Self {
+        let (mut starts, mut all) = (Vec::new(), 0);
+        for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
+            if block.kind.dim() == dim {
+                starts.push(all as u64);
+            }
+            all += block.numbers.len();
+        }
+        Self { contents, starts, all, cells: Vec::new() }
+    }
+
+    /// The element `i` of a block, of this number, became so many cells.
+    pub(super) fn push(&mut self, block: usize, i: usize, number: u64, cells: usize) {
+        let place = match self.contents.order {
+            Order::Blocks => self.starts[block] + i as u64,
+            Order::Numbers(_) | Order::Ascending => number,
+        };
+        self.cells.extend(std::iter::repeat_n(place, cells));
+    }
+
+    /// All places; `points` says which of the file's points each is, of which those from `n_points` on were added here.
+    pub(super) fn places(
+        self,
+        points: impl Iterator<Item = Option<u32>>,
+        n_points: usize,
+    ) -> Places {
+        let own = points.map(|point| point.filter(|&point| (point as usize) < n_points));
+        let (mut cells, mut all_cells) = (self.cells, self.all);
+        let mut ranks = None;
+        match self.contents.order {
+            Order::Blocks => {}
+            Order::Numbers(count) => all_cells = count,
+            Order::Ascending => {
+                cells = ranked(&cells);
+                all_cells = cells.iter().max().map_or(0, |&most| most as usize + 1);
+                ranks = Some(ranked(&self.contents.node_numbers[..n_points]));
+            }
+        }
+        let rank = |point: u32| ranks.as_ref().map_or(point, |ranks| ranks[point as usize] as u32);
+        Places {
+            cells: cells.into_iter().map(|place| place as u32).collect(),
+            all_cells,
+            points: own.map(|point| point.map_or(NOWHERE, rank)).collect(),
+            all_points: n_points,
+        }
+    }
+}
+
+/// The place of each number among all of them, ascending.
+fn ranked(numbers: &[u64]) -> Vec<u64> {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    numbers.iter().map(|number| sorted.partition_point(|other| other < number) as u64).collect()
+}

@@ -1,0 +1,88 @@
+//! The arrays of an XML file (`.vtu`) beside its mesh: bytes → [`Data`], with those arrays that are asked for.
+
+use super::numbers::Numbers;
+use super::xml::{self, is_array};
+use crate::mesh::read::ReadError;
+
+/// What an array has values for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Section {
+    Points,
+    Cells,
+    /// The file as a whole.
+    File,
+}
+
+impl Section {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::File, "FieldData"), (Self::Points, "PointData"), (Self::Cells, "CellData")];
+}
+
+/// An array.
+#[derive(Debug)]
+pub(crate) struct Array {
+    pub(crate) section: Section,
+    pub(crate) name: String,
+    pub(crate) components: usize,
+    /// Its numbers, where they are asked for.
+    pub(crate) numbers: Option<Numbers>,
+}
+
+/// What a file says.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) points: Vec<[f64; 3]>,
+    connectivity: Vec<u64>,
+    /// Where the points of each cell end there.
+    ends: Vec<u64>,
+    /// All arrays.
+    pub(crate) arrays: Vec<Array>,
+}
+
+impl Data {
+    pub(crate) fn n_cells(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The centre of the first points of a cell, which are its vertices if there are as many.
+    pub(crate) fn centre(&self, cell: usize, vertices: usize) -> Option<[f64; 3]> {
+        let start = if cell == 0 { 0 } else { *self.ends.get(cell - 1)? as usize };
+        let own = self.connectivity.get(start..*self.ends.get(cell)? as usize)?;
+        let mut sum = [0.0; 3];
+        for &point in own.get(..vertices)? {
+            let point = self.points.get(usize::try_from(point).ok()?)?;
+            (0..3).for_each(|axis| sum[axis] += point[axis]);
+        }
+        Some(sum.map(|x| x / vertices as f64))
+    }
+
+    /// The array of a section and a name.
+    pub(crate) fn array(&self, section: Section, name: &str) -> Option<&Array> {
+        self.arrays.iter().find(|array| array.section == section && array.name == name)
+    }
+}
+
+/// Reads a file, with the numbers of the arrays that are `wanted`.
+pub(crate) fn data(
+    bytes: &[u8],
+    wanted: impl Fn(Section, &str) -> bool,
+) -> Result<Data, ReadError> {
+    xml::with(bytes, |reader, root| {
+        let whole = reader.expect(root, "UnstructuredGrid")?;
+        let piece = reader.only_piece(root)?;
+        let grid = reader.piece(piece)?;
+        let mut arrays = Vec::new();
+        for (section, element) in Section::ALL {
+            let parent = if section == Section::File { whole } else { piece };
+            let Some(parent) = reader.child(parent, element) else { continue };
+            for node in parent.children().filter(|node| is_array(*node)) {
+                let name = node.attribute("Name").unwrap_or_default().to_owned();
+                let components = node.attribute("NumberOfComponents").and_then(|n| n.parse().ok());
+                let numbers = wanted(section, &name).then(|| reader.array(node)).transpose()?;
+                arrays.push(Array { section, name, components: components.unwrap_or(1), numbers });
+            }
+        }
+        let (points, connectivity, ends) = (grid.points, grid.connectivity, grid.ends);
+        Ok(Data { points, connectivity, ends, arrays })
+    })
+}

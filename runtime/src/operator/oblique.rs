@@ -1,0 +1,81 @@
+//! Nodes with conditions on combinations of components, N u = g: what is done to vectors there, around the kernels, which
+//! do not know of them.
+//!
+//! ```text
+//! residual    P R(u)                   impose    u ← P u + g
+//! action      P A P x + D N x          diagonal  D = Σ_c P_cc |A_cc| / Σ_c P_cc in all components of the node
+//! ```
+//!
+//! with P = I − N. D is a multiple of the identity at a node and commutes with P, so that Jacobi's method keeps
+//! directions where conditions let them; it makes the rows of N as large as those beside them, which factors want.
+
+use crate::device::{Combinations, NONE, WIDTH};
+use crate::discretisation::Discretisation;
+use crate::vector::Real;
+
+/// Such nodes of vectors in this machine's memory.
+pub(super) struct Oblique(pub(super) Combinations);
+
+/// Those of a discretisation, whose unknowns have these places in a vector; an unknown with a condition of its own has none.
+pub(super) fn combinations(on: &Discretisation, place: impl Fn(usize) -> usize) -> Combinations {
+    let mut tables = Combinations::default();
+    for (number, field) in on.fields.iter().enumerate() {
+        let (start, components) = (on.dofs_of(number).start, field.space.components());
+        for own in field.constraints.oblique() {
+            let first = own.node as usize * components;
+            let free = |c: usize| c < components && !field.constraints.is_constrained(first + c);
+            let dof = |c: usize| if free(c) { place(start + first + c) as u32 } else { NONE };
+            let left = |c: usize| if free(c) { 1.0 - own.given[c][c] } else { 0.0 };
+            let sum: f64 = (0..WIDTH).map(left).sum();
+            tables.dofs.push(std::array::from_fn(dof));
+            tables.given.push(own.given);
+            tables.values.push(own.value);
+            tables.weights.push(std::array::from_fn(|c| left(c) / sum));
+        }
+    }
+    tables
+}
+
+impl Oblique {
+    /// y ← P y, and + g where `values` are wanted.
+    pub(super) fn hold<T: Real>(&self, y: &mut [T], values: bool) {
+        for ((dofs, given), value) in self.0.dofs.iter().zip(&self.0.given).zip(&self.0.values) {
+            let own = at(y, dofs);
+            let left = std::array::from_fn(|c| own[c] - if values { value[c] } else { 0.0 });
+            take(y, dofs, given, left);
+        }
+    }
+
+    /// y ← P y + N (d x).
+    pub(super) fn hold_as<T: Real>(&self, y: &mut [T], d: &[T], x: &[T]) {
+        for (dofs, given) in self.0.dofs.iter().zip(&self.0.given) {
+            let (own, d, x) = (at(y, dofs), at(d, dofs), at(x, dofs));
+            take(y, dofs, given, std::array::from_fn(|c| own[c] - d[c] * x[c]));
+        }
+    }
+
+    /// The mean of a node's entries in what conditions leave, in each of them.
+    pub(super) fn even<T: Real>(&self, y: &mut [T]) {
+        for (dofs, weights) in self.0.dofs.iter().zip(&self.0.weights) {
+            let own = at(y, dofs);
+            let mean: f64 = own.iter().zip(weights).map(|(y, weight)| weight * y.abs()).sum();
+            let mean = if mean > 0.0 { mean } else { 1.0 };
+            let places = dofs.iter().filter(|&&dof| dof != NONE);
+            places.for_each(|&dof| y[dof as usize] = T::from_f64(mean));
+        }
+    }
+}
+
+/// The entries of a node, 0 where it has none.
+fn at<T: Real>(y: &[T], dofs: &[u32; WIDTH]) -> [f64; WIDTH] {
+    dofs.map(|dof| if dof == NONE { 0.0 } else { y[dof as usize].into() })
+}
+
+/// y ← y − N z at a node.
+fn take<T: Real>(y: &mut [T], dofs: &[u32; WIDTH], given: &[[f64; WIDTH]; WIDTH], z: [f64; WIDTH]) {
+    for (&dof, row) in dofs.iter().zip(given).filter(|(dof, _)| **dof != NONE) {
+        let part: f64 = row.iter().zip(&z).map(|(n, z)| n * z).sum();
+        let own: f64 = y[dof as usize].into();
+        y[dof as usize] = T::from_f64(own - part);
+    }
+}

@@ -1,0 +1,119 @@
+//! A sweep that is begun again at its second value from the file of the first gives the same bits, by the program itself.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn wf(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(arguments).arg("--json").current_dir(folder);
+    let output =
+        command.env("WF_CACHE_DIR", folder.join("cache")).output().expect("wf should start");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "wf {arguments:?}: {said}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+}
+
+/// A bar of rubber, bent by a load on its end.
+const BAR: &str = "form rubber {
+        field u: vector;
+        param load = 1;
+        let F = I + grad(u);
+        let J = det(F);
+        energy = (inner(F, F) - dim - 2 * log(J)) / 2 + 5 * log(J)^2;
+        on boundary \"x1\" { f0[u] = [0, load / 1000]; }
+    }
+    problem bar solves rubber {
+        mesh = box(dim: 2, cells: [6, 2], to: [4, 1]);
+        degree = 2;
+        dirichlet u = [0, 0] on \"x0\";
+        START
+        solver = SOLVER;
+        report tip = u([4, 0.5]);
+        report volume = integral(det(I + grad(u)));
+        report held = reaction(u, on: \"x0\");
+    }";
+
+/// Flow in a cavity whose lid moves faster and faster: conditions that depend on the parameter, and a mean.
+const CAVITY: &str = "form flow {
+        field u: vector;
+        field p: scalar in H1(k - 1);
+        param load = 1;
+        f0[u] = 20 * grad(u) * u; f1[u] = grad(u) - p * I; f0[p] = -div(u);
+    }
+    problem cavity solves flow {
+        mesh = box(dim: 2, cells: 4);
+        degree = 2;
+        dirichlet u = [0, 0];
+        dirichlet u = [load, 0] on \"y1\";
+        mean p = 0;
+        START
+        solver = SOLVER;
+        report drag = reaction(u, on: \"y1\");
+        report size = l2(u) + l2(p);
+    }";
+
+#[track_caller]
+fn goes_on(text: &str, name: &str, fields: &[&str], more: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let start: String = fields
+        .iter()
+        .map(|field| format!("initial {field} = file(\"out/{name}-1.vtu\", \"{field}\"); "))
+        .collect();
+    let write =
+        |file: &str, text: String| std::fs::write(folder.path().join(file), text).expect("a file");
+    write("first.wf", text.replace("START", ""));
+    write("again.wf", text.replace("START", &start));
+    std::fs::create_dir(folder.path().join("out")).expect("a folder");
+    let run = |file: &str, values: &str, output: &str| {
+        wf(folder.path(), &[&["run", file, "--param", values, "-o", output], more].concat())
+    };
+    let bytes =
+        |file: &str| std::fs::read(folder.path().join("out").join(file)).expect("a solution");
+    let all = run("first.wf", "load=1,2,4", &format!("out/{name}.vtu"));
+    let whole = |number: usize| &all[number]["reports"];
+    // From the second value on, as a sweep and alone, with one thread and with several.
+    let rest = run("again.wf", "load=2,4", "out/again.vtu");
+    assert_eq!([whole(1), whole(2)], [&rest[0]["reports"], &rest[1]["reports"]]);
+    for (number, again) in [(2, "again-1.vtu"), (3, "again-2.vtu")] {
+        assert!(bytes(&format!("{name}-{number}.vtu")) == bytes(again), "{name} {number}");
+    }
+    let alone = run("again.wf", "load=2", "out/alone.vtu");
+    assert_eq!(whole(1), &alone[0]["reports"]);
+    assert_eq!(all[1]["iterations"], alone[0]["iterations"]);
+    assert!(bytes(&format!("{name}-2.vtu")) == bytes("alone.vtu"));
+    assert_ne!(whole(0), whole(1));
+}
+
+#[test]
+fn a_bent_bar_goes_on_from_a_file() {
+    for solver in ["newton(linear: direct)", "newton(linear: cg)"] {
+        goes_on(&BAR.replace("SOLVER", solver), "bar", &["u"], &["--interpret", "--threads", "2"]);
+    }
+    goes_on(
+        &BAR.replace("SOLVER", "newton(steps: 2, load: load)"),
+        "bar",
+        &["u"],
+        &["--threads", "1"],
+    );
+}
+
+#[test]
+fn a_flow_of_two_fields_goes_on_from_a_file() {
+    goes_on(&CAVITY.replace("SOLVER", "newton"), "cavity", &["u", "p"], &["--interpret"]);
+}
+
+/// The same on a device whose sums have an order.
+#[cfg(feature = "opencl")]
+#[test]
+fn a_device_goes_on_from_a_file() {
+    let required = std::env::var("WF_REQUIRE").unwrap_or_default();
+    if weakform::device(weakform::Backend::OpenCl, None).is_err() {
+        assert!(!required.split(' ').any(|word| word == "opencl"), "an OpenCL device is required");
+        return;
+    }
+    let device = ["--backend", "opencl", "--scatter", "owner"];
+    goes_on(&BAR.replace("SOLVER", "newton(linear: cg)"), "bar", &["u"], &device);
+}

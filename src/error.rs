@@ -70,6 +70,28 @@ pub enum Error {
         /// The field.
         field: String,
     },
+    /// Other numbers than there are places for them.
+    #[error("`{name}` takes {expected} numbers, but there are {found}")]
+    Numbers {
+        /// What takes them.
+        name: String,
+        /// How many it takes.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A right-hand side that is not a number somewhere.
+    #[error("the load has an entry {value}\nhelp: its entries must be finite numbers")]
+    LoadNotFinite {
+        /// The entry.
+        value: f64,
+    },
+    /// A point without a value.
+    #[error("{point:?} lies outside of the mesh\nhelp: name a point inside of it")]
+    Outside {
+        /// The point.
+        point: [f64; 3],
+    },
     /// A value with another number of components than its place.
     #[error("`{name}` has {expected} components, but its value has {found}")]
     Components {

@@ -4,6 +4,7 @@ use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Reports;
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
@@ -85,6 +86,12 @@ impl Form {
     pub fn point_form(&self, dim: usize) -> Result<PointForm, Error> {
         let form = self.program.point_form(&self.name, dim);
         form.map_err(|found| Error::language(self.program.source(), found))
+    }
+
+    /// What a report of the form is made of, where `text` stands behind the `=` of a `report`.
+    pub(crate) fn reports(&self, dim: usize, text: &str) -> Result<Reports, Error> {
+        let found = self.program.report(&self.name, dim, text);
+        found.map_err(|found| Error::language(self.program.source(), found))
     }
 
     /// What comes out of a stage of the compiler for this form; see [`emit`](crate::emit()).

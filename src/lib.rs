@@ -52,7 +52,8 @@
 //!
 //! | feature | what it adds |
 //! | --- | --- |
-//! | `cli`, on without asking | the program `wf`, and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `cli`, on without asking | the program `wf`, `direct` and `pictures`; with `default-features = false` the library compiles in less time |
+//! | `direct` | solving by the factors of a matrix; without it problems are solved by iterations, and `solver = direct` is an error |
 //! | `pictures` | `Solution::picture`: solutions as PNG and SVG |
 //! | `cuda`, `opencl` | kernels on GPUs |
 
@@ -60,6 +61,7 @@ mod emit;
 mod error;
 mod form;
 pub mod language;
+pub mod layers;
 mod output;
 #[cfg(feature = "pictures")]
 pub mod picture;
@@ -73,16 +75,21 @@ pub use emit::{
     Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit, emit_program,
 };
 pub use error::Error;
+pub use fem_dsl::point::Shape;
+pub use fem_dsl::problem::{Argument, Solver};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
-pub use runtime::run::Figure;
-pub use runtime::solve::Report;
+pub use runtime::run::{Figure, Kernels, RunError, Seconds};
+pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
-pub use system::{ALL, Boundary, Data, Function, Params, Setup, System, Value, at, mesh};
+pub use system::{
+    ALL, Boundary, Data, FieldName, FieldOf, Function, Params, Setup, System, Value, Written, at,
+    mesh,
+};
 
 /// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without
 /// one. For [`Setup::device`] and [`Problem::device`].
@@ -134,6 +141,10 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// system.set_params(&darcy::Params { wind: [0.0, 0.0], ..params })?;
 /// # Ok::<(), weakform::Error>(())
 /// ```
+///
+/// Beside these there is a module `field` with a type for each field, `darcy::field::p`, which stands where its name may
+/// ([`Setup::dirichlet`], [`System::error_l2`]), and modules `param` and `aux` with the names of parameters and data as text,
+/// `darcy::aux::kappa` for [`System::set_aux`].
 ///
 /// A name that the form does not have is none of the struct's, and a value of another shape has another type:
 ///

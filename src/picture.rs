@@ -18,6 +18,7 @@ mod scene;
 mod ticks;
 
 pub use chart::{Axis, Chart, Scale, Series, write_charts};
+pub use runtime::output::surface::SurfaceError;
 
 use std::fmt;
 use std::path::Path;
@@ -27,7 +28,7 @@ use fem_dsl::diagnostic::nearest;
 use fem_dsl::point::PointForm;
 use runtime::discretisation::Discretisation;
 use runtime::mesh::Mesh;
-use runtime::output::surface::{Plane, SurfaceError, cut, outside};
+use runtime::output::surface::{Plane, cut, outside};
 use runtime::output::{OutputError, write_bytes, write_text};
 
 use crate::output::with_output;

@@ -1,11 +1,13 @@
 //! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
 
 mod conditions;
+mod data;
+mod measured;
 mod setup;
 mod typed;
 
 pub use setup::{ALL, Boundary, Setup, Value};
-pub use typed::{Data, Function, Params, at};
+pub use typed::{Data, FieldName, FieldOf, Function, Params, Written, at};
 
 use crate::error::index;
 use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
@@ -15,12 +17,12 @@ use fem_dsl::point::PointForm;
 use fem_dsl::problem::Solver;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use kernels_gen::element::Rule;
-use runtime::compile::Origin;
+use kernels_gen::plan::Elements;
+use runtime::compile::{Origin, Target};
 use runtime::constraint::Constraints;
+use runtime::device::Device;
 use runtime::discretisation::Discretisation;
 use runtime::expression::Parameters;
-use runtime::functional;
 use runtime::mesh::load;
 use runtime::operator::Operator;
 use runtime::run::{Kernels, RunError, check_fixed, check_unique, solve, values};
@@ -67,14 +69,18 @@ pub struct System {
     source: Form,
     form: PointForm,
     on: Arc<Discretisation>,
-    rule: Rule,
+    elements: Elements,
+    /// For what kernels are compiled, and where they run.
+    target: Target,
+    device: Option<Arc<dyn Device>>,
     kernels: Kernels,
     operator: Operator,
     parameters: Parameters,
-    notes: Vec<String>,
     conditions: Conditions,
     /// Their values, as they were last asked for.
     constraints: Vec<Constraints>,
+    /// The right-hand side that was given, also in rows with conditions.
+    load: Option<Vec<f64>>,
 }
 
 impl System {
@@ -90,7 +96,7 @@ impl System {
 
     /// What should be known of a quadrature that was asked for; it goes to the log (`tracing`, level `warn`), too.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.elements.notes
     }
 
     /// Where the kernels came from.
@@ -103,8 +109,8 @@ impl System {
     /// # Errors
     ///
     /// There is no such field.
-    pub fn points(&self, field: &str) -> Result<Vec<[f64; 3]>, Error> {
-        let space = &self.on.fields[self.field(field)?].space;
+    pub fn points(&self, field: impl FieldName) -> Result<Vec<[f64; 3]>, Error> {
+        let space = &self.on.fields[self.field(field.name())?].space;
         let points = space.points(&self.on.mesh, &self.on.partition);
         points.map_err(|error| Error::Run(error.into()))
     }
@@ -131,8 +137,8 @@ impl System {
     /// # Errors
     ///
     /// There is no such field, or the vector does not fit.
-    pub fn values(&self, field: &str, u: &Vector) -> Result<Vec<f64>, Error> {
-        let range = self.on.dofs_of(self.field(field)?);
+    pub fn values(&self, field: impl FieldName, u: &Vector) -> Result<Vec<f64>, Error> {
+        let range = self.on.dofs_of(self.field(field.name())?);
         self.fits(u)?;
         Ok(u.to_vec()[range].to_vec())
     }
@@ -144,9 +150,10 @@ impl System {
     /// There is no such field, or it has another number of components.
     pub fn interpolate<V: Value>(
         &self,
-        field: &str,
+        field: impl FieldOf<V>,
         value: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<Vector, Error> {
+        let field = field.name();
         let (index, points) = (self.field(field)?, self.points(field)?);
         let space = &self.on.fields[index].space;
         let wrong = OnceLock::new();
@@ -224,7 +231,7 @@ impl System {
         self.replace(parameters)
     }
 
-    /// r = R(u).
+    /// r = R(u), less the right-hand side where one was given ([`System::set_load`]).
     ///
     /// # Errors
     ///
@@ -293,7 +300,7 @@ impl System {
             on: &self.on,
             parameters: &self.parameters,
             prescribed: &self.conditions,
-            rule: self.rule,
+            rule: self.elements.rule,
         };
         let solved = threads::roomy(|| {
             check_unique(operator, system, &[])?;
@@ -306,26 +313,6 @@ impl System {
         Ok(report.converged().map_err(RunError::from)?)
     }
 
-    /// ‖u − exact‖ in L2.
-    ///
-    /// # Errors
-    ///
-    /// There is no such field, or it has another number of components, or the vector does not fit.
-    pub fn error_l2<V: Value>(
-        &self,
-        field: &str,
-        u: &Vector,
-        exact: impl Fn(&[f64; 3]) -> V + Sync,
-    ) -> Result<f64, Error> {
-        let index = self.field(field)?;
-        self.fits(u)?;
-        let wrong = OnceLock::new();
-        let exact = setup::checked(field, exact, &wrong);
-        let error = functional::error_l2(&self.on, index, &u.to_vec(), exact);
-        wrong.into_inner().map_or(Ok(()), Err)?;
-        error.map_err(|error| Error::Run(error.into()))
-    }
-
     /// Writes `u` for ParaView.
     ///
     /// # Errors
@@ -336,7 +323,7 @@ impl System {
         Ok(write_vtu(path.as_ref(), &self.form, &self.on, &u.to_vec())?)
     }
 
-    /// The equations themselves, for solvers and loops of one's own.
+    /// The equations R(u) = l themselves, for solvers and loops of one's own.
     pub fn equations(&mut self) -> &mut dyn NonlinearSystem {
         &mut self.operator
     }

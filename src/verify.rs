@@ -23,6 +23,7 @@ use std::sync::Arc;
 use verifier::Verifier;
 
 pub use kernels::{Compared, Verdict};
+pub use runtime::verify::agreement::Distance;
 pub use runtime::verify::jacobian::{Signs, Taylor};
 pub use runtime::verify::series::Level;
 

@@ -339,3 +339,21 @@ fn without_a_load_solutions_are_not_unique_either() {
     let error = interpreted(text, "f", "q").expect_err("a singular matrix");
     assert!(error.contains("singular"), "{error}");
 }
+
+#[test]
+fn load_steps_of_a_linear_form_are_one() {
+    let mut system = setup(LAPLACE, "laplace", "box(dim: 2, cells: 3)")
+        .dirichlet_of("u", "x0", ["height"], |_, [height]| height)
+        .dirichlet("u", "x1", |_| 0.0)
+        .build()
+        .expect("a system");
+    let mut solver = in_steps(3.0, Some("height"));
+    solver.arguments.insert("rtol".to_owned(), Argument::Number(1e-9));
+    let mut u = system.initial();
+    let report = system.solve_with(&mut u, Some(&solver)).expect("a solution");
+    assert!(report.notes.iter().any(|note| note.contains("load steps change nothing")));
+    assert!(system.error_l2("u", &u, |x| 1.0 - x[0]).expect("an error") < 1e-12);
+    solver.arguments.insert("load".to_owned(), Argument::Word("width".to_owned()));
+    let said = system.solve_with(&mut u, Some(&solver)).expect_err("no such parameter");
+    assert!(said.to_string().contains("no parameter `width`"), "{said}");
+}

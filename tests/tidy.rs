@@ -4,6 +4,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/exports.rs"]
+mod exports;
 #[path = "tidy/imports.rs"]
 mod imports;
 
@@ -190,8 +192,13 @@ fn strategies_and_dialects_do_not_know_each_other() {
 #[test]
 fn one_file_names_the_library_of_factors() {
     let everywhere = ["src/", "fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/", "tests/"];
-    let complaints = naming(&everywhere, &["tests/tidy", "runtime/src/factor.rs"], &["faer"]);
-    report("the sparse factors' library can be replaced", &complaints);
+    let except = ["tests/tidy", "runtime/src/factor/sparse.rs"];
+    let mut complaints = naming(&everywhere, &except, &["faer"]);
+    let manifest = fs::read_to_string(root().join("runtime/Cargo.toml")).expect("a manifest");
+    if !manifest.contains("\nfaer = { workspace = true, optional = true }\n") {
+        complaints.push("runtime cannot do without it".to_owned());
+    }
+    report("the sparse factors' library can be replaced, and left out", &complaints);
 }
 
 #[test]
@@ -392,6 +399,52 @@ fn every_code_has_a_page_and_every_page_a_code() {
         }
     }
     report("`wf explain` knows every code", &complaints);
+}
+
+/// `embedded` is for the macro.
+#[test]
+fn what_signatures_name_is_exported() {
+    let files = files();
+    let of_library = |file: &&File| file.path.starts_with("src/") && !file.path.contains("/bin/");
+    let below = files.iter().filter(of_library).map(|file| {
+        let text = file.text.as_str();
+        (file.path.strip_prefix("src/").unwrap_or(&file.path), text)
+    });
+    let mut complaints = exports::missing(&below.collect::<Vec<_>>());
+    complaints.retain(|complaint| !complaint.ends_with("Linked"));
+    report("what a public signature of weakform names is exported by it", &complaints);
+}
+
+/// `cargo xtask gallery` writes the page.
+#[test]
+fn every_example_stands_in_the_gallery() {
+    let page = fs::read_to_string(root().join("docs/gallery.md")).expect("the gallery");
+    let mut complaints = Vec::new();
+    for example in fs::read_dir(root().join("examples")).expect("the examples").flatten() {
+        let path = example.path();
+        if path.extension().is_none_or(|extension| extension != "wf") {
+            continue;
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let head = format!("\n## [{name}](../examples/{name}.wf)\n");
+        let Some(entry) = page.split(&head).nth(1) else {
+            complaints.push(format!("{name}.wf is missing"));
+            continue;
+        };
+        let entry = entry.split("\n## ").next().unwrap_or_default();
+        let picture = root().join(format!("docs/gallery/{name}.png"));
+        match fs::metadata(picture) {
+            Ok(file) if file.len() < 60_000 => {}
+            Ok(file) => complaints.push(format!("{name}.png has {} bytes", file.len())),
+            Err(_) => complaints.push(format!("{name}.wf has no picture")),
+        }
+        let text = fs::read_to_string(&path).expect("an example");
+        let shown = entry.split("```").nth(1).unwrap_or_default().lines().skip(1);
+        for line in shown.filter(|line| !text.lines().any(|own| own == *line)) {
+            complaints.push(format!("{name}.wf no longer says `{line}`"));
+        }
+    }
+    report("docs/gallery.md shows every example as it is", &complaints);
 }
 
 /// The map names, behind each invariant, the tests of this file that hold it; it stays short, and its links lead somewhere.

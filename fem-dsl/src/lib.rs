@@ -13,6 +13,7 @@ pub mod form;
 pub mod format;
 mod habits;
 pub mod manufacture;
+pub mod measures;
 pub mod parse;
 pub mod point;
 pub mod problem;

@@ -4,6 +4,7 @@
 //! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
 
 mod blame;
+mod reported;
 mod solution;
 mod suited;
 

@@ -7,7 +7,7 @@
 use crate::errors::errors;
 use crate::layout::{Layout, layout};
 use crate::settings::{Settings, Wanted, settings};
-use crate::typed::structs;
+use crate::typed::{names, structs};
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Argument, MeshSource, Problem};
@@ -33,7 +33,7 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
         match kernels(&program, &wanted) {
             Ok(kernels) => {
                 let value = |form: &str| embedded(&source, form, &kernels);
-                let typed = |form: &str| structs(&program, form);
+                let typed = |form: &ast::Form| structs(&program, &form.name.name);
                 let made = modules(&layout, program.file(), value, typed);
                 return made.unwrap_or_else(|error| error.to_compile_error());
             }
@@ -43,7 +43,7 @@ pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     // So that what names a form is not followed by an error of its own.
     let (file, _) = fem_dsl::parse::parse(&source);
     let nothing = |_: &str| Ok(quote!(::core::unreachable!()));
-    let made = modules(&layout, &file, nothing, |_| TokenStream::new());
+    let made = modules(&layout, &file, nothing, names);
     all.extend(made.unwrap_or_else(|error| error.to_compile_error()));
     all
 }
@@ -54,11 +54,11 @@ fn modules(
     layout: &Layout,
     file: &ast::File,
     value: impl Fn(&str) -> Result<TokenStream, Error>,
-    typed: impl Fn(&str) -> TokenStream,
+    typed: impl Fn(&ast::Form) -> TokenStream,
 ) -> Result<TokenStream, Error> {
     let mut all = TokenStream::new();
     for form in file.forms.iter().filter(|form| !form.name.name.is_empty()) {
-        let (value, typed) = (value(&form.name.name)?, typed(&form.name.name));
+        let (value, typed) = (value(&form.name.name)?, typed(form));
         let (doc, name) = named(layout, &form.doc, &form.name);
         let solved = file.problems.iter().filter(|problem| problem.form.name == form.name.name);
         let solved = solved.filter(|problem| !problem.name.name.is_empty());

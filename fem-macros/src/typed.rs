@@ -3,15 +3,19 @@
 //! ```text
 //! param f = 4; param g: vector = x;     struct Params<const DIM: usize> { f: f64, g: [f64; DIM] }
 //! aux kappa: scalar on cells;           struct Aux { kappa: Function<f64> }
+//! field u: vector;                      mod field { struct u: FieldOf<[f64; DIM]> }
+//!                                       mod param { const f: &str = "f"; … }  mod aux { … }
 //! ```
 //!
 //! What depends on the dimension, where the form holds in two, makes its struct generic in it. A name or a shape that the
 //! form does not have is then one that does not compile.
 
+use fem_dsl::ast::{self, FormItemKind};
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::program::Program;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote};
+use std::collections::BTreeSet;
 
 /// A name of the language as one of Rust, which keeps some words for itself.
 fn ident(name: &str) -> Ident {
@@ -31,7 +35,7 @@ struct Type {
     generic: bool,
 }
 
-/// The structs of a form of a program, and what makes them known to the facade; empty where there is nothing to be set.
+/// The structs of a form of a program, and what makes them known to the facade; then its names.
 pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
     let forms: Vec<PointForm> =
         [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
@@ -43,7 +47,83 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
     if !first.aux.is_empty() {
         items.extend(data(&forms, first));
     }
+    items.extend(fields(&forms, first));
+    let params: Vec<String> = first.params.iter().map(|param| param.name.clone()).collect();
+    items.extend(texts("param", "The names of the form's parameters.", &params));
+    let aux: Vec<String> = first.aux.iter().map(|aux| aux.name.clone()).collect();
+    items.extend(texts("aux", "The names of the form's auxiliary data.", &aux));
     items
+}
+
+/// `pub mod field`, with a type for each field that knows the type of its values.
+fn fields(forms: &[PointForm], first: &PointForm) -> TokenStream {
+    // The types have names of the user's choice, which hide no other here.
+    let impls = first.fields.iter().enumerate().map(|(at, field)| {
+        let shapes: Vec<Shape> = forms.iter().map(|form| form.fields[at].shape).collect();
+        let Type { tokens, generic } = ty(&shapes);
+        let (bound, _) = generics(generic);
+        let (name, own) = (&field.name, ident(&field.name));
+        quote! {
+            impl ::weakform::FieldName for field::#own {
+                fn name(&self) -> &str { #name }
+            }
+            impl #bound ::weakform::FieldOf<#tokens> for field::#own {}
+        }
+    });
+    let docs = first.fields.iter().map(|field| format!("The field `{}`.", field.name));
+    let names = first.fields.iter().map(|field| ident(&field.name));
+    quote! {
+        /// The form's fields.
+        #[allow(dead_code, non_camel_case_types)]
+        pub mod field {
+            #(#[doc = #docs] #[derive(Clone, Copy, Debug)] pub struct #names;)*
+        }
+        #(#impls)*
+    }
+}
+
+/// The names alone of a form that is wrong, so that what uses them is not followed by errors of its own.
+pub(crate) fn names(form: &ast::Form) -> TokenStream {
+    let (mut fields, mut params, mut aux) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for item in &form.items {
+        match &item.kind {
+            FormItemKind::Field { name, .. } => fields.insert(name.name.as_str()),
+            FormItemKind::Param { name, .. } => params.insert(name.name.as_str()),
+            FormItemKind::Aux { name, .. } => aux.insert(name.name.as_str()),
+            _ => false,
+        };
+    }
+    let known = |names: BTreeSet<&'_ str>| -> Vec<String> {
+        names.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    let fields = known(fields);
+    let types: Vec<Ident> = fields.iter().map(|name| ident(name)).collect();
+    let mut items = quote! {
+        #[allow(dead_code, non_camel_case_types, missing_docs)]
+        pub mod field { #(#[derive(Clone, Copy, Debug)] pub struct #types;)* }
+        #(
+            impl ::weakform::FieldName for field::#types {
+                fn name(&self) -> &str { #fields }
+            }
+            impl<V: ::weakform::Value> ::weakform::FieldOf<V> for field::#types {}
+        )*
+    };
+    items.extend(texts("param", "Parameters.", &known(params)));
+    items.extend(texts("aux", "Auxiliary data.", &known(aux)));
+    items
+}
+
+/// `pub mod …`, with the text of each name.
+fn texts(module: &str, doc: &str, names: &[String]) -> Option<TokenStream> {
+    let (module, own) = (ident(module), names.iter().map(|name| ident(name)));
+    let docs = names.iter().map(|name| format!("`{name}`"));
+    (!names.is_empty()).then(|| {
+        quote! {
+            #[doc = #doc]
+            #[allow(dead_code, non_upper_case_globals)]
+            pub mod #module { #(#[doc = #docs] pub const #own: &str = #names;)* }
+        }
+    })
 }
 
 fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
@@ -104,8 +184,11 @@ fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
     quote! {
         #declared
         impl #bound ::weakform::Data for Aux #of {
-            fn add(self, setup: ::weakform::Setup) -> ::weakform::Setup {
-                setup #(.aux(#names, self.#own.into_inner()))*
+            fn visit(
+                self,
+                each: &mut dyn ::core::ops::FnMut(&'static str, ::weakform::Written),
+            ) {
+                #(each(#names, self.#own.written(#names));)*
             }
         }
     }

@@ -5,12 +5,12 @@
 //! energy    = ∫₀¹ R(s u)·u ds           for symmetric forms; for linear ones ½ uᵀJu + R(0)·u
 //! ```
 //!
-//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once
-//! at the end of a solve.
+//! Elements are tabulated in full and forms evaluated by the interpreter: exact and plain, for once at the end of a solve on a
+//! mesh of moderate size. On a large one kernels integrate (`run/assess`), which are compared with this.
 
 mod pointwise;
 
-pub use pointwise::{Extrema, extrema, values_at};
+pub use pointwise::{Extrema, extrema, field_at, values_at};
 
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::expression::{Parameters, evaluate};
@@ -271,22 +271,27 @@ pub fn errors(
     Ok((l2, l2.hypot(seminorm)))
 }
 
-/// The error of a field in L2 against a function, which writes the field's components at a point.
-pub fn error_l2(
+/// The errors of a field against functions: in L2 against `exact`, which writes the field's components at a point, and in H1,
+/// where `gradient` writes their derivatives, `[component][direction]`.
+pub fn errors_of(
     on: &Discretisation,
     field: usize,
     u: &[f64],
     exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
-) -> Result<f64, ElementError> {
+    gradient: Option<&(dyn Fn(&[f64; 3], &mut [f64]) + Sync)>,
+) -> Result<(f64, f64), ElementError> {
     let components = on.fields[field].space.components();
-    let [l2, _] = norms(on, field, u, components, |block| {
-        let mut known = vec![0.0; block.x.len() * components];
-        for (x, row) in block.x.iter().zip(known.chunks_mut(components)) {
-            exact(x, row);
+    let entries = components * gradient.map_or(1, |_| 1 + on.mesh.dim());
+    let [l2, seminorm] = norms(on, field, u, components, |block| {
+        let mut known = vec![0.0; block.x.len() * entries];
+        for (x, row) in block.x.iter().zip(known.chunks_mut(entries)) {
+            let (values, derivatives) = row.split_at_mut(components);
+            exact(x, values);
+            gradient.iter().for_each(|gradient| gradient(x, derivatives));
         }
         known
     })?;
-    Ok(l2)
+    Ok((l2, l2.hypot(seminorm)))
 }
 
 /// The roots of [`squares`], also where these under- or overflow.
@@ -335,6 +340,11 @@ fn squares(
     Ok([sums.first().copied().unwrap_or(0.0), sums.get(1).copied().unwrap_or(0.0)])
 }
 
+/// Gauss points along the ray from 0 to a state; a linear residual needs one.
+pub(crate) fn points_of_ray(integral: &Integral) -> usize {
+    if integral.linear { 1 } else { 12 }
+}
+
 /// The energy of a symmetric form at a state, less that at 0: of its density, or of its residual alone where it has none.
 pub fn energy<'a>(
     on: &'a Discretisation,
@@ -344,8 +354,8 @@ pub fn energy<'a>(
     parameters: &Parameters,
 ) -> Result<f64, ElementError> {
     let (nodal, place) = all_nodal(on, u);
-    // Along the ray from 0 to u; a linear residual needs one point.
-    let ray = LinePoints::Gauss(if integral.linear { 1 } else { 12 });
+    // Along the ray from 0 to u.
+    let ray = LinePoints::Gauss(points_of_ray(integral));
     let along: Vec<(f64, f64)> = ray.points().into_iter().zip(ray.weights()).collect();
     let roots: Vec<_> = match integral.energy {
         Some(density) => vec![density],

@@ -252,6 +252,11 @@ impl Operator {
         self.load = Some(own);
     }
 
+    /// Makes the equations R(u) = 0 again.
+    pub fn clear_load(&mut self) {
+        self.load = None;
+    }
+
     /// Zero with the values of the essential conditions.
     ///
     /// # Errors

@@ -4,11 +4,13 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod assess;
 mod estimate;
 mod factors;
 mod files;
 mod fixed;
 mod initial;
+mod integrals;
 mod kernels;
 mod mean;
 mod not_finite;
@@ -18,15 +20,16 @@ mod singular;
 mod solver;
 mod unique;
 
+use assess::{Means, assess};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
 pub use fixed::check_fixed;
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
-pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, discretise};
-pub use reports::{Figure, Outcome};
-use reports::{Of, ranges};
+pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, datum, discretise};
+use reports::ranges;
+pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
@@ -36,7 +39,6 @@ use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::expression::Parameters;
-use crate::functional::{energy, errors};
 use crate::memory::TooMuch;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Mesh, MeshError};
@@ -292,6 +294,8 @@ pub struct Seconds {
     pub set_up: f64,
     /// The solve.
     pub solve: f64,
+    /// Errors, energy and reports.
+    pub measure: f64,
 }
 
 /// A solved problem.
@@ -449,7 +453,16 @@ pub fn run_from(
     operator.finish()?;
     let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
-    let (errors, energy) = assess(problem, &elements, &on, &u, &parameters)?;
+    let assessing = Instant::now();
+    let of = State {
+        form: &problem.form,
+        on: &on,
+        elements: &elements,
+        parameters: &parameters,
+        u: &u,
+        load: None,
+    };
+    let (errors, energy) = assess(problem, of, Means::new(target, reporting.as_ref()))?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -457,11 +470,10 @@ pub fn run_from(
             false
         }
     });
-    let of =
-        Of { form: &problem.form, on: &on, elements: &elements, parameters: &parameters, u: &u };
     let (reports, said) = reports::report(&problem.reports, of, target, reporting.as_ref())?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
+    seconds.measure = assessing.elapsed().as_secs_f64();
     Ok(Solution {
         reports,
         ranges,
@@ -493,33 +505,6 @@ fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunErro
         },
         false => error,
     }
-}
-
-/// The errors where a solution is known, and the energy where there is one.
-fn assess(
-    problem: &Problem,
-    elements: &Elements,
-    on: &Discretisation,
-    u: &[f64],
-    parameters: &Parameters,
-) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
-    let form = &problem.form;
-    let mut known = Vec::new();
-    for (field, exact) in &problem.exact {
-        let (l2, h1) = errors(on, *field, u, exact, parameters)?;
-        if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
-            let field = form.fields[*field].name.clone();
-            return Err(RunError::ExactNotFinite { field, value });
-        }
-        known.push((*field, l2, h1));
-    }
-    let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => {
-            Some(energy(on, integral, elements.rule, u, parameters)?)
-        }
-        _ => None,
-    };
-    Ok((known, energy))
 }
 
 /// What happens to a number of the size of a product of unknowns, where it is none of double precision.

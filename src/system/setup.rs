@@ -1,7 +1,7 @@
 //! What a [`System`] is made of, said step by step: degree, parameters, conditions, data.
 
 use super::conditions::{Conditions, Wanted};
-use super::{Data, Params, System};
+use super::{Data, FieldName, FieldOf, Params, System, Written};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
@@ -77,7 +77,7 @@ impl<const N: usize> From<[&str; N]> for Boundary {
 }
 
 /// Writes the components at a point, after comparing their number.
-type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+pub(super) type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
 /// A form on a mesh, before anything is numbered or compiled. The methods add to it; [`Setup::build`] makes the
 /// [`System`] and says what is wrong.
@@ -145,15 +145,35 @@ impl Setup {
     }
 
     /// All auxiliary data, in the struct that [`weak_form!`](crate::weak_form) makes for them.
-    pub fn data(self, data: impl Data) -> Self {
-        data.add(self)
+    pub fn data(mut self, data: impl Data) -> Self {
+        data.visit(&mut |name, Written(value)| self.aux.push((name.to_owned(), value)));
+        self
     }
 
     /// An essential condition on a whole field. Where two meet in a node the later one holds. The value is asked for
     /// here and at each solve.
+    ///
+    /// ```
+    /// use weakform::{ALL, mesh, weak_form};
+    ///
+    /// weak_form! { form flow { field u: vector; field p: scalar; f0[u] = u; f0[p] = p; f1[u] = grad(u); } }
+    ///
+    /// let setup = flow::form().on(mesh("box(dim: 2, cells: 2)")?);
+    /// // By its name in the program, which is checked while that is compiled, or as text.
+    /// let setup = setup.dirichlet(flow::field::u, "x0", |x| [x[1], 0.0]).dirichlet("p", ALL, |_| 0.0);
+    /// assert_eq!(setup.build()?.dofs(), 27);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// ```compile_fail,E0277
+    /// weakform::weak_form! { form flow { field u: vector; f0[u] = u; } }
+    /// let setup = flow::form().on(weakform::mesh("box(dim: 2, cells: 2)")?);
+    /// setup.dirichlet(flow::field::u, "x0", |x| x[1]);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
     pub fn dirichlet<V: Value>(
         self,
-        field: &str,
+        field: impl FieldOf<V>,
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
     ) -> Self {
@@ -163,7 +183,7 @@ impl Setup {
     /// An essential condition on one component of a field.
     pub fn dirichlet_component(
         self,
-        field: &str,
+        field: impl FieldName,
         component: usize,
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
@@ -182,7 +202,7 @@ impl Setup {
     ///
     /// let mut system = still::form()
     ///     .on(mesh("ball(dim: 2, refine: 2, order: 2)")?)
-    ///     .dirichlet_normal("u", ALL, |_| 0.0)
+    ///     .dirichlet_normal(still::field::u, ALL, |_| 0.0)
     ///     .build()?;
     /// let mut u = system.initial();
     /// system.solve(&mut u)?;
@@ -190,12 +210,12 @@ impl Setup {
     /// ```
     pub fn dirichlet_normal(
         mut self,
-        field: &str,
+        field: impl FieldName,
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let value = move |x: &[f64; 3], []: [f64; 0]| value(x);
-        self.conditions.push(Wanted::new(field, Trace::Normal, on.into(), [], value));
+        self.conditions.push(Wanted::new(field.name(), Trace::Normal, on.into(), [], value));
         self
     }
 
@@ -222,26 +242,26 @@ impl Setup {
     /// ```
     pub fn dirichlet_of<V: Value, const N: usize>(
         mut self,
-        field: &str,
+        field: impl FieldOf<V>,
         on: impl Into<Boundary>,
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
     ) -> Self {
-        self.conditions.push(Wanted::new(field, Trace::Whole, on.into(), params, value));
+        self.conditions.push(Wanted::new(field.name(), Trace::Whole, on.into(), params, value));
         self
     }
 
     /// As [`Setup::dirichlet_of`], on one component of a field.
     pub fn dirichlet_component_of<const N: usize>(
         mut self,
-        field: &str,
+        field: impl FieldName,
         component: usize,
         on: impl Into<Boundary>,
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let trace = Trace::Component(component);
-        self.conditions.push(Wanted::new(field, trace, on.into(), params, value));
+        self.conditions.push(Wanted::new(field.name(), trace, on.into(), params, value));
         self
     }
 
@@ -307,22 +327,23 @@ impl Setup {
             }
             target.isa = isa;
         }
-        let params = &parameters.values;
+        let (params, device) = (&parameters.values, self.device);
         let (operator, kernels) =
-            compile_operator(&form, &elements, &on, params, &target, self.device)?;
+            compile_operator(&form, &elements, &on, params, &target, device.clone())?;
         let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
-        let (source, rule, notes) = (self.form, elements.rule, elements.notes);
         Ok(System {
-            source,
+            source: self.form,
             form,
             on,
-            rule,
+            elements,
+            target,
+            device,
             kernels,
             operator,
             parameters,
-            notes,
             conditions,
             constraints,
+            load: None,
         })
     }
 
@@ -385,7 +406,10 @@ pub(super) fn checked<V: Value>(
     }
 }
 
-fn writing<V: Value>(name: &str, value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static) -> Write {
+pub(super) fn writing<V: Value>(
+    name: &str,
+    value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
+) -> Write {
     let name = name.to_owned();
     Box::new(move |x, row| {
         let value = value(x);

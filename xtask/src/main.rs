@@ -1,7 +1,8 @@
 //! `cargo xtask`: what contributors and CI run. `ci` is exactly what CI runs; `validate` gives the generated sources
-//! of the snapshots to their real compilers; `conformance` compares kernels with the reference.
+//! of the snapshots to their real compilers; `conformance` compares kernels with the reference; `gallery` draws the examples.
 
 mod ci;
+mod gallery;
 mod miri;
 mod validate;
 
@@ -11,6 +12,7 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "\
 usage: cargo xtask ci                 all that CI runs, in its order
        cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
+       cargo xtask gallery            docs/gallery.md and its pictures, written anew
        cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri
        cargo xtask conformance        kernels against the reference: a part of all combinations, as CI does
        cargo xtask conformance --full all of them, which takes hours";
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
     let result = match words[..] {
         ["ci"] => ci::run(),
         ["validate", "rust"] => validate::rust(),
+        ["gallery"] => gallery::run(),
         ["miri"] => miri::run(),
         ["conformance"] => execute(&mut conformance()),
         ["conformance", "--full"] => execute(conformance().env("WF_FULL", "1")),

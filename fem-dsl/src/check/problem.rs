@@ -20,7 +20,7 @@ pub(crate) use conditions::unknown_tag;
 pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
-pub(crate) use overrides::{Piece, field_piece};
+pub(crate) use overrides::{Piece, field_piece, report_piece};
 pub(crate) use reports::Checked as CheckedReports;
 
 use super::value;
@@ -150,7 +150,7 @@ pub(crate) fn content(
     checker.repeated(statements);
     // Conditions may refer to solutions, and everything to parameters, in any order.
     for &statement in statements {
-        checker.setting(statement);
+        checker.setting(statement, mesh);
     }
     for &statement in statements {
         checker.known(statement);
@@ -223,12 +223,12 @@ impl Checker<'_> {
         }
     }
 
-    fn setting(&mut self, statement: Statement<'_>) {
+    fn setting(&mut self, statement: Statement<'_>, mesh: Option<&MeshChoice>) {
         let piece = statement.piece;
         match statement.kind {
             ProblemItemKind::Broken => self.content.broken = true,
             ProblemItemKind::Setting { name, value } => match name.name.as_str() {
-                "degree" => self.degree(piece, *value),
+                "degree" => self.degree(piece, *value, mesh),
                 "quadrature" => {
                     // What the cells can use is said where they are known.
                     let most = f64::from(u16::MAX);
@@ -251,9 +251,21 @@ impl Checker<'_> {
     }
 
     /// A degree that the form's spaces admit.
-    fn degree(&mut self, piece: &Piece, value: ExprId) {
+    fn degree(&mut self, piece: &Piece, value: ExprId, mesh: Option<&MeshChoice>) {
         self.content.degree = self.whole(piece, value, "degree", 1.0, MAX_DEGREE);
         let (Some(degree), form) = (self.content.degree, self.form) else { return };
+        if let Some((cell, most)) = mesh.and_then(MeshChoice::largest_degree)
+            && let Some((name, space)) =
+                form.spaces().find(|(_, space)| space.degree_at(degree) > most)
+        {
+            let high = space.degree_at(degree);
+            let message = format!(
+                "`{name}` would have degree {high} on a {cell}: supported are degrees 1 to {most}"
+            );
+            let diagnostic = Diagnostic::new(Code::BadValue, message)
+                .label(piece.file.exprs[value].span, format!("the degree is {degree}"));
+            return self.report(piece, diagnostic);
+        }
         let Some((name, space)) = form.spaces().find(|(_, space)| degree < space.smallest_degree())
         else {
             return;

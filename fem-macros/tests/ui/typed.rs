@@ -1,8 +1,8 @@
 //! Names and shapes of parameters and data; what the facade has is stood in for.
 extern crate self as weakform;
 
-pub struct Setup;
 pub struct Form;
+pub struct Written;
 pub struct Function<V>(pub V);
 
 pub trait Value {
@@ -32,20 +32,22 @@ pub trait Params {
 }
 
 pub trait Data {
-    fn add(self, setup: Setup) -> Setup;
+    fn visit(self, each: &mut dyn FnMut(&'static str, Written));
 }
+
+pub trait FieldName {
+    fn name(&self) -> &str;
+}
+
+pub trait FieldOf<V>: FieldName {}
 
 impl<V> Function<V> {
-    pub fn into_inner(self) -> V {
-        self.0
+    pub fn written(self, _: &str) -> Written {
+        Written
     }
 }
 
-impl Setup {
-    pub fn aux<V>(self, _: &str, _: V) -> Self {
-        self
-    }
-}
+fn condition<V>(_: impl FieldOf<V>, _: V) {}
 
 pub mod embedded {
     pub struct Linked;
@@ -85,4 +87,7 @@ fn main() {
     let _ = flow::Params { g: [0.0, 0.0, -9.81], ..right };
     let _ = flow::Aux { kappa: Function(1.0), b: Function(2.0) };
     let _ = flow::Aux { kappa: Function(1.0) };
+    condition(flow::field::u, 1.0);
+    condition(flow::field::u, [1.0, 2.0]);
+    condition(flow::field::w, flow::param::nu.len() + flow::aux::b.len());
 }

@@ -111,3 +111,26 @@ pub fn values_at(
     };
     Ok(places.iter().map(one).collect())
 }
+
+/// A field at some places: its components, and their derivatives, `[component][direction]`.
+///
+/// # Errors
+///
+/// An element that there is not.
+pub fn field_at(
+    on: &Discretisation,
+    field: usize,
+    u: &[f64],
+    places: &[Located],
+) -> Result<Vec<(Vec<f64>, Vec<f64>)>, ElementError> {
+    let space = &on.fields[field].space;
+    let own: Nodal<'_> = (space, &u[on.dofs_of(field)]);
+    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let one = |at: &Located| {
+        let (table, geometry) = (tabulate(space.element(), &[at.xi]), tabulate(geometry, &[at.xi]));
+        let block = block(on, &[at.cell], &[1.0], &geometry, &[own], &[table]);
+        let [values, gradients] = [&block.quantities[0].value, &block.quantities[0].gradient];
+        (values.iter().map(|row| row[0]).collect(), gradients.iter().map(|row| row[0]).collect())
+    };
+    Ok(places.iter().map(one).collect())
+}

@@ -26,6 +26,7 @@
 //! need few iterations, and new factors each.
 
 use crate::discretisation::Discretisation;
+use crate::factor::AVAILABLE;
 use crate::memory::Room;
 use crate::solve::Factors;
 
@@ -113,7 +114,7 @@ pub(super) fn when(size: Size, Facts { linear, saddle, device }: Facts) -> Facto
     let cost = cost(dim, n, components, degree);
     let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
-    if cost.bytes > BYTES.min(room) {
+    if !AVAILABLE || cost.bytes > BYTES.min(room) {
         Factors::Never
     } else if saddle && n <= INDEFINITE as f64 || cost.seconds <= SECONDS && linear && !device {
         Factors::First

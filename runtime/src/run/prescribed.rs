@@ -144,29 +144,44 @@ pub fn data<E: From<RunError>>(
     on: &Discretisation,
     mut values: impl FnMut(usize, &[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
 ) -> Result<Vec<AuxValues>, E> {
-    let mut all = Vec::new();
-    for (index, aux) in form.aux.iter().enumerate() {
-        let (space, points) = sites(index, form, elements, on)?;
-        let each = if aux.location == Location::Points { elements.rule.count() } else { 1 };
-        let diameter = |point: usize| match space {
-            Some(_) => f64::NAN,
-            None => on.mesh.diameter(point / each),
-        };
-        let Some(numbers) = values(index, &points, &diameter)? else {
-            return Err(RunError::NoAux { name: aux.name.clone() }.into());
-        };
-        if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
-            let point = points[at / aux.shape.components()];
-            let (name, value) = (aux.name.clone(), numbers[at]);
-            return Err(RunError::AuxNotFinite { name, value, point }.into());
-        }
-        all.push(match (space, aux.location) {
-            (Some(space), _) => AuxValues::Nodes(space, numbers),
-            (None, Location::Cells) => AuxValues::Cells(numbers),
-            (None, _) => AuxValues::Points(numbers),
-        });
+    let mut one = |index| {
+        datum(form, elements, on, index, |points, diameter| values(index, points, diameter))
+    };
+    (0..form.aux.len()).map(&mut one).collect()
+}
+
+/// One of them, by its number.
+///
+/// # Errors
+///
+/// As [`data`].
+pub fn datum<E: From<RunError>>(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    index: usize,
+    values: impl FnOnce(&[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+) -> Result<AuxValues, E> {
+    let aux = &form.aux[index];
+    let (space, points) = sites(index, form, elements, on)?;
+    let each = if aux.location == Location::Points { elements.rule.count() } else { 1 };
+    let diameter = |point: usize| match space {
+        Some(_) => f64::NAN,
+        None => on.mesh.diameter(point / each),
+    };
+    let Some(numbers) = values(&points, &diameter)? else {
+        return Err(RunError::NoAux { name: aux.name.clone() }.into());
+    };
+    if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
+        let point = points[at / aux.shape.components()];
+        let (name, value) = (aux.name.clone(), numbers[at]);
+        return Err(RunError::AuxNotFinite { name, value, point }.into());
     }
-    Ok(all)
+    Ok(match (space, aux.location) {
+        (Some(space), _) => AuxValues::Nodes(space, numbers),
+        (None, Location::Cells) => AuxValues::Cells(numbers),
+        (None, _) => AuxValues::Points(numbers),
+    })
 }
 
 /// The points at which auxiliary data is taken: the nodes of a space, the image of the reference centre of each cell, or

@@ -1,8 +1,7 @@
 //! What a problem reports of its solution: [`Reports`] → numbers.
 //!
-//! Integrals are kernels: the residual of a form that tests what is integrated with constants of one cell each (`L2(0)`)
-//! has the integral over each cell as an entry, and their sum is the integral. Reactions are the residual of the problem's
-//! own form without its conditions: with φ_i the basis functions of the nodes on a part of the boundary,
+//! Integrals are kernels (`integrals`). Reactions are the residual of the problem's own form without its conditions: with φ_i
+//! the basis functions of the nodes on a part of the boundary,
 //!
 //! ```text
 //! Σ_i R_i(u) = ∫ Σ_i φ_i f0 + ∇(Σ_i φ_i) : f1 dx,        Σ_i φ_i = 1 there,
@@ -12,7 +11,7 @@
 //! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
 
 use super::RunError;
-use super::kernels::compile_for;
+use super::integrals::{Integrals, residual_of};
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::discretisation::{AuxValues, Discretisation};
@@ -23,7 +22,7 @@ use crate::solve::NonlinearSystem;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
-use kernels_gen::plan::{Elements, Task};
+use kernels_gen::plan::Elements;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -61,9 +60,9 @@ impl Figure {
     }
 }
 
-/// A solution of which something is reported.
+/// A state of a form's fields, of which something is measured.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'a> {
+pub struct State<'a> {
     /// The form that was solved.
     pub form: &'a PointForm,
     /// What it is on.
@@ -74,16 +73,18 @@ pub(super) struct Of<'a> {
     pub parameters: &'a Parameters,
     /// The unknowns.
     pub u: &'a [f64],
+    /// The right-hand side, where there is one beside the form's.
+    pub load: Option<&'a [f64]>,
 }
 
-/// What the reports of a problem are, and what should be known of them.
+/// What reports are of a state, and what should be known of them.
 ///
 /// # Errors
 ///
 /// Kernels that cannot be made, points far from the mesh, tags that it does not have.
-pub(super) fn report(
+pub fn report(
     reports: &Reports,
-    of: Of<'_>,
+    of: State<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
 ) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
@@ -134,7 +135,7 @@ struct Pointwise<'a> {
 }
 
 impl<'a> Pointwise<'a> {
-    fn new(form: &'a PointForm, of: Of<'_>) -> Self {
+    fn new(form: &'a PointForm, of: State<'_>) -> Self {
         let own = of.form.fields.len();
         let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
         for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
@@ -153,7 +154,7 @@ impl<'a> Pointwise<'a> {
 }
 
 struct Reporter<'a> {
-    of: Of<'a>,
+    of: State<'a>,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
     /// The components that are integrated.
@@ -170,32 +171,29 @@ struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     /// The integrals of a form's further fields, one after another.
     fn integrate(&self, form: &PointForm) -> Result<Vec<f64>, RunError> {
-        let Of { on, elements, u, .. } = self.of;
+        let State { on, elements, u, .. } = self.of;
         // Data at the points of cells has values nowhere else.
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
         let rule = if at_points { elements.rule } else { fine_rule(on) };
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
-        let further = own.spaces().split_off(on.fields.len());
         if form.integrals.is_empty() {
             // All that is integrated is 0 everywhere.
+            let further = own.spaces().split_off(on.fields.len());
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
-        let mut on = on.with_fields(form, &further)?;
-        on.aux.truncate(form.aux.len());
-        let entries = on.n_dofs();
-        let mut state = u.to_vec();
-        state.resize(entries, 0.0);
-        let found = self.residual(form, &own, on, &state)?;
-        let components = further.iter().map(|(_, components)| *components);
-        let mut sums = Vec::new();
-        let mut rest = &found[u.len()..];
-        for components in components {
-            let (field, behind) =
-                rest.split_at(rest.len().min(components * self.of.on.mesh.n_cells()));
-            rest = behind;
-            sums.extend((0..components).map(|at| sum(field, at, components)));
+        let (params, target) = (&self.of.parameters.values, self.target_of(&own));
+        Integrals::new(form, &own, (on, u), params, &target, self.device)?.evaluate()
+    }
+
+    /// For what kernels are compiled; few points do not repay it.
+    fn target_of(&self, elements: &Elements) -> Target {
+        let points = self.of.on.mesh.n_cells() * elements.rule.count();
+        match self.target.execution {
+            Execution::Automatic if points < FEW => {
+                Target { execution: Execution::Interpreted, ..*self.target }
+            }
+            _ => *self.target,
         }
-        Ok(sums)
     }
 
     /// R(u) of a form on something.
@@ -206,16 +204,8 @@ impl<'a> Reporter<'a> {
         on: Discretisation,
         u: &[f64],
     ) -> Result<Vec<f64>, RunError> {
-        // What came with the program are the kernels of its forms.
-        let mut target = Target { linked: &[], ..*self.target };
-        let points = on.mesh.n_cells() * elements.rule.count();
-        if target.execution == Execution::Automatic && points < FEW {
-            target.execution = Execution::Interpreted;
-        }
-        let params = &self.of.parameters.values;
-        let (on, device) = (Arc::new(on), self.device.cloned());
-        let (operator, _) =
-            compile_for(form, elements, &on, params, &[Task::Residual], &target, device)?;
+        let (params, target) = (&self.of.parameters.values, self.target_of(elements));
+        let operator = residual_of(form, elements, on, params, &target, self.device)?;
         let mut state = operator.vector();
         state.set(u);
         let mut r = state.like();
@@ -335,10 +325,13 @@ impl<'a> Reporter<'a> {
 
     /// Σ_i R_i(u) over the nodes of a field with some tags.
     fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
-        let Of { form, on, elements, u, .. } = self.of;
+        let State { form, on, elements, u, load, .. } = self.of;
         if self.residual.is_none() {
             let free = on.with_fields(form, &[])?;
-            self.residual = Some(self.residual(form, elements, free, u)?);
+            let mut residual = self.residual(form, elements, free, u)?;
+            let load = load.into_iter().flatten();
+            residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
+            self.residual = Some(residual);
         }
         let facets = match tags {
             None => on.mesh.boundary(),
@@ -354,19 +347,6 @@ impl<'a> Reporter<'a> {
         }
         Ok(sums)
     }
-}
-
-/// Σ of every `stride`-th number from one on, by halves, so that rounding grows with the logarithm of their number.
-fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
-    fn halves(numbers: &[f64], first: usize, stride: usize) -> f64 {
-        let count = numbers.len() / stride;
-        if count <= 64 {
-            return numbers.iter().skip(first).step_by(stride).sum();
-        }
-        let (left, right) = numbers.split_at(count / 2 * stride);
-        halves(left, first, stride) + halves(right, first, stride)
-    }
-    halves(numbers, first, stride)
 }
 
 /// The smallest and the largest value of each component of a field at its nodes.

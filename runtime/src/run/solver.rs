@@ -14,6 +14,7 @@ use crate::constraint::Constraints;
 use crate::coupling::Coupling;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
+use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
@@ -136,8 +137,9 @@ pub fn solve(
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    operator.impose(u)?;
     let settings = Settings { named };
+    settings.available()?;
+    operator.impose(u)?;
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
         ("newton", _) | ("", false) => solve_by_newton(operator, system, u, settings, observe)?,
@@ -227,11 +229,6 @@ fn solve_by_newton(
     };
     let inner = &mut |_| Continue::Yes;
     let steps = settings.count("steps", 1)?;
-    if steps == 1 {
-        let report = newton(operator, u, newton_settings, observe, inner)?;
-        let inner = report.inner_iterations();
-        return Ok((report.report, inner));
-    }
     let load = match settings.word("load")? {
         None => Load::Everything { boundary: operator.initial()? },
         Some(name) => {
@@ -240,6 +237,18 @@ fn solve_by_newton(
             Load::Param(found.ok_or_else(missing)?)
         }
     };
+    // The solution of linear equations does not depend on the way there, and each step's tangent is their solution, of
+    // which no tolerance relative to what rounding leaves could be reached.
+    let at_once = system.is_linear() && steps > 1;
+    if steps == 1 || at_once {
+        let report = newton(operator, u, newton_settings, observe, inner)?;
+        let (inner, mut report) = (report.inner_iterations(), report.report);
+        if at_once {
+            let note = "the form is linear, and was solved at once: load steps change nothing";
+            report.notes.push(note.to_owned());
+        }
+        return Ok((report, inner));
+    }
     let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
@@ -418,6 +427,19 @@ impl<'a> Settings<'a> {
     }
 
     /// The linear solver of this name, or the one that fits, and when that takes factors.
+    /// Refuses a solver by factors where this build has none.
+    fn available(self) -> Result<(), RunError> {
+        let name = self.named.map(|solver| solver.name.as_str());
+        let direct = name == Some("direct") || self.word("linear")? == Some("direct");
+        match direct && !AVAILABLE {
+            true => Err(RunError::Setting(format!(
+                "{}, or use another solver than `direct`",
+                FactorError::Absent
+            ))),
+            false => Ok(()),
+        }
+    }
+
     fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
         let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
         named.unwrap_or_else(|| system.fitting(operator.is_on_device()))

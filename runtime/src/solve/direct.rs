@@ -10,7 +10,7 @@ use super::{
     alike, residual,
 };
 use crate::coupling::Coupling;
-use crate::factor::{Analysis, FactorError, Factors};
+use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
 use crate::vector::{Vector, epsilon};
 
 /// Refinements; one is what is needed as a rule.
@@ -72,6 +72,10 @@ impl Direct {
         like: &Vector,
         symmetric: bool,
     ) -> Result<Result<Factors, Outcome>, OperatorError> {
+        if !AVAILABLE {
+            // Before the matrix is read off the operator.
+            return Err(OperatorError::new(FactorError::Absent.to_string()));
+        }
         let entries = self.coupling.entries();
         if entries > ENTRIES {
             return Err(OperatorError::new(format!(
@@ -87,6 +91,7 @@ impl Direct {
                 Err(Outcome::Singular { unknown, condition })
             }
             Err(FactorError::NotFinite) => Err(Outcome::NotFinite),
+            Err(error @ FactorError::Absent) => return Err(OperatorError::new(error.to_string())),
             Err(error @ FactorError::Memory { .. }) => {
                 return Err(OperatorError::new(format!(
                     "{error}\nhelp: use an iterative solver, a coarser mesh or a lower degree"

@@ -82,6 +82,20 @@ pub(crate) struct MeshChoice {
     pub(crate) span: Span,
 }
 
+impl MeshChoice {
+    /// The cell, where it is known without making the mesh, and the largest degree that its elements have.
+    pub(crate) fn largest_degree(&self) -> Option<(&'static str, i64)> {
+        let MeshSource::Generator { arguments, .. } = &self.source else { return None };
+        let cell = arguments.get("cell").and_then(Argument::word);
+        Some(match (cell, self.dim?) {
+            (Some("tri"), _) => ("tri", 4),
+            (Some("tet"), _) => ("tet", 4),
+            (_, 2) => ("quad", 12),
+            _ => ("hex", 12),
+        })
+    }
+}
+
 /// The mesh among the statements; the last one, where there are several.
 pub(crate) fn mesh(statements: &[Statement<'_>]) -> (Option<(MeshChoice, usize)>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();

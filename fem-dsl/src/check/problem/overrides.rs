@@ -80,7 +80,11 @@ impl Piece {
 
     /// The piece that stands for the item `before` + `text` + `;`.
     fn parse(name: &str, before: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let before = format!("problem command_line solves it {{ {before}");
+        Self::within(name, format!("problem command_line solves it {{ {before}"), text)
+    }
+
+    /// The piece that stands for the item that `before` ends in, + `text` + `;`, with what else is before it.
+    fn within(name: &str, before: String, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let whole = Source::new(name, format!("{before}{text}\n; }}"));
         let (file, diagnostics) = parse(&whole);
         let origin = Origin {
@@ -172,4 +176,14 @@ pub(crate) fn field_piece(
     value: &str,
 ) -> Result<Piece, Vec<Diagnostic>> {
     Piece::parse(option, "exact ", &format!("{field} = {value}"))
+}
+
+/// What is reported of the solution of a form, given as its text and its name.
+pub(crate) fn report_piece(
+    text: &str,
+    (form, name): (&str, &str),
+    value: &str,
+) -> Result<Piece, Vec<Diagnostic>> {
+    let before = format!("{text}\nproblem command_line solves {form} {{ report {name} = ");
+    Piece::within("report", before, value)
 }

@@ -88,8 +88,8 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.push(format!("  throughput  {:.3e} DoF/s", solution.throughput));
     let seconds = solution.seconds;
     lines.push(format!(
-        "  seconds     compile {:.3}, set up {:.3}, solve {:.3}",
-        seconds.compile, seconds.set_up, seconds.solve
+        "  seconds     compile {:.3}, set up {:.3}, solve {:.3}, measure {:.3}",
+        seconds.compile, seconds.set_up, seconds.solve, seconds.measure
     ));
     for (what, path) in [("output", files.output), ("picture", files.picture)] {
         if let Some(path) = path {
@@ -171,6 +171,7 @@ pub(super) fn value(problem: &Problem, solution: &Solution, files: Files<'_>) ->
             "compile": solution.seconds.compile,
             "set_up": solution.seconds.set_up,
             "solve": solution.seconds.solve,
+            "measure": solution.seconds.measure,
         },
     });
     if let Some(object) = value.as_object_mut() {

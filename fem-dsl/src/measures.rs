@@ -1,0 +1,176 @@
+//! A form, and what is measured of its solution → the form whose kernels integrate that.
+//!
+//! Behind the form's own fields come further ones of `L2(0)`, whose components are tested with the integrands, so that their
+//! part of the residual has the integrals over each cell as entries:
+//!
+//! ```text
+//! errors    (s (u − u*))²,  (s ∇(u − u*))²          for each known solution u*
+//! energy    W(s u), or f0(s u) · u + f1(s u) : ∇u    where the form has no density W
+//! ```
+//!
+//! s is one more parameter, behind the form's own: squares that would under- or overflow are scaled by it, and an energy is an
+//! integral over it. The differences are taken first, and no bracket is opened: of two numbers that agree to twelve digits
+//! the squares have nothing to say.
+
+use crate::arena::IdMap;
+use crate::point::{
+    Binary, Degree, Field, Graph, Input, Integral, Node, NodeId, Param, Part, PointForm, Region,
+    Shape, Slot, Space, reachable,
+};
+use crate::problem::Expression;
+use std::collections::BTreeMap;
+
+/// The form of the errors against known solutions, one for each of some fields: a further field for each of them, with the
+/// squares of the difference and of its gradient. It has none of the data.
+pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
+    let mut made = with_scale(form, "errors");
+    made.aux.clear();
+    let mut graph = Graph::new();
+    let mut residual = Vec::new();
+    for (field, exact) in known {
+        let own = made.fields.len();
+        let name = unused(&made, "measured");
+        made.fields.push(further(name, 2));
+        let scale = graph.intern(Node::Input(Input::Param(form.params.len(), 0)));
+        let roots: Vec<NodeId> = exact.value.iter().chain(&exact.gradient).copied().collect();
+        let copies = copied(&mut graph, &exact.graph, &roots, |graph, input| {
+            graph.intern(Node::Input(input))
+        });
+        let values = (0..exact.value.len()).map(|component| (component, Part::Value));
+        let derivatives =
+            (0..exact.gradient.len()).map(|at| (at / form.dim, Part::Derivative(at % form.dim)));
+        for (at, parts) in [values.collect::<Vec<_>>(), derivatives.collect()].iter().enumerate() {
+            let first = at * exact.value.len();
+            let squares = parts.iter().zip(&copies[first..]).map(|(&(component, part), &known)| {
+                let slot = Slot { field: *field, component, part };
+                let computed = graph.intern(Node::Input(Input::State(slot)));
+                let difference = graph.intern(Node::Binary(Binary::Sub, computed, known));
+                let scaled = graph.intern(Node::Binary(Binary::Mul, scale, difference));
+                graph.intern(Node::Binary(Binary::Mul, scaled, scaled))
+            });
+            let squares: Vec<NodeId> = squares.collect();
+            let sum = sum(&mut graph, &squares);
+            let slot = Slot { field: own, component: at, part: Part::Value };
+            residual.extend(sum.map(|sum| (slot, sum)));
+        }
+    }
+    made.integrals = vec![integral(Region::Cells, graph, residual)];
+    made
+}
+
+/// The form of the energy of a form with one integral, at s times a state; none where it has several or none.
+pub fn energy(form: &PointForm) -> Option<PointForm> {
+    let [own] = form.integrals.as_slice() else { return None };
+    let mut made = with_scale(form, "energy");
+    let field = made.fields.len();
+    let name = unused(&made, "measured");
+    made.fields.push(further(name, 1));
+    let mut graph = Graph::new();
+    let scale = graph.intern(Node::Input(Input::Param(form.params.len(), 0)));
+    let roots: Vec<NodeId> = match own.energy {
+        Some(density) => vec![density],
+        None => own.residual.iter().map(|(_, node)| *node).collect(),
+    };
+    let copies = copied(&mut graph, &own.graph, &roots, |graph, input| {
+        let node = graph.intern(Node::Input(input));
+        match input {
+            Input::State(_) => graph.intern(Node::Binary(Binary::Mul, scale, node)),
+            _ => node,
+        }
+    });
+    let value = match own.energy {
+        Some(_) => copies.first().copied(),
+        None => {
+            let tested = own.residual.iter().zip(&copies).map(|((slot, _), &value)| {
+                let test = graph.intern(Node::Input(Input::State(*slot)));
+                graph.intern(Node::Binary(Binary::Mul, value, test))
+            });
+            let tested: Vec<NodeId> = tested.collect();
+            sum(&mut graph, &tested)
+        }
+    };
+    let slot = Slot { field, component: 0, part: Part::Value };
+    let is_zero = |node| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
+    let value = value.filter(|&value| !is_zero(value))?;
+    made.integrals = vec![integral(own.region.clone(), graph, vec![(slot, value)])];
+    Some(made)
+}
+
+/// The form with the parameter s, and nothing to integrate yet.
+fn with_scale(form: &PointForm, what: &str) -> PointForm {
+    let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
+    made.name = format!("{}_{what}", form.name);
+    made.source = format!("// the {what} of a solution");
+    let name = unused(&made, "scale");
+    made.params.push(Param { name, shape: Shape::Scalar, value: vec![1.0] });
+    made
+}
+
+/// A name that nothing in the form has.
+fn unused(form: &PointForm, wish: &str) -> String {
+    let fields = form.fields.iter().map(|field| &field.name);
+    let aux = form.aux.iter().map(|aux| &aux.name);
+    let params = form.params.iter().map(|param| &param.name);
+    let known: Vec<&String> = fields.chain(aux).chain(params).collect();
+    let mut name = wish.to_owned();
+    while known.contains(&&name) {
+        name.push('_');
+    }
+    name
+}
+
+fn further(name: String, components: usize) -> Field {
+    let shape = if components == 1 { Shape::Scalar } else { Shape::Vector(components) };
+    Field { name, shape, space: Space::L2(Degree::Fixed(0)) }
+}
+
+/// An integral whose residual does not depend on its own fields.
+fn integral(region: Region, graph: Graph, residual: Vec<(Slot, NodeId)>) -> Integral {
+    Integral {
+        region,
+        graph,
+        residual,
+        action: Vec::new(),
+        jacobian: Vec::new(),
+        symmetric: true,
+        linear: true,
+        energy: None,
+        names: BTreeMap::new(),
+    }
+}
+
+fn sum(graph: &mut Graph, terms: &[NodeId]) -> Option<NodeId> {
+    terms.iter().copied().reduce(|a, b| graph.intern(Node::Binary(Binary::Add, a, b)))
+}
+
+/// Where the roots of another graph are, copied with other inputs.
+fn copied(
+    graph: &mut Graph,
+    from: &Graph,
+    roots: &[NodeId],
+    input: impl Fn(&mut Graph, Input) -> NodeId,
+) -> Vec<NodeId> {
+    let mut moved: IdMap<NodeId, NodeId> = IdMap::new();
+    for id in reachable(from, roots) {
+        let to = |old: NodeId| moved[&old];
+        let new = match from.nodes()[id] {
+            node @ Node::Constant(_) => graph.intern(node),
+            Node::Input(which) => input(graph, which),
+            Node::Unary(function, a) => graph.intern(Node::Unary(function, to(a))),
+            Node::Binary(function, a, b) => graph.intern(Node::Binary(function, to(a), to(b))),
+            Node::Powi(a, n) => graph.intern(Node::Powi(to(a), n)),
+            Node::Compare(comparison, a, b) => {
+                graph.intern(Node::Compare(comparison, to(a), to(b)))
+            }
+            Node::And(a, b) => graph.intern(Node::And(to(a), to(b))),
+            Node::Or(a, b) => graph.intern(Node::Or(to(a), to(b))),
+            Node::Not(a) => graph.intern(Node::Not(to(a))),
+            Node::Select(c, a, b) => graph.intern(Node::Select(to(c), to(a), to(b))),
+        };
+        moved.insert(id, new);
+    }
+    roots.iter().map(|root| moved[root]).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! What is asked of a form's solution beside its problems: `integral(u, on: "x0")`, as text → [`Reports`] with this one.
+
+use super::{Program, wrong_dimension};
+use crate::check::problem::{Statement, content, report_piece};
+use crate::diagnostic::Diagnostic;
+use crate::differentiate::differentiate;
+use crate::form::Form;
+use crate::point::point;
+use crate::problem::Reports;
+use crate::simplify::simplify;
+
+impl Program {
+    /// A report of a form in `dim` dimensions: what stands behind the `=` of a `report`.
+    ///
+    /// # Errors
+    ///
+    /// No such form, not in this dimension, or what is wrong with the expression.
+    pub fn report(&self, form: &str, dim: usize, value: &str) -> Result<Reports, Vec<Diagnostic>> {
+        let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
+        let checked = named.dimensions.form(dim);
+        let checked = checked.ok_or_else(|| vec![wrong_dimension(named, dim, None)])?;
+        let piece = report_piece(&checked.source, (form, &new_name(checked)), value)?;
+        let statements: Vec<_> = Statement::of_piece(&piece).into_iter().collect();
+        let (content, found) = content(&statements, checked, None);
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let scalars = |form: Form| point(&simplify(&differentiate(&form)));
+        Ok(Reports {
+            items: content.reports.items,
+            integrals: content.reports.integrals.map(scalars),
+            pointwise: content.reports.pointwise.map(scalars),
+        })
+    }
+}
+
+/// A name that nothing in the form's text has.
+fn new_name(form: &Form) -> String {
+    let mut name = "value".to_owned();
+    while form.source.contains(&name) {
+        name.push('_');
+    }
+    name
+}

@@ -1,0 +1,16 @@
+//! The crates below, and those of their types that signatures of this one name, for programs that go deeper: the language,
+//! the generator of kernels, and the runtime that drives them.
+//!
+//! Their interfaces change more than that of `weakform` itself does.
+
+pub use fem_dsl::check::problem::Overrides;
+pub use fem_dsl::diagnostic::Diagnostic;
+pub use fem_dsl::point::PointForm;
+pub use fem_dsl::program::Program;
+pub use fem_dsl::source::Source;
+pub use kernels_gen::plan::PlanError;
+pub use runtime::discretisation::Discretisation;
+pub use runtime::mesh::LoadError;
+pub use runtime::output::OutputError;
+pub use runtime::run::Solution as Solved;
+pub use {fem_dsl, kernels_gen, runtime};

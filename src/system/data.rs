@@ -1,0 +1,184 @@
+//! What is given to a [`System`] beside its state: new values of auxiliary data, and a right-hand side.
+
+use super::setup::{Write, writing};
+use super::{Data, System, Value, Written};
+use crate::error::index;
+use crate::{Error, Vector};
+use runtime::discretisation::AuxValues;
+use runtime::run::{RunError, datum};
+use std::sync::Arc;
+
+impl System {
+    /// Replaces the values of auxiliary data by those of a function of the place, as
+    /// [`Setup::aux`](crate::Setup::aux) does: at nodes, in the middle of each cell, or at each quadrature point. Nothing is
+    /// compiled. A Jacobian is that of the new values after the next [`System::linearise`].
+    ///
+    /// ```
+    /// use weakform::{ALL, at, mesh, weak_form};
+    ///
+    /// weak_form! {
+    ///     form source { field u: scalar; aux f: scalar; f0[u] = -f; f1[u] = grad(u); }
+    /// }
+    ///
+    /// let setup = source::form().on(mesh("box(dim: 2, cells: 4)")?).data(source::Aux { f: at(|_| 1.0) });
+    /// let mut system = setup.dirichlet(source::field::u, ALL, |_| 0.0).build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// let before = u.norm();
+    /// system.set_aux(source::aux::f, |_| 2.0)?;
+    /// system.solve(&mut u)?;
+    /// assert!((u.norm() - 2.0 * before).abs() < 1e-9);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such data, or a value has another number of components or is not finite; then nothing is replaced.
+    pub fn set_aux<V: Value>(
+        &mut self,
+        name: &str,
+        value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.replace_aux(&[(self.aux(name)?, writing(name, value))])
+    }
+
+    /// Replaces all auxiliary data, in the struct that [`weak_form!`](crate::weak_form) makes for them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`System::set_aux`]; all of them are replaced, or none.
+    pub fn set_data(&mut self, data: impl Data) -> Result<(), Error> {
+        let mut given = Vec::new();
+        data.visit(&mut |name, Written(value)| given.push((name, value)));
+        let place = |(name, value)| Ok((self.aux(name)?, value));
+        let given: Vec<(usize, Write)> =
+            given.into_iter().map(place).collect::<Result<_, Error>>()?;
+        self.replace_aux(&given)
+    }
+
+    /// Replaces the values of auxiliary data by numbers: the components one after another, at each of
+    /// [`System::aux_points`].
+    ///
+    /// # Errors
+    ///
+    /// There is no such data, or there are more or fewer numbers, or one is not finite; then nothing is replaced.
+    pub fn set_aux_values(&mut self, name: &str, values: &[f64]) -> Result<(), Error> {
+        let index = self.aux(name)?;
+        let expected = self.on.aux[index].numbers().len();
+        if values.len() != expected {
+            let (name, found) = (name.to_owned(), values.len());
+            return Err(Error::Numbers { name, expected, found });
+        }
+        let (form, elements, on) = (&self.form, &self.elements, &self.on);
+        let new = datum::<Error>(form, elements, on, index, |_, _| Ok(Some(values.to_vec())))?;
+        self.put_aux([(index, new)])
+    }
+
+    /// The points at which auxiliary data has its values: nodes, the middle of each cell of [`System::mesh`], or cell by cell
+    /// the quadrature points.
+    ///
+    /// # Errors
+    ///
+    /// There is no such data.
+    pub fn aux_points(&self, name: &str) -> Result<Vec<[f64; 3]>, Error> {
+        let index = self.aux(name)?;
+        let mut places = Vec::new();
+        datum::<Error>(&self.form, &self.elements, &self.on, index, |points, _| {
+            places = points.to_vec();
+            Ok(Some(Vec::new()))
+        })?;
+        Ok(places)
+    }
+
+    /// The numbers that auxiliary data has now, as [`System::set_aux_values`] takes them.
+    ///
+    /// # Errors
+    ///
+    /// There is no such data.
+    pub fn aux_values(&self, name: &str) -> Result<&[f64], Error> {
+        Ok(self.on.aux[self.aux(name)?].numbers())
+    }
+
+    /// Makes the equations R(u) = l, for a right-hand side l beside what the form says: entry i is what is tested with the
+    /// basis function φ_i, ∫ g φ_i dx of a density g or the force of a point load. In rows of unknowns with a condition l
+    /// does not matter to a solve; it counts in reactions.
+    ///
+    /// ```
+    /// use weakform::{ALL, mesh, weak_form};
+    ///
+    /// weak_form! { form laplace { field u: scalar; f1[u] = grad(u); } }
+    /// weak_form! { form load { field u: scalar; f0[u] = 4; } }
+    ///
+    /// let square = || mesh("box(dim: 2, cells: 8)");
+    /// let exact = |x: &[f64; 3]| -x[0] * x[0] - x[1] * x[1];
+    /// let mut system = laplace::form().on(square()?).degree(2).dirichlet(laplace::field::u, ALL, exact).build()?;
+    /// // l_i = ∫ 4 φ_i dx, as the residual of a form that has nothing else.
+    /// let mut l = system.vector();
+    /// let loading = load::form().on(square()?).degree(2).build()?;
+    /// loading.residual(&loading.vector(), &mut l)?;
+    /// system.set_load(&l)?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// assert!(system.error_l2(laplace::field::u, &u, exact)? < 1e-8);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The vector does not fit, or an entry is not finite; then nothing is replaced.
+    pub fn set_load(&mut self, load: &Vector) -> Result<(), Error> {
+        self.fits(load)?;
+        let all = load.to_vec();
+        if let Some(value) = all.iter().copied().find(|value| !value.is_finite()) {
+            return Err(Error::LoadNotFinite { value });
+        }
+        let mut free = all.clone();
+        for (field, constraints) in self.constraints.iter().enumerate() {
+            let own = &mut free[self.on.dofs_of(field)];
+            constraints.iter().for_each(|(unknown, _)| own[unknown] = 0.0);
+        }
+        self.operator.set_load(&free);
+        self.load = Some(all);
+        Ok(())
+    }
+
+    /// Makes the equations R(u) = 0 again.
+    pub fn clear_load(&mut self) {
+        self.operator.clear_load();
+        self.load = None;
+    }
+
+    fn replace_aux(&mut self, given: &[(usize, Write)]) -> Result<(), Error> {
+        let mut new = Vec::with_capacity(given.len());
+        for (index, write) in given {
+            let count = self.form.aux[*index].shape.components();
+            let values = datum(&self.form, &self.elements, &self.on, *index, |points, _| {
+                let mut values = vec![0.0; points.len() * count];
+                points
+                    .iter()
+                    .zip(values.chunks_mut(count))
+                    .try_for_each(|(x, row)| write(x, row))?;
+                Ok::<_, Error>(Some(values))
+            })?;
+            new.push((*index, values));
+        }
+        self.put_aux(new)
+    }
+
+    /// Replaces some of the data, or none where the operator refuses it.
+    fn put_aux(&mut self, new: impl IntoIterator<Item = (usize, AuxValues)>) -> Result<(), Error> {
+        let mut all = self.on.aux.clone();
+        new.into_iter().for_each(|(index, values)| all[index] = values);
+        if let Err(error) = self.operator.set_aux(&all) {
+            // What went wrong is told, whether or not the old values can be put back.
+            let _ = self.operator.set_aux(&self.on.aux);
+            return Err(RunError::from(error).into());
+        }
+        Arc::make_mut(&mut self.on).aux = all;
+        Ok(())
+    }
+
+    fn aux(&self, name: &str) -> Result<usize, Error> {
+        index("aux", name, self.form.aux.iter().map(|aux| aux.name.as_str()))
+    }
+}

@@ -1,0 +1,192 @@
+//! Numbers of a state of a [`System`]: errors, values at points, and whatever the language can report.
+
+use super::setup::checked;
+use super::{FieldName, FieldOf, System, Value};
+use crate::{Error, Figure, Vector, threads};
+use runtime::functional::{errors_of, field_at};
+use runtime::mesh::locate::{Located, Locator};
+use runtime::run::{RunError, State, report};
+use std::sync::OnceLock;
+
+/// Writes what is known at a point.
+type Writes<'a> = &'a (dyn Fn(&[f64; 3], &mut [f64]) + Sync);
+
+impl System {
+    /// ‖u − exact‖ in L2, (∫ |u − exact|² dx)^½.
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, or it has another number of components, or the vector does not fit.
+    pub fn error_l2<V: Value>(
+        &self,
+        field: impl FieldOf<V>,
+        u: &Vector,
+        exact: impl Fn(&[f64; 3]) -> V + Sync,
+    ) -> Result<f64, Error> {
+        let wrong = OnceLock::new();
+        let errors = {
+            let exact = checked(field.name(), exact, &wrong);
+            self.errors(field.name(), u, &exact, None)?
+        };
+        wrong.into_inner().map_or(Ok(errors.0), Err)
+    }
+
+    /// ‖u − exact‖ in H1, (∫ |u − exact|² + |∇u − gradient|² dx)^½. The gradient has the derivatives of each component in
+    /// all directions: `[f64; DIM]` of a scalar, `[[f64; DIM]; N]` with ∂u_i/∂x_j at `[i][j]` of a vector.
+    ///
+    /// ```
+    /// use weakform::{ALL, mesh, weak_form};
+    ///
+    /// weak_form! { form laplace { field u: scalar; f1[u] = grad(u); } }
+    ///
+    /// let setup = laplace::form().on(mesh("box(dim: 2, cells: 4)")?).degree(2);
+    /// let mut system = setup.dirichlet(laplace::field::u, ALL, |x| x[0] * x[1]).build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// let error = system.error_h1(laplace::field::u, &u, |x| x[0] * x[1], |x| [x[1], x[0]])?;
+    /// assert!(error < 1e-8);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, or it or its gradient has another number of components, or the vector does not fit.
+    pub fn error_h1<V: Value, G: Value>(
+        &self,
+        field: impl FieldOf<V>,
+        u: &Vector,
+        exact: impl Fn(&[f64; 3]) -> V + Sync,
+        gradient: impl Fn(&[f64; 3]) -> G + Sync,
+    ) -> Result<f64, Error> {
+        let (wrong, name) = (OnceLock::new(), format!("grad({})", field.name()));
+        let errors = {
+            let exact = checked(field.name(), exact, &wrong);
+            let gradient = checked(&name, gradient, &wrong);
+            self.errors(field.name(), u, &exact, Some(&gradient))?
+        };
+        wrong.into_inner().map_or(Ok(errors.1), Err)
+    }
+
+    /// The values of a field at points of the mesh: the components of one point after those of another. A point beside a
+    /// curved boundary that the mesh approximates has the value of its nearest point.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form laplace { field u: scalar; f1[u] = grad(u); } }
+    ///
+    /// let system = laplace::form().on(mesh("box(dim: 2, cells: 4)")?).degree(2).build()?;
+    /// let u = system.interpolate(laplace::field::u, |x| x[0] * x[1])?;
+    /// let places = [[0.3, 0.7, 0.0], [0.5, 0.5, 0.0]];
+    /// let values = system.values_at(laplace::field::u, &u, &places)?;
+    /// assert!((values[0] - 0.21).abs() < 1e-14 && (values[1] - 0.25).abs() < 1e-14);
+    /// let gradients = system.gradients_at(laplace::field::u, &u, &places)?;
+    /// assert!((gradients[0] - 0.7).abs() < 1e-13 && (gradients[1] - 0.3).abs() < 1e-13);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, the vector does not fit, or a point lies outside of the mesh.
+    pub fn values_at(
+        &self,
+        field: impl FieldName,
+        u: &Vector,
+        points: &[[f64; 3]],
+    ) -> Result<Vec<f64>, Error> {
+        let found = self.field_at(field.name(), u, points)?;
+        Ok(found.into_iter().flat_map(|(values, _)| values).collect())
+    }
+
+    /// The gradients of a field at points of the mesh, ∂u_i/∂x_j at `[point][i][j]`. Where cells meet it is that of one of
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`System::values_at`].
+    pub fn gradients_at(
+        &self,
+        field: impl FieldName,
+        u: &Vector,
+        points: &[[f64; 3]],
+    ) -> Result<Vec<f64>, Error> {
+        let found = self.field_at(field.name(), u, points)?;
+        Ok(found.into_iter().flat_map(|(_, gradients)| gradients).collect())
+    }
+
+    /// What a `report` of the language is of the state `u`: arithmetic on integrals over the mesh, over cells or facets with a
+    /// tag (n is known there), extrema, norms, values at points, reactions, lines. All names of the form are known.
+    ///
+    /// ```
+    /// use weakform::{Figure, mesh, weak_form};
+    ///
+    /// weak_form! { form heat { field u: scalar; param kappa = 3; f1[u] = kappa * grad(u); } }
+    ///
+    /// let setup = heat::form().on(mesh("box(dim: 2, cells: 4)")?);
+    /// let setup = setup.dirichlet(heat::field::u, "x0", |_| 0.0).dirichlet(heat::field::u, "x1", |_| 1.0);
+    /// let mut system = setup.build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// let number = |text: &str| Ok::<_, weakform::Error>(system.measure(&u, text)?.number().expect("a number"));
+    /// assert!((number("integral(kappa * dot(grad(u), n), on: \"x1\")")? - 3.0).abs() < 1e-9);
+    /// assert!((number("integral(u) / integral(1)")? - 0.5).abs() < 1e-9);
+    /// assert!((number("reaction(u, on: \"x1\")")? - 3.0).abs() < 1e-9);
+    /// let line = system.measure(&u, "line(u, from: [0, 0.5], to: [1, 0.5], points: 3)")?;
+    /// let Figure::Line(_, line) = line else { unreachable!("a line") };
+    /// assert_eq!(line.len(), 3);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// The text is checked, and kernels that integrate are made, at each call; beyond 100,000 points these are compiled, and
+    /// found in the cache from the second time on.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text, the vector does not fit, the mesh has no such tag, a point lies outside of it, or kernels
+    /// cannot be made.
+    pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
+        self.fits(u)?;
+        let reports = self.source.reports(self.form.dim, text)?;
+        let u = u.to_vec();
+        let of = State {
+            form: &self.form,
+            on: &self.on,
+            elements: &self.elements,
+            parameters: &self.parameters,
+            u: &u,
+            load: self.load.as_deref(),
+        };
+        let device = self.device.as_ref();
+        let (outcomes, notes) = threads::roomy(|| report(&reports, of, &self.target, device))?;
+        notes.iter().for_each(|note| tracing::warn!("{note}"));
+        let found = outcomes.into_iter().next().map(|outcome| outcome.value);
+        Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))
+    }
+
+    fn errors(
+        &self,
+        field: &str,
+        u: &Vector,
+        exact: Writes<'_>,
+        gradient: Option<Writes<'_>>,
+    ) -> Result<(f64, f64), Error> {
+        let index = self.field(field)?;
+        self.fits(u)?;
+        let found = errors_of(&self.on, index, &u.to_vec(), exact, gradient);
+        found.map_err(|error| Error::Run(error.into()))
+    }
+
+    fn field_at(
+        &self,
+        field: &str,
+        u: &Vector,
+        points: &[[f64; 3]],
+    ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, Error> {
+        let index = self.field(field)?;
+        self.fits(u)?;
+        let locator = Locator::new(&self.on.mesh).map_err(RunError::from)?;
+        let find = |point: &[f64; 3]| locator.find(point).ok_or(Error::Outside { point: *point });
+        let located: Vec<Located> = points.iter().map(find).collect::<Result<_, _>>()?;
+        Ok(field_at(&self.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
+    }
+}

@@ -1,0 +1,155 @@
+//! `cargo xtask gallery`: every example, run and drawn → `docs/gallery.md` and its pictures.
+//!
+//! Each example has the blocks of its file that matter, the command that draws it, and what that told: unknowns, seconds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::{capture, cargo, execute, root};
+
+/// An example as it is shown.
+struct Shown {
+    /// The file, without `.wf`.
+    example: &'static str,
+    /// The blocks that are shown; the last is the problem that is drawn.
+    blocks: &'static [&'static str],
+    /// How it is drawn.
+    options: &'static str,
+}
+
+/// One line an example.
+const fn shown(
+    example: &'static str,
+    blocks: &'static [&'static str],
+    options: &'static str,
+) -> Shown {
+    Shown { example, blocks, options }
+}
+
+/// In the order of the page: from the simplest to what is coupled and nonlinear.
+const GALLERY: [Shown; 14] = [
+    shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
+    shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
+    shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
+    shown("nonlinear", &["form nonlinear", "problem plate"], ""),
+    shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
+    shown("radiation", &["form radiation", "problem plate"], ""),
+    shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
+    shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
+    shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
+    shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
+    shown("stokes", &["form stokes", "problem channel"], "--field p"),
+    shown("cavity", &["form navier_stokes", "problem cavity"], ""),
+    shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
+    shown("phases", &["form phases", "problem separation"], ""),
+];
+
+/// Pixels; a picture should have less than 60 kB, and those with many cells have less at the second size.
+const SIZE: [&str; 2] = ["400x300", "340x255"];
+
+/// What is drawn with many cells, or fills its picture.
+const FINE: [&str; 6] =
+    ["poisson", "poisson_unstructured", "p_laplacian", "phases", "traction", "neo_hookean"];
+
+const HEAD: &str = "\
+# Gallery
+
+What the files in `examples` solve, each with its physics, the command that draws it, and what it takes on two cores with AVX-512:
+seconds to compile its kernels, once, as they are kept, and seconds of the solve. `cargo xtask gallery` writes this page.
+";
+
+/// Runs all of it with a release build and an empty cache.
+pub(crate) fn run() -> Result<(), String> {
+    let build = ["build", "--release", "--workspace", "--all-features", "--bin", "wf"];
+    execute(&mut cargo(&build))?;
+    let io = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(root().join("docs/gallery")).map_err(io)?;
+    let cache = tempfile::tempdir().map_err(io)?;
+    let mut page = HEAD.to_owned();
+    for shown in &GALLERY {
+        page.push_str(&entry(shown, cache.path())?);
+    }
+    fs::write(root().join("docs/gallery.md"), page).map_err(io)
+}
+
+fn entry(shown: &Shown, cache: &std::path::Path) -> Result<String, String> {
+    let Shown { example, blocks, options } = shown;
+    let path = format!("examples/{example}.wf");
+    let text = fs::read_to_string(root().join(&path)).map_err(|error| error.to_string())?;
+    let problem = blocks.last().and_then(|block| block.strip_prefix("problem "));
+    let problem = problem.ok_or_else(|| format!("{example} names no problem"))?;
+    let alone = text.matches("\nproblem ").count() == 1;
+    let which = if alone { String::new() } else { format!(" --problem {problem}") };
+    let options = if options.is_empty() { String::new() } else { format!(" {options}") };
+    let size = SIZE[usize::from(FINE.contains(example))];
+    let command = format!(
+        "run {path}{which} --picture docs/gallery/{example}.png --picture-size {size}{options}"
+    );
+    let told = told(&command, cache)?;
+    let (doc, lines) = excerpt(&text, blocks)?;
+    let mut entry = format!("\n## [{example}](../{path})\n\n");
+    if !doc.is_empty() {
+        let _ = writeln!(entry, "{doc}\n");
+    }
+    let _ = write!(entry, "![{example}](gallery/{example}.png)\n\n```wf\n{lines}```\n\n");
+    let _ = write!(entry, "```sh\nwf {command}\n```\n\n{told}\n");
+    Ok(entry)
+}
+
+/// Runs a command, and says what it told.
+fn told(command: &str, cache: &std::path::Path) -> Result<String, String> {
+    let words = command.split(' ').chain(["--json", "--no-output"]);
+    let mut wf = Command::new(root().join("target/release/wf"));
+    wf.args(words).env("WF_CACHE_DIR", cache).current_dir(root());
+    let output = capture(&mut wf)?;
+    let value: Value = serde_json::from_str(&output).map_err(|error| error.to_string())?;
+    let number = |value: &Value| value.as_f64().ok_or_else(|| format!("no number in {output}"));
+    let (dofs, cells) = (number(&value["dofs"])?, number(&value["cells"])?);
+    let seconds = &value["seconds"];
+    let (compile, solve) = (number(&seconds["compile"])?, number(&seconds["solve"])?);
+    let solver = value["solver"].as_str().unwrap_or("?");
+    let iterations = number(&value["iterations"])?;
+    Ok(format!(
+        "{} unknowns on {} cells; kernels in {compile:.1} s, solved in {solve:.2} s by `{solver}` in {iterations} iterations.",
+        grouped(dofs),
+        grouped(cells)
+    ))
+}
+
+/// 12345 as 12,345.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Some blocks of a file without their comments, and the comments above them as one text.
+fn excerpt(text: &str, blocks: &[&str]) -> Result<(String, String), String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut docs, mut excerpt) = (Vec::new(), String::new());
+    for block in blocks {
+        let head =
+            |line: &&str| line.strip_prefix(block).is_some_and(|rest| rest.starts_with([' ', '{']));
+        let start = lines.iter().position(head).ok_or_else(|| format!("there is no {block}"))?;
+        let length = lines[start..].iter().position(|line| *line == "}").unwrap_or_default();
+        let above = lines[..start].iter().rev().map_while(|line| line.strip_prefix("/// "));
+        let above: Vec<&str> = above.collect();
+        docs.extend(above.into_iter().rev());
+        if !excerpt.is_empty() {
+            excerpt.push('\n');
+        }
+        for line in &lines[start..=start + length] {
+            let _ = writeln!(excerpt, "{line}");
+        }
+    }
+    Ok((docs.join("\n"), excerpt))
+}

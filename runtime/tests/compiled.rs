@@ -109,7 +109,8 @@ fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
     let levels = choices.levels();
     let product: &[usize] = if full { &Choices::PRODUCT } else { &[] };
     let reasons = |row: &[usize]| choices.reasons(row);
-    let factors = Factors { levels: &levels, product, reasons: &reasons };
+    let cost = |row: &[usize]| choices.cost(row);
+    let factors = Factors { levels: &levels, product, reasons: &reasons, cost: &cost };
     let cover = factors.cover(&mut random);
     let mut numbers = seed..;
     let mut cases: Vec<Case> =

@@ -31,7 +31,7 @@ use std::io::Write as _;
 fn cuda_kernels_agree_with_the_reference() {
     match Cuda::new(0) {
         Ok(device) => {
-            compare(&device, &Limits { full: false, work: 3000 }, 24, |_| true);
+            compare([&device; 2], &Limits { full: false, work: 3000 }, 24, |_| true);
         }
         Err(error) => {
             let required = std::env::var("WF_REQUIRE").unwrap_or_default();

@@ -101,7 +101,7 @@ impl Case {
         let number = Argument::Number;
         let mut arguments = BTreeMap::from([
             ("dim".to_owned(), number(dim as f64)),
-            ("cells".to_owned(), number(3.0)),
+            ("cells".to_owned(), number(if dim == 2 { 3.0 } else { 2.0 })),
             ("cell".to_owned(), Argument::Word(cell.to_owned())),
         ]);
         if matches!(cell, "quad" | "hex") {
@@ -241,7 +241,7 @@ fn operators_agree_with_the_reference() {
 
 #[test]
 fn compiled_operators_agree_with_the_reference() {
-    for (text, cell, degree) in [
+    let cases = [
         (STOKES, "tet", 2),
         (FLOW, "hex", 1),
         (ROBIN, "hex", 3),
@@ -249,10 +249,11 @@ fn compiled_operators_agree_with_the_reference() {
         (JUMPS, "hex", 2),
         (JUMPS, "tri", 1),
         (ALONE, "quad", 2),
-    ] {
-        for constrained in [false, true] {
-            Case::new(text, cell, degree, constrained).compare(Execution::Automatic, &[None]);
-        }
+    ];
+    // Interpreted kernels have each form with conditions and without.
+    for (number, (text, cell, degree)) in cases.into_iter().enumerate() {
+        let constrained = number % 2 == 1;
+        Case::new(text, cell, degree, constrained).compare(Execution::Automatic, &[None]);
     }
 }
 

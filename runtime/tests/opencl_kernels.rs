@@ -33,6 +33,7 @@ mod setting;
 use draw::Limits;
 use run::compare;
 use runtime::device::Device;
+use runtime::device::opencl::OpenCl;
 use runtime::jit::{Environment, Jit};
 use std::path::Path;
 
@@ -44,9 +45,14 @@ fn opencl_kernels_agree_with_the_reference() {
     // A cache beside the other results of the build: kernels that did not change are not compiled
     // again.
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("opencl_kernels");
-    let jit = Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() });
+    let jit = || {
+        let cache_dir = Some(cache.clone());
+        Jit::new(Environment { cache_dir, ..Environment::from_process() })
+    };
     let limits = Limits { full: false, work: 120 };
-    let kernels = compare(&device.with_jit(jit), &limits, 24, |number| part.has(number));
+    let (device, plain) = (device.with_jit(jit()), OpenCl::new().expect("the same device"));
+    let devices: [&dyn Device; 2] = [&device, &plain.with_jit(jit()).unoptimised()];
+    let kernels = compare(devices, &limits, 24, |number| part.has(number));
     // A few minutes on the processor's OpenCL.
     let more = draw::number("WF_KERNELS").is_some() || draw::number("WF_WORK").is_some();
     assert!(more || kernels <= 400, "{kernels} kernels");

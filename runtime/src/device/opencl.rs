@@ -36,6 +36,7 @@ pub struct OpenCl {
     queue: Queue,
     /// Keeps what is compiled; the process's own without it.
     jit: Option<Jit>,
+    optimises: bool,
 }
 
 impl fmt::Debug for OpenCl {
@@ -63,12 +64,18 @@ impl OpenCl {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
         let queue = context.queue(facts.id).map_err(driver("make a queue"))?;
-        Ok(Self { facts, owner: Owner::new(), context, queue, jit: None })
+        Ok(Self { facts, owner: Owner::new(), context, queue, jit: None, optimises: true })
     }
 
     /// The device with the cache and the folder for dumps of another environment than this process's.
     pub fn with_jit(mut self, jit: Jit) -> Self {
         self.jit = Some(jit);
+        self
+    }
+
+    /// The device with kernels that its compiler takes little time for, and that run slowly.
+    pub fn unoptimised(mut self) -> Self {
+        self.optimises = false;
         self
     }
 
@@ -121,7 +128,8 @@ impl Device for OpenCl {
             return Err(OpenClError::TooManyThreads { kernel, threads, device, most }.into());
         }
         let jit = self.jit.as_ref().unwrap_or_else(|| Jit::global());
-        let (programs, cached) = build::build(&self.context, &self.facts, source, jit)?;
+        let (programs, cached) =
+            build::build(&self.context, &self.facts, source, self.optimises, jit)?;
         let mut kernels = Vec::with_capacity(source.kernels.len());
         for (program, abis) in programs {
             for abi in abis {

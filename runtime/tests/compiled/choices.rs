@@ -136,6 +136,12 @@ impl Choices {
         reasons
     }
 
+    /// What a row takes to compile and to compare, about: nodes and components.
+    pub(crate) fn cost(&self, row: &[usize]) -> usize {
+        let setup = self.setup(row);
+        setup.degree.pow(setup.rule.cell().dim() as u32) * components(&setup.options)
+    }
+
     /// The case of a row, with a random form.
     pub(crate) fn case(&self, row: &[usize], seed: u64) -> Case {
         let setup = self.setup(row);

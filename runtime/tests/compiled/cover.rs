@@ -3,10 +3,12 @@
 //! A row picks one level of every factor. Rows are made one after another (D. M. Cohen, S. R. Dalal,
 //! M. L. Fredman, G. C. Patton, "The AETG system", IEEE Trans. Softw. Eng. 23, 1997): the first
 //! combination that is still missing is fixed, the other factors are filled in random order, each
-//! with the level that brings most missing pairs, and of several such rows the best is kept.
+//! with the level that brings most missing pairs, and of several such rows the best is kept, where these are as good
+//! the cheapest.
 
 pub(crate) use fem_dsl::testing::Random;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A level of each factor.
 pub(crate) type Row = Vec<usize>;
@@ -28,6 +30,71 @@ fn order(random: &mut Random, n: usize) -> Vec<usize> {
     order
 }
 
+/// Pairs of levels of two factors that no row holds yet.
+struct Missing {
+    /// Where the levels of each factor begin in a row of the table, and how many levels there are.
+    starts: Vec<usize>,
+    count: usize,
+    /// For each two levels, that of the smaller factor first, whether the pair is missing.
+    table: Vec<bool>,
+    /// No pair before this place is missing.
+    done: usize,
+}
+
+impl Missing {
+    /// All pairs.
+    fn new(levels: &[usize]) -> Self {
+        let starts = (0..levels.len()).map(|factor| levels[..factor].iter().sum()).collect();
+        let count = levels.iter().sum();
+        let mut missing = Self { starts, count, table: vec![false; count * count], done: 0 };
+        for (a, b) in pairs(levels.len()) {
+            for (i, j) in (0..levels[a]).flat_map(|i| (0..levels[b]).map(move |j| (i, j))) {
+                let at = missing.place((a, i), (b, j));
+                missing.table[at] = true;
+            }
+        }
+        missing
+    }
+
+    fn place(&self, one: (usize, usize), other: (usize, usize)) -> usize {
+        let (one, other) = if one.0 < other.0 { (one, other) } else { (other, one) };
+        (self.starts[one.0] + one.1) * self.count + self.starts[other.0] + other.1
+    }
+
+    fn has(&self, one: (usize, usize), other: (usize, usize)) -> bool {
+        self.table[self.place(one, other)]
+    }
+
+    /// The first that is missing, which is so no longer.
+    fn take_first(&mut self) -> Option<Part> {
+        self.done += self.table[self.done..].iter().position(|&missing| missing)?;
+        self.table[self.done] = false;
+        let level = |place: usize| {
+            let factor = self.starts.partition_point(|&start| start <= place) - 1;
+            (factor, place - self.starts[factor])
+        };
+        Some(vec![level(self.done / self.count), level(self.done % self.count)])
+    }
+
+    /// How many a row holds.
+    fn in_row(&self, row: &[usize]) -> usize {
+        pairs(row.len()).filter(|&(a, b)| self.has((a, row[a]), (b, row[b]))).count()
+    }
+
+    /// Takes away those that a row holds.
+    fn take_row(&mut self, row: &[usize]) {
+        for (a, b) in pairs(row.len()) {
+            let at = self.place((a, row[a]), (b, row[b]));
+            self.table[at] = false;
+        }
+    }
+}
+
+/// Every two of `n` factors.
+fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n).flat_map(|b| (0..b).map(move |a| (a, b)))
+}
+
 /// The rows, and why combinations are in none, with how many.
 pub(crate) struct Cover {
     pub(crate) rows: Vec<Row>,
@@ -41,34 +108,29 @@ pub(crate) struct Factors<'a> {
     pub(crate) product: &'a [usize],
     /// All reasons why a row is not possible; none where it is.
     pub(crate) reasons: &'a dyn Fn(&[usize]) -> Vec<String>,
+    /// What a row costs, about: of rows that bring as much, the cheapest is taken.
+    pub(crate) cost: &'a dyn Fn(&[usize]) -> usize,
 }
 
 impl Factors<'_> {
     /// Rows that hold all required combinations that some supported row holds.
     pub(crate) fn cover(&self, random: &mut Random) -> Cover {
-        let mut missing = self.pairs();
+        let mut missing = Missing::new(self.levels);
         let mut cover = Cover { rows: Vec::new(), refused: BTreeMap::new() };
         for part in self.products() {
             if !cover.rows.iter().any(|row| holds(row, &part)) {
                 self.add(part, &mut missing, &mut cover, random);
             }
         }
-        while let Some(pair) = missing.first().cloned() {
-            missing.remove(&pair);
+        while let Some(pair) = missing.take_first() {
             self.add(pair, &mut missing, &mut cover, random);
         }
         cover
     }
 
     /// Adds the best row found for a combination, or the reason why there is none.
-    fn add(
-        &self,
-        part: Part,
-        missing: &mut BTreeSet<Part>,
-        cover: &mut Cover,
-        random: &mut Random,
-    ) {
-        let mut best: Option<(usize, Row)> = None;
+    fn add(&self, part: Part, missing: &mut Missing, cover: &mut Cover, random: &mut Random) {
+        let mut best: Option<((usize, Reverse<usize>), Row)> = None;
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let mut found = 0;
         for number in 0..TRIES {
@@ -76,9 +138,9 @@ impl Factors<'_> {
             let row = self.fill(&part, missing, number >= TRIES / 3, random);
             let against = (self.reasons)(&row);
             if against.is_empty() {
-                let new = pairs_of(&row).filter(|pair| missing.contains(pair)).count();
-                if best.as_ref().is_none_or(|(most, _)| new > *most) {
-                    best = Some((new, row));
+                let worth = (missing.in_row(&row), Reverse((self.cost)(&row)));
+                if best.as_ref().is_none_or(|(most, _)| worth > *most) {
+                    best = Some((worth, row));
                 }
                 found += 1;
                 if found == CANDIDATES {
@@ -88,9 +150,7 @@ impl Factors<'_> {
             against.into_iter().for_each(|reason| *reasons.entry(reason).or_default() += 1);
         }
         if let Some((_, row)) = best {
-            for pair in pairs_of(&row) {
-                missing.remove(&pair);
-            }
+            missing.take_row(&row);
             cover.rows.push(row);
         } else if let Some((reason, _)) =
             // What always speaks against it is the reason.
@@ -101,13 +161,7 @@ impl Factors<'_> {
     }
 
     /// A row that holds `part`.
-    fn fill(
-        &self,
-        part: &Part,
-        missing: &BTreeSet<Part>,
-        at_random: bool,
-        random: &mut Random,
-    ) -> Row {
+    fn fill(&self, part: &Part, missing: &Missing, at_random: bool, random: &mut Random) -> Row {
         let mut row = vec![usize::MAX; self.levels.len()];
         for &(factor, level) in part {
             row[factor] = level;
@@ -119,8 +173,8 @@ impl Factors<'_> {
             }
             let mut best = (0, Vec::new());
             for level in 0..self.levels[factor] {
-                let pair = |&other: &usize| ordered((factor, level), (other, row[other]));
-                let gain = known.iter().map(pair).filter(|pair| missing.contains(pair)).count();
+                let new = |&&other: &&usize| missing.has((factor, level), (other, row[other]));
+                let gain = known.iter().filter(new).count();
                 if gain > best.0 {
                     best = (gain, Vec::new());
                 }
@@ -136,18 +190,6 @@ impl Factors<'_> {
             known.push(factor);
         }
         row
-    }
-
-    fn pairs(&self) -> BTreeSet<Part> {
-        let mut pairs = BTreeSet::new();
-        for b in 0..self.levels.len() {
-            for a in 0..b {
-                for i in 0..self.levels[a] {
-                    pairs.extend((0..self.levels[b]).map(|j| vec![(a, i), (b, j)]));
-                }
-            }
-        }
-        pairs
     }
 
     /// Every combination of the factors in `product`.
@@ -173,14 +215,6 @@ impl Factors<'_> {
     }
 }
 
-fn ordered(a: (usize, usize), b: (usize, usize)) -> Part {
-    if a < b { vec![a, b] } else { vec![b, a] }
-}
-
-fn pairs_of(row: &[usize]) -> impl Iterator<Item = Part> {
-    (0..row.len()).flat_map(move |b| (0..b).map(move |a| vec![(a, row[a]), (b, row[b])]))
-}
-
 fn holds(row: &[usize], part: &Part) -> bool {
     part.iter().all(|&(factor, level)| row[factor] == level)
 }
@@ -194,9 +228,12 @@ fn every_supported_combination_is_covered() {
         against.iter().filter(|(holds, _)| *holds).map(|(_, why)| (*why).to_owned()).collect()
     };
     for product in [&[][..], &[0, 1, 4]] {
-        let factors = Factors { levels: &levels, product, reasons: &reasons };
+        let cost = |row: &[usize]| row[4];
+        let factors = Factors { levels: &levels, product, reasons: &reasons, cost: &cost };
         let cover = factors.cover(&mut Random(3));
-        for part in factors.pairs().into_iter().chain(factors.products()) {
+        let mut all = Missing::new(&levels);
+        let every = std::iter::from_fn(|| all.take_first());
+        for part in every.chain(factors.products()) {
             let with = |levels: &[(usize, usize)]| levels.iter().all(|level| part.contains(level));
             let never = with(&[(0, 3), (1, 1)]) || with(&[(0, 3), (1, 2)]);
             let possible = !(never || with(&[(2, 0), (3, 0)]) || with(&[(2, 1), (3, 1)]));

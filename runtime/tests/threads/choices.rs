@@ -143,6 +143,9 @@ impl Choices {
         if setup.work() > self.most {
             reasons.push(format!("a thread would do more than {} multiply-adds", self.most));
         }
+        if !reasons.is_empty() {
+            return reasons;
+        }
         let form = &self.plain[setup.rule.cell().dim() - 2][row[17]];
         let elements = Elements::new(form, setup.rule.cell(), setup.degree, setup.rule);
         let plan = &setup.plan;
@@ -158,12 +161,17 @@ impl Choices {
                     .map(|error| error.to_string())
             }
         };
-        if reasons.is_empty() && refused(plan).is_some() {
+        if refused(plan).is_some() {
             reasons.extend([plan, &direct, &nodes].into_iter().filter_map(refused));
             reasons.sort_unstable();
             reasons.dedup();
         }
         reasons
+    }
+
+    /// Multiply-adds of a row's thread, about.
+    pub(crate) fn cost(&self, row: &[usize]) -> usize {
+        self.setup(row).work()
     }
 
     /// The case of a row, with a random form; an error where the plan refuses this very form.

@@ -32,7 +32,9 @@ pub(crate) fn cases(
     let mut random = Random(seed);
     let levels = choices.levels();
     let reasons = |row: &[usize]| choices.reasons(row);
-    let cover = Factors { levels: &levels, product: &[], reasons: &reasons }.cover(&mut random);
+    let cost = |row: &[usize]| choices.cost(row);
+    let factors = Factors { levels: &levels, product: &[], reasons: &reasons, cost: &cost };
+    let cover = factors.cover(&mut random);
     let mut refused = cover.refused;
     let mut rows = cover.rows;
     rows.extend((0..more).map(|_| choices.row(&mut random)));

@@ -9,7 +9,7 @@ use kernels_gen::generate::generate_for_threads;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Task};
 use runtime::device::Device;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,8 @@ const STACK: usize = 256 << 20;
 
 /// Cases of one precision with their source.
 struct Group {
+    /// Which of the devices compiles it.
+    device: usize,
     cases: Vec<Case>,
     source: Generated,
 }
@@ -55,8 +57,11 @@ struct Tally {
 /// Compares kernels of every kind with the reference: a covering array of all choices, and
 /// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source, and the sources that are not `own` are another
 /// process's. Gives the number of kernels of all.
+///
+/// The first device runs the first case of each strategy, precision and cell, the second, which may be the same without its
+/// compiler's passes, all others: of these what is printed is tested.
 pub(crate) fn compare(
-    device: &dyn Device,
+    devices: [&dyn Device; 2],
     limits: &Limits,
     together: usize,
     own: impl Fn(usize) -> bool,
@@ -66,17 +71,17 @@ pub(crate) fn compare(
     let more = number("WF_KERNELS").unwrap_or(0) as usize;
     let (cases, refused) = cases(limits, seed, more);
     let forms = cases.len();
-    let groups = groups(cases, device, together);
+    let groups = groups(cases, devices[0], together);
     let kernels = groups.iter().map(|group| group.source.kernels.len()).sum();
     let groups = groups.into_iter().enumerate().filter(|&(number, _)| own(number));
     let groups: Vec<Group> = groups.map(|(_, group)| group).collect();
     say!(
         "{}: {forms} forms from seed {seed} in {} sources, made in {:.1} s",
-        device.name(),
+        devices[0].name(),
         groups.len(),
         started.elapsed().as_secs_f64()
     );
-    let tally = run_all(&groups, device);
+    let tally = run_all(&groups, devices);
     let seconds = started.elapsed().as_secs_f64();
     say!("{} kernels of {forms} forms were compiled and compared in {seconds:.0} s", tally.kernels);
     for ((strategy, precision), Agreements { count, worst, blunt }) in &tally.kinds {
@@ -116,14 +121,20 @@ fn without_numbers(reason: &str) -> String {
 fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> {
     let mut done = Vec::new();
     let mut open: Vec<(Precision, Group)> = Vec::new();
+    let mut met = BTreeSet::new();
     for case in cases {
         let precision = case.plan.precision;
+        let (strategy, cell) = (case.plan.strategy.to_string(), case.elements.cell.to_string());
+        let number = usize::from(!met.insert((strategy, cell, precision == Precision::F32)));
         let source = case.source(device);
-        let at = open.iter().position(|(of, _)| *of == precision).unwrap_or_else(|| {
-            let source = Generated::empty(source.language);
-            open.push((precision, Group { cases: Vec::new(), source }));
-            open.len() - 1
-        });
+        let at = open
+            .iter()
+            .position(|(of, group)| (*of, group.device) == (precision, number))
+            .unwrap_or_else(|| {
+                let source = Generated::empty(source.language);
+                open.push((precision, Group { device: number, cases: Vec::new(), source }));
+                open.len() - 1
+            });
         let group = &mut open[at].1;
         group.source.append(source);
         group.cases.push(case);
@@ -136,7 +147,7 @@ fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> 
 }
 
 /// Runs all groups, as many at a time as there are processors.
-fn run_all(groups: &[Group], device: &dyn Device) -> Tally {
+fn run_all(groups: &[Group], devices: [&dyn Device; 2]) -> Tally {
     let tally = Mutex::new(Tally::default());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
@@ -146,7 +157,7 @@ fn run_all(groups: &[Group], device: &dyn Device) -> Tally {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(group) = groups.get(number) else { break };
-                    let spent = run(group, device, &tally);
+                    let spent = run(group, devices[group.device], &tally);
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                     say!("{done} of {} sources: number {number} {spent}", groups.len());
                 }

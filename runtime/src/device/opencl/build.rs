@@ -20,12 +20,16 @@ pub(super) fn build(
     context: &Context,
     device: &Facts,
     source: &SourceFile,
+    optimises: bool,
     jit: &Jit,
 ) -> Result<(Vec<(Program, Vec<KernelAbi>)>, bool), OpenClError> {
     let parts = if device.bounds_registers { source.parts() } else { vec![source.clone()] };
     let (mut programs, mut cached) = (Vec::new(), true);
     for part in parts {
         let mut flags = FLAGS.to_owned();
+        if !optimises {
+            flags.push_str(" -cl-opt-disable");
+        }
         if let [abi] = &part.kernels[..]
             && device.bounds_registers
         {

@@ -111,7 +111,8 @@ impl Children {
             [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0)
         };
         if !cell.is_tensor() {
-            let of = |child: &&[[usize; 2]]| affine(child.iter().map(|&pair| middle(pair)).collect());
+            let of =
+                |child: &&[[usize; 2]]| affine(child.iter().map(|&pair| middle(pair)).collect());
             return Self(pairs(cell).iter().map(of).collect());
         }
         let count = cell.vertex_count();
@@ -180,8 +181,7 @@ mod tests {
                     .iter()
                     .map(|edge| {
                         let (a, b) = (at(edge[0]), at(edge[1]));
-                        let square: f64 =
-                            (0..3).map(|c| (scale * (a[c] - b[c])).powi(2)).sum();
+                        let square: f64 = (0..3).map(|c| (scale * (a[c] - b[c])).powi(2)).sum();
                         (square * 1e6).round() as i64
                     })
                     .collect();

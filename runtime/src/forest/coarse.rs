@@ -181,8 +181,7 @@ impl Coarse {
                     let local = usize::from(other.local);
                     let mut at = [0; 3];
                     let here = corner[edge / 4];
-                    at[local / 4] =
-                        if other.reversed == own.reversed { here } else { last - here };
+                    at[local / 4] = if other.reversed == own.reversed { here } else { last - here };
                     let [first, second] = OTHERS[local / 4];
                     at[first] = if local % 2 == 1 { last } else { 0 };
                     at[second] = if local / 2 % 2 == 1 { last } else { 0 };

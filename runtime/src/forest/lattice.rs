@@ -35,7 +35,13 @@ impl<'a> Lattice<'a> {
         let mut slot = 0;
         let (mut free, mut count) = ([0; 3], 0);
         for axis in (0..dim).rev() {
-            let side = if at[axis] == 0 { 0 } else if at[axis] == n { 1 } else { 2 };
+            let side = if at[axis] == 0 {
+                0
+            } else if at[axis] == n {
+                1
+            } else {
+                2
+            };
             slot = 3 * slot + side;
         }
         for &at in at[..dim].iter().filter(|&&at| at != 0 && at != n) {

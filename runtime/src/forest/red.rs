@@ -23,7 +23,8 @@ impl Simplices {
         let corners = self.cell.vertex_count();
         let edges = self.cell.entities(1);
         let pair = |a: u32, b: u32| u64::from(a) << 32 | u64::from(b);
-        let mut keys: Vec<u64> = (0..self.n_vertices as u32).map(|vertex| pair(vertex, vertex)).collect();
+        let mut keys: Vec<u64> =
+            (0..self.n_vertices as u32).map(|vertex| pair(vertex, vertex)).collect();
         for cell in self.vertices.chunks_exact(corners) {
             keys.extend(edges.iter().map(|edge| pair(cell[edge[0]], cell[edge[1]])));
         }
@@ -31,8 +32,7 @@ impl Simplices {
         keys.dedup();
         index(keys.len(), "points")?;
         // INVARIANT: all pairs that are asked for are edges of cells, or vertices.
-        let number =
-            |a: u32, b: u32| keys.binary_search(&pair(a, b)).unwrap_or_default() as u32;
+        let number = |a: u32, b: u32| keys.binary_search(&pair(a, b)).unwrap_or_default() as u32;
         let children = pairs(self.cell);
         let mut vertices = vec![0; self.vertices.len() * children.len()];
         let below = vertices.par_chunks_mut(corners * children.len());

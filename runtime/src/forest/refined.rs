@@ -13,7 +13,7 @@ use crate::mesh::order::chain_order;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::refined::Refined;
 use crate::mesh::{Cell, Counts, LoadError, Mesh, MeshError, Parts, Topology};
-use kernels_gen::element::{Lagrange, tabulate};
+use kernels_gen::element::Lagrange;
 use std::collections::BTreeMap;
 
 /// Why a mesh cannot be refined.
@@ -32,9 +32,11 @@ impl From<ForestError> for RefineError {
         let what = "cells";
         Self::Mesh(match error {
             ForestError::TooMany { count } => MeshError::TooLarge { what, count },
-            ForestError::Simplices { cell } => {
-                MeshError::Unsupported { cell, order: 1, expected: "a forest is of quad or hex cells" }
-            }
+            ForestError::Simplices { cell } => MeshError::Unsupported {
+                cell,
+                order: 1,
+                expected: "a forest is of quad or hex cells",
+            },
             // Indices cannot number so many.
             ForestError::TooFine { .. } => MeshError::TooLarge { what, count: usize::MAX },
         })
@@ -92,7 +94,7 @@ impl Mesh {
         let each = 1 << (self.dim() * times);
         parts.cells = cell_tags(&self, each, &descendants);
         let turned = turned(&self, times);
-        let negative = negative_cells(&self);
+        let negative = self.mirrored();
         let is_negative = |&number: &u32| {
             let (parent, child) = (number as usize / each, number as usize % each);
             negative[parent] != turned.get(child).copied().unwrap_or(false)
@@ -131,7 +133,8 @@ fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     let layout = forest.coarse().layout;
     let mut path = vec![0; times];
     for &leaf in forest.leaves() {
-        let corner = layout.corner(leaf).map(|at| (at >> (super::FINEST as usize - times)) as usize);
+        let corner =
+            layout.corner(leaf).map(|at| (at >> (super::FINEST as usize - times)) as usize);
         for (depth, child) in path.iter_mut().enumerate() {
             let bit = times - 1 - depth;
             *child = (0..mesh.dim()).map(|axis| (corner[axis] >> bit & 1) << axis).sum();
@@ -183,7 +186,8 @@ fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -
     let vertices: Vec<u32> =
         nodes.chunks_exact(each).flat_map(|cell| corners.iter().map(|&node| cell[node])).collect();
     let order = chain_order(cell, &vertices, (0..count as u32).collect());
-    *nodes = order.iter().flat_map(|&cell| &nodes[cell as usize * each..][..each]).copied().collect();
+    *nodes =
+        order.iter().flat_map(|&cell| &nodes[cell as usize * each..][..each]).copied().collect();
     order
 }
 
@@ -325,7 +329,8 @@ fn cell_tags(mesh: &Mesh, each: usize, descendants: &[u32]) -> BTreeMap<String, 
 /// Which descendants of a cell are turned inside out relative to it; nothing where none is.
 fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
     let children = Children::new(mesh.cell());
-    let own: Vec<bool> = (0..children.count()).map(|child| children.child(child).is_negative()).collect();
+    let own: Vec<bool> =
+        (0..children.count()).map(|child| children.child(child).is_negative()).collect();
     if !own.contains(&true) {
         return Vec::new();
     }
@@ -334,26 +339,4 @@ fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
         all = all.iter().flat_map(|before| own.iter().map(move |own| before != own)).collect();
     }
     all
-}
-
-/// Which cells are numbered so that their determinant is negative.
-fn negative_cells(mesh: &Mesh) -> Vec<bool> {
-    let Ok(element) = geometry(mesh) else { return vec![false; mesh.n_cells()] };
-    let table = tabulate(element, &[mesh.cell().centre()]);
-    let of = |cell: usize| {
-        let mut j = [[0.0; 3]; 3];
-        j[2][2] = if mesh.dim() == 2 { 1.0 } else { 0.0 };
-        for (i, &node) in mesh.cell_nodes(cell).iter().enumerate() {
-            let at = mesh.points()[node as usize];
-            for (axis, derivative) in table.gradient(0, i).iter().enumerate() {
-                (0..mesh.dim()).for_each(|c| j[axis][c] += derivative * at[c]);
-            }
-        }
-        let [x, y, z] = j;
-        x[0] * (y[1] * z[2] - y[2] * z[1])
-            + x[1] * (y[2] * z[0] - y[0] * z[2])
-            + x[2] * (y[0] * z[1] - y[1] * z[0])
-            < 0.0
-    };
-    (0..mesh.n_cells()).map(of).collect()
 }

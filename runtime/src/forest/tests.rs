@@ -4,7 +4,7 @@
 //! where they have the same points.
 
 use super::*;
-use crate::mesh::{Arrange, Parts};
+use crate::mesh::{Arrange, Counts, Parts};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A generator of numbers, SplitMix64.
@@ -99,8 +99,7 @@ fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     for layer in 0..(layers - 1).max(1) {
         for sector in 0..count {
             let ring = |step: usize| 1 + step % (2 * count);
-            let flat =
-                [0, ring(2 * sector), ring(2 * sector + 2), ring(2 * sector + 1)];
+            let flat = [0, ring(2 * sector), ring(2 * sector + 2), ring(2 * sector + 1)];
             let level = |up: usize| flat.map(|v| (v + (layer + up) * each) as u32);
             let own: Vec<u32> = match dim {
                 2 => level(0).to_vec(),
@@ -170,9 +169,7 @@ impl Points<'_> {
     fn part(&self, forest: &Forest, leaf: Key, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
         let scale = f64::from(1u32 << leaf.level());
         let lower = forest.corner(leaf).map(|at| f64::from(at) / f64::from(1u32 << FINEST));
-        let place = |s: &[f64; 3]| {
-            self.at(leaf.tree(), [0, 1, 2].map(|c| lower[c] + s[c] / scale))
-        };
+        let place = |s: &[f64; 3]| self.at(leaf.tree(), [0, 1, 2].map(|c| lower[c] + s[c] / scale));
         let mut all: Vec<Point> = corners.iter().map(place).collect();
         all.sort_unstable();
         let mean = |c: usize| corners.iter().map(|s| s[c]).sum::<f64>() / corners.len() as f64;
@@ -187,10 +184,8 @@ fn halves(corners: &[[f64; 3]], times: usize) -> Vec<Vec<[f64; 3]>> {
     }
     let mut all = Vec::new();
     for of in 0..corners.len() {
-        let half: Vec<[f64; 3]> = corners
-            .iter()
-            .map(|at| [0, 1, 2].map(|c| (at[c] + corners[of][c]) / 2.0))
-            .collect();
+        let half: Vec<[f64; 3]> =
+            corners.iter().map(|at| [0, 1, 2].map(|c| (at[c] + corners[of][c]) / 2.0)).collect();
         all.extend(halves(&half, times - 1));
     }
     all
@@ -404,8 +399,25 @@ fn lists_hold_all_trees_around_edges_and_corners() {
         let mesh = around(3, count, &mut random);
         let forest = Forest::new(&mesh).expect("a forest");
         let most = (0..12).map(|edge| forest.coarse().around_edge(0, edge).len()).max();
-        assert_eq!(most, Some(count));
+        // The edges in the middle plane have two trees on each of their sides.
+        assert_eq!(most, Some(count.max(4)));
         let most = (0..8).map(|corner| forest.coarse().around_vertex(0, corner).len()).max();
         assert_eq!(most, Some(2 * count));
+    }
+}
+
+#[test]
+fn refined_meshes_are_joined_as_whole_cells_are() {
+    let mut random = Random(6);
+    for (number, (mesh, _)) in meshes(&mut random).into_iter().enumerate() {
+        let (counts, sides) = (Counts::of(&mesh), mesh.periodic_sides().to_vec());
+        let (volume, vertices) = (mesh.size(), mesh.connectivity().n_vertices());
+        let times = 1 + number % 2;
+        let fine = mesh.refined(times).expect("room");
+        // So many vertices, edges and faces there are only where all neighbours agree on each.
+        assert_eq!(Counts::of(&fine), counts.refined(times), "mesh {number}");
+        assert!((fine.size() - volume).abs() < 1e-12 * volume, "mesh {number}");
+        assert_eq!(fine.periodic_sides(), sides);
+        assert!(fine.connectivity().n_vertices() > vertices, "mesh {number}");
     }
 }

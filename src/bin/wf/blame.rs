@@ -42,6 +42,12 @@ impl Blame<'_> {
             LoadError::Open(_) => ("this file", ""),
             LoadError::File { error, format, .. } => ("this file", how_to_mend(error, *format)),
             LoadError::Generate(_) => ("this mesh", ""),
+            LoadError::Refine {
+                error: PeriodicError::Mesh(MeshError::Inverted { .. }), ..
+            } => (
+                "so often",
+                "new nodes of the boundary are moved too far for cells so coarse: begin with finer ones",
+            ),
             LoadError::Refine { .. } => ("so often", ""),
         };
         if !help.is_empty() {

@@ -10,6 +10,7 @@ use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
 use runtime::device::Device;
 use runtime::device::cpu::Linked;
+use runtime::forest::refined;
 use runtime::mesh::load;
 use runtime::run::{Cause, RunError, run_on};
 use runtime::solve::{Continue, Progress, silent};
@@ -257,6 +258,7 @@ impl Problem {
         let mesh = load(&source, &self.folder)?;
         let mut problem = program.problem(&self.name, mesh.dim(), &self.overrides).map_err(told)?;
         problem.start_paths_at(&self.folder);
+        let mesh = refined(mesh, problem.refine)?;
         let target = self.form.target(self.execution);
         let solved =
             threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe));

@@ -399,7 +399,7 @@ pub enum ProblemItemKind {
     MeshFile(Text),
     /// `mesh = GENERATOR(name: value, …);`
     MeshGenerator(Named),
-    /// `degree = k;` `quadrature = D;` `t = 0;`
+    /// `refine = N;` `degree = k;` `quadrature = D;` `t = 0;`
     Setting {
         /// Which.
         name: Ident,

@@ -99,8 +99,8 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
             "fluxes belong into the form: `on boundary \"tag\" { f0[u] = …; }`"
         }
         "bc" | "boundary" | "condition" | "essential" => "write `dirichlet u = 0 on \"tag\";`",
-        "refine" | "refinement" => {
-            "the mesh says how fine it is: `ball(refine: 3)`, `box(cells: 16)`"
+        "refinement" => {
+            "the mesh says how fine it is: `ball(refine: 3)`, `box(cells: 16)`; `refine = 1;` divides its cells"
         }
         _ => return None,
     })

@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// far less, and say so when kernels are made.
 pub const LARGEST_QUADRATURE: u32 = 62;
 
+/// As often a mesh can be refined; one cell more often divided gives more than 32-bit indices can number.
+pub const MOST_REFINED: u32 = 14;
+
 /// A pointwise expression without fields: its components and, where it is differentiable, their
 /// gradients.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +41,8 @@ pub struct Problem {
     pub form: PointForm,
     /// The mesh.
     pub mesh: MeshSource,
+    /// How often each of its cells is divided.
+    pub refine: usize,
     /// Degree k.
     pub degree: usize,
     /// Quadrature degree D, where it was set.

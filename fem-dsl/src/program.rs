@@ -451,6 +451,7 @@ fn finished(
         doc: problem.doc.clone(),
         form: point(&simplify(&differentiate(form))),
         mesh,
+        refine: content.refine,
         degree: content.degree.unwrap_or_else(|| form.smallest_degree()),
         quadrature: content.quadrature,
         time: content.time,

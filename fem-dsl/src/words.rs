@@ -67,6 +67,7 @@ pub const FORM_ITEMS: &[&str] =
 /// The words that begin an item of a problem.
 pub const PROBLEM_ITEMS: &[&str] = &[
     "mesh",
+    "refine",
     "degree",
     "quadrature",
     "t",

@@ -25,6 +25,7 @@ mod error;
 mod measure;
 pub(crate) mod places;
 pub(crate) mod recursive;
+pub(crate) mod refined;
 mod seams;
 pub(crate) mod shape;
 mod sides;
@@ -101,6 +102,8 @@ pub struct Mesh {
     periodic: Vec<periodic::Pair>,
     joined: Option<Box<Topology>>,
     notes: Vec<String>,
+    /// The tags whose facets lie on spheres about the origin, with the radii.
+    spheres: Vec<(String, f64)>,
     order_of_source: places::Order,
     equispaced: bool,
 }
@@ -124,6 +127,14 @@ pub enum LoadError {
     /// The generator or its arguments are wrong.
     #[error(transparent)]
     Generate(#[from] generate::GenerateError),
+    /// The mesh cannot be refined.
+    #[error("with `refine = {times}`: {error}")]
+    Refine {
+        /// How often it should be.
+        times: usize,
+        /// What is wrong.
+        error: periodic::PeriodicError,
+    },
 }
 
 /// Reads or generates the mesh that a problem asks for; `base` is the folder of the problem's own

@@ -8,6 +8,7 @@
 mod error;
 mod fit;
 mod npy;
+mod refine;
 pub(crate) mod state;
 
 use crate::memory::{Bytes, Room};
@@ -21,6 +22,7 @@ pub use error::FileError;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use fem_dsl::source::shortened;
+use kernels_gen::element::Lagrange;
 pub use npy::NpyError;
 use npy::Table;
 use state::State;
@@ -108,10 +110,7 @@ impl Found<'_> {
     ///
     /// There are none in the file, or it is of another mesh.
     pub fn on_cells(&self) -> Result<Vec<f64>, FileError> {
-        match &self.contents {
-            Contents::Npy(table) => self.wanted.rows_of_cells(table),
-            Contents::Vtu(data) => self.wanted.array_of_cells(data),
-        }
+        self.wanted.on_cells(&self.contents)
     }
 
     /// The values at the nodes of a space, node by node.
@@ -129,17 +128,50 @@ impl Found<'_> {
         let values = if space.element().degree() == 0 {
             fit::by_cell(space, &self.on_cells()?)
         } else {
-            let (rows, values) = match &self.contents {
-                Contents::Npy(table) => wanted.rows_of_points(table)?,
-                Contents::Vtu(data) => wanted.array_of_points(data)?,
-            };
-            fit::at_nodes(wanted.mesh, &rows, &values, space)?
+            let (geometry, values) = wanted.at_points(&self.contents)?;
+            fit::interpolated(geometry, wanted.mesh.nodes(), &values, space)
         };
         Ok(AtNodes { values, note: None })
     }
 }
 
 impl Wanted<'_> {
+    /// The values on the cells of the mesh, inherited where they are those of the mesh that it was refined from.
+    fn on_cells(self, contents: &Contents) -> Result<Vec<f64>, FileError> {
+        let count = match contents {
+            Contents::Npy(table) => table.rows,
+            Contents::Vtu(data) => data.n_cells(),
+        };
+        if let Some(refined) = self.mesh.refined_from().filter(|_| count != self.mesh.n_cells()) {
+            let coarse = Wanted { mesh: &refined.coarse, ..self }.on_cells(contents)?;
+            return Ok(refine::on_cells(refined, &coarse, self.shape.components()));
+        }
+        match contents {
+            Contents::Npy(table) => self.rows_of_cells(table),
+            Contents::Vtu(data) => self.array_of_cells(data),
+        }
+    }
+
+    /// The values at the geometry nodes of the mesh and the element that they belong to; those of the mesh that it was
+    /// refined from are interpolated.
+    fn at_points(self, contents: &Contents) -> Result<(Lagrange, Vec<f64>), FileError> {
+        let count = match contents {
+            Contents::Npy(table) => table.rows,
+            Contents::Vtu(data) => data.points.len(),
+        };
+        if let Some(refined) = self.mesh.refined_from()
+            && (count != self.mesh.points().len() || self.mesh.order() > 1)
+        {
+            let (from, values) = Wanted { mesh: &refined.coarse, ..self }.at_points(contents)?;
+            return Ok(refine::at_points(self.mesh, refined, (from, &values), self.shape));
+        }
+        let (rows, values) = match contents {
+            Contents::Npy(table) => self.rows_of_points(table)?,
+            Contents::Vtu(data) => self.array_of_points(data)?,
+        };
+        fit::at_points(self.mesh, &rows, &values, self.shape.components())
+    }
+
     /// A state on this mesh in the numbering of a space, interpolated where that is another.
     fn state(
         self,

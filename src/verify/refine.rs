@@ -1,6 +1,7 @@
 //! A refinement series: the mesh of a problem → meshes of cells half as large, again and again.
 //!
-//! A generator is asked for more cells. A file cannot be refined: a box of its cells stands for it, of its size. What is
+//! A generator is asked for more cells. What is said of `refine` is left aside. For a file a
+//! box of its cells stands, of its size. What is
 //! verified is the form; a box has the tags that it names on sides of its own, which are free, and conditions on the
 //! others.
 
@@ -52,7 +53,7 @@ impl Series {
         let note = match cell {
             Some(_) => None,
             None => Some(format!(
-                "a mesh from a file cannot be refined: boxes of {} cells stand for it",
+                "boxes of {} cells stand for the mesh of the file, which has no series of coarser ones",
                 mesh.cell().name()
             )),
         };

@@ -29,7 +29,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Data, Dirichlet, Expression, Solver, Values};
+use crate::problem::{Data, Dirichlet, Expression, MOST_REFINED, Solver, Values};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -112,6 +112,7 @@ fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
 /// A problem without its form and mesh.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
+    pub(crate) refine: usize,
     pub(crate) degree: Option<usize>,
     pub(crate) quadrature: Option<usize>,
     pub(crate) time: f64,
@@ -228,6 +229,11 @@ impl Checker<'_> {
         match statement.kind {
             ProblemItemKind::Broken => self.content.broken = true,
             ProblemItemKind::Setting { name, value } => match name.name.as_str() {
+                "refine" => {
+                    let most = f64::from(MOST_REFINED);
+                    let times = self.whole(piece, *value, "refine", 0.0, most);
+                    self.content.refine = times.unwrap_or(0);
+                }
                 "degree" => self.degree(piece, *value, mesh),
                 "quadrature" => {
                     // What the cells can use is said where they are known.
@@ -262,7 +268,7 @@ impl Checker<'_> {
             let message = format!(
                 "`{name}` would have degree {high} on a {cell}: supported are degrees 1 to {most}"
             );
-            let diagnostic = Diagnostic::new(Code::BadValue, message)
+            let diagnostic = Diagnostic::new(Code::BadDegree, message)
                 .label(piece.file.exprs[value].span, format!("the degree is {degree}"));
             return self.report(piece, diagnostic);
         }

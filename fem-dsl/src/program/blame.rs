@@ -16,6 +16,8 @@ use crate::source::Span;
 pub enum Item<'a> {
     /// The mesh.
     Mesh,
+    /// How often the mesh is refined.
+    Refine,
     /// The degree.
     Degree,
     /// The quadrature.
@@ -181,6 +183,7 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
     let (mut conditions, mut data) = (0, 0);
     let found = statements.iter().filter(|statement| match (item, statement.kind) {
         (Item::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => true,
+        (Item::Refine, ProblemItemKind::Setting { name, .. }) => name.name == "refine",
         (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
         (Item::Quadrature, ProblemItemKind::Setting { name, .. }) => name.name == "quadrature",
         (Item::Param(wanted), ProblemItemKind::Param { name, .. })

@@ -78,6 +78,7 @@ pub(crate) fn assemble(
         facet_tags,
         cell_tags: parts.cells,
         notes,
+        spheres: Vec::new(),
         topology,
         periodic: Vec::new(),
         joined: None,

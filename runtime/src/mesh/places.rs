@@ -7,6 +7,7 @@
 //! | another generator | that of the mesh itself, and of the `.vtu` that is written of it |
 //! | made by a program | that in which it was given |
 
+use super::refined::Refined;
 use super::{Mesh, generate};
 
 /// No place: a point that was made after the source was read.
@@ -46,6 +47,8 @@ pub(super) enum Order {
     /// A grid of so many squares or cubes.
     Grid([usize; 3]),
     Listed(Box<Places>),
+    /// That of a coarser mesh, of which it was refined.
+    Refined(Box<Refined>),
 }
 
 /// For each cell or point of a mesh a row of data: which, and how many rows there are.
@@ -70,6 +73,7 @@ impl Mesh {
         match &self.order_of_source {
             Order::Own => vec![Rows::own(self.n_cells())],
             Order::Grid(cells) => vec![generate::grid_rows(*cells, self.cell).0],
+            Order::Refined(refined) => refined.rows(),
             Order::Listed(places) => {
                 let mut known = places.cells.clone();
                 known.sort_unstable();
@@ -88,8 +92,8 @@ impl Mesh {
     /// The rows of data at the geometry nodes; none where only the vertices have an order that shows.
     pub(crate) fn point_rows(&self) -> Option<Rows> {
         Some(match &self.order_of_source {
-            Order::Own if self.order > 1 => return None,
-            Order::Own => Rows::own(self.points.len()),
+            Order::Own | Order::Refined(_) if self.order > 1 => return None,
+            Order::Own | Order::Refined(_) => Rows::own(self.points.len()),
             Order::Grid(cells) => generate::grid_rows(*cells, self.cell).1,
             Order::Listed(places) => Rows { of: places.points.clone(), count: places.all_points },
         })

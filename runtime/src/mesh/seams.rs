@@ -17,6 +17,9 @@ const OF_EDGE: f64 = 1e-3;
 /// What coordinates can tell apart, as a part of the diameter of the mesh.
 const TOLD_APART: f64 = 1e-15;
 
+/// Words of what is said, which say it of a mesh and of the one that it was refined from.
+pub(super) const TOLD: &str = "where another does";
+
 /// What is said of nodes that lie where another does, if there are any.
 pub(super) fn note(topology: &Topology, points: &[[f64; 3]], tolerance: f64) -> Option<String> {
     let boundary = boundary_vertices(topology);

@@ -52,22 +52,21 @@ pub(super) fn by_cell(space: &Space, values: &[f64]) -> Vec<f64> {
     all
 }
 
-/// Values at the geometry nodes of a mesh, by rows, interpolated to the nodes of a space.
-pub(super) fn at_nodes(
+/// Values at the geometry nodes of a mesh, by rows, and the element that they belong to.
+pub(super) fn at_points(
     mesh: &Mesh,
     rows: &Rows,
     values: &[f64],
-    space: &Space,
-) -> Result<Vec<f64>, FileError> {
+    components: usize,
+) -> Result<(Lagrange, Vec<f64>), FileError> {
     let own = match rows.of.contains(&NOWHERE) {
-        true => completed(mesh, rows, values, space.components()).ok_or(FileError::AddedNodes)?,
-        false => taken(rows, values, space.components()),
+        true => completed(mesh, rows, values, components).ok_or(FileError::AddedNodes)?,
+        false => taken(rows, values, components),
     };
     let equispaced = mesh.is_equispaced() && mesh.order() > 2;
     let make = if equispaced { Lagrange::equispaced } else { Lagrange::continuous };
-    // INVARIANT: a mesh has an order that its geometry's element exists for.
-    let Ok(geometry) = make(mesh.cell(), mesh.order()) else { return Ok(Vec::new()) };
-    Ok(interpolated(geometry, mesh.nodes(), &own, space))
+    let unnumbered = |_| FileError::Unnumbered { order: mesh.order() };
+    Ok((make(mesh.cell(), mesh.order()).map_err(unnumbered)?, own))
 }
 
 /// The values at the nodes of quadratic cells that came without nodes on their faces and inside: by the serendipity

@@ -27,6 +27,10 @@ pub(crate) struct ProblemArguments {
     #[arg(long, value_name = "MESH")]
     pub(crate) mesh: Option<String>,
 
+    /// Divide each cell of the mesh so often, in 4 or 8 each time.
+    #[arg(long, value_name = "N")]
+    pub(crate) refine: Option<u32>,
+
     /// Another polynomial degree.
     #[arg(long, value_name = "K")]
     pub(crate) degree: Option<u32>,

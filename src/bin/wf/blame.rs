@@ -42,11 +42,22 @@ impl Blame<'_> {
             LoadError::Open(_) => ("this file", ""),
             LoadError::File { error, format, .. } => ("this file", how_to_mend(error, *format)),
             LoadError::Generate(_) => ("this mesh", ""),
+            LoadError::Refine {
+                error: PeriodicError::Mesh(MeshError::Inverted { .. }), ..
+            } => (
+                "so often",
+                "new nodes of the boundary are moved too far for cells so coarse: begin with finer ones",
+            ),
+            LoadError::Refine { .. } => ("so often", ""),
         };
         if !help.is_empty() {
             diagnostic = diagnostic.help(help);
         }
-        self.at(Item::Mesh, diagnostic, remark)
+        let item = match error {
+            LoadError::Refine { .. } => Item::Refine,
+            _ => Item::Mesh,
+        };
+        self.at(item, diagnostic, remark)
     }
 
     fn how_to_open(&self, error: &std::io::Error) -> &'static str {

@@ -9,6 +9,7 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::Problem;
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
+use runtime::forest::refined;
 use runtime::mesh::{Mesh, load};
 
 use crate::arguments::{Assignment, ProblemArguments};
@@ -150,6 +151,7 @@ pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
     };
     Overrides {
         mesh: arguments.mesh.clone(),
+        refine: arguments.refine.map(|times| times.to_string()),
         degree: arguments.degree.map(|degree| degree.to_string()),
         quadrature: arguments.quadrature.map(|degree| degree.to_string()),
         params: pairs(&arguments.param),
@@ -171,8 +173,21 @@ pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String
     }
 }
 
-/// Makes the mesh of a problem and checks the problem on it.
+/// Makes the mesh of a problem, refined as it says, and checks the problem on it.
 pub(crate) fn prepare(
+    program: &Program,
+    name: &str,
+    file: &Path,
+    overrides: &Overrides,
+) -> Result<(Problem, Mesh), Failure> {
+    let (problem, mesh) = coarse(program, name, file, overrides)?;
+    let blame = Blame { program, problem: name, overrides };
+    let mesh = refined(mesh, problem.refine).map_err(|error| blame.mesh(&error))?;
+    Ok((problem, mesh))
+}
+
+/// The same with the mesh as it is before it is refined.
+pub(crate) fn coarse(
     program: &Program,
     name: &str,
     file: &Path,

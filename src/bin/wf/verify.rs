@@ -106,6 +106,7 @@ impl Arguments {
             file: self.file.clone(),
             problem: self.problem.clone(),
             mesh: self.mesh.clone(),
+            refine: None,
             degree: None,
             quadrature: self.quadrature,
             param: self.param.clone(),

@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Overrides {
     /// `box(dim: 3, cells: 8)`; anything without a `(` is the path of a file, without quotes.
     pub mesh: Option<String>,
+    /// How often the mesh is refined.
+    pub refine: Option<String>,
     /// Degree k.
     pub degree: Option<String>,
     /// Quadrature degree D.
@@ -112,6 +114,7 @@ impl Overrides {
         // The option as the user gave it, the beginning of the item, and the user's text.
         let mut wanted: Vec<(&str, &str, String)> = Vec::new();
         let settings = [
+            ("--refine", "refine = ", &self.refine),
             ("--degree", "degree = ", &self.degree),
             ("--quadrature", "quadrature = ", &self.quadrature),
             ("--time", "t = ", &self.time),

@@ -75,6 +75,7 @@ pub(super) fn ball(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
         })
         .map_err(|error| arguments.mesh(error))?;
     mesh.tag_boundary("surface", |_| true);
+    mesh.spheres = vec![("surface".to_owned(), 1.0)];
     Ok(mesh)
 }
 
@@ -94,6 +95,7 @@ pub(super) fn shell(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
     let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
     mesh.tag_boundary("inner", |facet| facet.iter().all(|x| norm(x) < middle));
     mesh.tag_boundary("outer", |facet| facet.iter().all(|x| norm(x) > middle));
+    mesh.spheres = vec![("inner".to_owned(), inner), ("outer".to_owned(), outer)];
     Ok(mesh)
 }
 

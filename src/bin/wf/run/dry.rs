@@ -6,12 +6,13 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::MeshSource;
 use kernels_gen::generate::elements;
 use runtime::memory::{Bytes, Estimate, Room};
+use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
 use runtime::run::{RunError, estimate};
 use serde_json::json;
 
 use crate::blame::Blame;
-use crate::problem::prepare;
+use crate::problem::coarse;
 use crate::report::{Failure, Report};
 
 /// The estimate of a problem. The mesh of a generator is not made, that of a file is read.
@@ -20,6 +21,7 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
     let counts = counts(which, file)?;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let problem = program.problem(name, counts.cell.dim(), overrides).map_err(told)?;
+    let counts = counts.refined(problem.refine);
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
@@ -41,21 +43,25 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
         "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
     });
     let report = Report::new(text(name, &form.name, &counts, &estimate, room.as_ref()), value);
-    match numbered(which) {
+    match numbered(which, &counts, problem.refine) {
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),
     }
 }
 
 /// Whether indices can number what the mesh has: with any memory, it could not be made.
-fn numbered(which: Blame<'_>) -> Result<(), Failure> {
+fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failure> {
+    if times > 0 {
+        let refused = |error| LoadError::Refine { times, error: PeriodicError::Mesh(error) };
+        counts.check_indices().map_err(|error| which.mesh(&refused(error)))?;
+    }
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(which.program.source(), &found);
     let (source, _) = which.program.mesh(which.problem, which.overrides).map_err(told)?;
     let MeshSource::Generator { name, arguments } = source else { return Ok(()) };
     generate::check(&name, &arguments).map_err(|error| which.mesh(&LoadError::Generate(error)))
 }
 
-/// The counts of a problem's mesh.
+/// The counts of a problem's mesh before it is refined.
 fn counts(which: Blame<'_>, file: &Path) -> Result<Counts, Failure> {
     let Blame { program, problem, overrides } = which;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
@@ -65,7 +71,7 @@ fn counts(which: Blame<'_>, file: &Path) -> Result<Counts, Failure> {
             let counts = generate::counts(&name, &arguments);
             counts.map_err(|error| which.mesh(&LoadError::Generate(error)))
         }
-        MeshSource::File(_) => Ok(Counts::of(&prepare(program, problem, file, overrides)?.1)),
+        MeshSource::File(_) => Ok(Counts::of(&coarse(program, problem, file, overrides)?.1)),
     }
 }
 

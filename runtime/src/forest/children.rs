@@ -1,0 +1,194 @@
+//! The children of a reference cell, and where descendants lie in it.
+//!
+//! A quadrilateral or hexahedron is halved along each axis, child c with bit a of c on the side of axis a. Simplices are
+//! divided red, into four triangles or eight tetrahedra, whose vertices are those x_i of the parent and the middles
+//! x_ij of its edges:
+//!
+//! ```text
+//! (0, 01, 02) (01, 1, 12) (02, 12, 2) (01, 02, 12)
+//! (0, 01, 02, 03) (01, 1, 12, 13) (02, 12, 2, 23) (03, 13, 23, 3)
+//! (01, 02, 03, 13) (01, 02, 12, 13) (02, 03, 13, 23) (02, 12, 13, 23)
+//! ```
+//!
+//! The octahedron inside a tetrahedron is cut along 02–13. In this order of vertices, which is the lexicographic one of
+//! the pairs, tetrahedra that are divided again and again are of three shapes at most for each of the first (Bey,
+//! "Tetrahedral grid refinement", Computing 55, 1995).
+
+use crate::mesh::Cell;
+
+type Pairs = &'static [&'static [[usize; 2]]];
+
+const TRIANGLES: Pairs = &[
+    &[[0, 0], [0, 1], [0, 2]],
+    &[[0, 1], [1, 1], [1, 2]],
+    &[[0, 2], [1, 2], [2, 2]],
+    &[[0, 1], [0, 2], [1, 2]],
+];
+
+const TETRAHEDRA: Pairs = &[
+    &[[0, 0], [0, 1], [0, 2], [0, 3]],
+    &[[0, 1], [1, 1], [1, 2], [1, 3]],
+    &[[0, 2], [1, 2], [2, 2], [2, 3]],
+    &[[0, 3], [1, 3], [2, 3], [3, 3]],
+    &[[0, 1], [0, 2], [0, 3], [1, 3]],
+    &[[0, 1], [0, 2], [1, 2], [1, 3]],
+    &[[0, 2], [0, 3], [1, 3], [2, 3]],
+    &[[0, 2], [1, 2], [1, 3], [2, 3]],
+];
+
+/// The pairs of vertices whose middles are the vertices of each child of a simplex.
+pub(super) fn pairs(cell: Cell) -> Pairs {
+    if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
+}
+
+/// An affine map between reference cells: ξ ↦ o + A ξ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Affine {
+    origin: [f64; 3],
+    axes: [[f64; 3]; 3],
+}
+
+impl Affine {
+    const IDENTITY: Self =
+        Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
+
+    /// The image of a point.
+    pub(crate) fn at(&self, point: &[f64; 3]) -> [f64; 3] {
+        let along = |c: usize| (0..3).map(|axis| point[axis] * self.axes[axis][c]).sum::<f64>();
+        [0, 1, 2].map(|c| self.origin[c] + along(c))
+    }
+
+    /// This map behind another.
+    fn of(&self, first: &Self) -> Self {
+        let origin = self.at(&first.origin);
+        let axis = |axis: [f64; 3]| {
+            let moved = self.at(&axis);
+            [0, 1, 2].map(|c| moved[c] - self.origin[c])
+        };
+        Self { origin, axes: first.axes.map(axis) }
+    }
+
+    /// The same place of a simplex whose vertices stand in another order.
+    pub(crate) fn seen(&self, cell: Cell, order: [u8; 4]) -> Self {
+        if cell.is_tensor() {
+            return *self;
+        }
+        let vertex = |place: usize| self.at(&cell.vertex(usize::from(order[place])));
+        let mut map = Self { origin: vertex(0), ..*self };
+        for axis in 0..cell.dim() {
+            let tip = vertex(axis + 1);
+            map.axes[axis] = [0, 1, 2].map(|c| tip[c] - map.origin[c]);
+        }
+        map
+    }
+
+    /// Whether it turns a cell inside out.
+    pub(super) fn is_negative(&self) -> bool {
+        let [x, y, z] = self.axes;
+        x[0] * (y[1] * z[2] - y[2] * z[1])
+            + x[1] * (y[2] * z[0] - y[0] * z[2])
+            + x[2] * (y[0] * z[1] - y[1] * z[0])
+            < 0.0
+    }
+}
+
+/// The children of a cell of some kind.
+#[derive(Clone, Debug)]
+pub(crate) struct Children(Vec<Affine>);
+
+impl Children {
+    pub(crate) fn new(cell: Cell) -> Self {
+        let affine = |vertices: Vec<[f64; 3]>| {
+            let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
+            let mut map = Affine { origin: vertices[0], ..Affine::IDENTITY };
+            for axis in 0..cell.dim() {
+                map.axes[axis] = [0, 1, 2].map(|c| vertices[tip(axis)][c] - vertices[0][c]);
+            }
+            map
+        };
+        let middle = |[a, b]: [usize; 2]| {
+            let (a, b) = (cell.vertex(a), cell.vertex(b));
+            [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0)
+        };
+        if !cell.is_tensor() {
+            let of =
+                |child: &&[[usize; 2]]| affine(child.iter().map(|&pair| middle(pair)).collect());
+            return Self(pairs(cell).iter().map(of).collect());
+        }
+        let count = cell.vertex_count();
+        let of = |child: usize| affine((0..count).map(|vertex| middle([child, vertex])).collect());
+        Self((0..count).map(of).collect())
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Where a child lies in its parent.
+    pub(super) fn child(&self, number: usize) -> &Affine {
+        &self.0[number]
+    }
+
+    /// Where a descendant lies: its number among those of a cell that is divided so many times.
+    pub(crate) fn descendant(&self, times: usize, number: usize) -> Affine {
+        let digits = (0..times).map(|place| number / self.count().pow(place as u32) % self.count());
+        digits.fold(Affine::IDENTITY, |map, child| self.0[child].of(&map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn children_fill_their_parent() {
+        for cell in Cell::ALL {
+            let children = Children::new(cell);
+            let volume = |map: &Affine| {
+                let [x, y, z] = map.axes;
+                (x[0] * (y[1] * z[2] - y[2] * z[1])
+                    + x[1] * (y[2] * z[0] - y[0] * z[2])
+                    + x[2] * (y[0] * z[1] - y[1] * z[0]))
+                    .abs()
+            };
+            for times in 0..3 {
+                let count = children.count().pow(times as u32);
+                let sum: f64 = (0..count).map(|n| volume(&children.descendant(times, n))).sum();
+                assert_eq!(sum, 1.0, "{cell} {times}");
+            }
+        }
+    }
+
+    /// Up to motions and sizes, the tetrahedra of one first tetrahedron: by the sorted squares of their edges.
+    #[test]
+    fn tetrahedra_keep_to_few_shapes() {
+        let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
+        let children = Children::new(Cell::Tetrahedron);
+        let mut shapes = BTreeSet::new();
+        for times in 0..5 {
+            for number in 0..8usize.pow(times) {
+                let map = children.descendant(times as usize, number);
+                let at = |vertex: usize| {
+                    let s = map.at(&Cell::Tetrahedron.vertex(vertex));
+                    let weights = [1.0 - s[0] - s[1] - s[2], s[0], s[1], s[2]];
+                    [0, 1, 2].map(|c| (0..4).map(|v| weights[v] * first[v][c]).sum::<f64>())
+                };
+                let scale = f64::from(1u32 << times);
+                let mut squares: Vec<i64> = Cell::Tetrahedron
+                    .entities(1)
+                    .iter()
+                    .map(|edge| {
+                        let (a, b) = (at(edge[0]), at(edge[1]));
+                        let square: f64 = (0..3).map(|c| (scale * (a[c] - b[c])).powi(2)).sum();
+                        (square * 1e6).round() as i64
+                    })
+                    .collect();
+                squares.sort_unstable();
+                shapes.insert(squares);
+            }
+        }
+        assert!(shapes.len() <= 3, "{}", shapes.len());
+    }
+}

@@ -1,0 +1,183 @@
+//! The geometry of descendants: the nodes of a cell of a mesh → those of its children, again and again.
+//!
+//! A child takes the map of its parent, x_child(ξ) = x(o + A ξ), at its own nodes; where a generator said that an edge or
+//! a face lies on a sphere about the origin, its new nodes are moved there, level by level. So all nodes of an edge or
+//! face come from those of the parent's alone, and cells on both sides have the same.
+
+use super::children::Children;
+use crate::mesh::shape::vertex_function;
+use crate::mesh::{Cell, Mesh};
+use kernels_gen::element::{Lagrange, interpolation};
+
+/// Weights that are smaller come from rounding.
+const NOTHING: f64 = 1e-14;
+
+/// Which sphere an entity lies on, one more than its number; 0 for none.
+type On = u8;
+
+/// How the nodes of a child come from those of its parent.
+struct Step {
+    /// For each node what it takes of which nodes.
+    weights: Vec<Vec<(usize, f64)>>,
+    /// For each node the edge or face of the parent that it lies on, by dimension and number.
+    nodes: Vec<Option<(usize, usize)>>,
+    /// The same for each edge and face.
+    entities: [Vec<Option<(usize, usize)>>; 2],
+}
+
+/// A cell on the way down.
+#[derive(Clone)]
+struct Place {
+    nodes: Vec<[f64; 3]>,
+    /// The spheres of its edges and faces.
+    on: [Vec<On>; 2],
+}
+
+/// A walk through the descendants of a mesh's cells.
+pub(super) struct Descent<'a> {
+    mesh: &'a Mesh,
+    steps: Vec<Step>,
+    radii: Vec<f64>,
+    /// The spheres of the mesh's edges and faces.
+    on: [Vec<On>; 2],
+    /// The way to where the walk is: the tree, and the child at each level.
+    tree: Option<u32>,
+    path: Vec<usize>,
+    places: Vec<Place>,
+}
+
+impl<'a> Descent<'a> {
+    pub(super) fn new(mesh: &'a Mesh, element: Lagrange) -> Self {
+        let children = Children::new(mesh.cell());
+        let steps = (0..children.count()).map(|child| step(&children, child, element)).collect();
+        let radii = mesh.spheres().iter().map(|(_, radius)| *radius).collect();
+        let (tree, path, places) = (None, Vec::new(), Vec::new());
+        Self { mesh, steps, radii, on: spheres(mesh), tree, path, places }
+    }
+
+    /// The nodes of a descendant, by the children that lead to it.
+    pub(super) fn nodes(&mut self, tree: u32, path: &[usize]) -> &[[f64; 3]] {
+        let common = match self.tree == Some(tree) {
+            true => self.path.iter().zip(path).take_while(|(a, b)| a == b).count(),
+            false => {
+                self.places.clear();
+                self.places.push(self.root(tree));
+                0
+            }
+        };
+        self.tree = Some(tree);
+        self.path.truncate(common);
+        self.places.truncate(common + 1);
+        for &child in &path[common..] {
+            let below = self.child(&self.places[self.path.len()], child);
+            self.path.push(child);
+            self.places.push(below);
+        }
+        &self.places[path.len()].nodes
+    }
+
+    fn root(&self, tree: u32) -> Place {
+        let cell = tree as usize;
+        let nodes =
+            self.mesh.cell_nodes(cell).iter().map(|&node| self.mesh.points()[node as usize]);
+        let topology = self.mesh.topology();
+        let of = |all: &[On], entities: &[u32]| -> Vec<On> {
+            if all.is_empty() {
+                return Vec::new();
+            }
+            entities.iter().map(|&entity| all[entity as usize]).collect()
+        };
+        let edges = of(&self.on[0], topology.edges().of_cell(cell));
+        let faces = match self.on[1].is_empty() {
+            true => Vec::new(),
+            false => of(&self.on[1], topology.faces().of_cell(cell)),
+        };
+        Place { nodes: nodes.collect(), on: [edges, faces] }
+    }
+
+    fn child(&self, parent: &Place, child: usize) -> Place {
+        let step = &self.steps[child];
+        let on = |entity: &Option<(usize, usize)>| -> On {
+            entity.and_then(|(dim, local)| parent.on[dim - 1].get(local).copied()).unwrap_or(0)
+        };
+        let node = |(weights, place): (&Vec<(usize, f64)>, &Option<(usize, usize)>)| {
+            let mut at = [0.0; 3];
+            for &(node, weight) in weights {
+                (0..3).for_each(|c| at[c] += weight * parent.nodes[node][c]);
+            }
+            let length = at.iter().map(|x| x * x).sum::<f64>().sqrt();
+            match on(place) {
+                // A node of the parent itself stays where it is.
+                sphere if sphere > 0 && weights.len() > 1 && length > 0.0 => {
+                    at.map(|x| x / length * self.radii[usize::from(sphere) - 1])
+                }
+                _ => at,
+            }
+        };
+        let nodes = step.weights.iter().zip(&step.nodes).map(node).collect();
+        let inherited = |dim: usize| match self.on[dim].is_empty() && self.on[1 - dim].is_empty() {
+            true => Vec::new(),
+            false => step.entities[dim].iter().map(on).collect(),
+        };
+        Place { nodes, on: [inherited(0), inherited(1)] }
+    }
+}
+
+/// The spheres of a mesh's edges and faces; empty where it has none.
+fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
+    let topology = mesh.topology();
+    let (cell, mut on) = (mesh.cell(), [Vec::new(), Vec::new()]);
+    if mesh.spheres().is_empty() {
+        return on;
+    }
+    on[0].resize(topology.edges().len(), 0);
+    on[1].resize(topology.faces().len(), 0);
+    for (number, (tag, _)) in mesh.spheres().iter().enumerate() {
+        for facet in mesh.facet_tags().get(tag).into_iter().flatten() {
+            let (of, local) = (facet.cell as usize, usize::from(facet.local));
+            on[cell.dim() - 2][topology.facet_entity(*facet) as usize] = number as On + 1;
+            let corners = cell.facets()[local];
+            let edges = cell.entities(1).iter().zip(topology.edges().of_cell(of));
+            for (_, &edge) in edges.filter(|(edge, _)| edge.iter().all(|v| corners.contains(v))) {
+                on[0][edge as usize] = number as On + 1;
+            }
+        }
+    }
+    on
+}
+
+fn step(children: &Children, child: usize, element: Lagrange) -> Step {
+    let (cell, map) = (element.cell(), children.child(child));
+    let points: Vec<[f64; 3]> = element.points().iter().map(|point| map.at(point)).collect();
+    let table = interpolation(element, &points);
+    let row = |row: &[f64]| {
+        let exact = |weight: f64| if (weight - 1.0).abs() < NOTHING { 1.0 } else { weight };
+        let kept = row.iter().enumerate().filter(|(_, weight)| weight.abs() > NOTHING);
+        kept.map(|(node, &weight)| (node, exact(weight))).collect()
+    };
+    let weights = table.chunks_exact(points.len()).map(row).collect();
+    let on = |at: &[[f64; 3]]| {
+        let mut dims = 1..cell.dim();
+        dims.find_map(|dim| {
+            let entities = cell.entities(dim);
+            let local = entities.iter().position(|own| at.iter().all(|at| lies_on(cell, own, at)));
+            local.map(|local| (dim, local))
+        })
+    };
+    let nodes = points.iter().map(|point| on(&[*point])).collect();
+    let entities = [1, 2].map(|dim| {
+        let below = if dim < cell.dim() { cell.entities(dim) } else { &[] };
+        let of = |own: &&[usize]| {
+            let corners: Vec<[f64; 3]> = own.iter().map(|&v| map.at(&cell.vertex(v))).collect();
+            on(&corners)
+        };
+        below.iter().map(of).collect()
+    });
+    Step { weights, nodes, entities }
+}
+
+/// Whether a point lies on the entity with these vertices: the functions of all others are 0 there.
+fn lies_on(cell: Cell, vertices: &[usize], at: &[f64; 3]) -> bool {
+    let others = (0..cell.vertex_count()).filter(|vertex| !vertices.contains(vertex));
+    others.into_iter().all(|vertex| vertex_function(cell, vertex, *at).abs() < NOTHING)
+}

@@ -1,0 +1,342 @@
+//! Uniform refinement: a mesh → the mesh of all its cells divided a number of times.
+//!
+//! Quadrilaterals and hexahedra go through a [`Forest`] whose leaves all have one level, simplices are divided red
+//! ([`super::red`]). Children have the map of their parent ([`super::descent`]), its tags and those of its facets. Cells
+//! are in the order of their parents, along Morton's curve within each, gathered into chains as ever.
+
+use super::children::Children;
+use super::descent::Descent;
+use super::lattice::Lattice;
+use super::red::Simplices;
+use super::{Forest, ForestError};
+use crate::mesh::order::chain_order;
+use crate::mesh::periodic::PeriodicError;
+use crate::mesh::refined::Refined;
+use crate::mesh::{Cell, Counts, LoadError, Mesh, MeshError, Parts, Topology};
+use kernels_gen::element::Lagrange;
+use std::collections::BTreeMap;
+
+/// Why a mesh cannot be refined.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RefineError {
+    /// The finer mesh cannot be made.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// Sides that were periodic do not fit any more.
+    #[error(transparent)]
+    Periodic(#[from] PeriodicError),
+}
+
+impl From<ForestError> for RefineError {
+    fn from(error: ForestError) -> Self {
+        let what = "cells";
+        Self::Mesh(match error {
+            ForestError::TooMany { count } => MeshError::TooLarge { what, count },
+            ForestError::Simplices { cell } => MeshError::Unsupported {
+                cell,
+                order: 1,
+                expected: "a forest is of quad or hex cells",
+            },
+            // Indices cannot number so many.
+            ForestError::TooFine { .. } => MeshError::TooLarge { what, count: usize::MAX },
+        })
+    }
+}
+
+/// The mesh of a problem with its cells divided so many times: [`Mesh::refined`].
+///
+/// # Errors
+///
+/// [`LoadError::Refine`].
+pub fn refined(mesh: Mesh, times: usize) -> Result<Mesh, LoadError> {
+    mesh.refined(times).map_err(|error| {
+        let error = match error {
+            RefineError::Mesh(error) => PeriodicError::Mesh(error),
+            RefineError::Periodic(error) => error,
+        };
+        LoadError::Refine { times, error }
+    })
+}
+
+impl Mesh {
+    /// The mesh with each of its cells divided so many times, in 4 or 8 each time: squares and cubes halved along each
+    /// axis, triangles and tetrahedra divided red. Children inherit tags, and the map of their parent; on a generated ball
+    /// or shell new nodes of the boundary lie on its spheres. Periodic sides stay so.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number or memory hold.
+    ///
+    /// ```
+    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    ///
+    /// let parts = Parts {
+    ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
+    ///     nodes: vec![0, 1, 2],
+    ///     ..Parts::default()
+    /// };
+    /// let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted)?.refined(2)?;
+    /// assert_eq!((mesh.n_cells(), mesh.n_vertices()), (16, 15));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn refined(self, times: usize) -> Result<Mesh, RefineError> {
+        if times == 0 {
+            return Ok(self);
+        }
+        let counts = Counts::of(&self).refined(times);
+        counts.check_indices()?;
+        counts.check_room()?;
+        let sides = self.periodic_sides().to_vec();
+        let (mut parts, descendants) = match self.cell().is_tensor() {
+            true => tensor(&self, times)?,
+            false => simplices(&self, times)?,
+        };
+        let each = 1 << (self.dim() * times);
+        parts.cells = cell_tags(&self, each, &descendants);
+        let turned = turned(&self, times);
+        let negative = self.mirrored();
+        let is_negative = |&number: &u32| {
+            let (parent, child) = (number as usize / each, number as usize % each);
+            negative[parent] != turned.get(child).copied().unwrap_or(false)
+        };
+        let negative: Vec<bool> = descendants.iter().map(is_negative).collect();
+        let seen = seen(geometry(&self)?, &parts.nodes);
+        let refined = Refined { coarse: self, times, descendants, seen };
+        let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
+        if !sides.is_empty() {
+            mesh.make_periodic(&sides)?;
+        }
+        Ok(mesh)
+    }
+}
+
+/// The element of a mesh's geometry.
+fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
+    let (cell, order) = (mesh.cell(), mesh.order());
+    let expected = "orders are 1 to 12, on simplices 1 to 8";
+    Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
+}
+
+/// Points, nodes and facets of the divided squares or cubes, and which descendant each is.
+fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
+    let mut forest = Forest::new(mesh)?;
+    for _ in 0..times {
+        forest.refine(|_| true)?;
+    }
+    let element = geometry(mesh)?;
+    let (n, order) = (1usize << times, mesh.order());
+    let lattice = Lattice::new(mesh.topology(), n * order);
+    let local: Vec<[usize; 3]> = element.nodes().iter().map(|node| node.lattice).collect();
+    let mut descent = Descent::new(mesh, element);
+    let mut points = Points::default();
+    let mut nodes = Vec::with_capacity(forest.n_leaves() * local.len());
+    let layout = forest.coarse().layout;
+    let mut path = vec![0; times];
+    for &leaf in forest.leaves() {
+        let corner =
+            layout.corner(leaf).map(|at| (at >> (super::FINEST as usize - times)) as usize);
+        for (depth, child) in path.iter_mut().enumerate() {
+            let bit = times - 1 - depth;
+            *child = (0..mesh.dim()).map(|axis| (corner[axis] >> bit & 1) << axis).sum();
+        }
+        let places = descent.nodes(leaf.tree(), &path);
+        for (at, place) in local.iter().zip(places) {
+            let at = [0, 1, 2].map(|axis| corner[axis] * order + at[axis]);
+            let number = lattice.number(leaf.tree() as usize, at);
+            nodes.push(points.number(number, *place));
+        }
+    }
+    let facets = facets(mesh, &lattice, n, &points);
+    let count = nodes.len() / local.len();
+    let ordered = chained(mesh.cell(), &element, &mut nodes, count);
+    Ok((Parts { points: points.all, nodes, facets, ..Parts::default() }, ordered))
+}
+
+/// Points by their numbers in the lattice, in the order in which they come.
+#[derive(Default)]
+struct Points {
+    known: Vec<u32>,
+    all: Vec<[f64; 3]>,
+}
+
+impl Points {
+    fn number(&mut self, lattice: usize, at: [f64; 3]) -> u32 {
+        if self.known.len() <= lattice {
+            self.known.resize(lattice + 1, u32::MAX);
+        }
+        let number = &mut self.known[lattice];
+        if *number == u32::MAX {
+            *number = self.all.len() as u32;
+            self.all.push(at);
+        }
+        *number
+    }
+}
+
+/// Gathers cells into chains, and says which each is.
+fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
+    let each = element.count();
+    // The vertices stand where they do on the lattice.
+    let corners: Vec<usize> = (0..cell.vertex_count())
+        .map(|vertex| {
+            let at = cell.vertex(vertex).map(|x| x as usize * element.degree());
+            element.nodes().iter().position(|node| node.lattice == at).unwrap_or(0)
+        })
+        .collect();
+    let vertices: Vec<u32> =
+        nodes.chunks_exact(each).flat_map(|cell| corners.iter().map(|&node| cell[node])).collect();
+    let order = chain_order(cell, &vertices, (0..count as u32).collect());
+    *nodes =
+        order.iter().flat_map(|&cell| &nodes[cell as usize * each..][..each]).copied().collect();
+    order
+}
+
+/// The parts of tagged facets, by their vertices.
+fn facets(
+    mesh: &Mesh,
+    lattice: &Lattice<'_>,
+    n: usize,
+    points: &Points,
+) -> BTreeMap<String, Vec<[u32; 4]>> {
+    let (cell, order) = (mesh.cell(), mesh.order());
+    let corners = cell.facet_cell().map_or(2, Cell::vertex_count);
+    let mut all = BTreeMap::new();
+    for (tag, tagged) in mesh.facet_tags() {
+        let mut parts = Vec::with_capacity(tagged.len() * n.pow(cell.dim() as u32 - 1));
+        for facet in tagged {
+            let (axis, side) = (usize::from(facet.local) / 2, usize::from(facet.local) % 2);
+            let others: Vec<usize> = (0..cell.dim()).filter(|&other| other != axis).collect();
+            for part in 0..n.pow(others.len() as u32) {
+                let mut vertices = [u32::MAX; 4];
+                for (corner, vertex) in vertices.iter_mut().enumerate().take(corners) {
+                    let mut at = [0; 3];
+                    at[axis] = side * n * order;
+                    for (place, &other) in others.iter().enumerate() {
+                        let first = part / n.pow(place as u32) % n;
+                        at[other] = (first + (corner >> place & 1)) * order;
+                    }
+                    *vertex = points.known[lattice.number(facet.cell as usize, at)];
+                }
+                parts.push(vertices);
+            }
+        }
+        all.insert(tag.clone(), parts);
+    }
+    all
+}
+
+/// The same of triangles or tetrahedra.
+fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
+    let (cell, element) = (mesh.cell(), geometry(mesh)?);
+    let of = |facet: &crate::mesh::Facet| {
+        let all = mesh.vertices(facet.cell as usize);
+        let mut vertices = [u32::MAX; 4];
+        let local = cell.facets()[usize::from(facet.local)];
+        vertices.iter_mut().zip(local).for_each(|(vertex, &v)| *vertex = all[v]);
+        vertices.sort_unstable();
+        vertices
+    };
+    let vertices = (0..mesh.n_cells()).flat_map(|cell| mesh.vertices(cell)).copied().collect();
+    let facets = mesh.facet_tags().values().map(|tagged| tagged.iter().map(of).collect()).collect();
+    let mut level = Simplices { cell, n_vertices: mesh.n_vertices(), vertices, facets };
+    for _ in 0..times {
+        level = level.divided()?;
+    }
+    let count = level.vertices.len() / cell.vertex_count();
+    let topology = Topology::new(cell, level.n_vertices, level.vertices)?;
+    let mut descent = Descent::new(mesh, element);
+    let (children, local) = (1usize << cell.dim(), element.nodes());
+    let starts = starts(&topology, &element);
+    let mut points = vec![[0.0; 3]; starts[4]];
+    let mut nodes = Vec::with_capacity(count * local.len());
+    let each = children.pow(times as u32);
+    for number in 0..count {
+        let digit = |depth: usize| number / children.pow((times - 1 - depth) as u32) % children;
+        let path: Vec<usize> = (0..times).map(digit).collect();
+        let places = descent.nodes((number / each) as u32, &path);
+        for (node, place) in local.iter().zip(places) {
+            let entity = match node.dim {
+                0 => topology.vertices(number)[node.entity] as usize,
+                d if d == cell.dim() => number,
+                1 => topology.edges().of_cell(number)[node.entity] as usize,
+                _ => topology.faces().of_cell(number)[node.entity] as usize,
+            };
+            let point = starts[node.dim] + entity * element.entity_count(node.dim) + node.index;
+            points[point] = *place;
+            nodes.push(point as u32);
+        }
+    }
+    let facets = mesh.facet_tags().keys().cloned().zip(level.facets).collect();
+    let parts = Parts { points, nodes, facets, ..Parts::default() };
+    Ok((parts, (0..count as u32).collect()))
+}
+
+/// In which order the vertices of each simplex ascend when they are numbered as they come, which is how the mesh will
+/// number them.
+fn seen(element: Lagrange, nodes: &[u32]) -> Vec<[u8; 4]> {
+    let cell = element.cell();
+    if cell.is_tensor() {
+        return Vec::new();
+    }
+    let corners: Vec<usize> = (0..cell.vertex_count())
+        .map(|v| element.nodes().iter().position(|n| (n.dim, n.entity) == (0, v)).unwrap_or(v))
+        .collect();
+    let largest = nodes.iter().max().map_or(0, |&node| node as usize);
+    let mut number = vec![u32::MAX; largest + 1];
+    let mut count = 0;
+    let order = |nodes: &[u32]| {
+        let mut order = [0, 1, 2, 3];
+        for &corner in &corners {
+            let number = &mut number[nodes[corner] as usize];
+            if *number == u32::MAX {
+                *number = count;
+                count += 1;
+            }
+        }
+        let own = |vertex: u8| number[nodes[corners[usize::from(vertex)]] as usize];
+        order[..corners.len()].sort_by_key(|&vertex| own(vertex));
+        order
+    };
+    nodes.chunks_exact(element.count()).map(order).collect()
+}
+
+/// The first node of each dimension's entities, and how many nodes there are.
+fn starts(topology: &Topology, element: &Lagrange) -> [usize; 5] {
+    let dim = topology.cell().dim();
+    let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];
+    count[dim] = topology.n_cells();
+    let mut starts = [0; 5];
+    for d in 0..4 {
+        let each = if d <= dim { element.entity_count(d) } else { 0 };
+        starts[d + 1] = starts[d] + count[d] * each;
+    }
+    starts
+}
+
+/// The tags of cells, inherited.
+fn cell_tags(mesh: &Mesh, each: usize, descendants: &[u32]) -> BTreeMap<String, Vec<u32>> {
+    let mut all = BTreeMap::new();
+    for (tag, tagged) in mesh.cell_tags() {
+        let mut holds = vec![false; mesh.n_cells()];
+        tagged.iter().for_each(|&cell| holds[cell as usize] = true);
+        let cells = (0..).zip(descendants);
+        let cells = cells.filter(|(_, number)| holds[**number as usize / each]);
+        all.insert(tag.clone(), cells.map(|(cell, _)| cell).collect());
+    }
+    all
+}
+
+/// Which descendants of a cell are turned inside out relative to it; nothing where none is.
+fn turned(mesh: &Mesh, times: usize) -> Vec<bool> {
+    let children = Children::new(mesh.cell());
+    let own: Vec<bool> =
+        (0..children.count()).map(|child| children.child(child).is_negative()).collect();
+    if !own.contains(&true) {
+        return Vec::new();
+    }
+    let mut all = vec![false];
+    for _ in 0..times {
+        all = all.iter().flat_map(|before| own.iter().map(move |own| before != own)).collect();
+    }
+    all
+}

@@ -1,0 +1,423 @@
+//! Forests against brute force: points in the place of tables, and every pair of cells that meets.
+//!
+//! Corners of trees have whole coordinates, so that those of all leaves are exact, and two leaves share a face or an edge
+//! where they have the same points.
+
+use super::*;
+use crate::mesh::{Arrange, Counts, Parts};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A generator of numbers, SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % most as u64) as usize
+    }
+}
+
+/// The turns of a cell that keep its orientation: for each new vertex the old one.
+fn turns(dim: usize) -> Vec<Vec<usize>> {
+    let axes: &[[usize; 3]] = match dim {
+        2 => &[[0, 1, 2], [1, 0, 2]],
+        _ => &[[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]],
+    };
+    let mut all = Vec::new();
+    for (number, order) in axes.iter().enumerate() {
+        for flips in 0..1usize << dim {
+            let odd = number >= axes.len() / 2;
+            if (flips.count_ones() % 2 == 1) == odd {
+                let old = |v: usize| (0..dim).fold(flips, |old, a| old ^ (v >> a & 1) << order[a]);
+                all.push((0..1 << dim).map(old).collect());
+            }
+        }
+    }
+    all
+}
+
+/// Cells given by the numbers of their corners, each turned at random.
+fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Random) -> Mesh {
+    let turns = turns(cell.dim());
+    let mut nodes = Vec::new();
+    for cell in cells {
+        let turn = &turns[random.below(turns.len())];
+        nodes.extend(turn.iter().map(|&old| cell[old]));
+    }
+    let parts = Parts { points, nodes, ..Parts::default() };
+    Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh")
+}
+
+/// A grid of cells of width 64.
+fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
+    let n = [0, 1, 2].map(|a| if a < dim { cells[a] } else { 0 });
+    let number = |at: [usize; 3]| (at[0] + (n[0] + 1) * (at[1] + (n[1] + 1) * at[2])) as u32;
+    let (mut points, mut all) = (Vec::new(), Vec::new());
+    for z in 0..=n[2] {
+        for y in 0..=n[1] {
+            for x in 0..=n[0] {
+                points.push([x, y, z].map(|at| 64.0 * at as f64));
+                let inside = [x, y, z].iter().zip(n).take(dim).all(|(at, n)| *at < n);
+                if inside {
+                    let corner = |v: usize| number([x + (v & 1), y + (v >> 1 & 1), z + (v >> 2)]);
+                    all.push((0..1 << dim).map(corner).collect::<Vec<u32>>());
+                }
+            }
+        }
+    }
+    let cell = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
+    let mut mesh = mesh(cell, points, &all, random);
+    for axis in 0..dim {
+        for side in 0..2 {
+            let wall = (64 * cells[axis] * side) as f64;
+            let tag = format!("{}{side}", ["x", "y", "z"][axis]);
+            mesh.tag_boundary(&tag, |at| at.iter().all(|at| at[axis] == wall));
+        }
+    }
+    mesh
+}
+
+/// `count` cells around one edge or, in two dimensions, one vertex, in two layers.
+fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
+    let at = |radius: f64, step: usize| {
+        let angle = std::f64::consts::PI * step as f64 / count as f64;
+        [(radius * angle.cos()).round(), (radius * angle.sin()).round()]
+    };
+    let layers = if dim == 3 { 3 } else { 1 };
+    let (mut points, mut cells) = (Vec::new(), Vec::new());
+    for layer in 0..layers {
+        points.push([0.0, 0.0, 64.0 * layer as f64]);
+        for step in 0..2 * count {
+            let [x, y] = at(if step % 2 == 0 { 512.0 } else { 768.0 }, step);
+            points.push([x, y, 64.0 * layer as f64]);
+        }
+    }
+    let each = 2 * count + 1;
+    for layer in 0..(layers - 1).max(1) {
+        for sector in 0..count {
+            let ring = |step: usize| 1 + step % (2 * count);
+            let flat = [0, ring(2 * sector), ring(2 * sector + 2), ring(2 * sector + 1)];
+            let level = |up: usize| flat.map(|v| (v + (layer + up) * each) as u32);
+            let own: Vec<u32> = match dim {
+                2 => level(0).to_vec(),
+                _ => level(0).into_iter().chain(level(1)).collect(),
+            };
+            cells.push(own);
+        }
+    }
+    let cell = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
+    mesh(cell, points, &cells, random)
+}
+
+/// All meshes that the tests look at, with the widths after which they repeat themselves; 0 for never.
+fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
+    let mut all = Vec::new();
+    for dim in [2, 3] {
+        all.push((grid(dim, [2, 3, 2], random), [0.0; 3]));
+        for count in [3, 5, 6] {
+            all.push((around(dim, count, random), [0.0; 3]));
+        }
+        for cells in [[1, 1, 1], [1, 2, 2], [3, 2, 1]] {
+            for pairs in 1..=dim {
+                let mut mesh = grid(dim, cells, random);
+                let sides = [["x0", "x1"], ["y0", "y1"], ["z0", "z1"]];
+                mesh.make_periodic(&sides[..pairs]).expect("sides that fit");
+                let width = |a: usize| if a < pairs { 64.0 * cells[a] as f64 } else { 0.0 };
+                all.push((mesh, [0, 1, 2].map(width)));
+            }
+        }
+    }
+    all
+}
+
+type Point = [i64; 3];
+
+/// The points of leaves, exactly.
+struct Points<'a> {
+    mesh: &'a Mesh,
+    periods: [f64; 3],
+}
+
+/// Units of a width of 1 of the meshes above, so fine that all points are whole.
+const FINE: f64 = (1u64 << 30) as f64;
+
+impl Points<'_> {
+    /// The place in a tree, which has coordinates 0 to 1.
+    fn at(&self, tree: u32, s: [f64; 3]) -> Point {
+        let at = [0, 1, 2].map(|c| {
+            let corner = |v: usize| {
+                let side = |a: usize| if v >> a & 1 == 1 { s[a] } else { 1.0 - s[a] };
+                let weight: f64 = (0..self.mesh.dim()).map(side).product();
+                weight * self.mesh.points()[self.mesh.vertices(tree as usize)[v] as usize][c]
+            };
+            (0..self.mesh.cell().vertex_count()).map(corner).sum::<f64>()
+        });
+        [0, 1, 2].map(|c| {
+            let fine = at[c] * FINE;
+            assert_eq!(fine.fract(), 0.0, "a point of a leaf should be exact");
+            match self.periods[c] {
+                0.0 => fine as i64,
+                width => (fine as i64).rem_euclid((width * FINE) as i64),
+            }
+        })
+    }
+
+    /// The points of a part of a leaf, whose corners have the coordinates 0 to 1 in it: sorted corners, and the centre.
+    fn part(&self, forest: &Forest, leaf: Key, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
+        let scale = f64::from(1u32 << leaf.level());
+        let lower = forest.corner(leaf).map(|at| f64::from(at) / f64::from(1u32 << FINEST));
+        let place = |s: &[f64; 3]| self.at(leaf.tree(), [0, 1, 2].map(|c| lower[c] + s[c] / scale));
+        let mut all: Vec<Point> = corners.iter().map(place).collect();
+        all.sort_unstable();
+        let mean = |c: usize| corners.iter().map(|s| s[c]).sum::<f64>() / corners.len() as f64;
+        (all, place(&[mean(0), mean(1), mean(2)]))
+    }
+}
+
+/// The corners of the parts of an entity that is halved along each direction, again and again.
+fn halves(corners: &[[f64; 3]], times: usize) -> Vec<Vec<[f64; 3]>> {
+    if times == 0 {
+        return vec![corners.to_vec()];
+    }
+    let mut all = Vec::new();
+    for of in 0..corners.len() {
+        let half: Vec<[f64; 3]> =
+            corners.iter().map(|at| [0, 1, 2].map(|c| (at[c] + corners[of][c]) / 2.0)).collect();
+        all.extend(halves(&half, times - 1));
+    }
+    all
+}
+
+/// The faces and edges of leaves; in two dimensions the edges alone.
+struct Meeting {
+    all: BTreeMap<(Vec<Point>, Point), Vec<usize>>,
+}
+
+fn corners(cell: Cell, dim: usize, local: usize) -> Vec<[f64; 3]> {
+    cell.entities(dim)[local].iter().map(|&v| cell.vertex(v)).collect()
+}
+
+impl Meeting {
+    fn new(forest: &Forest, points: &Points<'_>) -> Self {
+        let cell = points.mesh.cell();
+        let mut all: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (number, &leaf) in forest.leaves().iter().enumerate() {
+            for dim in 1..cell.dim() {
+                for local in 0..cell.entities(dim).len() {
+                    let key = points.part(forest, leaf, &corners(cell, dim, local));
+                    all.entry(key).or_default().push(number);
+                }
+            }
+        }
+        Self { all }
+    }
+
+    /// The leaves that are too coarse beside another: faces and edges that others see divided twice or more often.
+    fn too_coarse(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<usize> {
+        let cell = points.mesh.cell();
+        let finest = forest.leaves().iter().map(|leaf| leaf.level()).max().unwrap_or(0);
+        let mut found = BTreeSet::new();
+        for (number, &leaf) in forest.leaves().iter().enumerate() {
+            let deepest = (finest - leaf.level()) as usize;
+            for dim in 1..cell.dim() {
+                for local in 0..cell.entities(dim).len() {
+                    let own = corners(cell, dim, local);
+                    let seen = |part: &Vec<[f64; 3]>| {
+                        self.all.contains_key(&points.part(forest, leaf, part))
+                    };
+                    if (2..=deepest).any(|times| halves(&own, times).iter().any(seen)) {
+                        found.insert(number);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// The parts of faces and edges that hang on larger ones.
+    fn hanging(&self, forest: &Forest, points: &Points<'_>) -> BTreeSet<(Vec<Point>, Point)> {
+        let cell = points.mesh.cell();
+        let mut found = BTreeSet::new();
+        for &leaf in forest.leaves() {
+            for dim in 1..cell.dim() {
+                for local in 0..cell.entities(dim).len() {
+                    let halves = halves(&corners(cell, dim, local), 1);
+                    let parts = halves.iter().map(|part| points.part(forest, leaf, part));
+                    found.extend(parts.filter(|part| self.all.contains_key(part)));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Divides some leaves at random, a few times, near to each other.
+fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
+    for _ in 0..times {
+        let count = forest.n_leaves();
+        let chosen: BTreeSet<usize> = (0..1 + count / 40).map(|_| random.below(count)).collect();
+        forest.refine(|leaf| chosen.contains(&leaf)).expect("few leaves");
+        // One corner is refined always.
+        let last = forest.n_leaves() - 1;
+        forest.refine(|leaf| leaf == last).expect("few leaves");
+    }
+}
+
+/// The leaves that the least balanced forest above these has, found by looking at all faces and edges.
+fn balanced_slowly(mut forest: Forest, points: &Points<'_>) -> Vec<Key> {
+    loop {
+        let coarse = Meeting::new(&forest, points).too_coarse(&forest, points);
+        if coarse.is_empty() {
+            return forest.leaves;
+        }
+        forest.refine(|leaf| coarse.contains(&leaf)).expect("few leaves");
+    }
+}
+
+#[test]
+fn balance_is_what_all_faces_and_edges_ask_for() {
+    let mut random = Random(1);
+    for (number, (mesh, periods)) in meshes(&mut random).into_iter().enumerate() {
+        let points = Points { mesh: &mesh, periods };
+        let mut forest = Forest::new(&mesh).expect("a forest");
+        grow(&mut forest, &mut random, if mesh.dim() == 2 { 4 } else { 3 });
+        let expected = balanced_slowly(forest.clone(), &points);
+        let changed = forest.balance().expect("few leaves");
+        assert_eq!(forest.leaves, expected, "mesh {number}");
+        assert!(changed || number > 0, "something should be out of balance");
+        let before = forest.clone();
+        assert!(!forest.balance().expect("few leaves"), "mesh {number} is balanced already");
+        assert_eq!(forest, before);
+    }
+}
+
+#[test]
+fn masks_say_what_hangs() {
+    let mut random = Random(2);
+    let mut seen = BTreeSet::new();
+    for (number, (mesh, periods)) in meshes(&mut random).into_iter().enumerate() {
+        let points = Points { mesh: &mesh, periods };
+        let cell = mesh.cell();
+        let mut forest = Forest::new(&mesh).expect("a forest");
+        grow(&mut forest, &mut random, if mesh.dim() == 2 { 4 } else { 3 });
+        forest.balance().expect("few leaves");
+        let hanging = Meeting::new(&forest, &points).hanging(&forest, &points);
+        let layout = forest.coarse.layout;
+        for (&leaf, mask) in forest.leaves().iter().zip(forest.masks()) {
+            let child = layout.child_number(leaf);
+            let hangs = |dim: usize, local: usize| {
+                leaf.level() > 0
+                    && hanging.contains(&points.part(&forest, leaf, &corners(cell, dim, local)))
+            };
+            let (mut expected, dim) = (0u16, cell.dim());
+            let side = |axis: usize| child >> axis & 1;
+            for local in (0..2 * dim).filter(|&local| hangs(dim - 1, local)) {
+                assert_eq!(local % 2, side(local / 2), "only outer faces hang");
+                expected |= 1 << (3 + local / 2);
+            }
+            for local in (0..12).filter(|&local| dim == 3 && hangs(1, local)) {
+                let others = coarse::OTHERS[local / 4];
+                let at = side(others[0]) + 2 * side(others[1]);
+                let in_face = others.iter().any(|other| expected >> (3 + other) & 1 == 1);
+                assert!(in_face || local % 4 == at, "only outer edges hang");
+                expected |= u16::from(!in_face) << (6 + local / 4);
+            }
+            let expected = if expected == 0 { 0 } else { expected | child as u16 };
+            assert_eq!(mask.0, expected, "mesh {number}, {leaf:?}");
+            assert!(is_legal(mask, dim), "{mask:?}");
+            seen.insert((dim, mask));
+        }
+    }
+    // In the plane all of them are met.
+    assert_eq!(seen.iter().filter(|(dim, _)| *dim == 2).count(), 13);
+    assert!(seen.len() > 80, "{}", seen.len());
+}
+
+/// Faces without edges, edges without faces, or a face and the edge along its normal.
+fn is_legal(mask: Mask, dim: usize) -> bool {
+    let (faces, edges) = (mask.0 >> 3 & 7, mask.0 >> 6);
+    let together = faces == 0 || edges == 0 || (faces == edges && faces.count_ones() == 1);
+    let flat = dim == 3 || (edges == 0 && faces < 4 && mask.0 & 7 < 4);
+    together && flat && (faces | edges != 0 || mask.is_free())
+}
+
+#[test]
+fn there_are_136_masks_in_space_and_12_in_the_plane() {
+    for (dim, count) in [(2, 12), (3, 136)] {
+        let all = (0..1 << 9).map(Mask).filter(|&mask| !mask.is_free() && is_legal(mask, dim));
+        assert_eq!(all.count(), count);
+    }
+}
+
+#[test]
+fn coarsening_takes_back_what_refining_did() {
+    let mut random = Random(3);
+    for (mesh, _) in meshes(&mut random) {
+        let mut forest = Forest::new(&mesh).expect("a forest");
+        grow(&mut forest, &mut random, 2);
+        forest.balance().expect("few leaves");
+        let before = forest.clone();
+        let old: BTreeSet<Key> = before.leaves().iter().copied().collect();
+        let families = forest.refine(|leaf| leaf % 3 == 0).expect("few leaves");
+        let fine = forest.clone();
+        let taken = forest.coarsen(|leaf| !old.contains(&fine.leaves()[leaf]));
+        assert_eq!(taken, families);
+        assert_eq!(forest, before);
+        // What balance does not allow comes back.
+        forest.coarsen(|_| true);
+        forest.balance().expect("few leaves");
+        let layout = forest.coarse.layout;
+        let finer = |key: &Key| old.contains(key) || old.contains(&layout.child(*key, 0));
+        let coarser = forest.leaves().iter().all(finer);
+        assert!(coarser, "no leaf is more than one level coarser");
+    }
+}
+
+#[test]
+fn one_corner_is_divided_thirty_times_and_not_more() {
+    let mut random = Random(4);
+    for dim in [2, 3] {
+        let mesh = grid(dim, [2, 1, 1], &mut random);
+        let mut forest = Forest::new(&mesh).expect("a forest");
+        for _ in 0..FINEST {
+            forest.refine(|leaf| leaf == 0).expect("few leaves");
+        }
+        forest.balance().expect("few leaves");
+        assert!(!forest.balance().expect("few leaves"));
+        let error = forest.refine(|leaf| leaf == 0).expect_err("as fine as keys are");
+        assert_eq!(error, ForestError::TooFine { tree: 0 });
+    }
+}
+
+#[test]
+fn lists_hold_all_trees_around_edges_and_corners() {
+    let mut random = Random(5);
+    for count in [3, 5, 6] {
+        let mesh = around(3, count, &mut random);
+        let forest = Forest::new(&mesh).expect("a forest");
+        let most = (0..12).map(|edge| forest.coarse().around_edge(0, edge).len()).max();
+        // The edges in the middle plane have two trees on each of their sides.
+        assert_eq!(most, Some(count.max(4)));
+        let most = (0..8).map(|corner| forest.coarse().around_vertex(0, corner).len()).max();
+        assert_eq!(most, Some(2 * count));
+    }
+}
+
+#[test]
+fn refined_meshes_are_joined_as_whole_cells_are() {
+    let mut random = Random(6);
+    for (number, (mesh, _)) in meshes(&mut random).into_iter().enumerate() {
+        let (counts, sides) = (Counts::of(&mesh), mesh.periodic_sides().to_vec());
+        let (volume, vertices) = (mesh.size(), mesh.connectivity().n_vertices());
+        let times = 1 + number % 2;
+        let fine = mesh.refined(times).expect("room");
+        // So many vertices, edges and faces there are only where all neighbours agree on each.
+        assert_eq!(Counts::of(&fine), counts.refined(times), "mesh {number}");
+        assert!((fine.size() - volume).abs() < 1e-12 * volume, "mesh {number}");
+        assert_eq!(fine.periodic_sides(), sides);
+        assert!(fine.connectivity().n_vertices() > vertices, "mesh {number}");
+    }
+}

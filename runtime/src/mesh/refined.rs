@@ -1,0 +1,129 @@
+//! Meshes that came of others by refinement: what is known of the coarser one, for data and geometry.
+
+use super::assemble::{Joined, Sign, assemble};
+use super::places::{Order, Rows};
+use super::{Arrange, Counts, Mesh, MeshError, Parts, seams};
+
+/// The mesh that another was refined from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refined {
+    pub(crate) coarse: Mesh,
+    /// How often its cells were divided.
+    pub(crate) times: usize,
+    /// For each cell its number among the descendants of all cells of the coarser mesh, those of a cell one after
+    /// another.
+    pub(crate) descendants: Vec<u32>,
+    /// Of simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
+    pub(crate) seen: Vec<[u8; 4]>,
+}
+
+impl Refined {
+    /// The number of descendants of a cell.
+    pub(crate) fn each(&self) -> usize {
+        1 << (self.coarse.dim() * self.times)
+    }
+
+    /// For each cell that of the coarser mesh which it is a part of.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
+        let each = self.each();
+        self.descendants.iter().map(move |&number| number as usize / each)
+    }
+
+    /// The rows of data that has one for each cell: those of a coarse cell follow one another.
+    pub(super) fn rows(&self) -> Vec<Rows> {
+        let each = self.each();
+        let own = |rows: Rows| {
+            let row = |&number: &u32| {
+                let (parent, child) = (number as usize / each, number as usize % each);
+                (rows.of[parent] as usize * each + child) as u32
+            };
+            Rows { of: self.descendants.iter().map(row).collect(), count: rows.count * each }
+        };
+        // Where elements of other dimensions are counted, or cells were cut, a row has no descendants of its own.
+        let all = self.coarse.cell_rows().into_iter();
+        all.filter(|rows| rows.count == self.coarse.n_cells()).map(own).collect()
+    }
+}
+
+impl Mesh {
+    /// A mesh whose cells are descendants of those of a coarser one; those that are marked have negative determinants.
+    pub(crate) fn of_descendants(
+        parts: Parts,
+        negative: &[bool],
+        refined: Refined,
+    ) -> Result<Mesh, MeshError> {
+        let coarse = &refined.coarse;
+        let (cell, order, spheres) = (coarse.cell, coarse.order, coarse.spheres.clone());
+        let (sign, joined) = (Sign::Negative(negative), Joined::Facets);
+        let mut mesh = assemble(cell, order, parts, Arrange::AsGiven, sign, joined)?;
+        let told = |note: &&String| !note.contains(seams::TOLD);
+        mesh.notes.splice(0..0, coarse.notes.iter().filter(told).cloned());
+        mesh.spheres = spheres;
+        mesh.order_of_source = Order::Refined(Box::new(refined));
+        Ok(mesh)
+    }
+
+    /// What it was refined from.
+    pub(crate) fn refined_from(&self) -> Option<&Refined> {
+        match &self.order_of_source {
+            Order::Refined(refined) => Some(refined),
+            Order::Own | Order::Grid(_) | Order::Listed(_) => None,
+        }
+    }
+
+    /// The tags whose facets lie on spheres about the origin, with the radii.
+    pub(crate) fn spheres(&self) -> &[(String, f64)] {
+        &self.spheres
+    }
+}
+
+impl Counts {
+    /// With each cell divided so many times.
+    pub fn refined(self, times: usize) -> Self {
+        let mut entities = self.entities;
+        for _ in 0..times {
+            entities = divided(self.cell.is_tensor(), entities, self.cell.dim());
+        }
+        Self { entities, ..self }
+    }
+
+    /// Whether 32-bit indices can number what the mesh has, nodes of cells and their entities.
+    ///
+    /// # Errors
+    ///
+    /// [`MeshError::TooLarge`].
+    pub fn check_indices(&self) -> Result<(), MeshError> {
+        let count = |what: &'static str, count: u64| {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            super::index(count, what).map(drop)
+        };
+        let vertices = self.cell.vertex_count();
+        let nodes = kernels_gen::element::Lagrange::continuous(self.cell, self.order)
+            .map_or(vertices, |element| element.count());
+        count("cells", self.cells())?;
+        let each = nodes.max(self.cell.entities(1).len()) as u64;
+        count("cell nodes", self.cells().saturating_mul(each))
+    }
+}
+
+/// Vertices, edges, faces and cells when each cell is divided once.
+fn divided(is_tensor: bool, [v, e, f, c]: [u64; 4], dim: usize) -> [u64; 4] {
+    let sum = |terms: &[(u64, u64)]| {
+        terms.iter().fold(0u64, |sum, (n, count)| sum.saturating_add(n.saturating_mul(*count)))
+    };
+    match (is_tensor, dim) {
+        (true, _) => [
+            sum(&[(1, v), (1, e), (1, f), (1, c)]),
+            sum(&[(2, e), (4, f), (6, c)]),
+            sum(&[(4, f), (12, c)]),
+            sum(&[(8, c)]),
+        ],
+        (false, 2) => [sum(&[(1, v), (1, e)]), sum(&[(2, e), (3, f)]), sum(&[(4, f)]), 0],
+        (false, _) => [
+            sum(&[(1, v), (1, e)]),
+            sum(&[(2, e), (3, f), (1, c)]),
+            sum(&[(4, f), (8, c)]),
+            sum(&[(8, c)]),
+        ],
+    }
+}

@@ -5,7 +5,7 @@
 //! takes, in millions of its cells a second. Twice the cells should take twice the time.
 
 use fem_dsl::problem::Argument;
-use runtime::forest::Forest;
+use runtime::forest::{Forest, ForestError};
 use runtime::mesh::generate::generate;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -39,25 +39,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             speed(row.masks)
         );
     }
+    // A forest that was never balanced before.
+    let mut forest = Forest::new(&mesh)?;
+    while forest.n_leaves() < most / 2 {
+        let meets = near(&forest, 0.3);
+        if forest.refine(|leaf| meets[leaf])? == 0 {
+            break;
+        }
+    }
+    let before = forest.n_leaves();
+    let start = Instant::now();
+    pool.install(|| forest.balance())?;
+    let (after, seconds) = (forest.n_leaves(), start.elapsed().as_secs_f64());
+    println!("balance of {before} leaves, {after} then: {:.1}", after as f64 / seconds / 1e6);
+    let start = Instant::now();
+    let fine = pool.install(|| mesh.refined(4))?;
+    let (cells, seconds) = (fine.n_cells(), start.elapsed().as_secs_f64());
+    println!("a mesh of {cells} cells, refined 4 times: {:.2}", cells as f64 / seconds / 1e6);
     Ok(())
 }
 
 /// Refines where the sphere goes through, and balances.
-fn level(forest: &mut Forest) -> Result<Row, Box<dyn std::error::Error>> {
-    let meets: Vec<bool> = forest
-        .leaves()
-        .iter()
-        .map(|&leaf| {
-            let unit = 1.0 / (8.0 * f64::from(1u32 << 30));
-            let size = 0.125 / f64::from(1u32 << leaf.level());
-            let tree = leaf.tree() as usize;
-            let first = mesh_corner(tree);
-            let corner = forest.corner(leaf);
-            let centre = [0, 1, 2].map(|c| first[c] + f64::from(corner[c]) * unit + size / 2.0);
-            let radius = centre.iter().map(|x| (x - 0.5) * (x - 0.5)).sum::<f64>().sqrt();
-            (radius - 0.35).abs() < size
-        })
-        .collect();
+fn level(forest: &mut Forest) -> Result<Row, ForestError> {
+    let meets = near(forest, 1.0);
     let start = Instant::now();
     forest.refine(|leaf| meets[leaf])?;
     let refine = start.elapsed().as_secs_f64();
@@ -69,6 +73,24 @@ fn level(forest: &mut Forest) -> Result<Row, Box<dyn std::error::Error>> {
     let seconds = start.elapsed().as_secs_f64();
     let hanging = masks.iter().filter(|mask| !mask.is_free()).count();
     Ok(Row { leaves: forest.n_leaves(), hanging, refine, balance, masks: seconds })
+}
+
+/// The leaves that are nearer to a sphere than a part of their own width.
+fn near(forest: &Forest, width: f64) -> Vec<bool> {
+    forest
+        .leaves()
+        .iter()
+        .map(|&leaf| {
+            let unit = 1.0 / (8.0 * f64::from(1u32 << 30));
+            let size = 0.125 / f64::from(1u32 << leaf.level());
+            let tree = leaf.tree() as usize;
+            let first = mesh_corner(tree);
+            let corner = forest.corner(leaf);
+            let centre = [0, 1, 2].map(|c| first[c] + f64::from(corner[c]) * unit + size / 2.0);
+            let radius = centre.iter().map(|x| (x - 0.5) * (x - 0.5)).sum::<f64>().sqrt();
+            (radius - 0.35).abs() < width * size
+        })
+        .collect()
 }
 
 /// The corner of a tree: where the sphere goes through does not matter much, so that the order of cells is left aside.

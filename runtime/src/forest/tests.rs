@@ -371,7 +371,7 @@ fn coarsening_takes_back_what_refining_did() {
         forest.balance().expect("few leaves");
         let layout = forest.coarse.layout;
         let finer = |key: &Key| old.contains(key) || old.contains(&layout.child(*key, 0));
-        let coarser = forest.leaves().iter().all(|key| finer(key));
+        let coarser = forest.leaves().iter().all(finer);
         assert!(coarser, "no leaf is more than one level coarser");
     }
 }

@@ -189,7 +189,7 @@ fn data_of_the_coarse_mesh_is_inherited() {
             }
         }
         write("parts.npy", &[1.0; 7]);
-        let error = solved(folder.path(), &text(1, "parts.npy")).err().expect("an error");
+        let error = solved(folder.path(), &text(1, "parts.npy")).map(drop).expect_err("an error");
         assert!(error.to_string().contains('7'), "{error}");
     }
 }

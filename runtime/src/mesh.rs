@@ -133,7 +133,7 @@ pub enum LoadError {
         /// How often it should be.
         times: usize,
         /// What is wrong.
-        error: periodic::PeriodicError,
+        error: Box<periodic::PeriodicError>,
     },
 }
 

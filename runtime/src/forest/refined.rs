@@ -54,7 +54,7 @@ pub fn refined(mesh: Mesh, times: usize) -> Result<Mesh, LoadError> {
             RefineError::Mesh(error) => PeriodicError::Mesh(error),
             RefineError::Periodic(error) => error,
         };
-        LoadError::Refine { times, error }
+        LoadError::Refine { times, error: Box::new(error) }
     })
 }
 

@@ -42,11 +42,9 @@ impl Blame<'_> {
             LoadError::Open(_) => ("this file", ""),
             LoadError::File { error, format, .. } => ("this file", how_to_mend(error, *format)),
             LoadError::Generate(_) => ("this mesh", ""),
-            LoadError::Refine {
-                error: PeriodicError::Mesh(MeshError::Inverted { .. }), ..
-            } => (
+            LoadError::Refine { error, .. } if is_folded(error) => (
                 "so often",
-                "new nodes of the boundary are moved too far for cells so coarse: begin with finer ones",
+                "new nodes of the boundary move too far for cells so coarse: begin with finer ones",
             ),
             LoadError::Refine { .. } => ("so often", ""),
         };
@@ -175,6 +173,11 @@ impl Blame<'_> {
             other => Failure::input(format!("`{}`: {other}", self.problem)),
         }
     }
+}
+
+/// Whether a refined cell is inside out.
+fn is_folded(error: &PeriodicError) -> bool {
+    matches!(error, PeriodicError::Mesh(MeshError::Inverted { .. }))
 }
 
 fn how_to_mend(error: &ReadError, format: Option<Format>) -> &'static str {

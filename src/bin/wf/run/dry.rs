@@ -52,7 +52,8 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
 /// Whether indices can number what the mesh has: with any memory, it could not be made.
 fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failure> {
     if times > 0 {
-        let refused = |error| LoadError::Refine { times, error: PeriodicError::Mesh(error) };
+        let refused =
+            |error| LoadError::Refine { times, error: Box::new(PeriodicError::Mesh(error)) };
         counts.check_indices().map_err(|error| which.mesh(&refused(error)))?;
     }
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(which.program.source(), &found);

@@ -209,7 +209,7 @@ fn what_the_command_line_gets_wrong() {
         (&["--param", "ff=1"], "E0408", ("--param", 1, 1), &["it has `f`, `g`"]),
         (&["--aux", "a=1"], "E0408", ("--aux", 1, 1), &["no auxiliary data"]),
         (&["--degree", "0"], "E0405", ("--degree", 1, 1), &["from 1 to 32"]),
-        (&["--degree", "13"], "E0405", ("--degree", 1, 1), &["degrees 1 to 12"]),
+        (&["--degree", "13"], "E0306", ("--degree", 1, 1), &["degrees 1 to 12"]),
         (
             &["--quadrature", "63"],
             "E0405",
@@ -223,7 +223,7 @@ fn what_the_command_line_gets_wrong() {
         stand.refuses_run(arguments, at(code, place, words));
     }
     let triangles = ["--degree", "5", "--mesh", "box(dim: 2, cells: 1, cell: tri)"];
-    stand.refuses_run(&triangles, at("E0405", ("--degree", 1, 1), &["degrees 1 to 4"]));
+    stand.refuses_run(&triangles, at("E0306", ("--degree", 1, 1), &["degrees 1 to 4"]));
     let unknown = Said { code: Some("E0411"), place: None, words: &["did you mean", "`q`"] };
     let many = Stand::with(format!(
         "{FORM}problem first solves p {{ {BOX} }}\nproblem q solves p {{ {BOX} }}"

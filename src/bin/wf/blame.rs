@@ -161,7 +161,7 @@ impl Blame<'_> {
                 self.at(Item::Param(&name), diagnostic, "not a number")
             }
             RunError::Plan(PlanError::Degree { .. }) => {
-                let diagnostic = Diagnostic::new(Code::BadValue, text);
+                let diagnostic = Diagnostic::new(Code::BadDegree, text);
                 let remark = format!("the degree is {}", problem.degree);
                 self.at(Item::Degree, diagnostic, &remark)
             }

@@ -2,6 +2,7 @@
 //! conditions, and auxiliary data.
 
 use crate::constraint::Constraints;
+use crate::fingerprint::Fingerprint;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
 use crate::space::{Space, SpaceError};
@@ -198,19 +199,14 @@ impl Discretisation {
     /// A number that tells apart what entries of vectors mean: it is the same for the same spaces, field after field, on
     /// the same mesh, whatever form, conditions and data there are.
     pub fn numbering(&self) -> u64 {
-        // Fowler, Noll and Vo's hash, word by word.
-        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-        let mut take =
-            |word: u64| hash = (hash ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(29);
+        let mut hash = Fingerprint::new();
         for field in &self.fields {
-            take(field.space.components() as u64);
-            format!("{:?}", field.space.element()).bytes().for_each(|byte| take(u64::from(byte)));
+            hash.take(field.space.components() as u64);
+            hash.text(&format!("{:?}", field.space.element()));
         }
-        self.mesh.nodes().iter().for_each(|&node| take(u64::from(node)));
-        self.mesh.points().iter().flatten().for_each(|x| take(x.to_bits()));
-        let sides = self.mesh.periodic_sides().as_flattened().iter();
-        sides.flat_map(|tag| tag.bytes()).for_each(|byte| take(u64::from(byte)));
-        hash
+        hash.mesh(self.mesh.nodes(), self.mesh.points());
+        self.mesh.periodic_sides().as_flattened().iter().for_each(|tag| hash.text(tag));
+        hash.number()
     }
 
     /// Where the unknowns of each field lie in a vector.

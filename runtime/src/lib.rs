@@ -14,6 +14,7 @@ pub mod device;
 pub mod discretisation;
 pub mod expression;
 pub mod factor;
+mod fingerprint;
 pub mod forest;
 pub mod functional;
 pub mod geometry;

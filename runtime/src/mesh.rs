@@ -22,7 +22,8 @@ mod apart;
 pub(crate) mod assemble;
 mod counts;
 mod error;
-mod measure;
+pub(crate) mod measure;
+mod near;
 pub(crate) mod places;
 pub(crate) mod recursive;
 pub(crate) mod refined;
@@ -252,16 +253,29 @@ impl Mesh {
         self.connectivity().boundary()
     }
 
+    /// The mean of a facet's vertices.
+    fn middle(&self, facet: Facet) -> [f64; 3] {
+        let vertices = self.facet_vertices(facet);
+        let sum = vertices.iter().fold([0.0; 3], |sum, &vertex| {
+            let at = self.points[vertex as usize];
+            [0, 1, 2].map(|c| sum[c] + at[c])
+        });
+        sum.map(|x| x / vertices.len() as f64)
+    }
+
+    /// The vertices of a facet, in the order of its cell.
+    fn facet_vertices(&self, facet: Facet) -> Vec<u32> {
+        let all = self.vertices(facet.cell as usize);
+        self.cell.facets()[usize::from(facet.local)].iter().map(|&vertex| all[vertex]).collect()
+    }
+
     /// Gives a tag to all boundary facets whose vertices pass a test, in addition to the tags that
     /// there are. Returns how many passed.
     pub fn tag_boundary(&mut self, tag: &str, holds: impl Fn(&[[f64; 3]]) -> bool) -> usize {
-        let mut vertices = Vec::with_capacity(4);
         let mut found: Vec<Facet> = self.boundary();
         found.retain(|facet| {
-            let all = self.vertices(facet.cell as usize);
-            vertices.clear();
-            let local = self.cell.facets()[facet.local as usize];
-            vertices.extend(local.iter().map(|&v| self.points[all[v] as usize]));
+            let own = self.facet_vertices(*facet).into_iter();
+            let vertices: Vec<[f64; 3]> = own.map(|v| self.points[v as usize]).collect();
             holds(&vertices)
         });
         let count = found.len();
@@ -337,18 +351,15 @@ impl Mesh {
         let numbered = self.topology.facets();
         for tag in tags {
             let tagged = self.facets_tagged(tag)?;
-            let entity = |facet: &Facet| self.topology.facet_entity(*facet) as usize;
-            let mut inner = tagged.iter().map(entity).filter(|&facet| numbered.n_cells(facet) > 1);
-            if let Some(first) = inner.next() {
-                let vertices = numbered.vertices(first).iter();
-                let sum = vertices
-                    .map(|&vertex| self.points[vertex as usize])
-                    .fold([0.0; 3], |sum, at| [0, 1, 2].map(|c| sum[c] + at[c]));
+            let is_inner =
+                |facet: &&Facet| numbered.n_cells(self.topology.facet_entity(**facet) as usize) > 1;
+            let mut inner = tagged.iter().filter(is_inner);
+            if let Some(&first) = inner.next() {
                 return Err(MeshError::Inner {
                     tag: tag.clone(),
                     count: tagged.len(),
                     inner: 1 + inner.count(),
-                    at: sum.map(|x| x / numbered.vertices(first).len() as f64),
+                    at: self.middle(first),
                 });
             }
         }

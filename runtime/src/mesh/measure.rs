@@ -12,7 +12,7 @@ use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 use rayon::prelude::*;
 
 /// ∂φ_i/∂ξ at some points of the reference cell.
-pub(super) struct Gradients {
+pub(crate) struct Gradients {
     dim: usize,
     /// `[point][node]`.
     at: Vec<Vec<[f64; 3]>>,
@@ -31,7 +31,8 @@ impl Gradients {
         Gradients::of_element(linear, points)
     }
 
-    fn of_element(element: Lagrange, points: &[[f64; 3]]) -> Gradients {
+    /// Of any basis.
+    pub(crate) fn of_element(element: Lagrange, points: &[[f64; 3]]) -> Gradients {
         let table = tabulate(element, points);
         let padded = |gradient: &[f64]| {
             let mut all = [0.0; 3];
@@ -45,7 +46,7 @@ impl Gradients {
     }
 
     /// How many points there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.at.len()
     }
 
@@ -59,7 +60,7 @@ impl Gradients {
     }
 
     /// det J and cof J at a point; in the plane J has 1 in its third place.
-    pub(super) fn cofactor(
+    pub(crate) fn cofactor(
         &self,
         q: usize,
         nodes: impl Iterator<Item = [f64; 3]>,

@@ -11,10 +11,11 @@
 //! faces are joined in classes, each with the place of its own vertices in the first member's frame. That also holds
 //! where one cell lies between both sides, and sees one edge twice.
 
+use super::near::Near;
+use super::shape::Shape;
 use super::topology::{Class, Topology};
 use super::{Facet, Mesh, MeshError};
-use kernels_gen::element::{Lagrange, tabulate};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// How far a node may be from its image, as a part of the shortest edge of the first side.
 const TOLERANCE: f64 = 1e-4;
@@ -131,18 +132,19 @@ impl Mesh {
             return Ok(());
         }
         let mut classes = Classes::new(&self.topology);
-        let mut taken: BTreeMap<u32, ()> = BTreeMap::new();
+        let shape = Shape::new(self.cell, self.order)?;
+        let mut taken = BTreeSet::new();
         for [tag, other] in &pairs {
-            let sides = [Side::new(self, tag)?, Side::new(self, other)?];
+            let sides = [Side::new(self, &shape, tag)?, Side::new(self, &shape, other)?];
             for side in &sides {
                 for facet in &side.facets {
-                    if taken.insert(self.topology.facet_entity(*facet), ()).is_some() {
+                    if !taken.insert(self.topology.facet_entity(*facet)) {
                         let (tag, at) = (side.tag.clone(), self.middle(*facet));
                         return Err(PeriodicError::Twice { tag, at });
                     }
                 }
             }
-            let images = self.images(&sides)?;
+            let images = self.images(&shape, &sides)?;
             let turned = || PeriodicError::Turned { tag: tag.clone(), other: other.clone() };
             classes.join(&self.topology, &images).ok_or_else(turned)?;
         }
@@ -166,29 +168,14 @@ impl Mesh {
         self.joined.is_some()
     }
 
-    /// The mean of a facet's vertices.
-    fn middle(&self, facet: Facet) -> [f64; 3] {
-        let vertices = self.facet_vertices(facet);
-        let sum = vertices.iter().fold([0.0; 3], |sum, &vertex| {
-            let at = self.points[vertex as usize];
-            [0, 1, 2].map(|c| sum[c] + at[c])
-        });
-        sum.map(|x| x / vertices.len() as f64)
-    }
-
-    /// The vertices of a facet, in the order of its cell.
-    fn facet_vertices(&self, facet: Facet) -> Vec<u32> {
-        let all = self.vertices(facet.cell as usize);
-        self.cell.facets()[usize::from(facet.local)].iter().map(|&vertex| all[vertex]).collect()
-    }
-
     /// For each facet of the first side the one of the second that it becomes, with the images of its vertices.
-    fn images(&self, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
+    fn images(&self, shape: &Shape, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
         let [first, second] = sides;
         let shift: [f64; 3] =
             std::array::from_fn(|c| second.middle(self)[c] - first.middle(self)[c]);
         let tolerance = TOLERANCE * first.shortest(self);
-        let targets = Places::new(&self.points, &second.points, tolerance);
+        let mut targets = Near::new(&self.points, tolerance);
+        second.points.iter().for_each(|&point| targets.insert(point));
         let sorted = |mut vertices: Vec<u32>| {
             vertices.sort_unstable();
             vertices
@@ -205,12 +192,11 @@ impl Mesh {
             let (tag, other) = (first.tag.clone(), second.tag.clone());
             PeriodicError::Alone { tag, other, at, image: moved(at), counts }
         };
-        let on_facets = FacetNodes::new(self);
         let mut images = Vec::with_capacity(first.facets.len());
         for &facet in &first.facets {
-            let image = |node: u32| targets.find(&self.points, moved(self.points[node as usize]));
+            let image = |node: u32| targets.find(moved(self.points[node as usize]));
             // Those of a curved facet between its vertices, too.
-            let all: Option<Vec<u32>> = on_facets.of(self, facet).map(image).collect();
+            let all: Option<Vec<u32>> = nodes_on(self, shape, facet).map(image).collect();
             let vertices = self.facet_vertices(facet);
             let own: Option<Vec<u32>> = vertices.iter().map(|&vertex| image(vertex)).collect();
             let (Some(_), Some(own)) = (all, own) else { return Err(alone(facet)) };
@@ -231,6 +217,12 @@ impl Mesh {
     }
 }
 
+/// The geometry nodes on a facet.
+fn nodes_on<'a>(mesh: &'a Mesh, shape: &'a Shape, facet: Facet) -> impl Iterator<Item = u32> + 'a {
+    let nodes = mesh.cell_nodes(facet.cell as usize);
+    shape.facet_nodes[usize::from(facet.local)].iter().map(|&local| nodes[local])
+}
+
 /// A facet, its image and those of its vertices.
 struct Image {
     from: Facet,
@@ -247,11 +239,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(mesh: &Mesh, tag: &String) -> Result<Self, MeshError> {
+    fn new(mesh: &Mesh, shape: &Shape, tag: &String) -> Result<Self, MeshError> {
         let facets = mesh.outer_facets_under([tag])?;
-        let on_facets = FacetNodes::new(mesh);
         let mut points: Vec<u32> =
-            facets.iter().flat_map(|&facet| on_facets.of(mesh, facet)).collect();
+            facets.iter().flat_map(|&facet| nodes_on(mesh, shape, facet)).collect();
         points.sort_unstable();
         points.dedup();
         Ok(Self { tag: tag.clone(), facets, points })
@@ -280,68 +271,6 @@ impl Side {
             lengths.collect::<Vec<f64>>()
         });
         lengths.fold(f64::INFINITY, f64::min)
-    }
-}
-
-/// The geometry nodes on each facet of a cell.
-struct FacetNodes(Vec<Vec<usize>>);
-
-impl FacetNodes {
-    fn new(mesh: &Mesh) -> Self {
-        let cell = mesh.cell;
-        let Ok(geometry) = Lagrange::continuous(cell, mesh.order) else { return Self(Vec::new()) };
-        let Ok(linear) = Lagrange::continuous(cell, 1) else { return Self(Vec::new()) };
-        // A node is on a facet where the functions of all other vertices are 0.
-        let table = tabulate(linear, &geometry.points());
-        let of = |facet: &&[usize]| {
-            let values = table.values.chunks(table.nodes).enumerate();
-            let on = values.filter(|(_, values)| {
-                (0..values.len()).all(|v| facet.contains(&v) || values[v].abs() < 1e-12)
-            });
-            on.map(|(node, _)| node).collect()
-        };
-        Self(cell.facets().iter().map(of).collect())
-    }
-
-    fn of(&self, mesh: &Mesh, facet: Facet) -> impl Iterator<Item = u32> {
-        let nodes = mesh.cell_nodes(facet.cell as usize);
-        let own = self.0.get(usize::from(facet.local)).map_or(&[][..], Vec::as_slice);
-        own.iter().map(|&local| nodes[local])
-    }
-}
-
-/// Points by the boxes of a grid whose width is twice the tolerance.
-struct Places {
-    boxes: HashMap<[i64; 3], Vec<u32>>,
-    tolerance: f64,
-}
-
-impl Places {
-    fn new(points: &[[f64; 3]], some: &[u32], tolerance: f64) -> Self {
-        let mut places = Self { boxes: HashMap::new(), tolerance };
-        for &point in some {
-            places.boxes.entry(places.of(points[point as usize])).or_default().push(point);
-        }
-        places
-    }
-
-    fn of(&self, at: [f64; 3]) -> [i64; 3] {
-        at.map(|x| (x / (2.0 * self.tolerance)).floor() as i64)
-    }
-
-    /// The nearest of them, if it is near enough.
-    fn find(&self, points: &[[f64; 3]], at: [f64; 3]) -> Option<u32> {
-        let centre = self.of(at);
-        let distance = |point: u32| -> f64 {
-            (0..3).map(|c| (points[point as usize][c] - at[c]).powi(2)).sum::<f64>().sqrt()
-        };
-        let around = (0..27).map(|code| {
-            let step = [code % 3 - 1, code / 3 % 3 - 1, code / 9 - 1];
-            std::array::from_fn::<i64, 3, _>(|c| centre[c].saturating_add(step[c]))
-        });
-        let near = around.filter_map(|place| self.boxes.get(&place)).flatten().copied();
-        near.filter(|&point| distance(point) <= self.tolerance)
-            .min_by(|&a, &b| distance(a).total_cmp(&distance(b)).then(a.cmp(&b)))
     }
 }
 

@@ -6,7 +6,7 @@
 //! less than coordinates can tell apart, nothing is said.
 
 use super::Topology;
-use std::collections::HashMap;
+use super::near::Near;
 
 /// As a part of the diameter of the mesh.
 const OF_MESH: f64 = 1e-8;
@@ -67,24 +67,12 @@ pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64>
 /// How many of some points lie where an earlier one does, and the first of them.
 fn coincident(chosen: &[u32], points: &[[f64; 3]], tolerance: f64) -> (usize, Option<u32>) {
     let mut found = (0, None);
-    // One point of each place, by the cube of this size in which it lies: a cube holds a few at most.
-    let mut places: HashMap<[i64; 3], Vec<u32>> = HashMap::new();
+    // One point of each place.
+    let mut places = Near::new(points, tolerance);
     for &number in chosen {
-        let point = points[number as usize];
-        let cube = point.map(|x| (x / tolerance).floor() as i64);
-        let near = |other: &u32| {
-            let other = points[*other as usize];
-            (0..3).map(|c| (point[c] - other[c]).powi(2)).sum::<f64>().sqrt() <= tolerance
-        };
-        let known = (0..27).any(|i| {
-            let beside = [i % 3, i / 3 % 3, i / 9];
-            let beside = [0, 1, 2].map(|c| cube[c].saturating_add(beside[c] - 1));
-            places.get(&beside).is_some_and(|known| known.iter().any(near))
-        });
-        if known {
-            found = (found.0 + 1, found.1.or(Some(number)));
-        } else {
-            places.entry(cube).or_default().push(number);
+        match places.find(points[number as usize]) {
+            Some(_) => found = (found.0 + 1, found.1.or(Some(number))),
+            None => places.insert(number),
         }
     }
     found

@@ -12,6 +12,7 @@
 //! each cell's in the order of its element, which the mesh and the element alone decide.
 
 use super::FileError;
+use crate::fingerprint::Fingerprint;
 use crate::mesh::Mesh;
 use crate::mesh::read::vtk::data::{Data, Section};
 use crate::mesh::read::vtk::numbers::Numbers;
@@ -54,13 +55,10 @@ pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
 
 /// A number that tells meshes apart, and the same mesh in another order.
 fn hash(mesh: &Mesh) -> u64 {
-    // Fowler, Noll and Vo's hash, word by word.
-    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    let mut take = |word: u64| hash = (hash ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(29);
-    mesh.cell().name().bytes().for_each(|byte| take(u64::from(byte)));
-    mesh.nodes().iter().for_each(|&node| take(u64::from(node)));
-    mesh.points().iter().flatten().for_each(|x| take(x.to_bits()));
-    hash
+    let mut hash = Fingerprint::new();
+    hash.text(mesh.cell().name());
+    hash.mesh(mesh.nodes(), mesh.points());
+    hash.number()
 }
 
 /// What a file says of a field's space.

@@ -13,10 +13,11 @@
 use super::Held;
 use crate::constraint::Constraints;
 use crate::constraint::oblique::{Rows, dot};
+use crate::mesh::measure::Gradients;
 use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
 use fem_dsl::problem::Trace;
-use kernels_gen::element::{ElementError, Lagrange, Tabulation, default_rule, tabulate};
+use kernels_gen::element::{ElementError, Lagrange, default_rule, tabulate};
 
 /// The angle between two walls, at least: on straight cells and on curved ones.
 const EDGE: [f64; 2] = [40.0, 20.0];
@@ -59,7 +60,7 @@ struct OnFacet {
     /// N, as long as the facet is large beside those along the axes.
     reference: [f64; 3],
     /// The geometry's gradients at the points.
-    gradients: Tabulation,
+    gradients: Gradients,
     /// For each node of the facet what each point counts.
     weights: Vec<Vec<f64>>,
 }
@@ -105,31 +106,19 @@ impl OnFacet {
         // The facet opposite of a simplex's origin is larger in reference coordinates.
         let scale: f64 = normal.iter().map(|x| x.abs()).sum();
         let reference = normal.map(|x| x * scale);
-        Ok(Self { reference, gradients: tabulate(geometry, &points), weights })
+        Ok(Self { reference, gradients: Gradients::of_element(geometry, &points), weights })
     }
 
     /// cof(J) N at the points.
     fn area_vectors(&self, mesh: &Mesh, facet: Facet) -> Vec<[f64; 3]> {
-        let at = |point: usize| {
-            let mut jacobian = [[0.0; 3]; 3];
-            for (a, &node) in mesh.cell_nodes(facet.cell as usize).iter().enumerate() {
-                let x = mesh.points()[node as usize];
-                for (j, derivative) in self.gradients.gradient(point, a).iter().enumerate() {
-                    (0..3).for_each(|i| jacobian[i][j] += x[i] * derivative);
-                }
-            }
-            if mesh.dim() == 2 {
-                jacobian[2] = [0.0, 0.0, 1.0];
-            }
-            let cofactor = |i: usize, j: usize| {
-                let [a, b] = [(i + 1) % 3, (i + 2) % 3];
-                let [c, d] = [(j + 1) % 3, (j + 2) % 3];
-                jacobian[a][c] * jacobian[b][d] - jacobian[a][d] * jacobian[b][c]
-            };
-            let row = |i: usize| (0..3).map(|j| cofactor(i, j) * self.reference[j]).sum();
-            std::array::from_fn(row)
+        let nodes = || {
+            mesh.cell_nodes(facet.cell as usize).iter().map(|&node| mesh.points()[node as usize])
         };
-        (0..self.gradients.points).map(at).collect()
+        let at = |point: usize| {
+            let (_, cofactor) = self.gradients.cofactor(point, nodes());
+            cofactor.map(|row| dot(&row, &self.reference))
+        };
+        (0..self.gradients.len()).map(at).collect()
     }
 }
 

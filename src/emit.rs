@@ -341,8 +341,14 @@ fn plans(
     emission: &Emission,
 ) -> Result<Vec<Plan>, Error> {
     let tensor = elements.cell.is_tensor();
-    let facts =
-        MeshFacts { affine: !tensor, order: 1, runs: tensor, constrained: false, periodic: false };
+    let facts = MeshFacts {
+        affine: !tensor,
+        order: 1,
+        runs: tensor,
+        constrained: false,
+        periodic: false,
+        hanging: false,
+    };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
     let Emission { strategy, scatter, .. } = *emission;
     let wishes = Wishes { strategy, scatter, ..Wishes::default() };

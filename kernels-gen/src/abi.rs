@@ -16,6 +16,8 @@
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` of [`Indices::Dofs`], entries as [`Indices`] says; `u32::MAX` where there is nothing |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
+//! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
+//! | [`Role::Hang`] | `u32 [batch]`: [`hanging::of_batch`] |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
 //! | [`Role::Diameter`] | `[batch][lane]` |
@@ -23,6 +25,7 @@
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
 //! | [`Role::Stored`], and [`Role::Geometry`] from the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
+pub mod hanging;
 pub mod reach;
 
 pub use crate::kir::Precision;
@@ -117,6 +120,10 @@ pub enum Role {
     Slots(usize, Indices),
     /// For each node of a cell, the slot of a field that it has, and the term of it that is the cell's: [`Slots`].
     Terms(usize),
+    /// What hangs of each cell: [`hanging`].
+    Hanging,
+    /// What hangs of the cells of a batch together: [`hanging::of_batch`].
+    Hang,
     /// The number of lanes that write.
     Active,
     /// Numbers that give the geometry of a cell.
@@ -143,6 +150,8 @@ impl Role {
                 | Self::Lines(..)
                 | Self::Slots(..)
                 | Self::Terms(_)
+                | Self::Hanging
+                | Self::Hang
                 | Self::Active
                 | Self::Starts
                 | Self::Places

@@ -72,7 +72,14 @@ fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
     let runs = if cell.is_tensor() { vec![true, false] } else { vec![false] };
     affine.into_iter().flat_map(move |affine| {
         runs.clone().into_iter().flat_map(move |runs| {
-            let facts = MeshFacts { affine, order, runs, constrained: true, periodic: false };
+            let facts = MeshFacts {
+                affine,
+                order,
+                runs,
+                constrained: true,
+                periodic: false,
+                hanging: false,
+            };
             [facts, MeshFacts { periodic: true, ..facts }]
         })
     })
@@ -113,7 +120,8 @@ mod tests {
                 if (straight && !affine) || (runs && !cell.is_tensor()) {
                     continue;
                 }
-                let facts = MeshFacts { affine, order, runs, constrained, periodic };
+                let facts =
+                    MeshFacts { affine, order, runs, constrained, periodic, hanging: false };
                 let wishes = Wishes::default();
                 let plans = choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &wishes);
                 for plan in plans.expect("supported") {

@@ -33,6 +33,8 @@ pub struct MeshFacts {
     pub constrained: bool,
     /// Whether nodes are the same as others elsewhere, so that a node is no corner.
     pub periodic: bool,
+    /// Whether nodes of some cells hang.
+    pub hanging: bool,
 }
 
 /// What may be forced; everything else is chosen.
@@ -78,7 +80,7 @@ pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
 }
 
 /// The plans of the kernels that do `tasks`: first for cells without constrained unknowns, then,
-/// where there are any, for the others.
+/// where there are any, for the others, and for those with hanging nodes.
 pub fn choose(
     form: &PointForm,
     elements: &Elements,
@@ -177,9 +179,11 @@ fn of_region(
     if plans.iter().any(|plan| plan.geometry == Geometry::Stored && reads_geometry(plan)) {
         plans.push(Plan { geometry: own, ..base(Task::Metric) });
     }
+    let hanging = facts.hanging.then(|| with_hanging_nodes(&plans, own));
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
+    plans.extend(hanging.into_iter().flatten());
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
         ..Plan::new(Target::Vectors, task, 1, precision, own)
@@ -213,7 +217,8 @@ fn over_facets(
             let indices = if facts.constrained { Indices::Dofs } else { Indices::Nodes };
             let geometry = Geometry::Nodes(facts.order);
             if wanted {
-                plans.push(Plan { integral: number, indices, geometry, ..base(task) });
+                let hanging = facts.hanging;
+                plans.push(Plan { integral: number, indices, geometry, hanging, ..base(task) });
             }
         }
     }
@@ -259,6 +264,19 @@ fn by_unknowns(plans: &[Plan], own: Geometry) -> Vec<Plan> {
         Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
     };
     plans.iter().map(constrained).collect()
+}
+
+/// The plans for cells with hanging nodes, whose unknowns are addressed one by one too.
+fn with_hanging_nodes(plans: &[Plan], own: Geometry) -> Vec<Plan> {
+    let hanging = |plan: Plan| Plan {
+        hanging: true,
+        edges: false,
+        block: 1,
+        scatter: if plan.scatter == Scatter::Block { Scatter::Atomic } else { plan.scatter },
+        slots: Vec::new(),
+        ..plan
+    };
+    by_unknowns(plans, own).into_iter().map(hanging).collect()
 }
 
 /// The candidate of least predicted time, `share` being that of the machine's widest vectors which a plan

@@ -122,6 +122,8 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             | Role::Lines(..)
             | Role::Slots(..)
             | Role::Terms(_)
+            | Role::Hanging
+            | Role::Hang
             | Role::Active => 4.0 * share(argument.extent),
             Role::CellResult(_)
             | Role::AuxCells(_)
@@ -232,6 +234,7 @@ fn weight(op: &Op) -> (f64, f64) {
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
+        | Op::Flag { .. }
         | Op::Gather { .. }
         | Op::LoadAt { .. } => (0.0, 0.0),
     }

@@ -288,6 +288,15 @@ pub enum Op {
     LoadUniform(ArgumentId, Index),
     /// Element `i · lanes + lane` of a global array of reals.
     LoadLanes(ArgumentId, Index),
+    /// 1 where element `i · lanes + lane` of a global array of `u32`, as a mask, has a bit, else 0.
+    Flag {
+        /// The array of masks.
+        masks: ArgumentId,
+        /// The entry.
+        at: Index,
+        /// The bit.
+        bit: u32,
+    },
     /// The element of a global array of reals that an index array says; 0 where nothing is meant.
     Gather {
         /// The array read.
@@ -331,6 +340,7 @@ impl Op {
             | Self::LoadTable(..)
             | Self::LoadUniform(..)
             | Self::LoadLanes(..)
+            | Self::Flag { .. }
             | Self::Gather { .. }
             | Self::LoadAt { .. } => (None, None, None),
         };
@@ -344,6 +354,7 @@ impl Op {
             Self::LoadLocal(..)
                 | Self::LoadShared(..)
                 | Self::LoadLanes(..)
+                | Self::Flag { .. }
                 | Self::Gather { .. }
                 | Self::LoadAt { .. }
                 | Self::Broadcast(_)

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | gather and scatter | [`restrict`]; [`slots`], where the cells of a batch sum first |
 //! | interpolate and integrate | [`contract`] and [`factors`] (tensor products), [`tables`] (dense ones) |
+//! | what hangs | [`hanging`] |
 //! | geometry | [`geometry`] (where the map of a cell comes from), [`jacobian`] (its formulas) |
 //! | point | [`point`]; [`graph`] (a `PointForm`'s operations), [`stored`] (coefficients of the Jacobian) |
 //! | what each basis function gets | [`ends`] |
@@ -16,6 +17,7 @@ pub(crate) mod factors;
 pub(crate) mod facts;
 pub(crate) mod geometry;
 pub(crate) mod graph;
+pub(crate) mod hanging;
 pub(crate) mod jacobian;
 pub(crate) mod lowering;
 pub(crate) mod point;

@@ -405,6 +405,9 @@ pub struct Plan {
     pub scatter: Scatter,
     /// Where the cells of a batch sum first, [`Scatter::Block`], the slots that it has for each field; else nothing.
     pub slots: Vec<crate::abi::Slots>,
+    /// Whether nodes of the cells hang ([`crate::abi::hanging`]): what they read of their parents is interpolated, and what
+    /// they add goes the same way back.
+    pub hanging: bool,
     /// Whether threads with a cell each add to both ends of an edge at once, since the next thread's cell
     /// may go on from there; on tensor cells, atomically.
     pub edges: bool,
@@ -445,6 +448,7 @@ impl Plan {
             tiles: false,
             scatter: Scatter::Atomic,
             slots: Vec::new(),
+            hanging: false,
             edges: false,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
@@ -500,6 +504,12 @@ impl Plan {
         }
         if self.indices == Indices::Runs && !(tensor && elements.are_continuous()) {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
+        }
+        if self.hanging && !tensor {
+            return unsupported("nodes of simplices do not hang");
+        }
+        if self.hanging && (self.geometry == Geometry::Corners || self.edges) {
+            return unsupported("a corner of a cell with hanging nodes is no node");
         }
         if self.linearisation == Linearisation::Stored && self.task != Task::Action {
             return unsupported("only the Jacobian's action reads a stored linearisation");

@@ -173,6 +173,11 @@ impl Batches {
         &self.cells
     }
 
+    /// The facet of a lane's cell, where lanes are facets.
+    pub fn local(&self, lane: usize) -> Option<u8> {
+        self.locals.get(lane).copied()
+    }
+
     /// How many lanes of each batch are cells of their own.
     pub fn active(&self) -> &[u32] {
         &self.active

@@ -172,6 +172,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         runs: on.fields.iter().all(|field| field.space.runs().is_some()),
         constrained: on.fields.iter().any(|field| !field.constraints.is_empty()),
         periodic: on.mesh.is_periodic(),
+        hanging: on.mesh.hanging().is_some(),
     }
 }
 
@@ -201,10 +202,11 @@ fn purposes(
 ) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match (plan.indices, facts.constrained) {
+        class: match (plan.indices, facts.constrained || facts.hanging) {
             _ if !form.integrals[plan.integral].region.is_of_cells() => {
                 Class::Facets(plan.integral)
             }
+            _ if plan.hanging => Class::Cells(Part::Hanging, plan.integral),
             (Indices::Dofs, _) => Class::Cells(Part::Constrained, plan.integral),
             (_, true) => Class::Cells(Part::Free, plan.integral),
             (_, false) => Class::Cells(Part::All, plan.integral),

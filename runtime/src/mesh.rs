@@ -107,6 +107,8 @@ pub struct Mesh {
     spheres: Vec<(String, f64)>,
     order_of_source: places::Order,
     equispaced: bool,
+    /// What hangs of each cell, where anything does.
+    hanging: Option<Vec<u32>>,
 }
 
 /// Why the mesh of a problem cannot be had.
@@ -241,6 +243,11 @@ impl Mesh {
     /// The numbered edges and faces.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// What hangs of each cell, as [`kernels_gen::abi::hanging::word`] has it; none where nothing hangs anywhere.
+    pub fn hanging(&self) -> Option<&[u32]> {
+        self.hanging.as_deref()
     }
 
     /// What was changed to make a file fit for use, one sentence each, for reports.

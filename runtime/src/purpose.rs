@@ -18,7 +18,9 @@ pub enum Part {
     Free,
     /// Those with constrained unknowns, addressed unknown by unknown.
     Constrained,
-    /// All: such a kernel makes the other two of its task and integral needless.
+    /// Those with hanging nodes, addressed unknown by unknown too.
+    Hanging,
+    /// All: such a kernel makes the first two of its task and integral needless, and there are no hanging nodes.
     All,
 }
 
@@ -30,13 +32,9 @@ impl Class {
 }
 
 impl Part {
-    /// Whether a cell is of the part; `constrained` says which have constrained unknowns.
-    pub(crate) fn has(self, cell: usize, constrained: &[bool]) -> bool {
-        match self {
-            Self::Free => !constrained[cell],
-            Self::Constrained => constrained[cell],
-            Self::All => true,
-        }
+    /// Whether a cell is of the part; `parts` says of which of the first three each is.
+    pub(crate) fn has(self, cell: usize, parts: &[Part]) -> bool {
+        self == Self::All || self == parts[cell]
     }
 }
 

@@ -58,8 +58,14 @@ fn kernels_compile_for_every_cell_precision_and_task() {
                 let elements = elements(&form, cell, degree, 1, None).expect("elements");
                 let tasks = [Task::Residual, Task::Action, Task::Diagonal];
                 let affine = !cell.is_tensor();
-                let facts =
-                    MeshFacts { affine, order: 1, runs: false, constrained: true, periodic: false };
+                let facts = MeshFacts {
+                    affine,
+                    order: 1,
+                    runs: false,
+                    constrained: true,
+                    periodic: false,
+                    hanging: false,
+                };
                 let precision = if number == 1 { Precision::F32 } else { Precision::F64 };
                 let wishes = Wishes::default();
                 let plans =
@@ -88,8 +94,14 @@ fn large_tables_leave_the_memory_of_constants() {
     if !nvrtc() {
         return;
     }
-    let facts =
-        MeshFacts { affine: true, order: 1, runs: false, constrained: true, periodic: false };
+    let facts = MeshFacts {
+        affine: true,
+        order: 1,
+        runs: false,
+        constrained: true,
+        periodic: false,
+        hanging: false,
+    };
     let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 1 };
     for (number, strategy) in [(0, Strategy::CellPerLane), (1, transposition)] {
         let (program, _) = compile_form(&Source::new("form.wf", FORMS[number]));
@@ -115,8 +127,14 @@ fn lines_have_the_registers_that_they_need() {
         return;
     }
     let (mut table, mut worst) = (String::new(), 0);
-    let facts =
-        MeshFacts { affine: false, order: 1, runs: false, constrained: false, periodic: false };
+    let facts = MeshFacts {
+        affine: false,
+        order: 1,
+        runs: false,
+        constrained: false,
+        periodic: false,
+        hanging: false,
+    };
     for case in CASES {
         for degree in [3, 5, 7] {
             let (program, _) = compile_form(&Source::new(case.name, case.form));
@@ -206,8 +224,14 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
         let (program, _) = compile_form(&Source::new("form.wf", text));
         let form = program.expect("a form").point_form("f", 2).expect("a form");
         let elements = elements(&form, Cell::Quadrilateral, degree, 1, None).expect("elements");
-        let facts =
-            MeshFacts { affine: false, order: 1, runs: false, constrained: true, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: true,
+            periodic: false,
+            hanging: false,
+        };
         let (precision, wishes) = (Precision::F64, Wishes::default());
         let plans = choose_for_threads(&form, &elements, &facts, tasks, precision, &wishes);
         generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA).expect("a source")

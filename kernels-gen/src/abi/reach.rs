@@ -129,6 +129,7 @@ impl<'k> Finder<'k> {
         match op {
             Op::LoadLanes(array, at) => self.rows(*array, at, lanes, lanes),
             Op::LoadUniform(array, at) => self.rows(*array, at, 1, 1),
+            Op::Flag { masks, at, .. } => self.rows(*masks, at, lanes, lanes),
             Op::Gather { source, from } => self.indexed(*source, from),
             Op::LoadAt { source, var, scale, offset, masked } => {
                 self.element(*source, *var, (*scale, *offset), *masked);

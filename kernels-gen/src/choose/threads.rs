@@ -4,7 +4,7 @@ use super::slots::summing;
 use super::tuning::{HOPPER, Sizes, Sloped};
 use super::{
     MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
-    own_geometry, region_by_region, stores, transposed,
+    own_geometry, region_by_region, stores, transposed, with_hanging_nodes,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
@@ -136,8 +136,21 @@ fn of_region(
             plans.push(line.unwrap_or(Plan { lanes, scatter, slots, ..plan }));
         }
     }
+    let hanging = facts.hanging.then(|| with_hanging_nodes(&plans, own));
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
+    }
+    // Where a strategy does not resolve hanging nodes, a thread does a cell.
+    for plan in hanging.into_iter().flatten() {
+        let alone = |plan: Plan| Plan {
+            hanging: true,
+            edges: false,
+            indices: plan.indices,
+            geometry: plan.geometry,
+            linearisation: plan.linearisation,
+            ..base(plan.task)
+        };
+        plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });
     }
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
@@ -274,8 +287,14 @@ mod tests {
     /// hexahedra of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
-        let facts =
-            MeshFacts { affine: false, order: 1, runs: false, constrained: true, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: true,
+            periodic: false,
+            hanging: false,
+        };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         for (text, degrees) in [
             (
@@ -316,8 +335,14 @@ mod tests {
 
     #[test]
     fn simplices_sum_batch_by_batch() {
-        let facts =
-            MeshFacts { affine: false, order: 1, runs: false, constrained: true, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: true,
+            periodic: false,
+            hanging: false,
+        };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let forms = [(FORMS[1], 2, 4), (FORMS[1], 3, 3), (FORMS[2], 2, 4), (FORMS[2], 3, 2)];
         for (text, dim, most) in forms {
@@ -353,8 +378,14 @@ mod tests {
 
     #[test]
     fn what_has_no_room_takes_the_place_of_values() {
-        let facts =
-            MeshFacts { affine: false, order: 1, runs: false, constrained: false, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: false,
+            periodic: false,
+            hanging: false,
+        };
         let tasks = [Task::Residual, Task::Action];
         let text = "form f { field u: vector; f1[u] = (1 + u[0]^2) * grad(u); }";
         let form = form(text, 3);
@@ -388,8 +419,14 @@ mod tests {
 
     #[test]
     fn mass_matrices_of_low_degree_read_their_points() {
-        let facts =
-            MeshFacts { affine: false, order: 1, runs: false, constrained: false, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: false,
+            periodic: false,
+            hanging: false,
+        };
         let tasks = [Task::Residual, Task::Action];
         for (text, degree, stored) in [
             (FORMS[0], 1, false),
@@ -419,8 +456,14 @@ mod tests {
 
     #[test]
     fn what_is_stored_on_curved_cells_has_the_batches_of_its_readers() {
-        let facts =
-            MeshFacts { affine: false, order: 2, runs: false, constrained: true, periodic: false };
+        let facts = MeshFacts {
+            affine: false,
+            order: 2,
+            runs: false,
+            constrained: true,
+            periodic: false,
+            hanging: false,
+        };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let mut stored = 0;
         for (text, degree) in

@@ -199,7 +199,11 @@ impl Reads {
         match op {
             Op::LoadLocal(local, _) => self.locals.push(*local),
             Op::LoadShared(shared, _) => self.shared.push(*shared),
-            Op::LoadUniform(..) | Op::LoadLanes(..) | Op::Gather { .. } | Op::LoadAt { .. } => {
+            Op::LoadUniform(..)
+            | Op::LoadLanes(..)
+            | Op::Flag { .. }
+            | Op::Gather { .. }
+            | Op::LoadAt { .. } => {
                 self.global = true;
             }
             _ => {}

@@ -122,5 +122,14 @@ pub fn line_interpolation(from: LinePoints, to: LinePoints) -> Vec<f64> {
     LineTable::new(from, to).values
 }
 
+/// The functions of the nodes of a line on its lower or upper half, at the nodes of the half: row-major, one row a node of the
+/// half. A cell's line of nodes that hangs between those of its parent has these weights.
+pub fn line_of_parent(nodes: LinePoints, up: bool) -> Vec<f64> {
+    let shift = if up { 0.5 } else { 0.0 };
+    let half: Vec<f64> = nodes.points().iter().map(|xi| shift + xi / 2.0).collect();
+    let near = |value: f64| if value.abs() < 1e-15 { 0.0 } else { value };
+    LineTable::at(nodes, &half).values.into_iter().map(near).collect()
+}
+
 #[cfg(test)]
 mod tests;

@@ -147,7 +147,10 @@ impl Builder {
     }
 
     fn define(&mut self, mut op: Op) -> ValueId {
-        if let Op::LoadLanes(_, at) | Op::Gather { from: Indexed { at, .. }, .. } = &mut op {
+        if let Op::LoadLanes(_, at)
+        | Op::Flag { at, .. }
+        | Op::Gather { from: Indexed { at, .. }, .. } = &mut op
+        {
             self.of_cell(at);
         }
         let varying =
@@ -340,6 +343,11 @@ impl Builder {
     /// Element `index · lanes + lane` of a global array.
     pub fn load_lanes(&mut self, argument: ArgumentId, index: Index) -> ValueId {
         self.define(Op::LoadLanes(argument, index))
+    }
+
+    /// Whether entry `at` of an array of masks has a bit, as 1 or 0; see [`Op::Flag`].
+    pub fn flag(&mut self, masks: ArgumentId, at: Index, bit: u32) -> ValueId {
+        self.define(Op::Flag { masks, at, bit })
     }
 
     /// An indexed read; see [`Op::Gather`].

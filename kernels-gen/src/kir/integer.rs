@@ -30,6 +30,10 @@ pub enum Condition {
     Equals(VarId, u32),
     /// A variable, as a mask, has this bit.
     Bit(VarId, u32),
+    /// A variable, as a mask, has not got this bit.
+    NoBit(VarId, u32),
+    /// Two variables, as masks, have a bit in common.
+    Meet(VarId, VarId),
     /// The lane writes, or the thread has a batch of its own.
     Active,
     /// This cell of the batch is below the number of those that write, [`Kernel::active`].
@@ -37,24 +41,30 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The variable that it is about.
-    pub fn var(&self) -> Option<VarId> {
-        match *self {
+    /// The variables that it is about.
+    pub fn vars(&self) -> impl Iterator<Item = VarId> {
+        let (one, other) = match *self {
             Self::Below(var, _)
             | Self::Something(var)
             | Self::Equals(var, _)
-            | Self::Bit(var, _) => Some(var),
-            Self::Active | Self::ActiveCell(_) => None,
-        }
+            | Self::Bit(var, _)
+            | Self::NoBit(var, _) => (Some(var), None),
+            Self::Meet(one, other) => (Some(one), Some(other)),
+            Self::Active | Self::ActiveCell(_) => (None, None),
+        };
+        [one, other].into_iter().flatten()
     }
 
-    /// Whether a number of its variable satisfies it; what is about no variable does.
-    pub fn holds(&self, number: i64) -> bool {
+    /// Whether the numbers of its variables satisfy it; what is about no variable does.
+    pub fn holds(&self, of: impl Fn(VarId) -> i64) -> bool {
+        let number = self.vars().next().map_or(0, &of);
         match *self {
             Self::Below(_, bound) => number < bound as i64,
             Self::Something(_) => number != i64::from(u32::MAX),
             Self::Equals(_, wanted) => number == i64::from(wanted),
             Self::Bit(_, bit) => number >> bit & 1 == 1,
+            Self::NoBit(_, bit) => number >> bit & 1 == 0,
+            Self::Meet(_, other) => number & of(other) != 0,
             Self::Active | Self::ActiveCell(_) => true,
         }
     }

@@ -205,12 +205,14 @@ fn show_block(
 }
 
 fn show_condition(kernel: &Kernel, condition: &Condition) -> String {
-    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    let name = condition.vars().next().map(|var| var_name(kernel, var)).unwrap_or_default();
     match condition {
         Condition::Below(_, bound) => format!("{name} < {bound}"),
         Condition::Something(_) => format!("{name} is something"),
         Condition::Equals(_, number) => format!("{name} is {number}"),
         Condition::Bit(_, bit) => format!("{name} has bit {bit}"),
+        Condition::NoBit(_, bit) => format!("{name} has no bit {bit}"),
+        Condition::Meet(_, other) => format!("{name} meets {}", var_name(kernel, *other)),
         Condition::Active => "active".to_owned(),
         Condition::ActiveCell(cell) => format!("{} < active", Shown(kernel, cell)),
     }
@@ -240,6 +242,9 @@ fn show_let(kernel: &Kernel, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Re
         Op::LoadTable(table, index) => write!(f, "{table}[{}]", Shown(kernel, index))?,
         Op::LoadUniform(argument, index) => write!(f, "{argument}[{}]", Shown(kernel, index))?,
         Op::LoadLanes(argument, index) => write!(f, "{argument}[{}, lane]", Shown(kernel, index))?,
+        Op::Flag { masks, at, bit } => {
+            write!(f, "{masks}[{}, lane] bit {bit}", Shown(kernel, at))?;
+        }
         Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let mask = if *masked { " masked" } else { "" };
             let place = Shown(kernel, at);

@@ -226,10 +226,10 @@ impl<'k> Verifier<'k> {
     }
 
     fn condition(&self, condition: &Condition) -> Checked {
-        let mut differs = true;
-        if let Some(var) = condition.var() {
+        let mut differs = condition.vars().next().is_none();
+        for var in condition.vars() {
             require(self.is_open(var), || format!("{var} is a condition outside its block"))?;
-            differs = self.kernel.differs(var) || self.kernel.thread_of(var).is_some();
+            differs |= self.kernel.differs(var) || self.kernel.thread_of(var).is_some();
         }
         if let Condition::ActiveCell(cell) = condition {
             let known = self.kernel.active.is_some();

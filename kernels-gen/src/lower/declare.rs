@@ -92,6 +92,10 @@ impl Lowering<'_> {
                 self.declare_map(quantity.source);
             }
         }
+        if self.facts.anything_hangs() {
+            self.argument(Role::Hanging, "hanging", Element::U32, lanes, false);
+            self.argument(Role::Hang, "hang", Element::U32, 1, false);
+        }
         self.declare_results();
     }
 

@@ -246,6 +246,7 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         (true, number) => format!("_cells{number}"),
         (false, number) => format!("_facets{number}"),
     };
+    let hanging = if plan.hanging { "_hanging" } else { "" };
     let (name, task, cell) = (&form.name, plan.task.word(), elements.cell);
-    format!("{name}_{task}{region}{stored}_{cell}_{}_{word}", elements.degree)
+    format!("{name}_{task}{region}{stored}_{cell}_{}_{word}{hanging}", elements.degree)
 }

@@ -118,6 +118,7 @@ impl Pass {
                     | Op::LoadTable(..)
                     | Op::LoadUniform(..)
                     | Op::LoadLanes(..)
+                    | Op::Flag { .. }
                     | Op::Gather { .. }
                     | Op::LoadAt { .. } => {}
                 }

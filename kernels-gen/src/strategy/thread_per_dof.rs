@@ -40,6 +40,9 @@ use std::ops::Range;
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let refuse = |text: String| Err(PlanError::Unsupported(text));
+    if plan.hanging {
+        return refuse("a thread a node does not resolve hanging nodes".to_owned());
+    }
     let Some(line) = elements.rule.line() else {
         return refuse("a thread a node works on tensor cells".to_owned());
     };

@@ -55,6 +55,9 @@ use std::collections::BTreeMap;
 pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
     let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
+    if plan.hanging {
+        return refuse("a thread a line does not resolve hanging nodes".to_owned());
+    }
     let Some(line) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
         return refuse("a thread a line works on quadrilaterals and hexahedra".to_owned());
     };

@@ -51,6 +51,9 @@ pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<
     if blocks == 0 || batches == 0 || plan.lanes == 0 {
         return refuse("a group of threads needs a block, a batch and a cell".to_owned());
     }
+    if plan.hanging {
+        return refuse("thread transposition does not resolve hanging nodes".to_owned());
+    }
     if plan.indices == Indices::Runs {
         return refuse("thread transposition addresses nodes or unknowns, not runs".to_owned());
     }

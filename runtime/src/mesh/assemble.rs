@@ -84,6 +84,7 @@ pub(crate) fn assemble(
         joined: None,
         order_of_source: parts.places.map_or(Order::Own, |places| Order::Listed(Box::new(places))),
         equispaced: false,
+        hanging: None,
     })
 }
 

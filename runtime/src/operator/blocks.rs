@@ -14,6 +14,7 @@ use crate::solve::OperatorError;
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{self, KernelAbi, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -90,9 +91,9 @@ pub(super) fn in_chunks(
     on: &Discretisation,
     partition: &Partition,
     (class, lanes, slots): (Class, usize, &[Slots]),
-    constrained: &[bool],
+    parts: &[Part],
 ) -> Result<Batches, BuildError> {
-    let keep = kept(on, class, constrained);
+    let keep = kept(on, class, parts);
     Ok(match class {
         Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
         Class::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
@@ -104,11 +105,27 @@ pub(super) fn in_chunks(
     })
 }
 
+/// The part that each cell is of, where not all are one.
+fn parts(on: &Discretisation) -> Vec<Part> {
+    let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
+    let free = |constrained: bool| if constrained { Part::Constrained } else { Part::Free };
+    match on.mesh.hanging() {
+        None => constrained.into_iter().map(free).collect(),
+        Some(words) => {
+            let part = |(&word, constrained)| match word {
+                0 => free(constrained),
+                _ => Part::Hanging,
+            };
+            words.par_iter().zip(constrained).map(part).collect()
+        }
+    }
+}
+
 /// Which cells are of a class.
 pub(super) fn kept<'a>(
     on: &Discretisation,
     class: Class,
-    constrained: &'a [bool],
+    parts: &'a [Part],
 ) -> impl Fn(usize) -> bool + use<'a> {
     let (part, region) = match class {
         Class::Cells(part, integral) => (Some(part), on.cells_of(integral)),
@@ -120,7 +137,7 @@ pub(super) fn kept<'a>(
         inside
     });
     move |cell| {
-        part.is_some_and(|part| part.has(cell, constrained))
+        part.is_some_and(|part| part.has(cell, parts))
             && inside.as_ref().is_none_or(|inside| inside[cell])
     }
 }
@@ -146,7 +163,7 @@ impl Blocks {
         precision: Precision,
         params: &[f64],
     ) -> Result<Self, BuildError> {
-        let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
+        let parts = parts(&on);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
         let (works, blocks) = (Vec::new(), Vec::new());
         let mut all = Self { on, precision, works, blocks, params, aux };
@@ -165,7 +182,7 @@ impl Blocks {
             {
                 continue;
             }
-            let block = all.block_of(engine, kernel.class, &abi, &constrained)?;
+            let block = all.block_of(engine, kernel.class, &abi, &parts)?;
             all.works.push(Work { kernel, abi, number, block });
         }
         all.works.sort_by_key(|work| work.kernel.class);
@@ -180,7 +197,7 @@ impl Blocks {
         engine: &dyn Engine,
         class: Class,
         abi: &KernelAbi,
-        constrained: &[bool],
+        parts: &[Part],
     ) -> Result<usize, BuildError> {
         // Facets of a batch do not sum before anything goes to memory.
         let slots = if class.is_of_facets() { &[][..] } else { &abi.slots };
@@ -190,7 +207,7 @@ impl Blocks {
         if let Some(known) = self.blocks.iter().position(same) {
             return Ok(known);
         }
-        let batches = engine.batches(&self.on, (class, abi.lanes, slots), constrained)?;
+        let batches = engine.batches(&self.on, (class, abi.lanes, slots), parts)?;
         let cells = match class {
             Class::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),

@@ -15,7 +15,7 @@ use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Array, Engine, Oblique, Rows};
 use super::oblique;
 use super::tables::Table;
-use super::{BuildError, Class};
+use super::{BuildError, Class, Part};
 use crate::batch::Batches;
 use crate::compile::CompiledForDevice;
 use crate::device::{
@@ -165,15 +165,15 @@ impl Engine for OnDevice {
         &self,
         on: &Discretisation,
         (class, lanes, slots): (Class, usize, &[Slots]),
-        constrained: &[bool],
+        parts: &[Part],
     ) -> Result<Batches, BuildError> {
-        let keep = kept(on, class, constrained);
+        let keep = kept(on, class, parts);
         Ok(match (class, self.coloured) {
             (Class::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))
             }
             (_, true) => Batches::coloured(&on.mesh, lanes, keep),
-            (_, false) => in_chunks(on, &self.partition, (class, lanes, slots), constrained)?,
+            (_, false) => in_chunks(on, &self.partition, (class, lanes, slots), parts)?,
         })
     }
 

@@ -6,7 +6,7 @@
 
 use super::blocks::{Block, Blocks, Pass, Run, Work};
 use super::tables::Table;
-use super::{BuildError, Class};
+use super::{BuildError, Class, Part};
 use crate::batch::Batches;
 use crate::device::cpu::Module;
 use crate::device::{self, Arithmetic, DeviceError};
@@ -83,12 +83,12 @@ pub(super) enum Oblique<'a> {
 /// What runs the kernels of an operator.
 pub(super) trait Engine: Send + Sync {
     /// The batches of a class of cells or facets, `lanes` in each, with slots for the nodes of each field where there are
-    /// any; `constrained` says which cells have constrained unknowns.
+    /// any; `parts` says of which part each cell is.
     fn batches(
         &self,
         on: &Discretisation,
         class: (Class, usize, &[Slots]),
-        constrained: &[bool],
+        parts: &[Part],
     ) -> Result<Batches, BuildError>;
 
     /// An array with these numbers.

@@ -13,7 +13,7 @@ use super::blocks::{Blocks, Given, Pass, Run, in_chunks};
 use super::engine::{Array, Engine, Oblique, Rows};
 use super::oblique;
 use super::tables::Table;
-use super::{BuildError, Class, refused};
+use super::{BuildError, Class, Part, refused};
 use crate::batch::Batches;
 use crate::device::DeviceError;
 use crate::device::cpu::{Argument, Launch, Module, Schedule, Writes};
@@ -135,9 +135,9 @@ impl Engine for Host {
         &self,
         on: &Discretisation,
         class: (Class, usize, &[Slots]),
-        constrained: &[bool],
+        parts: &[Part],
     ) -> Result<Batches, BuildError> {
-        in_chunks(on, &on.partition, class, constrained)
+        in_chunks(on, &on.partition, class, parts)
     }
 
     fn array(&self, table: Table) -> Result<Array, DeviceError> {

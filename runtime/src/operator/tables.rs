@@ -10,6 +10,7 @@ use crate::geometry;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use crate::vector::{Precision, Real};
+use kernels_gen::abi::hanging::{of_batch, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
@@ -87,6 +88,8 @@ pub(super) enum Key {
     Lines(Owner, Indices, usize),
     Slots(usize, Indices),
     Terms(usize),
+    Hanging,
+    Hang,
     Active,
     Geometry(Geometry),
     Coordinates,
@@ -104,6 +107,8 @@ impl Key {
             Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
+            Role::Hanging => Some(Self::Hanging),
+            Role::Hang => Some(Self::Hang),
             Role::Active => Some(Self::Active),
             Role::Geometry => Some(Self::Geometry(geometry)),
             Role::Coordinates => Some(Self::Coordinates),
@@ -163,6 +168,12 @@ pub(super) fn make(
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
             Table::U32(IndexArray::plain(terms))
         }
+        Key::Hanging => Table::U32(IndexArray::plain(hanging(&on.mesh, batches))),
+        Key::Hang => {
+            let (words, dim) = (hanging(&on.mesh, batches), on.mesh.dim());
+            let of_batch = |words: &[u32]| of_batch(words.iter().copied(), dim);
+            Table::U32(IndexArray::plain(words.chunks(batches.lanes()).map(of_batch).collect()))
+        }
         Key::Active => Table::U32(IndexArray::plain(Buffer::from_slice(batches.active()))),
         Key::Geometry(geometry) => {
             let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
@@ -217,6 +228,17 @@ pub(super) fn of_aux(
     };
     let numbers = numbers.ok_or(BuildError::Aux { aux, expected })?;
     rows(numbers, aux, extent, on, batches, precision).map(Some)
+}
+
+/// What hangs of the cell of each lane, turned as its facet says.
+fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
+    let words = mesh.hanging().unwrap_or_default();
+    let lanes = batches.cells().iter().enumerate();
+    let word = |(lane, &cell): (usize, &u32)| {
+        let own = words.get(cell as usize).copied().unwrap_or(0);
+        batches.local(lane).map_or(own, |local| turned(own, usize::from(local), mesh.dim()))
+    };
+    lanes.map(word).collect()
 }
 
 /// The coordinates of the nodes of a space of degree 1, as unknowns are addressed.

@@ -296,6 +296,10 @@ impl Launcher<'_> {
                 Task::Action => self.computed(plan, Task::Linearise, runner)?,
                 _ => vec![f64::NAN; extent],
             },
+            Role::Hanging | Role::Hang => {
+                let each = if role == Role::Hang { 1 } else { lanes };
+                return Ok(Data::U32(vec![0; s.cells.div_ceil(lanes) * each]));
+            }
             Role::Active => {
                 let batch = |b: usize| lanes.min(s.cells - b * lanes) as u32;
                 return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));

@@ -310,12 +310,14 @@ pub(super) fn block(
 }
 
 fn condition(kernel: &Kernel, condition: &Condition) -> String {
-    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    let name = condition.vars().next().map(|var| var_name(kernel, var)).unwrap_or_default();
     match (condition, kernel.active) {
         (Condition::Below(_, bound), _) => format!("{name} < {bound}"),
         (Condition::Something(_), _) => format!("{name} != 0xffffffffu"),
         (Condition::Equals(_, number), _) => format!("{name} == {number}u"),
         (Condition::Bit(_, bit), _) => format!("({name} >> {bit} & 1)"),
+        (Condition::NoBit(_, bit), _) => format!("!({name} >> {bit} & 1)"),
+        (Condition::Meet(_, other), _) => format!("({name} & {})", var_name(kernel, *other)),
         (Condition::ActiveCell(cell), Some(active)) => {
             format!("{} < (int){}[batch]", index(kernel, cell), argument(kernel, active))
         }
@@ -388,6 +390,10 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         }
         Op::LoadLanes(from, at) => {
             primary(format!("{}[{}]", argument(kernel, *from), of_lane(kernel, at)))
+        }
+        Op::Flag { masks, at, bit } => {
+            let masks = format!("{}[{}]", argument(kernel, *masks), of_lane(kernel, at));
+            primary(format!("(T)({masks} >> {bit} & 1)"))
         }
         Op::LoadAt { source, var, scale, offset, masked } => {
             let (source, var) = (argument(kernel, *source), var_name(kernel, *var));

@@ -44,6 +44,12 @@ unsafe fn gather_masked(source: *const T, map: *const u32, scale: usize, offset:
     }
 }
 
+/// 1 where a lane's mask has a bit, else 0.
+#[inline(always)]
+unsafe fn flags(masks: *const u32, bit: u32) -> V {
+    unsafe { V::from_array(core::array::from_fn(|lane| (*masks.add(lane) >> bit & 1) as T)) }
+}
+
 /// Asks for the cache lines of `source[map[lane] * scale]`.
 #[inline(always)]
 unsafe fn prefetch_indexed(source: *const T, map: *const u32, scale: usize) {

@@ -236,12 +236,14 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
 
 /// A condition on integers that are the same in all lanes.
 fn condition(kernel: &Kernel, condition: &Condition) -> String {
-    let name = condition.var().map(|var| var_name(kernel, var)).unwrap_or_default();
+    let name = condition.vars().next().map(|var| var_name(kernel, var)).unwrap_or_default();
     match condition {
         Condition::Below(_, bound) => format!("{name} < {bound}"),
         Condition::Something(_) => format!("{name} != u32::MAX as usize"),
         Condition::Equals(_, number) => format!("{name} == {number}"),
         Condition::Bit(_, bit) => format!("{name} >> {bit} & 1 == 1"),
+        Condition::NoBit(_, bit) => format!("{name} >> {bit} & 1 == 0"),
+        Condition::Meet(_, other) => format!("{name} & {} != 0", var_name(kernel, *other)),
         Condition::Active | Condition::ActiveCell(_) => {
             unreachable!("lanes of a vector differ in what is active")
         }
@@ -307,6 +309,10 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         Op::LoadLanes(from, at) => {
             let at = index(kernel, at, kernel.lanes);
             primary(format!("V::load({}.add({at}))", argument(kernel, *from)))
+        }
+        Op::Flag { masks, at, bit } => {
+            let (masks, at) = (argument(kernel, *masks), index(kernel, at, kernel.lanes));
+            primary(format!("flags({masks}.add({at}), {bit})"))
         }
         Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
             let function = if *masked { "gather_masked" } else { "V::gather" };

@@ -180,7 +180,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 let count = self.index(active, self.at(&self.kernel.batch().into()))?;
                 self.at(cell) < i64::from(count)
             }
-            _ => condition.var().is_none_or(|var| condition.holds(self.var(var, lane))),
+            _ => condition.holds(|var| self.var(var, lane)),
         })
     }
 
@@ -290,6 +290,14 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 Ok(())
             }
             Op::LoadLanes(argument, index) => self.load_lanes(id, *argument, index),
+            Op::Flag { masks, at, bit } => {
+                for lane in self.lanes_on() {
+                    let place = self.at(at) * self.lanes as i64 + lane as i64;
+                    let mask = self.index(*masks, place)?;
+                    self.values[id.index() * self.lanes + lane] = f64::from(mask >> bit & 1);
+                }
+                Ok(())
+            }
             Op::Gather { source, from } => self.gather(id, *source, from),
             op => {
                 let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);

@@ -33,6 +33,10 @@ impl<'k> Verifier<'k> {
                 let array = self.real(*argument, Use::Load)?;
                 self.positive(index, &array.name)
             }
+            Op::Flag { masks, at, bit } => {
+                require(*bit < u32::BITS, || format!("a mask has no bit {bit}"))?;
+                self.map(*masks, at)
+            }
             Op::Gather { source, from } => {
                 self.real(*source, Use::Gather)?;
                 self.map(from.map, &from.at)

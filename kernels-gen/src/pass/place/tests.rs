@@ -38,6 +38,7 @@ fn plans(text: &str, cell: Cell, degree: usize, strategy: Strategy) -> Vec<Plan>
         runs: false,
         constrained: true,
         periodic: false,
+        hanging: false,
     };
     let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];

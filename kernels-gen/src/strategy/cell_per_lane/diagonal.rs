@@ -4,12 +4,17 @@
 //! J_ii = Σ_q  gg_ab ∂_a φ_i ∂_b φ_i + (gv_a + vg_a) φ_i ∂_a φ_i + vv φ_i φ_i
 //! ```
 //!
+//! Nodes that hang are done anew, one by one, with the functions of their parents ([`crate::lower::hanging::zones`]).
+//!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
 use super::tensor::{ElementVector, Tensor};
 use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
+use crate::lower::ends::squared;
+use crate::lower::hanging::Words;
+use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::Block;
 
@@ -71,8 +76,60 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
                 integrate(s, (tensor, result), coefficients, term, to, order > 0);
             }
         }
+        if s.facts.result_hangs(result.field) {
+            hanging(s, tensor, result, coefficients);
+        }
     }
     tensor.scatter(s);
+}
+
+/// The diagonal at nodes that hang.
+fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coefficients: LocalId) {
+    s.comment_on("hanging nodes of", result.field);
+    let (dim, q) = (tensor.dim, tensor.q);
+    let words = Words::new(s);
+    let basis = Basis::new(s, result.factors.nodes, &tensor.line.points(), "points");
+    let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
+    let blocks = &s.facts.blocks;
+    for zone in zones(dim, result.factors.n) {
+        zone.each(s, words, &mut |s, node| {
+            let place = nodes.place(&node.at);
+            for (c, row) in result.rows.clone().enumerate() {
+                let at = place.plus(c * nodes.length);
+                let own = s.b.load(nodes.array, at.clone());
+                let kept = s.b.fma_neg(node.hangs, own, own);
+                s.b.store(nodes.array, at.clone(), kept);
+                let pairs: Vec<usize> =
+                    blocks.pairs.iter().filter(|pair| pair.0 == row).map(|pair| pair.2).collect();
+                if pairs.is_empty() {
+                    continue;
+                }
+                let outer = if dim == 3 { q } else { 1 };
+                repeat(s, "z", outer, false, |s, z| {
+                    repeat(s, "y", q, false, |s, y| {
+                        repeat(s, "x", q, false, |s, x| {
+                            let points = [&x, &y, &z];
+                            let bases = [&basis; 3];
+                            let (value, gradient) =
+                                node.basis(&mut s.b, &bases[..dim], &points[..dim]);
+                            let point = &(&z.times(q) + &y).times(q) + &x;
+                            let mut sum = s.b.constant(0.0);
+                            for &block in &pairs {
+                                let read = |number: usize| {
+                                    s.b.load(coefficients, point.plus(number * tensor.q_all()))
+                                };
+                                let pulled = blocks.reread(block, read);
+                                sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
+                            }
+                            let own = s.b.load(nodes.array, at.clone());
+                            let sum = s.b.fma(node.hangs, sum, own);
+                            s.b.store(nodes.array, at.clone(), sum);
+                        });
+                    });
+                });
+            }
+        });
+    }
 }
 
 /// The 1D table of a direction: φ², φ φ' or φ'², as n × q.

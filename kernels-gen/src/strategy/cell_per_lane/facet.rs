@@ -18,6 +18,8 @@ use crate::lower::ends::squared;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::Quantity;
 use crate::lower::geometry::{affine_map, geometry_at, position};
+use crate::lower::hanging::zones::{Basis, zones};
+use crate::lower::hanging::{Nodes, Words};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::Nodal;
@@ -28,6 +30,7 @@ use fem_dsl::point::Part;
 /// The nodes of a line, at the points of a line and at its beginning.
 struct Line {
     n: usize,
+    nodes: LinePoints,
     /// B and D: q × n.
     values: Matrix,
     derivatives: Matrix,
@@ -43,6 +46,7 @@ impl Line {
         let (table, start) = (LineTable::new(nodes, points), LineTable::at(nodes, &[0.0]));
         Self {
             n,
+            nodes,
             values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
             derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
             ends: start.values,
@@ -134,12 +138,26 @@ impl Facet {
         let first = Index::from(s.b.batch()).times(n * plane);
         let nodal = Nodal::of(s, quantity);
         s.b.comment(&format!("gather {name}"));
+        let resolved = s.facts.hangs(quantity.source, quantity.element).then(|| {
+            let nodes = self.nodes(s, name, &line, components);
+            s.b.repeat("a", nodes.length, false, |b, a| {
+                for c in 0..components {
+                    let value = nodal.gather(b, &(&first + &a), c);
+                    b.store(nodes.array, a.plus(c * nodes.length), value);
+                }
+            });
+            nodes.resolve(s, false);
+            nodes
+        });
         s.b.repeat("a", plane, false, |b, a| {
             let start = &first + &a.times(n);
             for c in 0..components {
-                let nodes = if slope.is_some() { n } else { line.reach() };
-                let values: Vec<ValueId> =
-                    (0..nodes).map(|i| nodal.gather(b, &start.plus(i), c)).collect();
+                let count = if slope.is_some() { n } else { line.reach() };
+                let value = |i: usize| match &resolved {
+                    Some(nodes) => b.load(nodes.array, a.times(n).plus(c * nodes.length + i)),
+                    None => nodal.gather(b, &start.plus(i), c),
+                };
+                let values: Vec<ValueId> = (0..count).map(value).collect();
                 let trace = weighted(b, &line.ends, &values);
                 b.store(face, a.plus(c * plane), trace);
                 if let Some(slope) = slope {
@@ -149,6 +167,14 @@ impl Facet {
             }
         });
         (line, face, slope)
+    }
+
+    /// A private array of the nodes of a cell, which may hang.
+    fn nodes(&self, s: &mut Lowering<'_>, name: &str, line: &Line, components: usize) -> Nodes {
+        let (n, length) = (line.n, line.n * self.plane(line));
+        let array = s.b.local(&format!("{name}_nodes"), components * length);
+        let strides = [1, n, n * n];
+        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length }
     }
 
     fn interpolate(
@@ -230,8 +256,10 @@ impl Facet {
         let mut parts = Parts { value: None, gradient: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
-            let diagonal = s.b.local(&name, components * nodes);
-            s.b.clear(diagonal, 0, components * nodes);
+            // What hangs is summed behind the others.
+            let sums = if s.facts.result_hangs(field) { 2 } else { 1 };
+            let diagonal = s.b.local(&name, sums * components * nodes);
+            s.b.clear(diagonal, 0, sums * components * nodes);
             return ElementVector { field, line, parts, diagonal: Some(diagonal) };
         }
         let tested = s.facts.rows_of(field).map(|row| s.facts.tested(row));
@@ -276,7 +304,12 @@ impl Facet {
         let tested = at_point(s, &at, point, &mut evaluate);
         for outcome in outcomes {
             match outcome.diagonal {
-                Some(nodal) => self.diagonal(s, outcome, nodal, line),
+                Some(nodal) => {
+                    self.diagonal(s, outcome, nodal, line);
+                    if s.facts.result_hangs(outcome.field) {
+                        self.hanging_diagonal(s, outcome, nodal, line);
+                    }
+                }
                 None => self.keep(s, outcome, &tested[s.facts.rows_of(outcome.field)], point),
             }
         }
@@ -373,6 +406,42 @@ impl Facet {
         });
     }
 
+    /// The same for nodes that hang, whose sums are behind those of all nodes.
+    fn hanging_diagonal(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        nodal: LocalId,
+        at: [&Index; 2],
+    ) {
+        let (n, dim, words) = (outcome.line.n, self.dim, Words::new(s));
+        let nodes = outcome.line.nodes;
+        let along = Basis::new(s, nodes, &self.points.points(), "points");
+        let across = Basis::new(s, nodes, &[0.0], "facet");
+        let coefficients = s.coefficients(1);
+        let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
+        let length = n * self.plane(&outcome.line);
+        for zone in zones(dim, n) {
+            zone.each(s, words, &mut |s, node| {
+                let start = Index::from(0);
+                let (bases, points) = ([&across, &along, &along], [&start, at[0], at[1]]);
+                let (value, gradient) = node.basis(&mut s.b, &bases[..dim], &points[..dim]);
+                for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
+                    let read = |number: usize| s.b.load(coefficients, Index::from(number));
+                    let pulled = blocks.reread(block, read);
+                    let [i, j, k] = &node.at;
+                    let place = &(&k.times(n * n) + &j.times(n)) + i;
+                    let place = place.plus((row - rows.start + rows.len()) * length);
+                    let zero = s.b.constant(0.0);
+                    let own = squared(&mut s.b, &pulled, (value, &gradient), zero);
+                    let sum = s.b.load(nodal, place.clone());
+                    let sum = s.b.fma(node.hangs, own, sum);
+                    s.b.store(nodal, place, sum);
+                }
+            });
+        }
+    }
+
     /// Back to the nodes, and to the vector.
     fn integrate(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
         let ElementVector { field, line, parts, diagonal } = outcome;
@@ -406,11 +475,19 @@ impl Facet {
             // What is constant in each cell may be tested against nothing.
             face = any.then_some(onto);
         }
+        let hangs = s.facts.result_hangs(*field);
+        if let Some(array) = diagonal.filter(|_| hangs) {
+            self.take_hanging(s, outcome, array);
+        }
+        let resolved = (hangs && diagonal.is_none()).then(|| {
+            let name = s.facts.of_field("r", *field);
+            self.nodes(s, &name, line, components)
+        });
         let nodal = Nodal::result(s, *field);
         let first = Index::from(s.b.batch()).times(n * plane);
         s.comment_on("scatter", *field);
         // Without gradients only the nodes that have a value on the facet get anything.
-        let all = slope.is_some() || diagonal.is_some() || stores;
+        let all = slope.is_some() || diagonal.is_some() || stores || hangs;
         let reach = if all { n } else { line.reach() };
         s.b.repeat("a", plane, false, |b, a| {
             for i in 0..reach {
@@ -429,10 +506,44 @@ impl Facet {
                         let (factor, flux) = (b.constant(line.slopes[i]), b.load(slope, own));
                         value = b.fma(factor, flux, value);
                     }
-                    nodal.scatter(b, &node, c, value);
+                    match resolved {
+                        Some(nodes) => {
+                            let place = a.times(n).plus(c * nodes.length + i);
+                            b.store(nodes.array, place, value);
+                        }
+                        None => nodal.scatter(b, &node, c, value),
+                    }
                 }
             }
         });
+        let Some(nodes) = resolved else { return };
+        nodes.resolve(s, true);
+        s.b.repeat("a", nodes.length, false, |b, a| {
+            for c in 0..components {
+                let value = b.load(nodes.array, a.plus(c * nodes.length));
+                nodal.scatter(b, &(&first + &a), c, value);
+            }
+        });
+    }
+
+    /// The sums of nodes that hang in the place of what they would have of their own.
+    fn take_hanging(&self, s: &mut Lowering<'_>, outcome: &ElementVector, array: LocalId) {
+        let (n, words) = (outcome.line.n, Words::new(s));
+        let (components, length) =
+            (s.facts.components(outcome.field), n * self.plane(&outcome.line));
+        for zone in zones(self.dim, n) {
+            zone.each(s, words, &mut |s, node| {
+                let [i, j, k] = &node.at;
+                let place = &(&k.times(n * n) + &j.times(n)) + i;
+                for c in 0..components {
+                    let own = s.b.load(array, place.plus(c * length));
+                    let hanging = s.b.load(array, place.plus((components + c) * length));
+                    let kept = s.b.fma_neg(node.hangs, own, own);
+                    let sum = s.b.add(kept, hanging);
+                    s.b.store(array, place.plus(c * length), sum);
+                }
+            });
+        }
     }
 }
 

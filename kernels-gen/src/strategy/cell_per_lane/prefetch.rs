@@ -44,6 +44,8 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
         | Role::Places
         | Role::Slots(..)
         | Role::Terms(_)
+        | Role::Hanging
+        | Role::Hang
         | Role::Active => None,
     }
 }

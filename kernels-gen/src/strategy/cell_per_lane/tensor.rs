@@ -54,6 +54,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     for index in 0..s.facts.quantities.len() {
         tensor.gather(s, index);
     }
+    tensor.resolve(s);
     gather_corners(s);
     prefetch::cells(s);
     prefetch::nodes(s);
@@ -76,6 +77,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         tensor.last_direction_back(s);
     }
     tensor.integrate_layers(s);
+    tensor.resolve_back(s);
     tensor.scatter(s);
 }
 

@@ -50,6 +50,7 @@ pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut 
         | Op::LoadTable(..)
         | Op::LoadUniform(..)
         | Op::LoadLanes(..)
+        | Op::Flag { .. }
         | Op::Gather { .. }
         | Op::LoadAt { .. } => {}
     }

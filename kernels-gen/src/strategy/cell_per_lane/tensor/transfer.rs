@@ -4,6 +4,7 @@ use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
+use crate::lower::hanging::Nodes;
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::Nodal;
 
@@ -36,6 +37,39 @@ impl Tensor {
             let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
             let run = Run { map, at, scale: 1, local, positions, first, length };
             s.b.statement(Statement::GatherRun { source, run });
+        }
+    }
+
+    /// The nodes of an array, whose own ones may hang.
+    pub(in crate::strategy::cell_per_lane) fn nodes(
+        &self,
+        factors: &Factors,
+        array: LocalId,
+        components: usize,
+    ) -> Nodes {
+        let Places { dim, n, plane } = self.places(factors);
+        let strides = if dim == 3 { [1, n, plane] } else { [1, plane, 0] };
+        Nodes { array, line: factors.nodes, components, dim, strides, length: n * plane }
+    }
+
+    /// Interpolates what hangs.
+    pub(super) fn resolve(&self, s: &mut Lowering<'_>) {
+        for (quantity, (factors, arrays)) in s.facts.quantities.iter().zip(&self.inputs) {
+            if s.facts.hangs(quantity.source, quantity.element) {
+                s.b.comment(&format!("hanging nodes of {}", quantity.name));
+                self.nodes(factors, arrays.nodal, quantity.components).resolve(s, false);
+            }
+        }
+    }
+
+    /// What was added to nodes that hang, to those of their parents.
+    pub(super) fn resolve_back(&self, s: &mut Lowering<'_>) {
+        for ElementVector { field, factors, arrays, .. } in &self.results {
+            if s.facts.result_hangs(*field) {
+                s.comment_on("hanging nodes back", *field);
+                let components = s.facts.components(*field);
+                self.nodes(factors, arrays.nodal, components).resolve(s, true);
+            }
         }
     }
 

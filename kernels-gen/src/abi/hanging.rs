@@ -1,0 +1,175 @@
+//! What hangs of a cell, as kernels read it: one word a cell ([`super::Role::Hanging`]).
+//!
+//! A cell with hanging nodes reads the unknowns of its parent's face or edge where its own hangs, in the parent's own frame,
+//! and interpolates them along each axis in turn: on a line of nodes along an axis that lies in a hanging face, or on a
+//! hanging edge, the value at node i becomes Σ_j φ_j(ξ_i / 2) u_j, or Σ_j φ_j((1 + ξ_i) / 2) u_j where the cell is the
+//! upper child along that axis. The three axes commute, and no line reads a node that is not its parent's.
+//!
+//! A line along an axis has a place among the other axes (o₁ < o₂): on a side of one of them, or at a corner of both.
+//! Where all lines of a side, or the one at a corner, are interpolated, the word has a bit:
+//!
+//! ```text
+//! bit d                      the cell is the upper child along axis d
+//! bit 3 + 8 d + 2 k + s      axis d: the lines on side s of axis o_k, but for those at corners
+//! bit 7 + 8 d + s₁ + 2 s₂    axis d: the line at the corner of sides s₁ and s₂
+//! ```
+//!
+//! In two dimensions there is one other axis, whose sides are single lines. The words of a batch together
+//! ([`Role::Hang`](super::Role::Hang)) say which of that is to be done at all; bit 27 + d there is that some cell is a lower
+//! child along axis d.
+
+/// That a cell is the upper child along an axis.
+pub fn upper(axis: usize) -> u32 {
+    axis as u32
+}
+
+/// That some cell of a batch is a lower child along an axis.
+pub fn lower(axis: usize) -> u32 {
+    27 + axis as u32
+}
+
+/// The lines along an axis on a side of the first or second other axis, but for those at corners.
+pub fn side(axis: usize, other: usize, up: usize) -> u32 {
+    (3 + 8 * axis + 2 * other + up) as u32
+}
+
+/// The line along an axis at a corner of both other axes.
+pub fn corner(axis: usize, first: usize, second: usize) -> u32 {
+    (7 + 8 * axis + first + 2 * second) as u32
+}
+
+/// The axes other than one, ascending, in `dim` dimensions.
+pub fn others(axis: usize, dim: usize) -> impl Iterator<Item = usize> {
+    (0..dim).filter(move |&other| other != axis)
+}
+
+/// The word of a child of its parent; `faces` hang by their normals, `edges` by their axes. 0 where nothing hangs.
+pub fn word(child: usize, faces: [bool; 3], edges: [bool; 3], dim: usize) -> u32 {
+    let up = |axis: usize| child >> axis & 1;
+    let mut word = 0;
+    for axis in 0..dim {
+        for (number, other) in others(axis, dim).enumerate().filter(|&(_, other)| faces[other]) {
+            word |= 1 << side(axis, number, up(other));
+            if dim == 3 {
+                let corner_at = |end: usize| match number {
+                    0 => corner(axis, up(other), end),
+                    _ => corner(axis, end, up(other)),
+                };
+                word |= 1 << corner_at(0) | 1 << corner_at(1);
+            }
+        }
+        if dim == 3 && edges[axis] {
+            let [first, second] = [0, 1].map(|k| others(axis, 3).nth(k).unwrap_or(0));
+            word |= 1 << corner(axis, up(first), up(second));
+        }
+    }
+    if word == 0 { 0 } else { word | child as u32 & ((1 << dim) - 1) }
+}
+
+/// What a word was made of: the child, the faces that hang, and the edges that lie in none of them.
+pub fn parts(word: u32, dim: usize) -> (usize, [bool; 3], [bool; 3]) {
+    let has = |bit: u32| word >> bit & 1 == 1;
+    let up = |axis: usize| usize::from(has(upper(axis)));
+    let (mut faces, mut edges) = ([false; 3], [false; 3]);
+    for axis in 0..dim {
+        for (number, other) in others(axis, dim).enumerate() {
+            faces[other] |= has(side(axis, number, up(other)));
+        }
+    }
+    for axis in (0..dim).filter(|_| dim == 3) {
+        let [first, second] = [0, 1].map(|k| others(axis, 3).nth(k).unwrap_or(0));
+        edges[axis] = has(corner(axis, up(first), up(second))) && !faces[first] && !faces[second];
+    }
+    (word as usize & ((1 << dim) - 1), faces, edges)
+}
+
+/// The word of the same cell when it is turned so that a facet is ξ₀ = 0: the axis of the facet is the first, backwards where
+/// the facet is at its upper end, and the others follow.
+pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
+    if word == 0 {
+        return 0;
+    }
+    let (child, faces, edges) = parts(word, dim);
+    let (axis, far) = (facet / 2, facet % 2);
+    let (mut number, mut faces_there, mut edges_there) = (0, [false; 3], [false; 3]);
+    for (there, here) in std::iter::once(axis).chain(others(axis, dim)).enumerate() {
+        let flipped = if here == axis { far } else { 0 };
+        number |= ((child >> here & 1) ^ flipped) << there;
+        (faces_there[there], edges_there[there]) = (faces[here], edges[here]);
+    }
+    self::word(number, faces_there, edges_there, dim)
+}
+
+/// What the words of a batch's cells say together.
+pub fn of_batch(words: impl IntoIterator<Item = u32>, dim: usize) -> u32 {
+    words.into_iter().filter(|&word| word != 0).fold(0, |all, word| {
+        let below = (0..dim).filter(|&axis| word >> upper(axis) & 1 == 0);
+        below.fold(all | word, |all, axis| all | 1 << lower(axis))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bits that are set along an axis, but for the child's own.
+    fn along(word: u32, axis: usize) -> u32 {
+        word >> (3 + 8 * axis) & 0xff
+    }
+
+    #[test]
+    fn lines_of_a_hanging_face_lie_along_both_of_its_axes() {
+        // Child 5 is the upper one along x and z.
+        let word = word(5, [true, false, false], [false; 3], 3);
+        assert_eq!(word & 7, 5);
+        assert_eq!(along(word, 0), 0);
+        // Along y: side 1 of x, which is the first other axis, with corners at both ends of z.
+        assert_eq!(along(word, 1), 1 << 1 | 1 << (4 + 1) | 1 << (4 + 1 + 2));
+        // Along z: side 1 of x, with corners at both ends of y.
+        assert_eq!(along(word, 2), 1 << 1 | 1 << (4 + 1) | 1 << (4 + 1 + 2));
+    }
+
+    #[test]
+    fn an_edge_is_one_line_and_a_square_has_no_corners() {
+        let edge = word(4, [false; 3], [false, true, false], 3);
+        // Others of y are x, at side 0, and z, at side 1.
+        assert_eq!((along(edge, 0), along(edge, 1), along(edge, 2)), (0, 1 << (4 + 2), 0));
+        let square = word(1, [true, false, false], [false; 3], 2);
+        assert_eq!((along(square, 0), along(square, 1)), (0, 1 << 1));
+        assert_eq!(word(3, [false; 3], [false; 3], 3), 0);
+    }
+
+    #[test]
+    fn words_come_apart_and_cells_turn() {
+        for dim in [2, 3] {
+            for child in 0..1 << dim {
+                for bits in 0..64 {
+                    let faces = [0, 1, 2].map(|axis| axis < dim && bits >> axis & 1 == 1);
+                    let edges = [0, 1, 2].map(|axis| {
+                        let free = others(axis, dim).all(|other| !faces[other]);
+                        dim == 3 && free && bits >> (3 + axis) & 1 == 1
+                    });
+                    let word = word(child, faces, edges, dim);
+                    if word == 0 {
+                        continue;
+                    }
+                    assert_eq!(parts(word, dim), (child, faces, edges));
+                    assert_eq!(turned(word, 0, dim), word);
+                    for facet in 0..2 * dim {
+                        let ones = turned(word, facet, dim) >> 3;
+                        assert_eq!(ones.count_ones(), (word >> 3).count_ones());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_knows_both_kinds_of_children() {
+        let words = [word(5, [true; 3], [false; 3], 3), 0, word(4, [true; 3], [false; 3], 3)];
+        let all = of_batch(words, 3);
+        assert_eq!([0, 1, 2].map(|axis| all >> lower(axis) & 1), [1, 1, 0]);
+        assert_eq!([0, 1, 2].map(|axis| all >> upper(axis) & 1), [1, 0, 1]);
+        assert_eq!(of_batch([0, 0], 3), 0);
+    }
+}

@@ -1,0 +1,208 @@
+//! Hanging nodes of a cell that a lane or thread has for itself: what it has read of its parent's faces and edges → the
+//! values at its own nodes, and the transpose of that. See [`crate::abi::hanging`] for the words that say what hangs.
+//!
+//! ```text
+//! along each axis, on each line that hangs:   u_i += Σ_j (A − 1)_ij u_j      A⁻_ij = φ_j(ξ_i / 2)   A⁺_ij = φ_j((1 + ξ_i) / 2)
+//! ```
+//!
+//! Lanes have 0 or 1 as the weight of what they add, and a batch leaves out what none of its cells has.
+
+pub(crate) mod zones;
+
+use super::facts::{Facts, Source};
+use super::lowering::Lowering;
+use crate::abi::Role;
+use crate::abi::hanging::{corner, lower, others, side, upper};
+use crate::element::{Lagrange, LinePoints, line_of_parent};
+use crate::kir::build::Builder;
+use crate::kir::{
+    ArgumentId, Condition, Entries, Index, Integer, LocalId, TableId, ValueId, VarId,
+};
+use crate::lower::contract::Matrix;
+
+/// Matrices of so many rows are written out.
+const WRITTEN_OUT: usize = 4;
+
+impl Facts<'_> {
+    /// Whether nodes of anything that is read or written hang.
+    pub(crate) fn anything_hangs(&self) -> bool {
+        let read = self.quantities.iter().any(|own| self.hangs(own.source, own.element));
+        read || self.results().into_iter().any(|field| self.result_hangs(field))
+    }
+
+    /// Whether nodes of a field hang.
+    pub(crate) fn result_hangs(&self, field: usize) -> bool {
+        self.hangs(Source::Direction(field), self.elements.fields[field])
+    }
+
+    /// Whether nodes of a quantity hang: unknowns of continuous elements do. Data has values at all nodes.
+    pub(crate) fn hangs(&self, source: Source, element: Lagrange) -> bool {
+        let unknown = matches!(source, Source::State(_) | Source::Direction(_));
+        self.plan.hanging && unknown && element.is_continuous()
+    }
+}
+
+/// A⁻ or A⁺ of the nodes of a line.
+pub(crate) fn of_parent(nodes: LinePoints, up: bool) -> Matrix {
+    let n = nodes.count();
+    Matrix { rows: n, columns: n, entries: line_of_parent(nodes, up) }
+}
+
+/// The private array of a cell's nodes, component after component.
+#[derive(Clone, Copy)]
+pub(crate) struct Nodes {
+    pub(crate) array: LocalId,
+    pub(crate) line: LinePoints,
+    pub(crate) components: usize,
+    pub(crate) dim: usize,
+    /// From a node to the next along each axis.
+    pub(crate) strides: [usize; 3],
+    /// The extent of one component.
+    pub(crate) length: usize,
+}
+
+/// The words of the batch at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    masks: ArgumentId,
+    /// Of the batch together.
+    pub(crate) all: VarId,
+}
+
+impl Words {
+    pub(crate) fn new(s: &mut Lowering<'_>) -> Self {
+        let (masks, all) = (s.arguments[&Role::Hanging], s.arguments[&Role::Hang]);
+        let batch = Index::from(s.b.batch());
+        Self { masks, all: s.b.integer("hang", Integer::Element(all, batch)) }
+    }
+
+    /// Whether the lane's cell has a bit, as 1 or 0.
+    pub(crate) fn flag(self, b: &mut Builder, bit: u32) -> ValueId {
+        b.flag(self.masks, b.batch().into(), bit)
+    }
+
+    /// The same where the cell is the upper or the lower child along an axis, too.
+    pub(crate) fn flag_of_child(self, b: &mut Builder, bit: u32, axis: usize, up: bool) -> ValueId {
+        let (own, above) = (self.flag(b, bit), self.flag(b, upper(axis)));
+        let both = b.mul(own, above);
+        if up { both } else { b.sub(own, both) }
+    }
+}
+
+/// Some parallel lines of nodes that hang or do not hang together.
+struct Lines {
+    axis: usize,
+    bit: u32,
+    /// The first node of the first line, and from a line to the next.
+    start: usize,
+    step: usize,
+    count: usize,
+}
+
+impl Nodes {
+    /// All lines that may hang.
+    fn lines(&self) -> Vec<Lines> {
+        let (n, last) = (self.line.count(), self.line.count() - 1);
+        let mut lines = Vec::new();
+        for axis in 0..self.dim {
+            let others: Vec<usize> = others(axis, self.dim).collect();
+            for (number, &other) in others.iter().enumerate() {
+                let (step, count) = match others.get(1 - number) {
+                    Some(&along) => (self.strides[along], n - 2),
+                    None => (0, 1),
+                };
+                for up in (0..2).filter(|_| count > 0) {
+                    let start = up * last * self.strides[other] + step;
+                    lines.push(Lines { axis, bit: side(axis, number, up), start, step, count });
+                }
+            }
+            if let [first, second] = others[..] {
+                for ends in 0..4 {
+                    let (a, b) = (ends & 1, ends >> 1);
+                    let start = last * (a * self.strides[first] + b * self.strides[second]);
+                    let bit = corner(axis, a, b);
+                    lines.push(Lines { axis, bit, start, step: 0, count: 1 });
+                }
+            }
+        }
+        lines
+    }
+
+    /// The place of a node of the first component.
+    pub(crate) fn place(&self, at: &[Index; 3]) -> Index {
+        let axes = at.iter().zip(self.strides).take(self.dim);
+        axes.fold(Index::default(), |place, (at, stride)| &place + &at.times(stride))
+    }
+
+    /// Interpolates what was read of the parent, or with `back` gives it what its nodes got.
+    pub(crate) fn resolve(&self, s: &mut Lowering<'_>, back: bool) {
+        let words = Words::new(s);
+        let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
+        let unroll = self.length <= s.facts.unroll();
+        for lines in self.lines() {
+            for up in [false, true] {
+                s.b.open_when();
+                let weight = words.flag_of_child(&mut s.b, lines.bit, lines.axis, up);
+                let (axis, matrix) = (lines.axis, &tables[usize::from(up)]);
+                s.b.repeat("c", self.components, unroll, |b, c| {
+                    b.repeat("line", lines.count, unroll, |b, line| {
+                        let start = &c.times(self.length) + &line.times(lines.step);
+                        self.line(b, &start.plus(lines.start), axis, matrix, weight);
+                    });
+                });
+                let half = if up { upper(axis) } else { lower(axis) };
+                let any = words.all;
+                s.b.close_when(vec![Condition::Bit(any, lines.bit), Condition::Bit(any, half)]);
+            }
+        }
+    }
+
+    /// A − 1, or its transpose.
+    fn table(&self, b: &mut Builder, up: bool, back: bool) -> (Matrix, TableId) {
+        let matrix = of_parent(self.line, up);
+        let matrix = if back { matrix.transposed() } else { matrix };
+        let n = self.line.count();
+        let matrix = Matrix::from_fn(n, n, |i, j| matrix.at(i, j) - f64::from(u8::from(i == j)));
+        let name = format!(
+            "hanging{}_{}{}",
+            n - 1,
+            if up { "upper" } else { "lower" },
+            if back { "_back" } else { "" }
+        );
+        let table = b.table(&name, Entries::Real(matrix.entries.clone()));
+        (matrix, table)
+    }
+
+    /// One line in place.
+    fn line(
+        &self,
+        b: &mut Builder,
+        start: &Index,
+        axis: usize,
+        (matrix, table): &(Matrix, TableId),
+        weight: ValueId,
+    ) {
+        let (n, stride) = (self.line.count(), self.strides[axis]);
+        let values = b.load_line(self.array, start, stride, n);
+        let entry = |b: &mut Builder, i: Index, own: Option<ValueId>| {
+            let mut sum = b.constant(0.0);
+            for (j, &value) in values.iter().enumerate() {
+                let factor = b.load_table(*table, i.times(n).plus(j));
+                sum = b.fma(factor, value, sum);
+            }
+            let place = start + &i.times(stride);
+            let own = own.unwrap_or_else(|| b.load(self.array, place.clone()));
+            let sum = b.fma(weight, sum, own);
+            b.store(self.array, place, sum);
+        };
+        if n > WRITTEN_OUT {
+            b.repeat("i", n, false, |b, i| entry(b, i, None));
+            return;
+        }
+        for (i, &own) in values.iter().enumerate() {
+            if (0..n).any(|j| matrix.at(i, j) != 0.0) {
+                entry(b, Index::from(i), Some(own));
+            }
+        }
+    }
+}

@@ -47,11 +47,15 @@ pub(crate) fn with_output<T>(
     u: &[f64],
     work: impl FnOnce(&Output<'_>) -> T,
 ) -> T {
+    let own = on.fields.iter().enumerate();
+    let own = own.map(|(number, field)| field.space.resolved(&u[on.dofs_of(number)]));
+    let resolved: Vec<(Cow<'_, Space>, Cow<'_, [f64]>)> = own.collect();
     let (mut nodal, mut states): (Vec<Nodal<'_>>, Vec<StateField<'_>>) = Default::default();
     for (number, Field { space, .. }) in on.fields.iter().enumerate() {
         let Named { name, shape, .. } = &form.fields[number];
         let values = &u[on.dofs_of(number)];
-        nodal.push((name, *shape, space, values));
+        let (at_nodes, resolved) = &resolved[number];
+        nodal.push((name, *shape, at_nodes, resolved));
         states.push(StateField { name, space, values });
     }
     let mut by_cell = Vec::new();

@@ -26,10 +26,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adapted;
 mod balance;
 mod children;
 mod coarse;
 mod descent;
+mod entities;
 mod key;
 mod lattice;
 mod red;
@@ -39,6 +41,7 @@ mod tests;
 
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
+pub(crate) use key::Layout;
 pub use key::{FINEST, Key};
 pub use refined::{RefineError, refined};
 

@@ -21,6 +21,7 @@ use fem_dsl::point::{Input, Integral, Part, Slot};
 use fem_dsl::problem::Expression;
 use kernels_gen::element::{ElementError, Lagrange, LinePoints, Rule, Tabulation, tabulate};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Cells evaluated together; sums are formed block by block, in order.
 const BLOCK: usize = 32;
@@ -43,7 +44,7 @@ struct Block {
 }
 
 /// A nodal quantity: its space and its values.
-type Nodal<'a> = (&'a Space, &'a [f64]);
+type Nodal<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
 /// Integrates over all cells with a rule; `integrand` gives the block's own sums.
 fn integrate(
@@ -80,13 +81,13 @@ fn block_by_block<T: Send>(
 
 /// The fields and the auxiliary data at nodes, and where each of the data is among them.
 fn all_nodal<'a>(on: &'a Discretisation, u: &'a [f64]) -> (Vec<Nodal<'a>>, Vec<Option<usize>>) {
-    let own = |(number, field): (usize, &'a Field)| (&*field.space, &u[on.dofs_of(number)]);
+    let own = |(number, field): (usize, &'a Field)| field.space.resolved(&u[on.dofs_of(number)]);
     let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
     let mut place = vec![None; on.aux.len()];
     for (index, aux) in on.aux.iter().enumerate() {
         if let AuxValues::Nodes(space, values) = aux {
             place[index] = Some(nodal.len());
-            nodal.push((space, values));
+            nodal.push((Cow::Borrowed(space), Cow::Borrowed(values)));
         }
     }
     (nodal, place)
@@ -198,8 +199,8 @@ pub(crate) fn fine_rule(on: &Discretisation) -> Rule {
 
 /// The mean of each component of a field, (1/|Ω|) ∫ u dx.
 pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
-    let own = &u[on.dofs_of(field)];
-    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, own)], |block| {
+    let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
+    let sums = integrate(on, fine_rule(on), &[own], |block| {
         let components = block.quantities[0].value.iter();
         let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
         components.map(sum).chain([block.weight.iter().sum()]).collect()
@@ -243,7 +244,9 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
         let sum = |local: usize| {
             weighted.iter().enumerate().map(|(q, weight)| weight * table.value(q, local)).sum()
         };
-        (0..space.cell_nodes(cell).len()).map(sum).collect()
+        let mut own: Vec<f64> = (0..space.cell_nodes(cell).len()).map(sum).collect();
+        space.resolve_back(cell, 1, &mut own);
+        own
     };
     let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).collect();
     let mut all = vec![0.0; space.n_nodes()];
@@ -321,8 +324,8 @@ fn squares(
     factor: f64,
     known: impl Fn(&Block) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
-    let own = &u[on.dofs_of(field)];
-    let sums = integrate(on, fine_rule(on), &[(&on.fields[field].space, own)], |block| {
+    let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
+    let sums = integrate(on, fine_rule(on), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];

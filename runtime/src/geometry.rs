@@ -109,6 +109,12 @@ fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     }
 }
 
+/// The cells whose nodes are their corners: those without hanging ones.
+fn with_corners(mesh: &Mesh) -> impl Iterator<Item = usize> {
+    let words = mesh.hanging();
+    (0..mesh.n_cells()).filter(move |&cell| words.is_none_or(|words| words[cell] == 0))
+}
+
 /// The coordinates of the nodes of a space of degree 1, x at the node's number times the stride.
 pub fn coordinates<T: Real>(
     mesh: &Mesh,
@@ -118,7 +124,7 @@ pub fn coordinates<T: Real>(
     let dim = mesh.dim();
     let stride = coordinate_stride(dim);
     let mut coordinates = Buffer::zeroed(space.n_nodes() * stride);
-    for cell in 0..mesh.n_cells() {
+    for cell in with_corners(mesh) {
         for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
             let row = &mut coordinates[number(node as usize) * stride..][..dim];
             copy(&mesh.points()[vertex as usize], row);
@@ -135,7 +141,7 @@ pub fn coordinates_along<T: Real>(
     number: impl Fn(usize) -> usize,
 ) -> Buffer<T> {
     let mut coordinates = Buffer::zeroed(space.n_nodes());
-    for cell in 0..mesh.n_cells() {
+    for cell in with_corners(mesh) {
         for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
             let x = mesh.points()[vertex as usize][axis];
             coordinates[number(node as usize)] = T::from_f64(x);
@@ -149,7 +155,7 @@ pub fn coordinates_along<T: Real>(
 pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
     let dim = mesh.dim();
     let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
-    for cell in 0..mesh.n_cells() {
+    for cell in with_corners(mesh) {
         for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
             let place = layout.field(0).index(node as usize);
             for (i, &x) in mesh.points()[vertex as usize][..dim].iter().enumerate() {

@@ -22,6 +22,7 @@ mod apart;
 pub(crate) mod assemble;
 mod counts;
 mod error;
+pub(crate) mod hanging;
 pub(crate) mod measure;
 mod near;
 pub(crate) mod places;
@@ -107,8 +108,7 @@ pub struct Mesh {
     spheres: Vec<(String, f64)>,
     order_of_source: places::Order,
     equispaced: bool,
-    /// What hangs of each cell, where anything does.
-    hanging: Option<Vec<u32>>,
+    hanging: Option<hanging::Hanging>,
 }
 
 /// Why the mesh of a problem cannot be had.
@@ -245,11 +245,6 @@ impl Mesh {
         &self.topology
     }
 
-    /// What hangs of each cell, as [`kernels_gen::abi::hanging::word`] has it; none where nothing hangs anywhere.
-    pub fn hanging(&self) -> Option<&[u32]> {
-        self.hanging.as_deref()
-    }
-
     /// What was changed to make a file fit for use, one sentence each, for reports.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -355,12 +350,9 @@ impl Mesh {
         tags: impl IntoIterator<Item = &'t String> + Clone,
     ) -> Result<Vec<Facet>, MeshError> {
         let facets = self.facets_under(tags.clone())?;
-        let numbered = self.topology.facets();
         for tag in tags {
             let tagged = self.facets_tagged(tag)?;
-            let is_inner =
-                |facet: &&Facet| numbered.n_cells(self.topology.facet_entity(**facet) as usize) > 1;
-            let mut inner = tagged.iter().filter(is_inner);
+            let mut inner = tagged.iter().filter(|facet| !self.is_outer(**facet));
             if let Some(&first) = inner.next() {
                 return Err(MeshError::Inner {
                     tag: tag.clone(),

@@ -12,6 +12,7 @@
 //! sees all its entities in their own frames is described by one start for each of them
 //! ([`Space::runs`]).
 
+pub(crate) mod hanging;
 mod layout;
 mod points;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use kernels_gen::element::Lagrange;
 use layout::Layout;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Why a space cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,6 +67,8 @@ pub struct Space {
     new_nodes: Vec<Range<usize>>,
     /// The local nodes on each facet of the cell, ascending.
     facet_nodes: Vec<Vec<u32>>,
+    /// What hangs of each cell, where anything of this space does.
+    hanging: Option<Arc<Vec<u32>>>,
 }
 
 impl Space {
@@ -75,7 +79,10 @@ impl Space {
         element: Lagrange,
         components: usize,
     ) -> Result<Self, SpaceError> {
-        Self::on(mesh, mesh.connectivity(), partition, element, components)
+        let mut space = Self::on(mesh, mesh.connectivity(), partition, element, components)?;
+        let words = mesh.hanging().filter(|_| element.is_continuous());
+        space.hanging = words.map(|words| Arc::new(words.to_vec()));
+        Ok(space)
     }
 
     /// Numbers the values of data, which is not periodic where sides are.
@@ -117,6 +124,7 @@ impl Space {
             runs,
             new_nodes: starts.new_nodes,
             facet_nodes: layout.facet_nodes(mesh.cell()),
+            hanging: None,
         })
     }
 
@@ -197,6 +205,27 @@ impl Space {
         nodes.dedup();
         nodes
     }
+}
+
+/// The nodes of all cells of a topology for an element, vertices first, and how many there are.
+pub(crate) fn nodes_of_cells(topology: &Topology, element: Lagrange) -> (Vec<u32>, usize) {
+    let (layout, dim) = (Layout::new(element), topology.cell().dim());
+    let mut next = 0;
+    let mut all = |count: usize, d: usize| {
+        let each = layout.nodes_of(d);
+        let first = next;
+        next += (count * each) as u32;
+        (0..if each > 0 { count as u32 } else { 0 }).map(|own| first + own * each as u32).collect()
+    };
+    let faces = if dim == 3 { topology.faces().len() } else { 0 };
+    let starts = Starts {
+        vertices: all(topology.n_vertices(), 0),
+        edges: all(topology.edges().len(), 1),
+        faces: all(faces, 2),
+        cells: all(topology.n_cells(), dim),
+        new_nodes: Vec::new(),
+    };
+    (starts.nodes(topology, &layout), next as usize)
 }
 
 /// Nodes of all entities.

@@ -130,10 +130,16 @@ impl Children {
         &self.0[number]
     }
 
-    /// Where a descendant lies: its number among those of a cell that is divided so many times.
-    pub(crate) fn descendant(&self, times: usize, number: usize) -> Affine {
-        let digits = (0..times).map(|place| number / self.count().pow(place as u32) % self.count());
-        digits.fold(Affine::IDENTITY, |map, child| self.0[child].of(&map))
+    /// Where a descendant lies, by the children that lead to it.
+    pub(crate) fn descendant(&self, path: &[usize]) -> Affine {
+        path.iter().rev().fold(Affine::IDENTITY, |map, &child| self.0[child].of(&map))
+    }
+
+    /// The way to one of the descendants of a cell that is divided so many times, by its number among them.
+    #[cfg(test)]
+    fn path(&self, times: usize, number: usize) -> Vec<usize> {
+        let digit = |place: usize| number / self.count().pow(place as u32) % self.count();
+        (0..times).rev().map(digit).collect()
     }
 }
 
@@ -155,7 +161,8 @@ mod tests {
             };
             for times in 0..3 {
                 let count = children.count().pow(times as u32);
-                let sum: f64 = (0..count).map(|n| volume(&children.descendant(times, n))).sum();
+                let part = |n: usize| children.descendant(&children.path(times, n));
+                let sum: f64 = (0..count).map(|n| volume(&part(n))).sum();
                 assert_eq!(sum, 1.0, "{cell} {times}");
             }
         }
@@ -169,7 +176,7 @@ mod tests {
         let mut shapes = BTreeSet::new();
         for times in 0..5 {
             for number in 0..8usize.pow(times) {
-                let map = children.descendant(times as usize, number);
+                let map = children.descendant(&children.path(times as usize, number));
                 let at = |vertex: usize| {
                     let s = map.at(&Cell::Tetrahedron.vertex(vertex));
                     let weights = [1.0 - s[0] - s[1] - s[2], s[0], s[1], s[2]];

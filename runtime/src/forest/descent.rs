@@ -5,9 +5,10 @@
 //! face come from those of the parent's alone, and cells on both sides have the same.
 
 use super::children::Children;
+use crate::mesh::hanging::bits;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{Cell, Mesh};
-use kernels_gen::element::{Lagrange, interpolation};
+use kernels_gen::element::{Lagrange, Node, interpolation};
 
 /// Weights that are smaller come from rounding.
 const NOTHING: f64 = 1e-14;
@@ -15,10 +16,13 @@ const NOTHING: f64 = 1e-14;
 /// Which sphere an entity lies on, one more than its number; 0 for none.
 type On = u8;
 
+/// What a node takes of which nodes.
+type Weights = Vec<(usize, f64)>;
+
 /// How the nodes of a child come from those of its parent.
 struct Step {
     /// For each node what it takes of which nodes.
-    weights: Vec<Vec<(usize, f64)>>,
+    weights: Vec<Weights>,
     /// For each node the edge or face of the parent that it lies on, by dimension and number.
     nodes: Vec<Option<(usize, usize)>>,
     /// The same for each edge and face.
@@ -38,6 +42,8 @@ pub(super) struct Descent<'a> {
     mesh: &'a Mesh,
     steps: Vec<Step>,
     radii: Vec<f64>,
+    /// For each node the bits of a word that say that it hangs.
+    bits: Vec<u32>,
     /// The spheres of the mesh's edges and faces.
     on: [Vec<On>; 2],
     /// The way to where the walk is: the tree, and the child at each level.
@@ -52,7 +58,17 @@ impl<'a> Descent<'a> {
         let steps = (0..children.count()).map(|child| step(&children, child, element)).collect();
         let radii = mesh.spheres().iter().map(|(_, radius)| *radius).collect();
         let (tree, path, places) = (None, Vec::new(), Vec::new());
-        Self { mesh, steps, radii, on: spheres(mesh), tree, path, places }
+        let end = |at: usize| match at {
+            0 => Some(0),
+            at if at == element.degree() => Some(1),
+            _ => None,
+        };
+        let node = |node: &Node| bits(node.lattice.map(end), mesh.dim());
+        let bits = match mesh.cell().is_tensor() {
+            true => element.nodes().iter().map(node).collect(),
+            false => Vec::new(),
+        };
+        Self { mesh, steps, radii, bits, on: spheres(mesh), tree, path, places }
     }
 
     /// The nodes of a descendant, by the children that lead to it.
@@ -74,6 +90,28 @@ impl<'a> Descent<'a> {
             self.places.push(below);
         }
         &self.places[path.len()].nodes
+    }
+
+    /// The nodes of a descendant whose nodes hang as a word says: those lie on its parent's faces and edges.
+    pub(super) fn nodes_of_leaf(
+        &mut self,
+        tree: u32,
+        path: &[usize],
+        word: u32,
+    ) -> std::borrow::Cow<'_, [[f64; 3]]> {
+        let Some((&last, before)) = path.split_last().filter(|_| word != 0) else {
+            return self.nodes(tree, path).into();
+        };
+        self.nodes(tree, before);
+        let parent = &self.places[before.len()];
+        let step = &self.steps[last];
+        let node = |((place, weights), bits): ((&[f64; 3], &Weights), &u32)| match word & bits {
+            0 => *place,
+            _ => mean(weights, &parent.nodes),
+        };
+        let ideal = self.child(parent, last).nodes;
+        let all = ideal.iter().zip(&step.weights).zip(&self.bits);
+        all.map(node).collect()
     }
 
     fn root(&self, tree: u32) -> Place {
@@ -100,11 +138,8 @@ impl<'a> Descent<'a> {
         let on = |entity: &Option<(usize, usize)>| -> On {
             entity.and_then(|(dim, local)| parent.on[dim - 1].get(local).copied()).unwrap_or(0)
         };
-        let node = |(weights, place): (&Vec<(usize, f64)>, &Option<(usize, usize)>)| {
-            let mut at = [0.0; 3];
-            for &(node, weight) in weights {
-                (0..3).for_each(|c| at[c] += weight * parent.nodes[node][c]);
-            }
+        let node = |(weights, place): (&Weights, &Option<(usize, usize)>)| {
+            let at = mean(weights, &parent.nodes);
             let length = at.iter().map(|x| x * x).sum::<f64>().sqrt();
             match on(place) {
                 // A node of the parent itself stays where it is.
@@ -144,6 +179,15 @@ fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
         }
     }
     on
+}
+
+/// Σ of weighted nodes.
+fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
+    let mut at = [0.0; 3];
+    for &(node, weight) in weights {
+        (0..3).for_each(|c| at[c] += weight * nodes[node][c]);
+    }
+    at
 }
 
 fn step(children: &Children, child: usize, element: Lagrange) -> Step {

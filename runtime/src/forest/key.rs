@@ -87,6 +87,12 @@ impl Layout {
         Some(Key(others | moved))
     }
 
+    /// The children that lead from a tree to a cell.
+    pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
+        let number = move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
+        (1..=key.level()).map(number)
+    }
+
     /// The lower corner of a cell, in units.
     pub(crate) fn corner(self, key: Key) -> [u32; 3] {
         let place = (key.0 >> PLACE) & ((1 << (self.dim * FINEST)) - 1);

@@ -78,7 +78,8 @@ impl<'a> Lattice<'a> {
     }
 }
 
-fn corners(cell: Cell) -> Vec<(usize, usize)> {
+/// For each choice of 0, 1 or inside for each axis of a tensor cell, in this order of digits, the sub-entity there.
+pub(super) fn corners(cell: Cell) -> Vec<(usize, usize)> {
     let mut table = vec![(0, 0); 3usize.pow(cell.dim() as u32)];
     for dim in 0..=cell.dim() {
         for (number, vertices) in cell.entities(dim).iter().enumerate() {

@@ -11,10 +11,11 @@ use super::red::Simplices;
 use super::{Forest, ForestError};
 use crate::mesh::order::chain_order;
 use crate::mesh::periodic::PeriodicError;
-use crate::mesh::refined::Refined;
+use crate::mesh::refined::{Divided, Refined};
 use crate::mesh::{Cell, Counts, LoadError, Mesh, MeshError, Parts, Topology};
 use kernels_gen::element::Lagrange;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why a mesh cannot be refined.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -101,7 +102,8 @@ impl Mesh {
         };
         let negative: Vec<bool> = descendants.iter().map(is_negative).collect();
         let seen = seen(geometry(&self)?, &parts.nodes);
-        let refined = Refined { coarse: self, times, descendants, seen };
+        let (coarse, divided) = (Arc::new(self), Divided::Alike { times, descendants });
+        let refined = Refined { coarse, divided, seen };
         let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
         if !sides.is_empty() {
             mesh.make_periodic(&sides)?;
@@ -111,7 +113,7 @@ impl Mesh {
 }
 
 /// The element of a mesh's geometry.
-fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
+pub(super) fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
     let (cell, order) = (mesh.cell(), mesh.order());
     let expected = "orders are 1 to 12, on simplices 1 to 8";
     Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
@@ -173,16 +175,20 @@ impl Points {
     }
 }
 
+/// The nodes of a tensor cell that are its vertices, which stand where they do on the lattice.
+pub(super) fn corner_nodes(element: &Lagrange) -> Vec<usize> {
+    let cell = element.cell();
+    let node = |vertex: usize| {
+        let at = cell.vertex(vertex).map(|x| x as usize * element.degree());
+        element.nodes().iter().position(|node| node.lattice == at).unwrap_or(0)
+    };
+    (0..cell.vertex_count()).map(node).collect()
+}
+
 /// Gathers cells into chains, and says which each is.
-fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
+pub(super) fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
     let each = element.count();
-    // The vertices stand where they do on the lattice.
-    let corners: Vec<usize> = (0..cell.vertex_count())
-        .map(|vertex| {
-            let at = cell.vertex(vertex).map(|x| x as usize * element.degree());
-            element.nodes().iter().position(|node| node.lattice == at).unwrap_or(0)
-        })
-        .collect();
+    let corners = corner_nodes(element);
     let vertices: Vec<u32> =
         nodes.chunks_exact(each).flat_map(|cell| corners.iter().map(|&node| cell[node])).collect();
     let order = chain_order(cell, &vertices, (0..count as u32).collect());

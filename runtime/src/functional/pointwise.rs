@@ -124,11 +124,12 @@ pub fn field_at(
     places: &[Located],
 ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, ElementError> {
     let space = &on.fields[field].space;
-    let own: Nodal<'_> = (space, &u[on.dofs_of(field)]);
+    let own: Nodal<'_> = space.resolved(&u[on.dofs_of(field)]);
     let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let nodal = [own];
     let one = |at: &Located| {
         let (table, geometry) = (tabulate(space.element(), &[at.xi]), tabulate(geometry, &[at.xi]));
-        let block = block(on, &[at.cell], &[1.0], &geometry, &[own], &[table]);
+        let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &[table]);
         let [values, gradients] = [&block.quantities[0].value, &block.quantities[0].gradient];
         (values.iter().map(|row| row[0]).collect(), gradients.iter().map(|row| row[0]).collect())
     };

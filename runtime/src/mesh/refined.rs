@@ -3,46 +3,87 @@
 use super::assemble::{Joined, Sign, assemble};
 use super::places::{Order, Rows};
 use super::{Arrange, Counts, Mesh, MeshError, Parts, seams};
+use crate::forest::{Key, Layout};
+use std::sync::Arc;
+
+/// How the cells of a mesh were divided.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Divided {
+    /// All alike.
+    Alike {
+        /// How often.
+        times: usize,
+        /// For each cell its number among the descendants of all cells of the coarser mesh, those of a cell one after
+        /// another.
+        descendants: Vec<u32>,
+    },
+    /// Into the leaves of a forest.
+    Leaves {
+        /// What their keys have in common.
+        layout: Layout,
+        /// The leaf that each cell is.
+        keys: Vec<Key>,
+        /// Its number among the leaves.
+        leaves: Vec<u32>,
+    },
+}
 
 /// The mesh that another was refined from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refined {
-    pub(crate) coarse: Mesh,
-    /// How often its cells were divided.
-    pub(crate) times: usize,
-    /// For each cell its number among the descendants of all cells of the coarser mesh, those of a cell one after
-    /// another.
-    pub(crate) descendants: Vec<u32>,
+    pub(crate) coarse: Arc<Mesh>,
+    /// Which parts of its cells the cells are.
+    pub(crate) divided: Divided,
     /// Of simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
     pub(crate) seen: Vec<[u8; 4]>,
 }
 
 impl Refined {
-    /// The number of descendants of a cell.
-    pub(crate) fn each(&self) -> usize {
-        1 << (self.coarse.dim() * self.times)
+    /// For each cell that of the coarser mesh which it is a part of.
+    pub(crate) fn parents(&self) -> Vec<u32> {
+        match &self.divided {
+            Divided::Alike { times, descendants } => {
+                let each = each(&self.coarse, *times);
+                descendants.iter().map(|&number| (number as usize / each) as u32).collect()
+            }
+            Divided::Leaves { keys, .. } => keys.iter().map(|key| key.tree()).collect(),
+        }
     }
 
-    /// For each cell that of the coarser mesh which it is a part of.
-    pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
-        let each = self.each();
-        self.descendants.iter().map(move |&number| number as usize / each)
+    /// The children that lead from the coarser mesh's cell to a cell.
+    pub(crate) fn path(&self, cell: usize) -> Vec<usize> {
+        match &self.divided {
+            Divided::Alike { times, descendants } => {
+                let number = descendants[cell] as usize % each(&self.coarse, *times);
+                let children = 1usize << self.coarse.dim();
+                (0..*times).rev().map(|place| number / children.pow(place as u32) % children).collect()
+            }
+            Divided::Leaves { layout, keys, .. } => layout.path(keys[cell]).collect(),
+        }
     }
 
     /// The rows of data that has one for each cell: those of a coarse cell follow one another.
     pub(super) fn rows(&self) -> Vec<Rows> {
-        let each = self.each();
+        let Divided::Alike { times, descendants } = &self.divided else {
+            return vec![Rows::own(self.parents().len())];
+        };
+        let each = each(&self.coarse, *times);
         let own = |rows: Rows| {
             let row = |&number: &u32| {
                 let (parent, child) = (number as usize / each, number as usize % each);
                 (rows.of[parent] as usize * each + child) as u32
             };
-            Rows { of: self.descendants.iter().map(row).collect(), count: rows.count * each }
+            Rows { of: descendants.iter().map(row).collect(), count: rows.count * each }
         };
         // Where elements of other dimensions are counted, or cells were cut, a row has no descendants of its own.
         let all = self.coarse.cell_rows().into_iter();
         all.filter(|rows| rows.count == self.coarse.n_cells()).map(own).collect()
     }
+}
+
+/// The number of descendants of a cell that is divided so many times.
+fn each(mesh: &Mesh, times: usize) -> usize {
+    1 << (mesh.dim() * times)
 }
 
 impl Mesh {
@@ -61,6 +102,14 @@ impl Mesh {
         mesh.spheres = spheres;
         mesh.order_of_source = Order::Refined(Box::new(refined));
         Ok(mesh)
+    }
+
+    /// For each cell its number among the leaves of the forest that the mesh is of; none for other meshes.
+    pub fn leaves(&self) -> Option<&[u32]> {
+        match &self.refined_from()?.divided {
+            Divided::Leaves { leaves, .. } => Some(leaves),
+            Divided::Alike { .. } => None,
+        }
     }
 
     /// What it was refined from.

@@ -21,6 +21,23 @@ pub struct Entities {
 }
 
 impl Entities {
+    /// None yet, with so many a cell and so many vertices each.
+    pub(crate) fn with(per_cell: usize, vertices_per_entity: usize) -> Self {
+        Self { per_cell, vertices_per_entity, ..Self::default() }
+    }
+
+    /// The next entity of a cell, by its number; one that is new comes with its vertices, in the order of its own frame.
+    pub(crate) fn push(&mut self, number: u32, new: Option<impl Iterator<Item = u32>>) {
+        if let Some(vertices) = new {
+            self.vertices.extend(vertices);
+            self.cells.push(0);
+            self.first.push(self.of_cell.len() as u32);
+        }
+        self.of_cell.push(number);
+        let cells = &mut self.cells[number as usize];
+        *cells = cells.saturating_add(1);
+    }
+
     /// How many there are in the mesh.
     pub fn len(&self) -> usize {
         self.cells.len()
@@ -219,9 +236,9 @@ pub(super) struct Class {
 
 /// How the cells see edges and faces that are the same as others, `[cell][local]`.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
-    edges: Vec<bool>,
-    faces: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) edges: Vec<bool>,
+    pub(crate) faces: Vec<u8>,
 }
 
 /// The numbered vertices, edges and faces of a mesh.
@@ -238,6 +255,19 @@ pub struct Topology {
 }
 
 impl Topology {
+    /// Entities that are numbered already, with how the cells see them: [`Topology::edge_reversed`],
+    /// [`Topology::face_orientation`].
+    pub(crate) fn seen(
+        cell: Cell,
+        (n_vertices, cell_vertices): (usize, Vec<u32>),
+        edges: Entities,
+        faces: Entities,
+        seen: Seen,
+    ) -> Self {
+        let oriented = !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0);
+        Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen: Some(seen) }
+    }
+
     /// Numbers the entities of cells given by their vertices, which are `0..n_vertices`.
     pub fn new(
         cell: Cell,
@@ -341,15 +371,9 @@ impl Topology {
                 })
             }),
         };
-        Topology {
-            cell: self.cell,
-            n_vertices,
-            cell_vertices,
-            edges: self.edges.joined(edges, &vertex_numbers),
-            faces: self.faces.joined(faces, &vertex_numbers),
-            oriented: !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0),
-            seen: Some(seen),
-        }
+        let edges = self.edges.joined(edges, &vertex_numbers);
+        let faces = self.faces.joined(faces, &vertex_numbers);
+        Topology::seen(self.cell, (n_vertices, cell_vertices), edges, faces, seen)
     }
 
     /// Something of each entity of each cell.

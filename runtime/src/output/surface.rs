@@ -100,7 +100,7 @@ pub fn outside(view: &View<'_>, most: usize) -> Result<Triangles, SurfaceError> 
     view.check()?;
     let (mesh, cell) = (view.mesh, view.mesh.cell());
     let (facets, shape) = match mesh.dim() {
-        3 => (mesh.topology().boundary(), cell.facet_cell().unwrap_or(cell)),
+        3 => (mesh.surface(), cell.facet_cell().unwrap_or(cell)),
         _ => ((0..mesh.n_cells() as u32).map(|cell| Facet { cell, local: 0 }).collect(), cell),
     };
     let parts = view.parts(facets.len() * shape.vertex_count().saturating_sub(2), most);

@@ -136,8 +136,8 @@ fn look(
         nodes.iter().flat_map(|&node| mesh.points()[node as usize][..dim].to_vec()).collect();
     // The cell by itself is a mesh of one.
     let fields = on.fields.iter().enumerate();
-    let states: Vec<&[f64]> = fields.map(|(field, _)| &state[on.dofs_of(field)]).collect();
-    let fields = on.fields.iter().zip(&states);
+    let states: Vec<_> =
+        fields.map(|(number, field)| field.space.resolved(&state[on.dofs_of(number)])).collect();
     let aux = aux.iter().zip(&form.aux).map(|(values, of)| {
         let components = of.shape.components();
         match values {
@@ -161,8 +161,9 @@ fn look(
     });
     let inputs = Inputs {
         coordinates: &coordinates,
-        state: fields
-            .map(|(field, values)| Nodal { map: field.space.cell_nodes(cell), values })
+        state: states
+            .iter()
+            .map(|(space, values)| Nodal { map: space.cell_nodes(cell), values })
             .collect(),
         aux: aux.collect(),
         params: &parameters.values[1..],

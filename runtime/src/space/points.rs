@@ -16,7 +16,10 @@ impl Space {
     ) -> Result<Vec<[f64; 3]>, ElementError> {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
         let table = tabulate(geometry, &self.element.points());
-        let mut points = vec![[0.0; 3]; self.n_nodes()];
+        let mut points = vec![[f64::NAN; 3]; self.n_nodes()];
+        let hangs = self.hanging_nodes();
+        // A cell whose nodes hang has others' in their place.
+        let is_own = |cell: usize, node: usize| hangs.as_ref().is_none_or(|hangs| !hangs(cell, node));
         // The nodes that each chunk touches first are its own to write.
         let mut rest = points.as_mut_slice();
         let mut own = Vec::with_capacity(partition.chunks().len());
@@ -30,13 +33,24 @@ impl Space {
             for cell in cells.rev() {
                 for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
                     let place = (node as usize).wrapping_sub(start);
-                    if place < points.len() {
+                    if place < points.len() && is_own(cell, local) {
                         let values = &table.values[local * geometry.count()..][..geometry.count()];
                         points[place] = mesh.place_of(cell, values);
                     }
                 }
             }
         });
+        if hangs.is_some() {
+            // Those that a chunk touched first in cells where they are others'.
+            for cell in 0..mesh.n_cells() {
+                for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
+                    if points[node as usize][0].is_nan() && is_own(cell, local) {
+                        let values = &table.values[local * geometry.count()..][..geometry.count()];
+                        points[node as usize] = mesh.place_of(cell, values);
+                    }
+                }
+            }
+        }
         Ok(points)
     }
 

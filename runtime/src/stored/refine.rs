@@ -15,7 +15,8 @@ const KEPT: usize = 4096;
 
 /// The values of all parts of the coarse cells.
 pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
-    refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
+    let parents = refined.parents().into_iter();
+    parents.flat_map(|cell| &values[cell as usize * components..][..components]).copied().collect()
 }
 
 /// The values at the geometry nodes of a refined mesh of a function that is given at those of the coarse one.
@@ -29,17 +30,17 @@ pub(super) fn at_points(
     // INVARIANT: a mesh has an order that its geometry's element exists for.
     let to = Lagrange::continuous(mesh.cell(), mesh.order()).unwrap_or(from);
     let (children, points) = (Children::new(mesh.cell()), to.points());
-    let mut tables: BTreeMap<(usize, [u8; 4]), Vec<f64>> = BTreeMap::new();
+    let mut tables: BTreeMap<(Vec<usize>, [u8; 4]), Vec<f64>> = BTreeMap::new();
     let mut all = vec![0.0; mesh.points().len() * components];
     let mut done = vec![false; mesh.points().len()];
-    for (cell, parent) in refined.parents().enumerate() {
-        let number = refined.descendants[cell] as usize % refined.each();
+    for (cell, parent) in refined.parents().into_iter().enumerate() {
+        let path = refined.path(cell);
         let seen = refined.seen.get(cell).copied().unwrap_or([0, 1, 2, 3]);
         if tables.len() >= KEPT {
             tables.clear();
         }
-        let table = tables.entry((number, seen)).or_insert_with(|| {
-            let place = children.descendant(refined.times, number).seen(mesh.cell(), seen);
+        let table = tables.entry((path, seen)).or_insert_with_key(|(path, _)| {
+            let place = children.descendant(path).seen(mesh.cell(), seen);
             let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
             interpolation(from, &places)
         });
@@ -48,7 +49,7 @@ pub(super) fn at_points(
                 continue;
             }
             let out = &mut all[node as usize * components..][..components];
-            for (weight, &node) in weights.iter().zip(coarse.cell_nodes(parent)) {
+            for (weight, &node) in weights.iter().zip(coarse.cell_nodes(parent as usize)) {
                 let value = &values[node as usize * components..][..components];
                 out.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
             }

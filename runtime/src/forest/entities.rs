@@ -1,0 +1,323 @@
+//! Numbers for the vertices, edges and faces of leaves, in which those of a hanging side are their parent's.
+//!
+//! An entity is known by the place of its middle in units of 2⁻³¹ of its tree, its dimension given: the odd ones among
+//! the coordinates, counted from the lowest bit that any has, are those along it, so that no two entities have one middle.
+//! A place on a vertex, edge or face of the coarse mesh is said in that one's own frame, in which all trees around it
+//! agree, periodic ones too:
+//!
+//! ```text
+//! bit 126 …   the dimension of the coarse entity
+//! bit 94 …    its number
+//! bit 62, 31, 0 …   the coordinates in its frame, in units of 2⁻³¹
+//! ```
+//!
+//! Numbers are given by first touch along the leaves.
+
+use super::key::{Key, UNITS};
+use super::lattice::corners;
+use crate::mesh::hanging::bits;
+use crate::mesh::topology::{Entities, Seen};
+use crate::mesh::{Cell, MeshError, Topology, index};
+use rayon::prelude::*;
+
+/// Units along an edge of a tree for middles.
+const WHOLE: u32 = 2 * UNITS;
+
+/// Frames of the entities of a coarse mesh.
+pub(super) struct Frames<'a> {
+    topology: &'a Topology,
+    /// For each choice of 0, 1 or inside for each axis: dimension and number of the sub-entity.
+    corners: Vec<(usize, usize)>,
+}
+
+/// Where an entity of a leaf lies, and how its tree sees the frame that this is said in.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    key: u128,
+    /// The axes of the tree that are free there, and how the coarse entity is seen.
+    of: usize,
+    seen: u8,
+    axes: [u8; 2],
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(topology: &'a Topology) -> Self {
+        Self { topology, corners: corners(topology.cell()) }
+    }
+
+    /// The place of a point of a tree.
+    fn place(&self, tree: u32, at: [u32; 3]) -> Place {
+        let (topology, dim, cell) = (self.topology, self.topology.cell().dim(), tree as usize);
+        let (mut slot, mut free, mut axes, mut count) = (0, [0u32; 3], [0u8; 2], 0);
+        for axis in (0..dim).rev() {
+            let part = match at[axis] {
+                0 => 0,
+                WHOLE => 1,
+                _ => 2,
+            };
+            slot = 3 * slot + part;
+        }
+        for axis in (0..dim).filter(|&axis| at[axis] != 0 && at[axis] != WHOLE) {
+            free[count] = at[axis];
+            if let Some(own) = axes.get_mut(count) {
+                *own = axis as u8;
+            }
+            count += 1;
+        }
+        let (of, local) = self.corners[slot];
+        let (entity, seen, [s, t, r]) = match of {
+            0 => (topology.vertices(cell)[local], 0, [0; 3]),
+            _ if of == dim => (tree, 0, free),
+            1 => {
+                let reversed = topology.edge_reversed(cell, local);
+                let along = if reversed { WHOLE - free[0] } else { free[0] };
+                (topology.edges().of_cell(cell)[local], u8::from(reversed), [along, 0, 0])
+            }
+            _ => {
+                let seen = topology.face_orientation(cell, local);
+                let [mut s, mut t, _] = free;
+                if seen & 1 == 1 {
+                    (s, t) = (t, s);
+                }
+                s = if seen & 2 == 2 { WHOLE - s } else { s };
+                t = if seen & 4 == 4 { WHOLE - t } else { t };
+                (topology.faces().of_cell(cell)[local], seen, [s, t, 0])
+            }
+        };
+        let coordinates = u128::from(s) << 62 | u128::from(t) << 31 | u128::from(r);
+        let key = (of as u128) << 126 | u128::from(entity) << 94 | coordinates;
+        Place { key, of, seen, axes }
+    }
+
+    /// How a leaf of a tree sees an edge or face of its own along some axes, whose place it knows.
+    fn orientation(&self, place: &Place, along: [Option<usize>; 2]) -> u8 {
+        let dim = self.topology.cell().dim();
+        if place.of == dim || place.seen == 0 {
+            return 0;
+        }
+        match (place.of, along) {
+            // The orientation of the coarse edge or face itself, whose axes are the leaf's.
+            (1, [Some(_), None]) | (2, [Some(_), Some(_)]) => place.seen,
+            // An edge inside of a face: along its first or second axis as the tree counts them.
+            (2, [Some(axis), None]) => {
+                let second = usize::from(place.axes[1]) == axis;
+                // Bit 0 exchanges both before the others mirror them.
+                let to = usize::from(second) ^ usize::from(place.seen & 1);
+                place.seen >> (1 + to) & 1
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Vertices, edges and faces of leaves.
+pub(super) struct Numbered {
+    pub(super) vertices: Vec<u32>,
+    pub(super) n_vertices: usize,
+}
+
+/// The points of a cell that an entity spans: for each axis 0, 1, or between.
+#[derive(Clone, Copy)]
+struct Span {
+    low: [u8; 3],
+    along: [bool; 3],
+}
+
+/// The entities of a dimension of a cell.
+fn spans(cell: Cell, dim: usize) -> Vec<Span> {
+    let of = |vertices: &&[usize]| {
+        let first = vertices[0];
+        let spanned = vertices.iter().fold(0, |bits, v| bits | (v ^ first));
+        Span {
+            low: [0, 1, 2].map(|axis| (first >> axis & 1) as u8),
+            along: [0, 1, 2].map(|axis| spanned >> axis & 1 == 1),
+        }
+    };
+    cell.entities(dim).iter().map(of).collect()
+}
+
+/// The middles of the entities of one dimension of leaves: those of the leaf itself, or of its parent where it hangs.
+struct Middles {
+    spans: Vec<(Span, u32)>,
+}
+
+impl Middles {
+    fn new(cell: Cell, dim: usize) -> Self {
+        let own = spans(cell, dim);
+        let with_bits = |span: Span| {
+            let end = |axis: usize| (!span.along[axis]).then_some(usize::from(span.low[axis]));
+            (span, bits([0, 1, 2].map(end), cell.dim()))
+        };
+        Self { spans: own.into_iter().map(with_bits).collect() }
+    }
+
+    /// The middle of an entity of a leaf.
+    fn of(&self, local: usize, word: u32, corner: [u32; 3], size: u32) -> [u32; 3] {
+        let (span, bits) = &self.spans[local];
+        let hangs = word & bits != 0;
+        [0, 1, 2].map(|axis| {
+            let (low, size) = match hangs {
+                // The parent's corner: below an upper child's own.
+                true => (corner[axis] - size * (word >> axis & 1), 2 * size),
+                false => (corner[axis], size),
+            };
+            let doubled = if span.along[axis] { size } else { 2 * size * u32::from(span.low[axis]) };
+            2 * low + doubled
+        })
+    }
+}
+
+/// A table from keys to numbers, which are given in the order of first touch.
+struct Numbers {
+    slots: Vec<(u128, u32)>,
+    mask: usize,
+    count: u32,
+}
+
+const EMPTY: u128 = u128::MAX;
+
+impl Numbers {
+    fn new(expected: usize) -> Self {
+        let len = (2 * expected).next_power_of_two().max(16);
+        Self { slots: vec![(EMPTY, 0); len], mask: len - 1, count: 0 }
+    }
+
+    /// The number of a key, and whether it is new.
+    fn number(&mut self, key: u128) -> (u32, bool) {
+        if 2 * self.count as usize >= self.slots.len() {
+            self.grow();
+        }
+        let slot = self.slot(key);
+        if self.slots[slot].0 == key {
+            return (self.slots[slot].1, false);
+        }
+        let number = self.count;
+        self.slots[slot] = (key, number);
+        self.count += 1;
+        (number, true)
+    }
+
+    fn slot(&self, key: u128) -> usize {
+        let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ mixed >> 29).wrapping_add((key >> 64) as u64);
+        let mut at = (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) as usize & self.mask;
+        while self.slots[at].0 != EMPTY && self.slots[at].0 != key {
+            at = (at + 1) & self.mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots = vec![(EMPTY, 0); 2 * old.len()];
+        self.mask = self.slots.len() - 1;
+        for (key, number) in old.into_iter().filter(|(key, _)| *key != EMPTY) {
+            let slot = self.slot(key);
+            self.slots[slot] = (key, number);
+        }
+    }
+}
+
+/// The leaves of a forest: key, lower corner and what hangs.
+pub(super) struct Leaves<'a> {
+    pub(super) keys: &'a [Key],
+    pub(super) corners: &'a [[u32; 3]],
+    /// Empty where nothing hangs.
+    pub(super) words: &'a [u32],
+}
+
+impl Leaves<'_> {
+    /// The places of all entities of a dimension.
+    fn places(&self, frames: &Frames<'_>, dim: usize) -> Vec<(u128, u8)> {
+        let cell = frames.topology.cell();
+        let middles = Middles::new(cell, dim);
+        let each = middles.spans.len();
+        let along: Vec<[Option<usize>; 2]> = middles
+            .spans
+            .iter()
+            .map(|(span, _)| {
+                let mut axes = (0..3).filter(|&axis| span.along[axis]);
+                [axes.next(), axes.next()]
+            })
+            .collect();
+        let mut all = vec![(0, 0); self.keys.len() * each];
+        all.par_chunks_mut(each).enumerate().with_min_len(1024).for_each(|(leaf, row)| {
+            let (key, word) = (self.keys[leaf], self.words.get(leaf).copied().unwrap_or(0));
+            let size = UNITS >> key.level();
+            for (local, entry) in row.iter_mut().enumerate() {
+                let at = middles.of(local, word, self.corners[leaf], size);
+                let place = frames.place(key.tree(), at);
+                let seen = if dim == 0 { 0 } else { frames.orientation(&place, along[local]) };
+                *entry = (place.key, seen);
+            }
+        });
+        all
+    }
+
+    /// The numbers of the leaves' own vertices.
+    pub(super) fn vertices(&self, frames: &Frames<'_>) -> Numbered {
+        let places = Leaves { words: &[], ..*self }.places(frames, 0);
+        let mut numbers = Numbers::new(places.len() / 6);
+        let vertices = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
+        Numbered { vertices, n_vertices: numbers.count as usize }
+    }
+
+    /// The entities of all leaves as unknowns see them.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub(super) fn connectivity(&self, frames: &Frames<'_>) -> Result<Topology, MeshError> {
+        let cell = frames.topology.cell();
+        let places = self.places(frames, 0);
+        index(places.len(), "cell nodes")?;
+        let mut numbers = Numbers::new(places.len() / 6);
+        let vertices: Vec<u32> =
+            places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
+        let n_vertices = numbers.count as usize;
+        let (edges, edges_seen) = self.entities(frames, 1, &vertices)?;
+        let (faces, faces_seen) = match cell.dim() {
+            3 => self.entities(frames, 2, &vertices)?,
+            _ => (Entities::default(), Vec::new()),
+        };
+        let edges_seen = edges_seen.into_iter().map(|seen| seen != 0).collect();
+        let seen = Seen { edges: edges_seen, faces: faces_seen };
+        Ok(Topology::seen(cell, (n_vertices, vertices), edges, faces, seen))
+    }
+
+    /// Edges or faces, with how each leaf sees its own.
+    fn entities(
+        &self,
+        frames: &Frames<'_>,
+        dim: usize,
+        vertices: &[u32],
+    ) -> Result<(Entities, Vec<u8>), MeshError> {
+        let cell = frames.topology.cell();
+        let locals = cell.entities(dim);
+        let places = self.places(frames, dim);
+        index(places.len(), "cell entities")?;
+        let mut numbers = Numbers::new(places.len() / 3);
+        let mut all = Entities::with(locals.len(), locals[0].len());
+        for (place, &(key, seen)) in places.iter().enumerate() {
+            let (number, is_new) = numbers.number(key);
+            let (leaf, local) = (place / locals.len(), locals[place % locals.len()]);
+            let of_leaf = &vertices[leaf * cell.vertex_count()..];
+            all.push(number, is_new.then(|| in_frame(local, seen).map(|vertex| of_leaf[vertex])));
+        }
+        Ok((all, places.into_iter().map(|(_, seen)| seen).collect()))
+    }
+}
+
+/// The vertices of an edge or a face that is seen so, in the order of its own frame.
+fn in_frame(local: &'static [usize], seen: u8) -> impl Iterator<Item = usize> {
+    (0..local.len()).map(move |own| {
+        let at = match local.len() {
+            2 => own ^ usize::from(seen != 0),
+            _ => {
+                let (s, t) = (own & 1 ^ usize::from(seen >> 1 & 1), own >> 1 ^ usize::from(seen >> 2 & 1));
+                if seen & 1 == 1 { t | s << 1 } else { s | t << 1 }
+            }
+        };
+        local[at]
+    })
+}

@@ -38,12 +38,14 @@ mod red;
 mod refined;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
 pub(crate) use key::Layout;
 pub use key::{FINEST, Key};
 pub use refined::{RefineError, refined};
+pub use transfer::transfer;
 
 use crate::mesh::{Cell, Mesh};
 use balance::Divided;

@@ -4,6 +4,7 @@
 #[cfg(test)]
 extern crate self as runtime;
 
+pub mod adapt;
 pub mod assemble;
 pub mod batch;
 pub mod bench;

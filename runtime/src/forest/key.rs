@@ -87,9 +87,22 @@ impl Layout {
         Some(Key(others | moved))
     }
 
+    /// Whether a cell is another one or a part of it.
+    pub(crate) fn contains(self, key: Key, part: Key) -> bool {
+        let place = self.place(key.level());
+        key.level() <= part.level() && key.0 >> place == part.0 >> place
+    }
+
+    /// Whether a cell comes behind another and all its parts.
+    pub(crate) fn is_behind(self, key: Key, other: Key) -> bool {
+        let place = self.place(other.level());
+        key.0 >> place > other.0 >> place
+    }
+
     /// The children that lead from a tree to a cell.
     pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
-        let number = move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
+        let number =
+            move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
         (1..=key.level()).map(number)
     }
 

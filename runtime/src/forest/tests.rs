@@ -7,6 +7,8 @@ use super::*;
 use crate::mesh::{Arrange, Counts, Parts};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod adapted;
+
 /// A generator of numbers, SplitMix64.
 struct Random(u64);
 

@@ -69,7 +69,8 @@ impl Interpolation {
                     let read: Vec<f64> =
                         line.iter().map(|&node| values[node * components + component]).collect();
                     for (i, &node) in line.iter().enumerate() {
-                        let weight = |j: usize| if back { table[j * n + i] } else { table[i * n + j] };
+                        let weight =
+                            |j: usize| if back { table[j * n + i] } else { table[i * n + j] };
                         let sum = read.iter().enumerate().map(|(j, u)| weight(j) * u).sum();
                         values[node * components + component] = sum;
                     }
@@ -127,7 +128,7 @@ impl Space {
     }
 
     /// For each node of a cell whether it hangs, if any does.
-    pub(super) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
+    pub(crate) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
         let words = self.hanging.clone()?;
         let bits = Interpolation::new(self.element)?.bits;
         Some(move |cell: usize, node: usize| words[cell] & bits[node] != 0)

@@ -13,8 +13,9 @@
 //!
 //! with weights of 0 or 1 for each lane.
 
+use super::lines::bit_of;
 use super::{Words, of_parent};
-use crate::abi::hanging::{corner, others, side, upper};
+use crate::abi::hanging::{others, side, upper};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Entries, Index, TableId, ValueId};
@@ -44,15 +45,8 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
     let zone = |code: usize| {
         let parts = [code % 3, code / 3 % 3, code / 9];
         let end = |axis: usize| [Some(0), None, Some(1)][parts[axis]];
-        let bit = |axis: usize| {
-            let ends: Vec<Option<usize>> = others(axis, dim).map(end).collect();
-            match ends[..] {
-                [Some(a), Some(b)] => Some(corner(axis, a, b)),
-                [Some(a), None] | [Some(a)] => Some(side(axis, 0, a)),
-                [None, Some(b)] => Some(side(axis, 1, b)),
-                _ => None,
-            }
-        };
+        let bit =
+            |axis: usize| bit_of(axis, &others(axis, dim).map(end).collect::<Vec<_>>());
         // The first axis along the face, among whose other ones its normal is.
         let face = |normal: usize| {
             let along = others(normal, dim).next()?;

@@ -45,8 +45,7 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
     let zone = |code: usize| {
         let parts = [code % 3, code / 3 % 3, code / 9];
         let end = |axis: usize| [Some(0), None, Some(1)][parts[axis]];
-        let bit =
-            |axis: usize| bit_of(axis, &others(axis, dim).map(end).collect::<Vec<_>>());
+        let bit = |axis: usize| bit_of(axis, &others(axis, dim).map(end).collect::<Vec<_>>());
         // The first axis along the face, among whose other ones its normal is.
         let face = |normal: usize| {
             let along = others(normal, dim).next()?;

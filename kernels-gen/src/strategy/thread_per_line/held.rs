@@ -140,7 +140,11 @@ pub(super) fn hold(
             };
             axes.iter().enumerate().map(along).collect()
         });
-        ElementVector { field, rows, held: Held { factors, components, flat, hangs, value, slopes } }
+        ElementVector {
+            field,
+            rows,
+            held: Held { factors, components, flat, hangs, value, slopes },
+        }
     });
     let results = results.collect();
     (inputs, results)

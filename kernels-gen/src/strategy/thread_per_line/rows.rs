@@ -68,10 +68,8 @@ impl Group {
         }
         // The first threads of the group take the lines of nodes of all its cells.
         let all = |held: &Held| if held.hangs { 0..self.dim } else { 0..0 };
-        let hanging: BTreeSet<(usize, usize)> = self
-            .shared()
-            .flat_map(|held| all(held).map(|axis| (held.factors.n, axis)))
-            .collect();
+        let hanging: BTreeSet<(usize, usize)> =
+            self.shared().flat_map(|held| all(held).map(|axis| (held.factors.n, axis))).collect();
         let mut lines: BTreeSet<(usize, usize)> =
             self.shared().map(|held| (held.factors.n, self.nodal_axis(held))).collect();
         lines.extend(&hanging);

@@ -16,12 +16,14 @@
 //! is the one tolerance of the project. Takes plain slices and knows no mesh.
 
 mod bounded;
+mod hanging;
 mod point;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use bounded::{Bounded, assert_all_close, check_close};
+pub use hanging::{Functions, functions};
 
 use fem_dsl::culprit::Given;
 use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
@@ -46,13 +48,15 @@ struct Space {
     table: Table,
     /// At the points of each facet, where the form has integrals over some.
     facets: Vec<Table>,
+    /// Of each cell the functions that are not its element's own; nothing where no cell has any.
+    functions: Vec<Option<Functions>>,
 }
 
 impl Space {
     fn new(element: Lagrange, rule: Rule, on_facets: bool) -> Self {
         let facets = if on_facets { 0..rule.cell().facets().len() } else { 0..0 };
         let facets = facets.map(|facet| Table::on_facet(element, rule, facet)).collect();
-        Self { element, table: Table::new(element, rule), facets }
+        Self { element, table: Table::new(element, rule), facets, functions: Vec::new() }
     }
 
     /// The tabulation where we are.
@@ -147,6 +151,12 @@ impl<'a> Reference<'a> {
         })
     }
 
+    /// The same where nodes of a field hang: of each cell the functions of what it reads, if they are not its element's own.
+    pub fn with_functions(mut self, field: usize, functions: Vec<Option<Functions>>) -> Self {
+        self.fields[field].functions = functions;
+        self
+    }
+
     /// The rule.
     pub fn rule(&self) -> Rule {
         self.rule
@@ -197,8 +207,8 @@ impl<'a> Reference<'a> {
                 }
                 let space = &self.fields[test.field];
                 for i in 0..space.element.count() {
-                    let a = point.basis(space.at(cursor), cursor.point, i, test.part);
-                    let b = point.basis(space.at(cursor), cursor.point, i, trial.part);
+                    let a = point.function(space, cursor, i, test.part);
+                    let b = point.function(space, cursor, i, trial.part);
                     let at = self.place(inputs, cursor, test, i);
                     result[test.field][at] += point.measure * a * values[entry.value] * b;
                 }
@@ -319,7 +329,7 @@ impl<'a> Reference<'a> {
     ) {
         let space = &self.fields[test.field];
         for i in 0..space.element.count() {
-            let basis = point.basis(space.at(cursor), cursor.point, i, test.part);
+            let basis = point.function(space, cursor, i, test.part);
             let at = self.place(inputs, cursor, test, i);
             result[test.field][at] += point.measure * basis * flux;
         }

@@ -43,6 +43,8 @@ struct Tally {
     parts: usize,
     met: usize,
     ran: usize,
+    /// Of these, those whose nodes hang.
+    hanging: usize,
     worst: f64,
     refused: BTreeMap<String, usize>,
 }
@@ -67,6 +69,7 @@ impl Tally {
             Err(reason) => *self.refused.entry(reason.to_string()).or_default() += 1,
             Ok(elements) => {
                 self.ran += 1;
+                self.hanging += usize::from(case.plan.hanging);
                 let geometry = case.plan.geometry;
                 let setting =
                     Setting::new(case.form, case.degree, case.rule, case.shape, geometry, CELLS);
@@ -135,6 +138,11 @@ fn plans(shape: Shape) -> Vec<Plan> {
     plans
 }
 
+/// Whether nodes of cells with this plan may hang.
+fn hangs(plan: &Plan, cell: Cell) -> bool {
+    cell.is_tensor() && plan.geometry != Geometry::Corners
+}
+
 /// A part of the cases of a cell, so that processors share them.
 fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
     let mut tally = Tally { part, parts, ..Tally::default() };
@@ -152,6 +160,7 @@ fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
                         if turn % 11 == 0 {
                             plan.precision = Precision::F32;
                         }
+                        plan.hanging = turn % 2 == 1 && hangs(&plan, cell);
                         tally.sample(&Case { form: &form, degree, rule, shape, plan });
                     }
                 }
@@ -161,6 +170,7 @@ fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
     let (ran, worst) = (tally.ran, 100.0 * tally.worst);
     println!("{cell}: {ran} kernels, {worst:.0} % of the bound; refused: {:#?}", tally.refused);
     assert!(tally.ran * parts >= 100, "{cell}: only {} kernels ran", tally.ran);
+    assert!(!cell.is_tensor() || tally.hanging * 4 >= tally.ran, "{cell}: {}", tally.hanging);
 }
 
 #[test]
@@ -202,7 +212,8 @@ fn reduced_quadrature() {
         for form in forms::all(cell.dim()) {
             for (degree, points) in [(1, 1), (2, 1), (2, 2)] {
                 for shape in shapes(cell) {
-                    for plan in plans(shape) {
+                    for (turn, mut plan) in plans(shape).into_iter().enumerate() {
+                        plan.hanging = turn % 2 == 1 && hangs(&plan, cell);
                         let line = LinePoints::Gauss(points);
                         let rule = Rule::Tensor { cell, line };
                         tally.sample(&Case { form: &form, degree, rule, shape, plan });
@@ -228,9 +239,51 @@ fn high_degrees() {
                 let mut plan =
                     Plan::new(Target::Vectors, task, 4, Precision::F64, Geometry::Vertices);
                 plan.indices = Indices::Runs;
-                tally.run(&Case { form, degree, rule, shape: Shape::Multilinear, plan });
+                let hanging = Plan { hanging: true, indices: Indices::Dofs, ..plan.clone() };
+                for plan in [plan, hanging] {
+                    tally.run(&Case { form, degree, rule, shape: Shape::Multilinear, plan });
+                }
             }
         }
     }
-    assert_eq!(tally.ran, 3 * 12, "{:#?}", tally.refused);
+    assert_eq!(tally.ran, 2 * 3 * 12, "{:#?}", tally.refused);
+}
+
+/// Every word of what may hang, in batches that mix them: each task and precision, at the degrees that are given.
+fn all_that_hangs(cell: Cell, degrees: std::ops::RangeInclusive<usize>) {
+    let form = forms::nonlinear_diffusion(cell.dim());
+    for degree in degrees {
+        let rule = default_rule(cell, degree, 1, None);
+        let elements = Elements::new(&form, cell, degree, rule).expect("elements");
+        let (shape, geometry) = (Shape::Multilinear, Geometry::Vertices);
+        let words = setting::words(cell.dim());
+        let mut setting = Setting::new(&form, degree, rule, shape, geometry, words.len());
+        setting.hanging = words;
+        let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
+        let runner = Interpreted { form: &form, elements: &elements, threads: false };
+        for (task, precision) in TASKS
+            .into_iter()
+            .flat_map(|task| [Precision::F64, Precision::F32].map(|precision| (task, precision)))
+        {
+            let plan = Plan {
+                hanging: true,
+                indices: Indices::Dofs,
+                ..Plan::new(Target::Vectors, task, 8, precision, geometry)
+            };
+            let agreement = launcher.compare(&plan, &runner);
+            let agreement = agreement.unwrap_or_else(|error| panic!("{cell} {plan:?}: {error}"));
+            assert!(agreement.seen > 0, "{cell} {plan:?}: the bounds hide every entry");
+        }
+    }
+}
+
+#[test]
+fn all_that_hangs_of_quadrilaterals() {
+    all_that_hangs(Cell::Quadrilateral, 1..=8);
+}
+
+#[test]
+fn all_that_hangs_of_hexahedra() {
+    let full = std::env::var_os("WF_FULL").is_some();
+    all_that_hangs(Cell::Hexahedron, 1..=if full { 8 } else { 2 });
 }

@@ -38,6 +38,8 @@ struct Seen {
     counts: BTreeMap<String, usize>,
     /// Of these, those with several fields.
     several: BTreeMap<String, usize>,
+    /// And those whose nodes hang.
+    hanging: BTreeMap<String, usize>,
     by_lines: usize,
 }
 
@@ -60,6 +62,9 @@ impl Seen {
         let (_, abi) = lower(&case.form, &case.elements, &case.plan).expect("a kernel");
         let turned = |argument: &Argument| matches!(argument.role, Role::Lines(..));
         self.by_lines += usize::from(abi.arguments.iter().any(turned));
+        if case.plan.hanging {
+            *self.hanging.entry(case.plan.strategy.to_string()).or_default() += 1;
+        }
         if case.form.fields.len() > 1 {
             *self.several.entry(case.plan.strategy.to_string()).or_default() += 1;
         }
@@ -80,6 +85,7 @@ fn interpreted_threads_agree_with_the_reference() {
         let mut all = seen.lock().expect("no thread should have failed");
         all.by_lines += own.by_lines;
         own.counts.into_iter().for_each(|(of, n)| *all.counts.entry(of).or_default() += n);
+        own.hanging.into_iter().for_each(|(of, n)| *all.hanging.entry(of).or_default() += n);
         own.several.into_iter().for_each(|(of, n)| *all.several.entry(of).or_default() += n);
     };
     std::thread::scope(|scope| {
@@ -87,8 +93,10 @@ fn interpreted_threads_agree_with_the_reference() {
         (0..others).for_each(|_| drop(scope.spawn(work)));
         work();
     });
-    let Seen { counts, several, by_lines } = seen.into_inner().expect("no thread has failed");
+    let Seen { counts, several, hanging, by_lines } =
+        seen.into_inner().expect("no thread has failed");
     assert!(counts.len() == 4 && counts.values().all(|&count| count >= 30), "{counts:?}");
+    assert!(hanging.len() >= 3 && hanging.values().all(|&count| count >= 10), "{hanging:?}");
     assert!(by_lines >= 10, "only {by_lines} with index arrays in the order of lines");
     assert!(several.len() == 4 && several.values().all(|&count| count >= 10), "{several:?}");
 }

@@ -100,6 +100,15 @@ pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
     self::word(number, faces_there, edges_there, dim)
 }
 
+/// A number by which cells with hanging nodes do well to be sorted: a batch leaves out what none of its cells has, so that
+/// neighbours should hang alike. First what hangs, then of which child.
+pub fn class(word: u32) -> u32 {
+    // In two dimensions axes are numbered alike, and there are no bits of a third.
+    let (child, faces, edges) = parts(word, 3);
+    let hangs = faces.into_iter().chain(edges).fold(0, |all, hangs| all << 1 | u32::from(hangs));
+    hangs << 3 | child as u32
+}
+
 /// What the words of a batch's cells say together.
 pub fn of_batch(words: impl IntoIterator<Item = u32>, dim: usize) -> u32 {
     words.into_iter().filter(|&word| word != 0).fold(0, |all, word| {
@@ -142,6 +151,7 @@ mod tests {
     #[test]
     fn words_come_apart_and_cells_turn() {
         for dim in [2, 3] {
+            let mut classes = std::collections::BTreeSet::new();
             for child in 0..1 << dim {
                 for bits in 0..64 {
                     let faces = [0, 1, 2].map(|axis| axis < dim && bits >> axis & 1 == 1);
@@ -154,6 +164,8 @@ mod tests {
                         continue;
                     }
                     assert_eq!(parts(word, dim), (child, faces, edges));
+                    assert_eq!(parts(word, 3), (child, faces, edges));
+                    assert!(class(word) > 0 && classes.insert(class(word)));
                     assert_eq!(turned(word, 0, dim), word);
                     for facet in 0..2 * dim {
                         let ones = turned(word, facet, dim) >> 3;

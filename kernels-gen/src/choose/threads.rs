@@ -140,14 +140,16 @@ fn of_region(
     if facts.constrained {
         plans.extend(by_unknowns(&plans, own));
     }
-    // Where a strategy does not resolve hanging nodes, a thread does a cell.
+    // Where a strategy does not do it with hanging nodes, a thread does a cell, and reads nothing that others have stored
+    // batch by batch.
     for plan in hanging.into_iter().flatten() {
+        let stored = plan.geometry == Geometry::Stored;
         let alone = |plan: Plan| Plan {
             hanging: true,
             edges: false,
             indices: plan.indices,
-            geometry: plan.geometry,
-            linearisation: plan.linearisation,
+            geometry: if stored { own } else { plan.geometry },
+            linearisation: Linearisation::Recompute,
             ..base(plan.task)
         };
         plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });

@@ -29,6 +29,8 @@ pub(super) fn transpose(
     if !forced && !HOPPER.transposes.at(&Sizes::new(form, elements)) {
         return Ok(plans);
     }
+    // Nodes that hang are others' to resolve.
+    let (hanging, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(|plan| plan.hanging);
     // The plans of one way, with each number of cells a batch that is worth a try.
     let with = |blocks: usize, room: usize, first: bool| -> Vec<Vec<Plan>> {
         let plans: Vec<Plan> = plans.iter().map(|plan| own(within(plan, room), first)).collect();
@@ -56,7 +58,7 @@ pub(super) fn transpose(
         for &(blocks, room) in &candidates {
             for candidate in with(blocks, room, first) {
                 match possible(&candidate) {
-                    Ok(()) => return Ok(candidate),
+                    Ok(()) => return Ok([candidate, hanging].concat()),
                     Err(error) => refused = Some(error),
                 }
             }
@@ -64,7 +66,7 @@ pub(super) fn transpose(
     }
     match refused.filter(|_| forced) {
         Some(error) => Err(error),
-        None => Ok(plans),
+        None => Ok([plans, hanging].concat()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::facts::Source;
 use super::lowering::Lowering;
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
-use crate::plan::{Geometry, Linearisation, Scatter, Task};
+use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
 use fem_dsl::point::{Input, Location};
 
 impl Lowering<'_> {
@@ -94,7 +94,10 @@ impl Lowering<'_> {
         }
         if self.facts.anything_hangs() {
             self.argument(Role::Hanging, "hanging", Element::U32, lanes, false);
-            self.argument(Role::Hang, "hang", Element::U32, 1, false);
+            // Threads that share a cell ask its own word.
+            if self.facts.plan.strategy == Strategy::CellPerLane {
+                self.argument(Role::Hang, "hang", Element::U32, 1, false);
+            }
         }
         self.declare_results();
     }

@@ -431,6 +431,9 @@ impl<'a> Facts<'a> {
         let (Source::State(field) | Source::Direction(field)) = source else { return None };
         let (dim, element) = (self.form.dim, self.elements.fields[field]);
         let collocated = self.elements.collocated(element);
+        if self.hangs(source, element) {
+            return None;
+        }
         let axis = gather_axis(dim, collocated, self.is_flat_field(field));
         (by_lines && axis < dim - 1).then_some(axis)
     }

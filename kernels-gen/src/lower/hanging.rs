@@ -7,6 +7,7 @@
 //!
 //! Lanes have 0 or 1 as the weight of what they add, and a batch leaves out what none of its cells has.
 
+pub(crate) mod lines;
 pub(crate) mod zones;
 
 use super::facts::{Facts, Source};

@@ -19,6 +19,7 @@
 //! share the barriers.
 
 mod diagonal;
+mod hanging;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{Lagrange, LinePoints, LineTable};
@@ -34,14 +35,15 @@ use crate::lower::stored::Tested;
 use crate::plan::{Geometry, PlanError, Task};
 use diagonal::Diagonal;
 use fem_dsl::point::Part;
+use hanging::Hanging;
 use std::ops::Range;
 
 /// Whether this strategy can do a plan.
 pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let refuse = |text: String| Err(PlanError::Unsupported(text));
-    if plan.hanging {
-        return refuse("a thread a node does not resolve hanging nodes".to_owned());
+    if plan.hanging && plan.task == Task::Diagonal {
+        return refuse("a thread a node has no diagonal of hanging nodes".to_owned());
     }
     let Some(line) = elements.rule.line() else {
         return refuse("a thread a node works on tensor cells".to_owned());
@@ -93,12 +95,36 @@ struct Held {
     arrays: [SharedId; 2],
     /// B\[i\]\[a\] at `a · q + i`, and its transpose at `a · n + i`; none where nodes are points.
     interpolate: Option<[TableId; 2]>,
+    /// Where its nodes may hang.
+    hanging: Option<Hanging>,
+    /// Steps that come before those of the interpolation.
+    before: usize,
 }
 
 impl Held {
-    /// The array that holds what comes after so many steps.
+    /// The array that holds what comes after so many steps of the interpolation.
     fn after(&self, steps: usize) -> SharedId {
-        self.arrays[steps % 2]
+        self.arrays[(self.before + steps) % 2]
+    }
+
+    /// Takes in that its nodes may hang, which needs a second array.
+    fn may_hang(
+        &mut self,
+        s: &mut Lowering<'_>,
+        name: &str,
+        (element, line): (Lagrange, LinePoints),
+        volume: usize,
+        back: bool,
+    ) {
+        if self.interpolate.is_none() {
+            self.arrays[1] = s.b.shared(&format!("{name}_t"), self.components * volume);
+        }
+        self.hanging = Some(Hanging::new(s, nodes_of(element), line.count(), back));
+    }
+
+    /// The array that a step of all reads, and the one that it writes.
+    fn turn(&self, step: usize) -> [SharedId; 2] {
+        [self.arrays[step % 2], self.arrays[(step + 1) % 2]]
     }
 }
 
@@ -159,7 +185,13 @@ impl Dofs {
         let volume = q.pow(dim as u32) * cells;
         let quantities = &s.facts.quantities;
         let inputs = quantities.iter().map(|quantity| {
-            held(s, &quantity.name, quantity.components, quantity.element, line, volume)
+            let mut own =
+                held(s, &quantity.name, quantity.components, quantity.element, line, volume);
+            if s.facts.hangs(quantity.source, quantity.element) {
+                own.before = dim;
+                own.may_hang(s, &quantity.name, (quantity.element, line), volume, false);
+            }
+            own
         });
         let inputs = inputs.collect();
         let end = match s.facts.plan.task {
@@ -230,6 +262,7 @@ impl Dofs {
         if !self.inputs.is_empty() {
             self.load(s);
             s.b.barrier();
+            self.resolve(s);
             self.interpolate(s);
         }
         self.evaluate(s);
@@ -241,7 +274,7 @@ impl Dofs {
             self.when(s, &vec![held.n; self.dim], &mut |s| {
                 for c in 0..held.components {
                     let value = self.gather(s, quantity, held.n, c);
-                    self.store(s, held.after(0), c, value);
+                    self.store(s, held.arrays[0], c, value);
                 }
             });
         }
@@ -278,7 +311,7 @@ impl Dofs {
 
     /// The array with a quantity's values at the points.
     fn at_points(&self, held: &Held) -> SharedId {
-        held.after(if held.interpolate.is_some() { self.dim } else { 0 })
+        held.after(self.steps(held))
     }
 
     fn evaluate(&self, s: &mut Lowering<'_>) {
@@ -343,7 +376,7 @@ impl Dofs {
         s.b.at_cell(self.cell.clone());
         for ElementVector { field, rows, held } in results {
             let sums: Vec<ValueId> = rows.clone().map(|row| self.tested(s, kept, row)).collect();
-            if held.interpolate.is_none() {
+            if held.interpolate.is_none() && held.hanging.is_none() {
                 self.scatter(s, (*field, held.n), &sums);
                 continue;
             }
@@ -351,10 +384,8 @@ impl Dofs {
                 self.store(s, held.after(0), c, sum);
             }
         }
-        if results.iter().all(|result| result.held.interpolate.is_none()) {
-            return;
-        }
-        for step in 0..self.dim {
+        let moved = results.iter().any(|result| result.held.interpolate.is_some());
+        for step in 0..if moved { self.dim } else { 0 } {
             s.b.barrier();
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
             for ElementVector { field, held, .. } in results {
@@ -365,7 +396,7 @@ impl Dofs {
                         let (zero, from) = (s.b.constant(0.0), (held.after(step), c));
                         sums.push(self.contract(s, (table, held.n, self.q), from, step, zero));
                     }
-                    if step + 1 == self.dim {
+                    if step + 1 == self.dim && held.hanging.is_none() {
                         self.scatter(s, (*field, held.n), &sums);
                         return;
                     }
@@ -375,6 +406,7 @@ impl Dofs {
                 });
             }
         }
+        self.scatter_hanging(s, results);
     }
 
     /// f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
@@ -421,7 +453,11 @@ fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
     let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
     let results = s.facts.results().into_iter().map(|field| {
         let (name, rows) = (s.facts.of_field("r", field), s.facts.rows_of(field));
-        let held = held(s, &name, rows.len(), s.facts.elements.fields[field], line, volume);
+        let element = s.facts.elements.fields[field];
+        let mut held = held(s, &name, rows.len(), element, line, volume);
+        if s.facts.result_hangs(field) {
+            held.may_hang(s, &name, (element, line), volume, true);
+        }
         ElementVector { field, rows, held }
     });
     let results = results.collect();
@@ -450,5 +486,5 @@ fn held(
         let there = s.b.spread_table(&format!("basis_{n}"), Entries::Real(there));
         [there, s.b.spread_table(&format!("basis_{n}_t"), Entries::Real(back))]
     });
-    Held { components, n, arrays: [first, second], interpolate }
+    Held { components, n, arrays: [first, second], interpolate, hanging: None, before: 0 }
 }

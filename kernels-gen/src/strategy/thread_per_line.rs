@@ -32,6 +32,7 @@
 
 mod column;
 mod diagonal;
+mod hanging;
 mod held;
 mod layout;
 mod phases;
@@ -44,7 +45,7 @@ use crate::kir::{Entries, Kernel, SharedId, TableId, VarId};
 use crate::lower::contract::Matrix;
 use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
-use crate::plan::{Geometry, PlanError};
+use crate::plan::{Geometry, PlanError, Task};
 use fem_dsl::point::Location;
 use held::{ElementVector, Held, hold, is_in_place, traffic};
 use layout::Layout;
@@ -55,8 +56,8 @@ use std::collections::BTreeMap;
 pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
     let Facts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
-    if plan.hanging {
-        return refuse("a thread a line does not resolve hanging nodes".to_owned());
+    if plan.hanging && plan.task == Task::Diagonal {
+        return refuse("a thread a line has no diagonal of hanging nodes".to_owned());
     }
     let Some(line) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
         return refuse("a thread a line works on quadrilaterals and hexahedra".to_owned());

@@ -81,6 +81,18 @@ impl Point {
         }
     }
 
+    /// The function of what a cell reads as its node `i`, or one of its physical derivatives: φ_i, or Σ_j C_ji φ_j where
+    /// nodes hang.
+    pub(super) fn function(&self, space: &Space, cursor: Cursor, i: usize, part: Part) -> Bounded {
+        let basis = |i| self.basis(space.at(cursor), cursor.point, i, part);
+        match space.functions.get(cursor.cell) {
+            Some(Some(functions)) => {
+                functions[i].iter().map(|&(j, factor)| Bounded::new(factor) * basis(j)).sum()
+            }
+            _ => basis(i),
+        }
+    }
+
     /// A component of a nodal function, or one of its physical derivatives.
     pub(super) fn interpolate(
         &self,
@@ -94,7 +106,7 @@ impl Point {
         let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
         let term = |(i, &node): (usize, &u32)| {
             let value = nodal.values[node as usize * components + slot.component];
-            self.basis(space.at(cursor), cursor.point, i, slot.part) * Bounded::new(value)
+            self.function(space, cursor, i, slot.part) * Bounded::new(value)
         };
         map.iter().enumerate().map(term).sum()
     }

@@ -100,6 +100,7 @@ impl Choices {
             2, // parameters
             2, // kinks
             OTHERS.len(),
+            2, // hanging nodes
         ]
     }
 
@@ -209,6 +210,7 @@ impl Choices {
             linearisation,
             unroll: UNROLLS[unroll],
             block: BLOCKS[block],
+            hanging: yes(18),
             even_odd: if yes(11) { EvenOdd::Never } else { EvenOdd::Always },
             ..Plan::new(Target::Vectors, task, lanes, precision, geometry)
         };

@@ -2,12 +2,13 @@
 
 use super::setting::{Numbering, Setting};
 use fem_dsl::point::{Location, PointForm};
+use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
 use kernels_gen::element::Cell;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task, affine_numbers};
 use runtime::device::Layout;
-use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close};
+use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close, functions};
 use std::collections::BTreeMap;
 
 /// The shape of the cells.
@@ -146,8 +147,13 @@ impl Launcher<'_> {
     fn reference(&self, plan: &Plan) -> Vec<Bounded> {
         let s = self.setting;
         let order = s.shape.order();
-        let reference = Reference::with_rule(self.form, s.degree, order, s.rule)
+        let mut reference = Reference::with_rule(self.form, s.degree, order, s.rule)
             .expect("elements that the plan supports");
+        for (field, &element) in self.elements.fields.iter().enumerate().filter(|_| plan.hanging) {
+            let words = s.hanging.iter();
+            let functions = words.map(|&word| functions(element, word)).collect();
+            reference = reference.with_functions(field, functions);
+        }
         let aux = self.form.aux.iter().enumerate().map(|(i, aux)| {
             let values = &s.aux_values[i][..];
             match (aux.location, &s.aux[i]) {
@@ -296,9 +302,11 @@ impl Launcher<'_> {
                 Task::Action => self.computed(plan, Task::Linearise, runner)?,
                 _ => vec![f64::NAN; extent],
             },
-            Role::Hanging | Role::Hang => {
-                let each = if role == Role::Hang { 1 } else { lanes };
-                return Ok(Data::U32(vec![0; s.cells.div_ceil(lanes) * each]));
+            Role::Hanging => return Ok(Data::U32(batched_words(s, lanes))),
+            Role::Hang => {
+                let words = batched_words(s, lanes);
+                let of_batch = |words: &[u32]| of_batch(words.iter().copied(), dim);
+                return Ok(Data::U32(words.chunks(lanes).map(of_batch).collect()));
             }
             Role::Active => {
                 let batch = |b: usize| lanes.min(s.cells - b * lanes) as u32;
@@ -530,6 +538,11 @@ fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
         }
     }
     all
+}
+
+/// The words of what hangs, lane by lane.
+fn batched_words(s: &Setting, lanes: usize) -> Vec<u32> {
+    batched(s.cells, lanes, &s.hanging)
 }
 
 /// x_0 and the constant J, row-major, from the vertices of a cell.

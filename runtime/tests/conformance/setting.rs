@@ -3,9 +3,11 @@
 use super::launch::Shape;
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::testing::Random;
+use kernels_gen::abi::hanging::word;
 use kernels_gen::abi::hash;
 use kernels_gen::element::{Cell, Lagrange, Rule};
 use kernels_gen::plan::Geometry;
+use std::collections::BTreeSet;
 
 /// Nodes of a space: the node of each cell's local node, and on tensor cells the first node of each
 /// of the 3^d entities.
@@ -42,6 +44,8 @@ pub(crate) struct Setting {
     pub(crate) aux_values: Vec<Vec<f64>>,
     pub(crate) params: Vec<f64>,
     pub(crate) time: f64,
+    /// What hangs of each cell, for plans that read it.
+    pub(crate) hanging: Vec<u32>,
 }
 
 impl Setting {
@@ -100,6 +104,7 @@ impl Setting {
             aux_values,
             params: form.params.iter().flat_map(|param| param.value.clone()).collect(),
             time: 0.625,
+            hanging: hanging(cell.dim(), count, &mut random),
         }
     }
 }
@@ -126,6 +131,29 @@ fn cells(cell: Cell, shape: Shape, count: usize, random: &mut Random) -> (Lagran
         }
     }
     (geometry, coordinates)
+}
+
+/// Words of all that may hang of a cell, and of nothing.
+pub(crate) fn words(dim: usize) -> Vec<u32> {
+    let of = |bits: usize| {
+        let bit = |at: usize| bits >> (dim + at) & 1 == 1;
+        let faces = [0, 1, 2].map(|axis| axis < dim && bit(axis));
+        let edges = [0, 1, 2].map(|axis| dim == 3 && bit(3 + axis));
+        word(bits & ((1 << dim) - 1), faces, edges, dim)
+    };
+    // An edge of a hanging face is none by itself, so that some words come about more than once.
+    let all: BTreeSet<u32> = (0..1usize << if dim == 3 { 9 } else { 4 }).map(of).collect();
+    all.into_iter().collect()
+}
+
+/// What hangs of some cells: nothing of one in eight, else anything.
+fn hanging(dim: usize, count: usize, random: &mut Random) -> Vec<u32> {
+    let words = words(dim);
+    let word = |random: &mut Random| match random.below(8) {
+        0 => 0,
+        _ => words[random.below(words.len())],
+    };
+    (0..count).map(|_| word(random)).collect()
 }
 
 /// Gives each cell nodes of its own.

@@ -132,6 +132,7 @@ impl Choices {
             SCATTERS.len(),
             2, // tiles
             OTHERS.len(),
+            2, // hanging nodes
         ]
     }
 
@@ -264,6 +265,7 @@ impl Choices {
             recomputed: if yes(11) { 2 } else { usize::MAX },
             scatter: SCATTERS[row[15]],
             unroll: UNROLLS[unroll],
+            hanging: yes(18),
             even_odd: if yes(9) { EvenOdd::Never } else { EvenOdd::Always },
             ..Plan::new(Target::Threads, task, lanes, PRECISIONS[precision], geometry)
         };

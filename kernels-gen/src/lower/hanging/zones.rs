@@ -1,18 +1,21 @@
 //! The basis functions of cells with hanging nodes, which the diagonal is made of.
 //!
-//! A function that belongs to a node of the parent is, on the child, again a product of functions of each axis: φ_i of the
-//! child, or along an axis in which its node is interpolated ψ_i = Σ_j A_ji φ_j, the parent's own φ_i seen from the child.
-//! Which of both it is depends on the vertex, edge or face that the node lies in, so that a cell's nodes come apart in
-//! zones in which all are alike.
+//! A function that belongs to a node of the parent is, on the child, a sum of products of functions of each axis: φ_i of the
+//! child, and along an axis in which its node is interpolated what ψ_i = Σ_j A_ji φ_j, the parent's own φ_i seen from the
+//! child, differs from it by. It goes along a line that hangs and over a face that hangs, and nowhere else. Which of them
+//! there are depends on the vertex, edge or face that the node lies in, so that a cell's nodes come apart in zones in which
+//! all are alike.
 //!
 //! ```text
-//! J_ii = Σ_q Σ_ab c_ab(q) ∂_a φ̃_i(q) ∂_b φ̃_i(q)      φ̃_i(q) = Π_d (φ_i + w⁻_d (ψ⁻_i − φ_i) + w⁺_d (ψ⁺_i − φ_i))(q_d)
+//! J_ii = Σ_q Σ_ab c_ab(q) ∂_a φ̃_i(q) ∂_b φ̃_i(q)      δ = ψ − φ
+//! φ̃_i = φ φ φ + Σ_d w_d δ_d φ φ + Σ_f w_f φ_f δ δ     w_d: the line along d hangs, w_f: the face with normal f does
 //! ```
 //!
 //! with weights of 0 or 1 for each lane.
 
+use super::lines::bit_of;
 use super::{Words, of_parent};
-use crate::abi::hanging::{corner, others, side};
+use crate::abi::hanging::{others, side, upper};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Entries, Index, TableId, ValueId};
@@ -25,6 +28,8 @@ pub(crate) struct Zone {
     nodes: [Range<usize>; 3],
     /// For each axis along which its nodes may be interpolated the bit that says so.
     bits: [Option<u32>; 3],
+    /// For each axis that is the normal of a face with its nodes the bit that says that the face hangs.
+    faces: [Option<u32>; 3],
     /// Bits of which any says that its nodes hang: they are interpolated along all axes of a face or an edge or along none.
     any: Vec<u32>,
 }
@@ -39,25 +44,24 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
     };
     let zone = |code: usize| {
         let parts = [code % 3, code / 3 % 3, code / 9];
-        let bit = |axis: usize| {
-            let ends: Vec<Option<usize>> =
-                others(axis, dim).map(|other| [Some(0), None, Some(1)][parts[other]]).collect();
-            match ends[..] {
-                [Some(a), Some(b)] => Some(corner(axis, a, b)),
-                [Some(a), None] | [Some(a)] => Some(side(axis, 0, a)),
-                [None, Some(b)] => Some(side(axis, 1, b)),
-                _ => None,
-            }
+        let end = |axis: usize| [Some(0), None, Some(1)][parts[axis]];
+        let bit = |axis: usize| bit_of(axis, &others(axis, dim).map(end).collect::<Vec<_>>());
+        // The first axis along the face, among whose other ones its normal is.
+        let face = |normal: usize| {
+            let along = others(normal, dim).next()?;
+            let number = others(along, dim).position(|other| other == normal)?;
+            Some(side(along, number, end(normal)?))
         };
-        let mut bits = [None; 3];
+        let (mut bits, mut faces) = ([None; 3], [None; 3]);
         (0..dim).for_each(|axis| bits[axis] = bit(axis));
+        (0..dim).filter(|_| dim == 3).for_each(|normal| faces[normal] = face(normal));
         let inside = (0..dim).find(|&axis| parts[axis] == 1);
         let any = match inside {
             Some(axis) => bits[axis].into_iter().collect(),
             None => bits.iter().flatten().copied().collect(),
         };
         let nodes = [0, 1, 2].map(|axis| if axis < dim { part(parts[axis]) } else { 0..1 });
-        Zone { nodes, bits, any }
+        Zone { nodes, bits, faces, any }
     };
     let all = (0..3usize.pow(dim as u32)).map(zone);
     all.filter(|zone| zone.nodes.iter().all(|nodes| !nodes.is_empty()) && !zone.any.is_empty())
@@ -99,31 +103,44 @@ impl Basis {
         Self { n, tables }
     }
 
-    /// Value and derivative of a node's function at a point, as the weights of both children say.
+    /// Value and derivative of a node's own function at a point, and of what it differs by on the child that is meant.
     fn at(
         &self,
         b: &mut Builder,
-        weights: Option<[ValueId; 2]>,
+        halves: Option<[ValueId; 2]>,
         point: &Index,
         node: &Index,
-    ) -> [ValueId; 2] {
+    ) -> Factor {
         let at = &point.times(self.n) + node;
-        self.tables.map(|[own, lower, upper]| {
-            let mut value = b.load_table(own, at.clone());
-            for (weight, table) in weights.into_iter().flatten().zip([lower, upper]) {
-                let entry = b.load_table(table, at.clone());
-                value = b.fma(weight, entry, value);
-            }
-            value
-        })
+        let own = self.tables.map(|[own, ..]| b.load_table(own, at.clone()));
+        let differs = halves.map(|halves| {
+            self.tables.map(|[_, lower, upper]| {
+                let [lower, upper] = [lower, upper].map(|table| b.load_table(table, at.clone()));
+                let part = b.mul(halves[0], lower);
+                b.fma(halves[1], upper, part)
+            })
+        });
+        Factor { own, differs }
     }
 }
 
-/// A node of a zone: its places, whether it hangs in the lane, 1 or 0, and the weights along each axis.
+/// Value and derivative of functions of one axis.
+struct Factor {
+    own: [ValueId; 2],
+    /// None along an axis in which a node is never interpolated.
+    differs: Option<[ValueId; 2]>,
+}
+
+/// A node of a zone: its places, and what hangs in the lane, 1 or 0.
 pub(crate) struct Hanging {
     pub(crate) at: [Index; 3],
+    /// Whether it does.
     pub(crate) hangs: ValueId,
-    weights: [Option<[ValueId; 2]>; 3],
+    /// Whether the line along an axis does, and the face with it as its normal.
+    lines: [Option<ValueId>; 3],
+    faces: [Option<ValueId>; 3],
+    /// Whether the cell is the lower child along an axis, and whether it is the upper one.
+    halves: [Option<[ValueId; 2]>; 3],
 }
 
 impl Hanging {
@@ -135,15 +152,37 @@ impl Hanging {
         points: &[&Index],
     ) -> (ValueId, Vec<ValueId>) {
         let dim = bases.len();
-        let factors: Vec<[ValueId; 2]> = (0..dim)
-            .map(|axis| bases[axis].at(b, self.weights[axis], points[axis], &self.at[axis]))
+        let factors: Vec<Factor> = (0..dim)
+            .map(|axis| bases[axis].at(b, self.halves[axis], points[axis], &self.at[axis]))
             .collect();
-        let product = |b: &mut Builder, derived: Option<usize>| {
-            let of = |axis: usize| factors[axis][usize::from(derived == Some(axis))];
+        let value = self.sum(b, &factors, None);
+        (value, (0..dim).map(|axis| self.sum(b, &factors, Some(axis))).collect())
+    }
+
+    /// The sum of products, derived along an axis.
+    fn sum(&self, b: &mut Builder, factors: &[Factor], derived: Option<usize>) -> ValueId {
+        let dim = factors.len();
+        // Of a product, the axes in which it differs from the node's own function.
+        let product = |b: &mut Builder, differing: &dyn Fn(usize) -> bool| {
+            let of = |axis: usize| {
+                let Factor { own, differs } = &factors[axis];
+                let parts = differs.as_ref().filter(|_| differing(axis)).unwrap_or(own);
+                parts[usize::from(derived == Some(axis))]
+            };
             (1..dim).fold(of(0), |product, axis| b.mul(product, of(axis)))
         };
-        let value = product(b, None);
-        (value, (0..dim).map(|axis| product(b, Some(axis))).collect())
+        let mut sum = product(b, &|_| false);
+        for axis in 0..dim {
+            if let Some(weight) = self.lines[axis] {
+                let along = product(b, &|other| other == axis);
+                sum = b.fma(weight, along, sum);
+            }
+            if let Some(weight) = self.faces[axis] {
+                let over = product(b, &|other| other != axis);
+                sum = b.fma(weight, over, sum);
+            }
+        }
+        sum
     }
 }
 
@@ -168,13 +207,15 @@ impl Zone {
                 }
             })
         });
-        let weights = [0, 1, 2].map(|axis| {
-            let bit = self.bits[axis]?;
-            let of = |up| words.flag_of_child(&mut s.b, bit, axis, up);
-            Some([false, true].map(of))
+        let mut flag = |bit: Option<u32>| bit.map(|bit| words.flag(&mut s.b, bit));
+        let (lines, faces) = (self.bits.map(&mut flag), self.faces.map(&mut flag));
+        let halves = [0, 1, 2].map(|axis| {
+            self.bits[axis]?;
+            let (one, above) = (s.b.constant(1.0), words.flag(&mut s.b, upper(axis)));
+            Some([s.b.sub(one, above), above])
         });
         if let Some(hangs) = hangs {
-            self.nodes_each(s, &mut |s, at| body(s, &Hanging { at, hangs, weights }));
+            self.nodes_each(s, &mut |s, at| body(s, &Hanging { at, hangs, lines, faces, halves }));
         }
         s.b.close_when(match self.any[..] {
             [bit] => vec![Condition::Bit(words.all, bit)],

@@ -206,12 +206,12 @@ impl Group {
         let mut columns = Vec::new();
         for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             let column = |s: &mut Lowering<'_>, c: usize| match (held.flat, held.identity()) {
-                (true, true) => {
-                    let nodes = self.own_nodes(&s.b);
-                    let values = self.gather_line(s, (quantity, held), &nodes, c);
+                (true, _) if held.in_column() => {
+                    let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(held));
+                    let values = self.gather_line(s, (quantity, held), (&nodes, axis), c);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
-                (true, false) => {
+                (true, _) => {
                     let line = self.load(&mut s.b, held.value(), &own, &c.into(), held.factors.n);
                     let matrix = &held.factors.interpolate;
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);

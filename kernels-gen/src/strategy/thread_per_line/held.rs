@@ -21,6 +21,8 @@ pub(super) struct Held {
     pub(super) components: usize,
     /// Whether it is values alone: a column then interpolates, or integrates, without leaving its registers.
     pub(super) flat: bool,
+    /// Whether its nodes may hang: then they go through shared memory.
+    pub(super) hangs: bool,
     /// Values; none where columns read and write the nodes themselves.
     value: Option<SharedId>,
     /// Derivatives along all axes but the last.
@@ -96,7 +98,8 @@ pub(super) fn hold(
             left.arrays.push((array, numbers));
             array
         };
-        let in_column = flat && factors.interpolate.is_identity();
+        let hangs = s.facts.hangs(quantity.source, quantity.element);
+        let in_column = flat && factors.interpolate.is_identity() && !hangs;
         let value = (!in_column).then(|| array(s, format!("{name}_s")));
         let along = |axis: &&str| match value {
             Some(value) if is_in_place(s) && *axis == "x" => value,
@@ -104,7 +107,7 @@ pub(super) fn hold(
         };
         let slopes = quantity.gradient.then(|| axes.iter().map(along).collect());
         let components = quantity.components;
-        inputs.push(Held { factors, components, flat, value, slopes });
+        inputs.push(Held { factors, components, flat, hangs, value, slopes });
     }
     let in_place = is_in_place(s);
     // First each field's own, then what is left.
@@ -117,8 +120,9 @@ pub(super) fn hold(
         let rows = s.facts.rows_of(field);
         let tested = rows.clone().any(|row| s.facts.tested(row).1);
         let flat = s.facts.is_flat_field(field);
-        let in_column =
-            flat && factors.interpolate.is_identity() && s.facts.plan.task != Task::Diagonal;
+        let hangs = s.facts.result_hangs(field);
+        let diagonal = s.facts.plan.task == Task::Diagonal;
+        let in_column = flat && factors.interpolate.is_identity() && !hangs && !diagonal;
         let numbers = components * length;
         let mut array = |own: Option<SharedId>, axis: &str| {
             own.or_else(|| left.any(numbers)).unwrap_or_else(|| {
@@ -136,7 +140,11 @@ pub(super) fn hold(
             };
             axes.iter().enumerate().map(along).collect()
         });
-        ElementVector { field, rows, held: Held { factors, components, flat, value, slopes } }
+        ElementVector {
+            field,
+            rows,
+            held: Held { factors, components, flat, hangs, value, slopes },
+        }
     });
     let results = results.collect();
     (inputs, results)

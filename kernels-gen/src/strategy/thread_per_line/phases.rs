@@ -61,6 +61,9 @@ impl Group {
 
     /// The axis along which a quantity, or the result, is gathered or scattered.
     pub(super) fn gather_axis(&self, held: &Held) -> usize {
+        if held.hangs {
+            return self.nodal_axis(held);
+        }
         gather_axis(self.dim, held.identity(), held.flat)
     }
 
@@ -84,26 +87,34 @@ impl Group {
         &self,
         s: &mut Lowering<'_>,
         (quantity, held): (&Quantity, &Held),
-        line: &NodalLine,
+        (line, axis): (&NodalLine, usize),
         component: usize,
     ) -> Vec<ValueId> {
         let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
         let slowest = s.facts.slowest_axis(quantity.source);
-        let nodes = self.nodes(line, n, self.gather_axis(held), slowest);
+        let nodes = self.nodes(line, n, axis, slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
     fn gather(&self, s: &mut Lowering<'_>) {
+        self.gather_hanging(s);
         let even_odd = s.facts.plan.even_odd;
         for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
             if held.in_column() {
                 continue;
             }
-            s.b.comment(&format!("gather {}", quantity.name));
+            let word = if held.hangs { "what is left of" } else { "gather" };
+            s.b.comment(&format!("{word} {}", quantity.name));
+            self.resolve_last(s, held);
             let nodes = self.nodal_lines(held);
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..quantity.components {
-                    let line = self.gather_line(s, (quantity, held), nodes, c);
+                    let own = (nodes, self.gather_axis(held));
+                    let line = if held.hangs {
+                        self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n)
+                    } else {
+                        self.gather_line(s, (quantity, held), own, c)
+                    };
                     let c = &Index::from(c);
                     if held.identity() {
                         self.store(&mut s.b, held.value(), row, c, &line);
@@ -300,7 +311,7 @@ impl Group {
         let even_odd = s.facts.plan.even_odd;
         for outcome in self.results.iter().filter(|outcome| !outcome.held.in_column()) {
             let held = &outcome.held;
-            s.comment_on("scatter", outcome.field);
+            s.comment_on(if held.hangs { "nodes of" } else { "scatter" }, outcome.field);
             let nodes = self.nodal_lines(held);
             self.in_row(s, &nodes.row, |s, row| {
                 for (c, tested) in outcome.rows.clone().enumerate() {
@@ -313,10 +324,15 @@ impl Group {
                         let line = self.load(&mut s.b, held.value(), row, &at, self.layout.q);
                         contract(&mut s.b, &matrix, &line, None, even_odd)
                     };
+                    if held.hangs {
+                        self.store(&mut s.b, held.value(), row, &at, &line);
+                        continue;
+                    }
                     self.scatter_line(s, outcome.field, nodes, (self.gather_axis(held), c), &line);
                 }
             });
         }
+        self.scatter_hanging(s);
     }
 
     /// Adds to the unknowns of one component of a field on a line of nodes along an axis.

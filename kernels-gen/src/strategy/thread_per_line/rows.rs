@@ -27,6 +27,8 @@ pub(super) struct NodalLine {
     pub(super) batch: VarId,
     /// Its coordinates along the other axes.
     pub(super) digits: Vec<VarId>,
+    /// Its bit in a cell's word, where nodes may hang.
+    pub(super) mask: Option<VarId>,
 }
 
 /// The rows of a phase: their axis, how many of them there are along the axis that is bounded, and whether that is the
@@ -65,10 +67,16 @@ impl Group {
             self.rows.insert((axis, bound, last), row);
         }
         // The first threads of the group take the lines of nodes of all its cells.
-        let lines: BTreeSet<(usize, usize)> =
+        let all = |held: &Held| if held.hangs { 0..self.dim } else { 0..0 };
+        let hanging: BTreeSet<(usize, usize)> =
+            self.shared().flat_map(|held| all(held).map(|axis| (held.factors.n, axis))).collect();
+        let mut lines: BTreeSet<(usize, usize)> =
             self.shared().map(|held| (held.factors.n, self.nodal_axis(held))).collect();
+        lines.extend(&hanging);
         for (n, axis) in lines {
-            let line = self.nodal_line(b, axis, n);
+            let mut line = self.nodal_line(b, axis, n);
+            let masks = hanging.contains(&(n, axis)).then(|| self.masks(axis, n));
+            line.mask = masks.map(|masks| b.listed_var("mask", masks));
             self.nodal.insert((n, axis), line);
         }
     }
@@ -98,7 +106,7 @@ impl Group {
     /// The nodes of the thread's own column, where they are points.
     pub(super) fn own_nodes(&self, b: &Builder) -> NodalLine {
         let (batch, digits) = (b.batch(), self.digits.clone());
-        NodalLine { row: self.own_row(self.dim - 1), batch, digits }
+        NodalLine { row: self.own_row(self.dim - 1), batch, digits, mask: None }
     }
 
     fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
@@ -114,7 +122,7 @@ impl Group {
         let whole = single || lines == self.members;
         let batch = if whole { b.batch() } else { b.batch_var("batch_of", lines) };
         let row = Row { start, stride: self.layout.strides[axis], below };
-        NodalLine { row, batch, digits }
+        NodalLine { row, batch, digits, mask: None }
     }
 
     pub(super) fn row_of(

@@ -1,0 +1,121 @@
+//! Hanging nodes by a thread a node: what a cell's nodes have of their lines along one axis after another.
+//!
+//! ```text
+//! Σ_j A[i][j] u[j, y, z]      where the line through the node hangs, else its own
+//! ```
+//!
+//! from one shared array to the other, with a barrier between, and with Aᵀ the other way round in the end.
+
+use super::{Dofs, ElementVector, Held};
+use crate::abi::Role;
+use crate::abi::hanging::others;
+use crate::element::LinePoints;
+use crate::kir::{Entries, Index, SharedId, TableId, VarId};
+use crate::lower::hanging::lines::{mask_of, matrices, where_hangs};
+use crate::lower::lowering::Lowering;
+
+/// What a thread knows of the lines through its node.
+#[derive(Clone, Debug)]
+pub(super) struct Hanging {
+    /// The bit of each in a cell's word.
+    masks: Vec<VarId>,
+    /// A⁻ and A⁺, or their transposes, entry (i, j) at `j · n + i`.
+    tables: [TableId; 2],
+}
+
+impl Hanging {
+    /// Of the nodes of a line on `q` points a direction.
+    pub(super) fn new(s: &mut Lowering<'_>, nodes: LinePoints, q: usize, back: bool) -> Self {
+        let (dim, cells, n) = (s.facts.form.dim, s.facts.plan.lanes, nodes.count());
+        let mask = |thread: usize, axis: usize| {
+            let place = |other: usize| thread / cells / q.pow(other as u32) % q;
+            let places: Vec<usize> = others(axis, dim).map(place).collect();
+            mask_of(axis, n, &places)
+        };
+        let threads = cells * q.pow(dim as u32);
+        let masks = (0..dim).map(|axis| {
+            let of = (0..threads).map(|thread| mask(thread, axis)).collect();
+            s.b.listed_var("mask", of)
+        });
+        let masks = masks.collect();
+        let mut matrices = matrices(nodes, back).into_iter();
+        let tables = ["lower", "upper"].map(|word| {
+            let entries = matrices.next().map_or_else(Vec::new, |a| a.transposed().entries);
+            let back = if back { "_t" } else { "" };
+            s.b.spread_table(&format!("hanging_{word}_{n}{back}"), Entries::Real(entries))
+        });
+        Self { masks, tables }
+    }
+}
+
+impl Dofs {
+    /// One axis of what hangs, from an array to the other.
+    fn pass(
+        &self,
+        s: &mut Lowering<'_>,
+        (held, hanging): (&Held, &Hanging),
+        [from, to]: [SharedId; 2],
+        axis: usize,
+    ) {
+        for c in 0..held.components {
+            let own = s.b.load_shared(from, self.place(c, None));
+            self.store(s, to, c, own);
+        }
+        let (words, batch) = (s.arguments[&Role::Hanging], Index::from(s.b.batch()));
+        let word = s.b.load_index("word", words, &batch);
+        where_hangs(s, (word, hanging.masks[axis]), axis, &mut |s, up| {
+            let table = (hanging.tables[usize::from(up)], held.n, held.n);
+            for c in 0..held.components {
+                let zero = s.b.constant(0.0);
+                let sum = self.contract(s, table, (from, c), axis, zero);
+                self.store(s, to, c, sum);
+            }
+        });
+    }
+
+    /// Resolves what hangs of what was loaded.
+    pub(super) fn resolve(&self, s: &mut Lowering<'_>) {
+        if self.inputs.iter().all(|held| held.hanging.is_none()) {
+            return;
+        }
+        for axis in 0..self.dim {
+            s.b.comment(&format!("what hangs, in {}", ["x", "y", "z"][axis]));
+            for held in &self.inputs {
+                let Some(hanging) = &held.hanging else { continue };
+                self.when(s, &vec![held.n; self.dim], &mut |s| {
+                    self.pass(s, (held, hanging), held.turn(axis), axis);
+                });
+            }
+            s.b.barrier();
+        }
+    }
+
+    /// The same backwards, from what the nodes have in shared memory to the vector.
+    pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>, results: &[ElementVector]) {
+        if results.iter().all(|result| result.held.hanging.is_none()) {
+            return;
+        }
+        for axis in 0..self.dim {
+            s.b.barrier();
+            s.b.comment(&format!("what hangs, back in {}", ["x", "y", "z"][axis]));
+            for ElementVector { field, held, .. } in results {
+                let Some(hanging) = &held.hanging else { continue };
+                let turn = held.turn(self.steps(held) + axis);
+                self.when(s, &vec![held.n; self.dim], &mut |s| {
+                    self.pass(s, (held, hanging), turn, axis);
+                    if axis + 1 < self.dim {
+                        return;
+                    }
+                    let own = |c| s.b.load_shared(turn[1], self.place(c, None));
+                    let sums: Vec<_> = (0..held.components).map(own).collect();
+                    self.scatter(s, (*field, held.n), &sums);
+                });
+            }
+        }
+    }
+
+    /// Directions in which a quantity is interpolated, or a result integrated.
+    pub(super) fn steps(&self, held: &Held) -> usize {
+        if held.interpolate.is_some() { self.dim } else { 0 }
+    }
+}

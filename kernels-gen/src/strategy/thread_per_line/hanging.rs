@@ -1,0 +1,125 @@
+//! Hanging nodes of a thread a line: a cell's nodes are gathered along one axis, resolved in shared memory along each, and
+//! go on from the lines of the last.
+//!
+//! ```text
+//! lines along the first axis    gather, A          ── barrier
+//! in three dimensions: along x  A                  ── barrier
+//! lines along the last axis     A, and what is done with nodes where nothing hangs
+//! ```
+//!
+//! and the other way round with Aᵀ. A thread has whole lines, so that a line is resolved in its registers; what does not
+//! hang is left where it is.
+
+use super::rows::NodalLine;
+use super::{ElementVector, Group, Held};
+use crate::lower::contract::contract;
+use crate::lower::hanging::lines::{mask_of, matrices, where_hangs, word_of};
+use crate::lower::lowering::Lowering;
+
+impl Group {
+    /// The axes in the order in which nodes that hang are resolved: neighbours in a group are neighbours in memory along
+    /// the first, and what is done with nodes is done along the last.
+    fn axes_of(&self, held: &Held) -> Vec<usize> {
+        let last = self.nodal_axis(held);
+        match self.dim {
+            3 => vec![3 - last, 0, last],
+            _ => vec![1 - last, last],
+        }
+    }
+
+    /// The lines of nodes along an axis.
+    fn lines_along(&self, held: &Held, axis: usize) -> &NodalLine {
+        &self.nodal[&(held.factors.n, axis)]
+    }
+
+    /// The masks of the lines along an axis that the threads of a group take.
+    pub(super) fn masks(&self, axis: usize, n: usize) -> Vec<u32> {
+        let threads = self.layout.cells * self.members;
+        let digit = |thread: usize, number: u32| thread / n.pow(number) % n;
+        let places = |thread: usize| (0..self.dim as u32 - 1).map(move |at| digit(thread, at));
+        let mask = |thread: usize| mask_of(axis, n, &places(thread).collect::<Vec<_>>());
+        (0..threads).map(mask).collect()
+    }
+
+    /// A, or its transpose, along the lines of an axis that hang, in the place of what they held.
+    fn pass(&self, s: &mut Lowering<'_>, held: &Held, axis: usize, back: bool) {
+        let (nodes, n) = (self.lines_along(held, axis), held.factors.n);
+        let mask = nodes.mask.expect("lines that may hang should have masks");
+        let (matrices, even_odd) = (matrices(held.factors.nodes, back), s.facts.plan.even_odd);
+        self.in_row(s, &nodes.row, |s, row| {
+            let word = word_of(s, nodes.batch);
+            where_hangs(s, (word, mask), axis, &mut |s, up| {
+                held.each_component(s, |s, c| {
+                    let line = self.load(&mut s.b, held.value(), row, c, n);
+                    let matrix = &matrices[usize::from(up)];
+                    let line = contract(&mut s.b, matrix, &line, None, even_odd);
+                    self.store(&mut s.b, held.value(), row, c, &line);
+                });
+            });
+        });
+    }
+
+    /// Gathers what hangs, and resolves it along all axes but the last.
+    pub(super) fn gather_hanging(&self, s: &mut Lowering<'_>) {
+        let quantities = s.facts.quantities.iter().zip(&self.inputs);
+        let hanging: Vec<_> = quantities.filter(|(_, held)| held.hangs).collect();
+        if hanging.is_empty() {
+            return;
+        }
+        for &(quantity, held) in &hanging {
+            s.b.comment(&format!("gather {}", quantity.name));
+            let axis = self.axes_of(held)[0];
+            let nodes = self.lines_along(held, axis);
+            self.in_row(s, &nodes.row, |s, row| {
+                for c in 0..quantity.components {
+                    let line = self.gather_line(s, (quantity, held), (nodes, axis), c);
+                    self.store(&mut s.b, held.value(), row, &c.into(), &line);
+                }
+            });
+            self.pass(s, held, axis, false);
+        }
+        s.b.barrier();
+        if self.dim == 3 {
+            s.b.comment("what hangs, in x");
+            hanging.iter().for_each(|&(_, held)| self.pass(s, held, 0, false));
+            s.b.barrier();
+        }
+    }
+
+    /// The last axis of what hangs.
+    pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, held: &Held) {
+        if held.hangs {
+            self.pass(s, held, self.nodal_axis(held), false);
+        }
+    }
+
+    /// The same backwards, from the lines along the last axis, which are in shared memory, to the vector.
+    pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>) {
+        let hanging: Vec<&ElementVector> =
+            self.results.iter().filter(|outcome| outcome.held.hangs).collect();
+        if hanging.is_empty() {
+            return;
+        }
+        for outcome in &hanging {
+            self.pass(s, &outcome.held, self.nodal_axis(&outcome.held), true);
+        }
+        s.b.barrier();
+        if self.dim == 3 {
+            s.b.comment("what hangs, back in x");
+            hanging.iter().for_each(|outcome| self.pass(s, &outcome.held, 0, true));
+            s.b.barrier();
+        }
+        for ElementVector { field, held, .. } in hanging {
+            s.comment_on("scatter", *field);
+            let axis = self.axes_of(held)[0];
+            self.pass(s, held, axis, true);
+            let nodes = self.lines_along(held, axis);
+            self.in_row(s, &nodes.row, |s, row| {
+                for c in 0..held.components {
+                    let line = self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n);
+                    self.scatter_line(s, *field, nodes, (axis, c), &line);
+                }
+            });
+        }
+    }
+}

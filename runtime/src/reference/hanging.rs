@@ -1,0 +1,110 @@
+//! What hangs, by the definition: a child of a tensor cell and its hanging faces and edges → the functions of what it reads.
+//!
+//! ```text
+//! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k      at the nodes i on hanging faces and edges of child c, φ_k the parent's functions
+//! φ̃_k = Σ_i C_ik φ_i                    u = C u_read
+//! ```
+
+use kernels_gen::abi::hanging::parts;
+use kernels_gen::element::{Lagrange, tabulate};
+
+/// For each node that is read, the nodes i whose own functions make its function, with C_ik.
+pub type Functions = Vec<Vec<(usize, f64)>>;
+
+/// The functions of a cell with what hangs of it, a word as of [`kernels_gen::abi::hanging`]; none where nothing does.
+pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
+    if word == 0 || !element.is_continuous() {
+        return None;
+    }
+    let (nodes, points, dim) = (element.nodes(), element.points(), element.cell().dim());
+    let (child, faces, edges) = parts(word, dim);
+    let outer = |axis: usize| if child >> axis & 1 == 1 { element.degree() } else { 0 };
+    let hangs = |lattice: [usize; 3]| {
+        let out = |axis: usize| lattice[axis] == outer(axis);
+        let on_edge = |axis: usize| (0..dim).all(|other| other == axis || out(other));
+        (0..dim).any(|axis| faces[axis] && out(axis) || edges[axis] && on_edge(axis))
+    };
+    let in_parent = |point: &[f64; 3]| {
+        let along = |axis: usize| (f64::from(child as u32 >> axis & 1) + point[axis]) / 2.0;
+        [0, 1, 2].map(|axis| if axis < dim { along(axis) } else { 0.0 })
+    };
+    let table = tabulate(element, &points.iter().map(in_parent).collect::<Vec<_>>());
+    let mut functions = vec![Vec::new(); nodes.len()];
+    for (i, node) in nodes.iter().enumerate() {
+        if !hangs(node.lattice) {
+            functions[i].push((i, 1.0));
+            continue;
+        }
+        for (k, function) in functions.iter_mut().enumerate() {
+            let factor = table.value(i, k);
+            // Nodes of the parent that the entity does not have, but for rounding.
+            if factor.abs() > 1e-13 {
+                function.push((i, factor));
+            }
+        }
+    }
+    Some(functions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assert_close;
+    use crate::reference::Bounded;
+    use kernels_gen::abi::hanging::word;
+    use kernels_gen::element::Cell;
+
+    /// A polynomial of a degree in each direction.
+    fn polynomial(x: [f64; 3], degree: usize) -> Bounded {
+        let along = |axis: usize| {
+            let add = |k: usize| Bounded::new(0.4 - 0.1 * (k + axis) as f64);
+            (0..degree).fold(add(degree), |sum, k| sum * Bounded::new(x[axis]) + add(k))
+        };
+        along(0) * along(1) * along(2)
+    }
+
+    /// Of a parent's polynomial a child reads the parent's values where it hangs, and sees its own.
+    fn sees_its_parent(element: Lagrange, word: u32) {
+        let (dim, degree, points) = (element.cell().dim(), element.degree(), element.points());
+        let functions = functions(element, word).expect("something that hangs");
+        let in_parent = |point: &[f64; 3]| {
+            let along = |axis: usize| (f64::from(word >> axis & 1) + point[axis]) / 2.0;
+            [0, 1, 2].map(|axis| if axis < dim { along(axis) } else { 0.0 })
+        };
+        let mut seen = vec![Bounded::ZERO; points.len()];
+        for (k, function) in functions.iter().enumerate() {
+            let own = *function == [(k, 1.0)];
+            let read = polynomial(if own { in_parent(&points[k]) } else { points[k] }, degree);
+            for &(i, factor) in function {
+                seen[i] += Bounded::new(factor) * read;
+            }
+        }
+        assert!(functions.iter().enumerate().any(|(k, function)| *function != [(k, 1.0)]));
+        for (seen, point) in seen.iter().zip(&points) {
+            let want = polynomial(in_parent(point), degree);
+            let want = Bounded::with_scale(want.value, want.scale.max(seen.scale));
+            assert_close!(seen.value, want, f64::EPSILON, "{word:x} of degree {degree}");
+        }
+    }
+
+    #[test]
+    fn children_see_the_polynomials_of_their_parents() {
+        for (cell, most, words) in [(Cell::Quadrilateral, 8, 12), (Cell::Hexahedron, 4, 136)] {
+            let dim = cell.dim();
+            let of = |bits: usize| {
+                let bit = |at: usize| bits >> (dim + at) & 1 == 1;
+                let faces = [0, 1, 2].map(|axis| axis < dim && bit(axis));
+                let edges = [0, 1, 2].map(|axis| dim == 3 && bit(3 + axis));
+                word(bits & ((1 << dim) - 1), faces, edges, dim)
+            };
+            let mut all: Vec<u32> = (0..1 << (3 * dim)).map(of).filter(|&word| word != 0).collect();
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), words);
+            for degree in 1..=most {
+                let element = Lagrange::continuous(cell, degree).expect("a degree");
+                all.iter().for_each(|&word| sees_its_parent(element, word));
+            }
+        }
+    }
+}

@@ -5,9 +5,13 @@
 //! takes, in millions of its cells a second. Twice the cells should take twice the time.
 
 use fem_dsl::problem::Argument;
+use kernels_gen::element::Lagrange;
+use runtime::discretisation::Discretisation;
 use runtime::forest::{Forest, ForestError};
+use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What is measured of one level.
@@ -52,6 +56,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     pool.install(|| forest.balance())?;
     let (after, seconds) = (forest.n_leaves(), start.elapsed().as_secs_f64());
     println!("balance of {before} leaves, {after} then: {:.1}", after as f64 / seconds / 1e6);
+    numbering(&mesh, most / 8, &pool)?;
     let start = Instant::now();
     let fine = pool.install(|| mesh.refined(4))?;
     let (cells, seconds) = (fine.n_cells(), start.elapsed().as_secs_f64());
@@ -73,6 +78,34 @@ fn level(forest: &mut Forest) -> Result<Row, ForestError> {
     let seconds = start.elapsed().as_secs_f64();
     let hanging = masks.iter().filter(|mask| !mask.is_free()).count();
     Ok(Row { leaves: forest.n_leaves(), hanging, refine, balance, masks: seconds })
+}
+
+/// What it takes to make a mesh of leaves, and to number its unknowns.
+fn numbering(
+    mesh: &Mesh,
+    most: usize,
+    pool: &rayon::ThreadPool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut forest, coarse) = (Forest::new(mesh)?, Arc::new(mesh.clone()));
+    while forest.n_leaves() < most {
+        level(&mut forest)?;
+    }
+    let start = Instant::now();
+    let fine = Arc::new(pool.install(|| forest.mesh(&coarse))?);
+    let (cells, seconds) = (fine.n_cells(), start.elapsed().as_secs_f64());
+    println!(
+        "a mesh of {cells} leaves: {:.2} million cells a second",
+        cells as f64 / seconds / 1e6
+    );
+    for degree in 1..=2 {
+        let element = Lagrange::continuous(fine.cell(), degree)?;
+        let start = Instant::now();
+        let on = pool.install(|| Discretisation::new(Arc::clone(&fine), &[(element, 1)]))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let (unknowns, speed) = (on.n_dofs(), cells as f64 / seconds / 1e6);
+        println!("{unknowns} unknowns of degree {degree}: {speed:.2} million cells a second");
+    }
+    Ok(())
 }
 
 /// The leaves that are nearer to a sphere than a part of their own width.

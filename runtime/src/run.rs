@@ -34,6 +34,7 @@ pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
 pub use unique::check_unique;
 
+use crate::adapt::Adaptive;
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
@@ -407,6 +408,29 @@ pub fn run_from(
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
+    let at = start_at.map_or(Start::OfProblem, Start::At);
+    run_started(problem, mesh, at, target, device, observe)
+}
+
+/// Where a solve starts.
+#[derive(Clone, Copy)]
+enum Start<'a> {
+    /// Where the problem says.
+    OfProblem,
+    /// At a solution with the same mesh and degree.
+    At(&'a [f64]),
+    /// At one on another mesh of the same adaptive one.
+    On(&'a Discretisation, &'a [f64]),
+}
+
+fn run_started(
+    problem: &Problem,
+    mesh: impl Into<Arc<Mesh>>,
+    start_at: Start<'_>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
     let start = Instant::now();
     let mesh = with_periodic_sides(problem, mesh.into())?;
     let solver = problem.solver.as_ref();
@@ -435,7 +459,15 @@ pub fn run_from(
     };
     check_unique(&mut operator, system, &means)?;
     let mut u = operator.initial()?;
-    let said = initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?;
+    let moved = match start_at {
+        Start::On(before, u) => Adaptive::transfer(before, u, &on),
+        Start::OfProblem | Start::At(_) => None,
+    };
+    let earlier = match start_at {
+        Start::At(u) => Some(u),
+        Start::OfProblem | Start::On(..) => moved.as_deref(),
+    };
+    let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();

@@ -1,5 +1,5 @@
 //! Random forms in all three ways, of several fields in continuous and discontinuous spaces, with integrals over the
-//! boundary, data, parameters and conditions, on meshes of which some are periodic: operators of interpreted kernels against the reference.
+//! boundary, data, parameters and conditions, on meshes of which some are periodic and some have hanging nodes: operators of interpreted kernels against the reference.
 //!
 //! ```text
 //! residual, action, diagonal               within rounding of the reference's

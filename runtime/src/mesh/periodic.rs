@@ -165,7 +165,7 @@ impl Mesh {
 
     /// Whether sides are periodic.
     pub fn is_periodic(&self) -> bool {
-        self.joined.is_some()
+        !self.periodic.is_empty()
     }
 
     /// For each facet of the first side the one of the second that it becomes, with the images of its vertices.

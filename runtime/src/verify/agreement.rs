@@ -5,7 +5,7 @@ use crate::compile::Target;
 use crate::device::Device;
 use crate::discretisation::AuxValues;
 use crate::operator::Operator;
-use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference};
+use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference, functions};
 use crate::run::{Kernels, RunError};
 use crate::solve::NonlinearSystem;
 use crate::vector::{epsilon, noise};
@@ -44,8 +44,13 @@ impl Trial<'_> {
     pub fn expected(&self) -> Result<Expected, RunError> {
         let (on, elements) = (&self.setup.on, &self.setup.elements);
         let (form, mesh) = (&self.problem.form, &on.mesh);
-        let reference =
+        let mut reference =
             Reference::with_rule(form, self.problem.degree, mesh.order(), elements.rule)?;
+        for (number, field) in on.fields.iter().enumerate() {
+            let words = mesh.hanging().unwrap_or_default().iter();
+            let of_cells = words.map(|&word| functions(field.space.element(), word)).collect();
+            reference = reference.with_functions(number, of_cells);
+        }
         let dim = mesh.dim();
         let coordinates: Vec<f64> = mesh
             .nodes()

@@ -9,12 +9,13 @@ use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
 };
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
+use runtime::adapt::Adaptive;
 use runtime::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
-use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close};
+use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close, functions};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::vector::{Precision, Vector};
 use std::collections::BTreeMap;
@@ -76,6 +77,9 @@ impl Case {
         // that is not smooth may ask for.
         let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
+        if mesh.cell().is_tensor() && mix(seed, 20).is_multiple_of(4) {
+            mesh = adapted(mesh, seed);
+        }
         let spaces = form.fields.iter().map(|field| field.space);
         let nodal = form.aux.iter().filter_map(|aux| match aux.location {
             Location::Nodes(space) => Some(space),
@@ -184,8 +188,13 @@ impl Case {
     ) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
         let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
-        let reference = reference.expect("supported elements");
+        let mut reference = reference.expect("supported elements");
         let mesh = &on.mesh;
+        for (number, field) in on.fields.iter().enumerate() {
+            let words = mesh.hanging().unwrap_or_default().iter();
+            let of_cells = words.map(|&word| functions(field.space.element(), word)).collect();
+            reference = reference.with_functions(number, of_cells);
+        }
         let dim = mesh.dim();
         let nodes = mesh.nodes().iter();
         let coordinates: Vec<f64> =
@@ -313,6 +322,18 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     mesh.tag_cells("left", |x| middle(x) < 0.6);
     mesh.tag_cells("right", |x| middle(x) > 0.5);
     mesh
+}
+
+/// The mesh with some of its cells divided, so that nodes hang.
+fn adapted(mesh: Mesh, seed: u64) -> Mesh {
+    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    for step in 0..2 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let chosen = mix(seed, 30 + step) as usize % mesh.n_cells();
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(|cell| cell == chosen).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
 }
 
 /// Spaces, conditions on a part of the boundary in some of the cases, and data.

@@ -1,0 +1,174 @@
+//! Adaptive steps: a problem on its mesh → solutions on meshes that follow them.
+//!
+//! ```text
+//! solve → estimate → mark → refine, coarsen, balance → transfer → solve …
+//! ```
+//!
+//! until the estimate is what `until` asks for, the next mesh would have more unknowns than `max_dofs` allows, or all steps
+//! are taken. Each solve starts from the last solution.
+
+use super::step::{Monitor, Step, StepKind};
+use super::{RunError, Solution, Start, run_started, with_periodic_sides};
+use crate::adapt::Adaptive;
+use crate::compile::Target;
+use crate::device::Device;
+use crate::discretisation::Discretisation;
+use crate::estimate::{Estimate, Estimator};
+use crate::expression::Parameters;
+use crate::mark::{MarkError, coarsen, mark};
+use crate::mesh::Mesh;
+use crate::solve::Continue;
+use crate::space::Space;
+use fem_dsl::problem::{Adapt, Problem};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a run in steps had when one of them failed.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// The number of the step that failed.
+    pub step: usize,
+    /// Why.
+    pub source: RunError,
+    /// The solution of the step before.
+    pub last: Solution,
+}
+
+/// Solves a problem in adaptive steps and gives the last solution.
+pub(super) fn solve_adaptively(
+    problem: &Problem,
+    adapt: &Adapt,
+    mesh: Arc<Mesh>,
+    target: &Target,
+    device: Option<&Arc<dyn Device>>,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution, RunError> {
+    let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
+    let mut next = Some(Arc::new(adaptive.mesh()?));
+    let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0 };
+    let mut last: Option<Solution> = None;
+    while let Some(mesh) = next.take() {
+        match steps.take(mesh, last.as_ref(), monitor) {
+            Ok((solution, mesh)) => (last, next) = (Some(solution), mesh),
+            Err(source) => {
+                return Err(match last {
+                    None => source,
+                    Some(last) => {
+                        let step = steps.taken;
+                        RunError::Interrupted(Box::new(Interrupted { step, source, last }))
+                    }
+                });
+            }
+        }
+    }
+    last.ok_or_else(|| RunError::Setting("`adapt` took no step".to_owned()))
+}
+
+/// Steps that are taken one after another.
+struct Steps<'a> {
+    problem: &'a Problem,
+    adapt: &'a Adapt,
+    target: &'a Target,
+    device: Option<&'a Arc<dyn Device>>,
+    adaptive: Adaptive,
+    taken: usize,
+}
+
+/// What follows a step.
+enum Next {
+    Mesh(Mesh),
+    /// The end, and what should be said of it.
+    End(Option<String>),
+}
+
+impl Steps<'_> {
+    /// The next step: its solution, and the mesh of the one behind it, if there is to be one.
+    fn take(
+        &mut self,
+        mesh: Arc<Mesh>,
+        last: Option<&Solution>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
+        let begun = Instant::now();
+        let start = match last {
+            Some(last) => Start::On(&last.on, &last.u),
+            None => Start::OfProblem,
+        };
+        let observe = &mut |now| monitor.iteration(now);
+        let device = self.device.cloned();
+        let mut solution =
+            run_started(self.problem, mesh, start, self.target, device, observe)?;
+        let estimate = self.estimate(&solution)?;
+        let next = match self.end(&estimate) {
+            Some(note) => Next::End(note),
+            None => self.refine(&solution.on, &estimate)?,
+        };
+        let next = match next {
+            Next::Mesh(mesh) => Some(Arc::new(mesh)),
+            Next::End(note) => {
+                solution.notes.extend(note);
+                None
+            }
+        };
+        self.taken += 1;
+        let seconds = begun.elapsed().as_secs_f64();
+        let step = Step::of(StepKind::Adapt, &solution);
+        let step = Step { estimate: estimate.relative(), seconds, ..step };
+        let go_on = monitor.step(&step, &solution) == Continue::Yes;
+        Ok((solution, next.filter(|_| go_on)))
+    }
+
+    fn estimate(&self, solution: &Solution) -> Result<Estimate, RunError> {
+        let Self { problem, target, device, .. } = *self;
+        let form = &problem.form;
+        let parameters =
+            Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
+        let (elements, on) = (&solution.elements, &solution.on);
+        let estimator =
+            Estimator::new(form, elements, on, &parameters.values, target, device)?;
+        Ok(estimator.estimate(&solution.u)?)
+    }
+
+    /// Whether this step is the last, and what should be said of that.
+    fn end(&self, estimate: &Estimate) -> Option<Option<String>> {
+        let Adapt { steps, until, .. } = *self.adapt;
+        let relative = estimate.relative();
+        if until.is_some_and(|until| relative.is_some_and(|found| found <= until)) {
+            return Some(None);
+        }
+        (self.taken >= steps).then(|| {
+            let (until, found) = (until?, relative?);
+            Some(format!(
+                "`adapt` ends after {steps} steps with an estimate of {found:.2e}, not {until:.2e}: take more, `steps`"
+            ))
+        })
+    }
+
+    /// The cells of the next step.
+    fn refine(&mut self, on: &Discretisation, estimate: &Estimate) -> Result<Next, RunError> {
+        let adapt = self.adapt;
+        let refine = match mark(&estimate.squares, adapt.fraction) {
+            Ok(refine) => refine,
+            Err(error @ MarkError::Nothing) => return Ok(Next::End(Some(error.to_string()))),
+            Err(error) => return Err(error.into()),
+        };
+        let coarser = match adapt.coarsen > 0.0 {
+            true => coarsen(&estimate.squares, adapt.coarsen)?,
+            false => Vec::new(),
+        };
+        let mut adaptive = self.adaptive.clone();
+        adaptive.adapt(&on.mesh, &refine, &coarser)?;
+        let next = adaptive.mesh()?;
+        let unknowns = on.fields.iter().map(|field| {
+            Space::count(&next, field.space.element()) * field.space.components()
+        });
+        let unknowns: usize = unknowns.sum();
+        if adapt.max_dofs.is_some_and(|most| unknowns > most) {
+            return Ok(Next::End(Some(format!(
+                "`adapt` ends where the next step would have {unknowns} unknowns, more than `max_dofs`"
+            ))));
+        }
+        self.adaptive = adaptive;
+        Ok(Next::Mesh(next))
+    }
+}

@@ -12,7 +12,7 @@ use runtime::device::Device;
 use runtime::device::cpu::Linked;
 use runtime::forest::refined;
 use runtime::mesh::load;
-use runtime::run::{Cause, RunError, run_on};
+use runtime::run::{Cause, Monitor, RunError, Step, run_steps};
 use runtime::solve::{Continue, Progress, silent};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -250,7 +250,7 @@ impl Problem {
     /// As [`Problem::run`].
     pub fn run_observed(
         &self,
-        mut observe: impl FnMut(Progress) -> Continue + Send,
+        observe: impl FnMut(Progress) -> Continue + Send,
     ) -> Result<Solution, Error> {
         let program = &self.form.program;
         let told = |found| Error::language(program.source(), found);
@@ -260,10 +260,29 @@ impl Problem {
         problem.start_paths_at(&self.folder);
         let mesh = refined(mesh, problem.refine)?;
         let target = self.form.target(self.execution);
+        let mut steps = Steps { observe, taken: Vec::new() };
+        let device = self.device.clone();
         let solved =
-            threads::roomy(|| run_on(&problem, mesh, &target, self.device.clone(), &mut observe));
+            threads::roomy(|| run_steps(&problem, mesh, None, &target, device, &mut steps));
         let solved = solved.map_err(|error| self.form.told(problem.form.dim, error))?;
-        Ok(Solution::new(problem, solved))
+        Ok(Solution::new(problem, solved, steps.taken))
+    }
+}
+
+/// Keeps the figures of the steps that a run takes.
+struct Steps<F> {
+    observe: F,
+    taken: Vec<Step>,
+}
+
+impl<F: FnMut(Progress) -> Continue> Monitor for Steps<F> {
+    fn iteration(&mut self, now: Progress) -> Continue {
+        (self.observe)(now)
+    }
+
+    fn step(&mut self, step: &Step, _: &runtime::run::Solution) -> Continue {
+        self.taken.push(step.clone());
+        Continue::Yes
     }
 }
 

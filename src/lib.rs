@@ -82,7 +82,7 @@ pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
-pub use runtime::run::{Figure, Kernels, RunError, Seconds};
+pub use runtime::run::{Figure, Kernels, RunError, Seconds, Step, StepKind};
 pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;

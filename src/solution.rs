@@ -4,18 +4,24 @@ use crate::error::index;
 use crate::{Error, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::compile::Origin;
-use runtime::run::{Figure, Seconds, Solution as Solved};
+use runtime::run::{Figure, Seconds, Solution as Solved, Step};
 use std::path::Path;
 
 /// A solved problem.
 pub struct Solution {
     problem: Problem,
     solved: Solved,
+    steps: Vec<Step>,
 }
 
 impl Solution {
-    pub(crate) fn new(problem: Problem, solved: Solved) -> Self {
-        Self { problem, solved }
+    pub(crate) fn new(problem: Problem, solved: Solved, steps: Vec<Step>) -> Self {
+        Self { problem, solved, steps }
+    }
+
+    /// The figures of each step that led to it; of a problem without `adapt` there is one.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
     }
 
     /// The nodal values of the unknowns: field after field, node after node, components interleaved.

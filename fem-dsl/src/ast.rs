@@ -468,7 +468,7 @@ pub enum ProblemItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `adapt(steps: 4, fraction: 0.3);`
+    /// `adapt(steps: 6, fraction: 0.3);`
     Adapt {
         /// Its arguments.
         arguments: Vec<Argument>,

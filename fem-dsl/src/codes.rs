@@ -156,8 +156,6 @@ codes! {
     /// `file(…)` where no file can give the value.
     MisplacedFile = "E0420",
 
-    /// `adapt` comes later.
-    LaterAdapt = "E0907",
     /// This word is kept for later.
     LaterWord = "E0910",
 

@@ -100,8 +100,10 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
         }
         "bc" | "boundary" | "condition" | "essential" => "write `dirichlet u = 0 on \"tag\";`",
         "refinement" => {
-            "the mesh says how fine it is: `ball(refine: 3)`, `box(cells: 16)`; `refine = 1;` divides its cells"
+            "the mesh says how fine it is: `ball(refine: 3)`, `box(cells: 16)`; `refine = 1;` divides all of its cells, \
+             `adapt(steps: 6);` those with the largest errors"
         }
+        "amr" | "adaptive" | "adaptivity" | "estimate" | "mark" => "write `adapt(steps: 6);`",
         _ => return None,
     })
 }
@@ -138,6 +140,17 @@ pub(crate) fn generator(name: &str) -> Option<&'static str> {
 
 const STRIP: &str = "one dimension is not there yet: take a strip of cells, `box(dim: 2, cells: [n, 1])`, without conditions \
                      on \"y0\" and \"y1\"";
+
+/// The argument of `adapt` that does what another is known for.
+pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
+    Some(match (owner, name) {
+        ("adapt", "theta" | "marking" | "refine") => "write `fraction`",
+        ("adapt", "tolerance" | "tol" | "rtol" | "target") => "write `until`",
+        ("adapt", "iterations" | "max_steps" | "levels") => "write `steps`",
+        ("adapt", "dofs" | "unknowns" | "max_unknowns" | "max_cells") => "write `max_dofs`",
+        _ => return None,
+    })
+}
 
 /// What to do where the value of an argument is none of those that it takes.
 pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {

@@ -63,6 +63,8 @@ pub struct Problem {
     pub exact: Vec<(usize, Expression)>,
     /// Where the solve begins: (field, values).
     pub initial: Vec<(usize, Values)>,
+    /// How the mesh follows the solution, where it does.
+    pub adapt: Option<Adapt>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
     /// What is reported of the solution.
@@ -81,6 +83,22 @@ impl Problem {
             }
         }
     }
+}
+
+/// How a mesh follows the solution: it is solved, the error of each cell is estimated, cells are marked and refined, and it
+/// is solved again, until one of the limits is reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adapt {
+    /// How often the mesh is refined at most; there is one solve more.
+    pub steps: usize,
+    /// θ of Dörfler's marking, above 0 and at most 1: the fewest cells are marked with Σ_marked η² ≥ θ Σ η².
+    pub fraction: f64,
+    /// What is aimed at: η over ‖u‖ in the energy norm.
+    pub until: Option<f64>,
+    /// The most unknowns that a step may have.
+    pub max_dofs: Option<usize>,
+    /// The share of Σ η² that the cells which are made coarser hold at most, together with θ at most 1; none are at 0.
+    pub coarsen: f64,
 }
 
 /// What a problem reports of its solution: `report NAME = EXPR;`.

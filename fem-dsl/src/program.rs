@@ -462,6 +462,7 @@ fn finished(
         mean: content.mean,
         exact: content.exact,
         initial: content.initial,
+        adapt: content.adapt,
         solver: content.solver,
         reports: Reports {
             items,

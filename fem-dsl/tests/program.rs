@@ -5,7 +5,7 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
-use fem_dsl::problem::{Argument, Expression, Freedom, MeshSource, Trace, Unfixed, Values};
+use fem_dsl::problem::{Adapt, Argument, Expression, Freedom, MeshSource, Trace, Unfixed, Values};
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
 
@@ -186,15 +186,44 @@ fn the_dimension_comes_from_the_mesh() {
 }
 
 #[test]
-fn later_parts_are_refused_but_can_be_looked_at() {
-    let text = "form a { field u: scalar; f0[u] = u; } \
-                problem q solves a { mesh = ball(); adapt(steps: 2, fraction: 0.5); }";
-    let (program, diagnostics) = compile(&Source::new("a.wf", text));
-    assert_eq!(codes(&diagnostics), [Code::LaterAdapt]);
-    let program = program.expect("the program is right");
-    assert!(program.forms()[0].dimensions.form(2).is_some());
-    let wrong = program.problem("q", 3, &Overrides::default()).expect_err("it comes later");
-    assert_eq!(codes(&wrong), [Code::LaterAdapt]);
+fn adaptive_steps_have_limits_and_defaults() {
+    let adapt = |dim: usize, arguments: &str, overrides: &Overrides| {
+        let text = format!(
+            "form a {{ field u: scalar; param share = 0.4; f0[u] = share * u; }}
+             problem q solves a {{ mesh = ball(dim: {dim}); param share = 0.2; adapt({arguments}); }}"
+        );
+        let problem = program(&text).problem("q", dim, overrides).expect("a problem");
+        problem.adapt.expect("adaptive steps")
+    };
+    let plain = |dim, arguments| adapt(dim, arguments, &Overrides::default());
+    let none = Adapt { steps: 10, fraction: 0.5, until: None, max_dofs: None, coarsen: 0.0 };
+    assert_eq!(plain(2, ""), none);
+    assert_eq!(plain(3, ""), Adapt { fraction: 0.3, ..none });
+    assert_eq!(plain(2, "until: 10^-3"), Adapt { steps: 100, until: Some(10f64.powi(-3)), ..none });
+    assert_eq!(plain(2, "max_dofs: 1e6"), Adapt { steps: 100, max_dofs: Some(1_000_000), ..none });
+    assert_eq!(
+        plain(2, "coarsen: 0.03, max_dofs: 5000, until: 0.1, fraction: 0.3, steps: 2 * dim"),
+        Adapt { steps: 4, fraction: 0.3, until: Some(0.1), max_dofs: Some(5000), coarsen: 0.03 }
+    );
+    // Parameters as the problem has them, and the command line.
+    assert_eq!(plain(2, "fraction: share"), Adapt { fraction: 0.2, ..none });
+    let said =
+        Overrides { params: vec![("share".to_owned(), "0.7".to_owned())], ..Overrides::default() };
+    assert_eq!(adapt(2, "fraction: share", &said), Adapt { fraction: 0.7, ..none });
+    let without = program(
+        "form a { field u: scalar; f0[u] = u; } problem q solves a { mesh = ball(dim: 2); }",
+    );
+    assert_eq!(without.problem("q", 2, &Overrides::default()).expect("a problem").adapt, None);
+}
+
+/// A parameter that only `adapt` reads is used.
+#[test]
+fn what_adaptive_steps_read_is_used() {
+    let program = program(
+        "form a { field u: scalar; param share = 0.4; f0[u] = u; }
+         problem q solves a { mesh = ball(); adapt(fraction: share); }",
+    );
+    assert!(program.warnings().is_empty(), "{:?}", program.warnings());
 }
 
 #[test]

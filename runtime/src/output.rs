@@ -13,6 +13,7 @@
 
 mod atomic;
 mod sample;
+mod series;
 pub mod surface;
 mod vtu;
 
@@ -23,6 +24,8 @@ use kernels_gen::element::Lagrange;
 use std::io::Write;
 use std::path::Path;
 use thiserror::Error;
+
+pub use series::{STEP, Series};
 
 /// The largest degree of a VTK Lagrange cell; fields of higher degree are sampled at its nodes.
 pub const MAX_DEGREE: usize = 10;
@@ -90,6 +93,14 @@ pub enum OutputError {
         path: String,
         /// What the system says.
         error: std::io::Error,
+    },
+    /// A name for a series that cannot be one.
+    #[error("{path} is no name for a series of files: {reason}")]
+    Series {
+        /// The path.
+        path: String,
+        /// Why not, and the remedy.
+        reason: &'static str,
     },
     /// What should take the bytes does not.
     #[error("cannot write the solution: {error}\nhelp: make room where it goes, or name a file")]

@@ -18,6 +18,7 @@ mod prescribed;
 mod reports;
 mod singular;
 mod solver;
+mod step;
 mod unique;
 
 use assess::{Means, assess};
@@ -32,6 +33,7 @@ use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
 pub use solver::{System, solve, suits, values};
+pub use step::{Monitor, Step, StepKind, run_steps};
 pub use unique::check_unique;
 
 use crate::adapt::Adaptive;
@@ -239,6 +241,11 @@ pub enum RunError {
         /// What happened.
         source: SolveError,
     },
+    /// Adaptive steps, which are not taken yet.
+    #[error(
+        "`adapt` asks for steps that are not taken yet\nhelp: leave it out; `refine = 2;` divides all cells"
+    )]
+    Adapt,
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),
@@ -399,7 +406,8 @@ pub fn run_on(
     run_from(problem, mesh, None, target, device, observe)
 }
 
-/// The same from another start: the unknowns of an earlier solution of the problem, with the same mesh and degree.
+/// The same from another start: the unknowns of an earlier solution of the problem, with the same mesh and degree. It is one
+/// solve on this mesh, whatever `adapt` asks for: see [`run_steps`].
 pub fn run_from(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,

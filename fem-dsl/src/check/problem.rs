@@ -5,6 +5,7 @@
 //! by the same grammar and replace what they name. Each statement is checked against the form in
 //! the mesh's dimension; all errors come out of one run.
 
+mod adapt;
 mod arguments;
 mod conditions;
 mod effect;
@@ -29,7 +30,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Data, Dirichlet, Expression, MOST_REFINED, Solver, Values};
+use crate::problem::{Adapt, Data, Dirichlet, Expression, MOST_REFINED, Solver, Values};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -86,8 +87,8 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
         ProblemItemKind::Report { name, .. } => ("report", &name.name),
         ProblemItemKind::Initial { field, .. } => ("initial", &field.name),
-        ProblemItemKind::Adapt { .. }
-        | ProblemItemKind::Aux { .. }
+        ProblemItemKind::Adapt { .. } => ("adapt", ""),
+        ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
@@ -123,6 +124,7 @@ pub(crate) struct Content {
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, Values)>,
+    pub(crate) adapt: Option<Adapt>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
@@ -165,6 +167,7 @@ pub(crate) fn content(
         periodic::check(&mut checker, statement, mesh);
     }
     periodic::check_conditions(&mut checker, statements);
+    adapt::check(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -252,7 +255,7 @@ impl Checker<'_> {
                 self.content.solver = solver;
                 self.diagnostics.extend(diagnostics);
             }
-            _ => self.later(statement),
+            _ => {}
         }
     }
 
@@ -282,17 +285,6 @@ impl Checker<'_> {
             .label(piece.file.exprs[value].span, format!("too small for `{name}` in `{space}`"))
             .help(format!("write `degree = {least};`"));
         self.report(piece, diagnostic);
-    }
-
-    /// What this version reads but does not build.
-    fn later(&mut self, statement: Statement<'_>) {
-        let (code, message) = match statement.kind {
-            ProblemItemKind::Adapt { .. } => (Code::LaterAdapt, "adaptive meshes come later"),
-            _ => return,
-        };
-        let diagnostic = Diagnostic::new(code, message)
-            .label(statement.span, "this is understood, but not built yet");
-        self.report(statement.piece, diagnostic);
     }
 
     /// A number that is one.

@@ -20,7 +20,12 @@ pub(crate) fn names(file: &File, root: ExprId) -> impl Iterator<Item = &str> {
 
 /// The expressions of a problem that may use a parameter of its form.
 pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
-    problem.items.iter().filter_map(|item| match &item.kind {
+    let arguments = |item: &ProblemItemKind| match item {
+        ProblemItemKind::Adapt { arguments } => arguments.iter().map(|given| given.value).collect(),
+        _ => Vec::new(),
+    };
+    let of_adapt = problem.items.iter().flat_map(move |item| arguments(&item.kind));
+    let values = problem.items.iter().filter_map(|item| match &item.kind {
         ProblemItemKind::Setting { value, .. }
         | ProblemItemKind::Param { value, .. }
         | ProblemItemKind::Aux { value, .. }
@@ -37,7 +42,8 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Adapt { .. }
         | ProblemItemKind::Solver(_)
         | ProblemItemKind::Broken => None,
-    })
+    });
+    values.chain(of_adapt)
 }
 
 /// A warning for each name of a form without errors that neither the form nor `others`, its problems, need.

@@ -404,7 +404,7 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
         (Place::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
-        (Place::Problem, "adapt") => "write `adapt(steps: 4, fraction: 0.3);`",
+        (Place::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (Place::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
         (Place::Problem, "report") => "write `report NAME = integral(u);`",
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",

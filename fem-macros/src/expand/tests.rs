@@ -33,10 +33,21 @@ fn each_error_becomes_a_compile_error() {
 
 #[test]
 fn what_comes_later_is_an_error() {
+    let text = expanded("form a { field u: scalar; f0[u] = jump(u); }");
+    assert!(text.contains("[E0910]"), "{text}");
+}
+
+#[test]
+fn adaptive_steps_are_checked() {
     let form = "form a { field u: scalar; f0[u] = u; }";
-    let problem = "problem b solves a { mesh = ball(); adapt(steps: 2, fraction: 0.5); }";
-    let text = expanded(&format!("{form} {problem}"));
-    assert!(text.contains("[E0907]"), "{text}");
+    let problem = |arguments: &str| {
+        expanded(&format!("{form} problem b solves a {{ mesh = ball(); adapt({arguments}); }}"))
+    };
+    let right = problem("steps: 6, fraction: 0.3, until: 1e-3, max_dofs: 1e6, coarsen: 0.03");
+    assert!(right.contains("known_problem (\"b\")"), "{right}");
+    let wrong = problem("steps: 6, fraction: 3e-1 + 1");
+    assert_eq!(wrong.matches("compile_error").count(), 1, "{wrong}");
+    assert!(wrong.contains("`fraction` should be a number above 0 and at most 1"), "{wrong}");
 }
 
 #[test]

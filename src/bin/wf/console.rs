@@ -62,6 +62,7 @@ pub(crate) fn style() -> Style {
 /// Where a subcommand says what is not its result.
 pub(crate) struct Console {
     json: bool,
+    one_terminal: bool,
     progress: Progress,
     said: Mutex<Said>,
 }
@@ -81,7 +82,13 @@ impl Console {
             (false, true) => Face::Bar,
             (false, false) => Face::Lines(Box::new(io::stderr()), EVERY),
         };
-        Self { json, progress: Progress::new(face), said: Mutex::default() }
+        let one_terminal = matches!(face, Face::Bar) && io::stdout().is_terminal();
+        Self { json, one_terminal, progress: Progress::new(face), said: Mutex::default() }
+    }
+
+    /// Whether what is said on the way and the result come to one terminal.
+    pub(crate) fn is_one_terminal(&self) -> bool {
+        self.one_terminal
     }
 
     /// Whether the result is to be JSON.

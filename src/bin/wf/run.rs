@@ -3,19 +3,19 @@
 mod dry;
 mod goal;
 mod picture;
+mod steps;
 mod sweep;
 mod table;
 mod told;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use runtime::device::Device;
-use runtime::output::{writable, write_text};
-use runtime::run::{RunError, Solution, run_from};
-use runtime::solve::Continue;
+use runtime::output::{STEP, Series, writable, write_text};
+use runtime::run::{RunError, Solution, run_steps};
 use serde_json::json;
 
 use crate::arguments::{DeviceArguments, ProblemArguments, written_as};
@@ -25,6 +25,7 @@ use crate::problem::{chosen, compile, overrides, prepare, read, spare, with_thre
 use crate::report::{Failure, Report};
 use goal::Goal;
 use picture::PictureArguments;
+use steps::{Log, Steps};
 use sweep::Sweep;
 use table::{Table, line_files};
 use told::{Files, text, value};
@@ -39,6 +40,7 @@ Examples:
   wf run examples/poisson.wf --degree 4 --param f=2
   wf run examples/poisson.wf --param f=1,2,4 --report f.csv     a solve for each value, each from the one before
   wf run examples/poisson.wf --param f=1..10:5                  five values, both ends included
+  wf run examples/poisson.wf --param f=1,2,4 -o 'f-{step}.vtu'  f-0.vtu, f-1.vtu, …, and f.pvd, which opens as a series
   wf run examples/poisson.wf --picture u.png --slice z=0      the solution inside, without ParaView
   wf run examples/traction.wf --picture bent.svg --warp 0.1   its boundary, deformed by a tenth of the displacement
   wf run examples/stokes.wf --problem channel --picture p.png --field p
@@ -57,8 +59,10 @@ pub(crate) struct Arguments {
     pub(crate) device: DeviceArguments,
 
     /// The file for the solution, which is VTU: its name ends in `.vtu` or has no extension; `-` is standard output, and
-    /// the report goes to standard error. NAME.vtu of the problem's name in the current folder without it. What a solve
-    /// that stops short has reached goes to NAME.unconverged.vtu beside it.
+    /// the report goes to standard error. NAME.vtu of the problem's name in the current folder without it. `{step}` in the
+    /// name stands for numbers from 0 on: a file for each adaptive step, or each value of a parameter that takes several, and
+    /// beside them NAME.pvd, which ParaView opens as a series. Without it the last adaptive step is written, and values go to
+    /// NAME-1.vtu, NAME-2.vtu and so on. What a solve that stops short has reached goes to NAME.unconverged.vtu.
     #[arg(long, short, value_name = "FILE", conflicts_with = "no_output")]
     pub(crate) output: Option<PathBuf>,
 
@@ -66,8 +70,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) no_output: bool,
 
-    /// A table of what the problem reports, as CSV: a row for each solve, a column for each number. `report NAME = line(…)`
-    /// goes to PROBLEM-NAME.csv beside the solution instead.
+    /// A table of what the problem reports, as CSV: a row for each solve, a column for each number; of adaptive steps their
+    /// cells, unknowns, estimates and errors, too. It is written anew behind each. `report NAME = line(…)` goes to
+    /// PROBLEM-NAME.csv beside the solution instead.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
@@ -87,23 +92,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let wanted = arguments.problem.problem.as_deref();
     let all = overrides(&arguments.problem);
     let sweep = Sweep::of(&all)?;
-    let mut aside = false;
-    if arguments.output.is_some() {
-        let goal = Goal::of(arguments, "", console)?;
-        goal.try_out(&arguments.problem.file)?;
-        aside = goal.is_standard_output();
-        if aside && sweep.is_some() {
-            return Err(Failure::usage(
-                "`--output -` takes one solution, but a parameter has several values\nhelp: name a file",
-            ));
-        }
-    }
-    if let Some(path) = &arguments.report {
-        spare(path, &arguments.problem.file)?;
-        writable(path)?;
-        written_as(path, &["csv"], "a table of reports")?;
-    }
-    arguments.picture.try_out(&arguments.problem.file)?;
+    let aside = try_out(arguments, sweep.is_some(), console)?;
     // Each value of a sweep with what the command line says then.
     let values: Vec<(Option<&str>, Overrides)> = match &sweep {
         None => vec![(None, all)],
@@ -115,22 +104,15 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let source = read(&arguments.problem.file)?;
     let program = compile(&source, wanted, &values[0].1, console)?;
     let names = chosen(&program, wanted)?;
-    for (given, option) in [(&arguments.output, "--output"), (&arguments.report, "--report")] {
-        if given.is_some() && names.len() > 1 {
-            return Err(Failure::input(format!(
-                "{option} names one file, but there are several problems\nhelp: choose one with --problem NAME"
-            )));
-        }
-    }
-    if arguments.picture.is_wanted() && names.len() > 1 {
-        return Err(Failure::input(
-            "--picture names one file, but there are several problems\nhelp: choose one with --problem NAME",
-        ));
-    }
+    only_one(arguments, &names)?;
     let device = arguments.device.open_for(&arguments.problem)?;
     let (mut report, common) = (Report::default(), console.take());
     for name in &names {
-        let (mut table, mut start) = (Table::default(), None);
+        let mut start = None;
+        let mut log = Log {
+            table: Table::of(sweep.as_ref().map_or(&[], |sweep| &sweep.values)),
+            series: arguments.output.as_deref().map(Series::of).transpose()?.flatten(),
+        };
         for (number, (value, overrides)) in values.iter().enumerate() {
             let problem = Blame { program: &program, problem: name, overrides };
             let varied = sweep.as_ref().zip(*value);
@@ -138,7 +120,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             let solve = Solve { arguments, which: problem, varied, device: &device, console };
             let done = with_threads(arguments.threads, || match arguments.dry_run {
                 true => dry::estimated(problem, &arguments.problem.file),
-                false => solve.one(&mut start, &mut table),
+                false => solve.one(&mut start, &mut log),
             });
             let done = done.flatten().map_err(|failure| match (names.len(), varied) {
                 (1, None) => failure,
@@ -149,15 +131,67 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             let warnings = [common.clone(), console.take()].concat();
             report.add(("problem", name), done, warnings);
         }
-        if let Some(path) = arguments.report.as_ref().filter(|_| table.len() > 0) {
-            table.write(path)?;
-        }
-        if sweep.is_some() && table.len() > 0 {
-            report.text.push_str(&table.text());
+        // What was shown on the way need not be shown again, unless much has come between.
+        if values.len() > 1 || !console.is_one_terminal() {
+            report.text.push_str(&log.table.text());
         }
     }
     report.aside = aside;
     Ok(report)
+}
+
+/// Whether all files that are asked for could be written, as far as that shows before the work; and whether the solution goes
+/// to standard output.
+fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bool, Failure> {
+    let (file, mut aside) = (&arguments.problem.file, false);
+    let series = arguments.output.as_deref().map(Series::of).transpose()?.flatten();
+    if let Some(series) = series {
+        Goal::File(series.file(0)).try_out(file)?;
+        spare(&series.collection(), file)?;
+        writable(&series.collection())?;
+    } else if arguments.output.is_some() {
+        let goal = Goal::of(arguments, "", console)?;
+        goal.try_out(file)?;
+        aside = goal.is_standard_output();
+        if aside && several {
+            return Err(Failure::usage(
+                "`--output -` takes one solution, but a parameter has several values\nhelp: name a file",
+            ));
+        }
+    }
+    if let Some(path) = &arguments.report {
+        one_file(path, "--report", "holds a row for each step")?;
+        spare(path, file)?;
+        writable(path)?;
+        written_as(path, &["csv"], "a table of reports")?;
+    }
+    arguments.picture.try_out(file)?;
+    Ok(aside)
+}
+
+/// A file that there is one of, however many steps there are.
+fn one_file(path: &Path, option: &str, what: &str) -> Result<(), Failure> {
+    match path.to_string_lossy().contains(STEP) {
+        true => Err(Failure::input(format!(
+            "{option} names one file, which {what}\nhelp: leave `{STEP}` out; it is for --output"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What names one file is for one problem.
+fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
+    let options = [
+        (arguments.output.is_some(), "--output"),
+        (arguments.report.is_some(), "--report"),
+        (arguments.picture.is_wanted(), "--picture"),
+    ];
+    match options.into_iter().find(|(given, _)| *given && names.len() > 1) {
+        Some((_, option)) => Err(Failure::input(format!(
+            "{option} names one file, but there are several problems\nhelp: choose one with --problem NAME"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// One solve.
@@ -172,11 +206,10 @@ struct Solve<'a> {
 
 impl Solve<'_> {
     /// Solves one problem from where the last solve ended, if there was one, and leaves its end there.
-    fn one(&self, start: &mut Option<Vec<f64>>, table: &mut Table) -> Result<Report, Failure> {
+    fn one(&self, start: &mut Option<Vec<f64>>, log: &mut Log) -> Result<Report, Failure> {
         let Self { arguments, which, varied, device, console } = *self;
         let (name, file) = (which.problem, &arguments.problem.file);
-        let goal = Goal::of(arguments, name, console)?.numbered(varied.map(|(number, ..)| number));
-        goal.try_out(file)?;
+        self.goal(log)?.try_out(file)?;
         console.progress().say(format!("{name}: making the mesh"));
         let (problem, mesh) = prepare(which.program, name, file, which.overrides)?;
         let picture = arguments.picture.numbered(varied.map(|(number, ..)| number));
@@ -185,34 +218,35 @@ impl Solve<'_> {
         let mut target = arguments.problem.target();
         target.wishes.scatter = arguments.device.scatter;
         console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
-        let mut observe = |now: runtime::solve::Progress| {
-            let (iteration, residual, target) = (now.iteration, now.residual, now.target);
-            console.progress().say(format!(
-                "{name}: iteration {iteration}, residual {residual:.2e} of {target:.2e}"
-            ));
-            Continue::Yes
-        };
-        let earlier = start.as_deref();
-        let solution = run_from(&problem, mesh, earlier, &target, device.clone(), &mut observe);
+        let (earlier, taken) = (start.as_deref(), Vec::new());
+        let mut steps = Steps { solve: self, problem: &problem, log, taken, failure: None };
+        let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
+        let Steps { taken, failure, .. } = steps;
+        let goal = self.goal(log)?;
         let solution = solution.map_err(|error| match error {
             RunError::Unconverged { source, reached } => {
                 goal.write_reached(which.run(&problem, *source), file, &problem, &reached)
             }
             error => which.run(&problem, error),
         })?;
-        table.add(varied.map(|(_, param, value)| (param, value)), &solution.reports);
         console.progress().say(format!("{name}: writing the solution"));
-        let written =
-            goal.write(&problem, &solution).and_then(|()| self.write_lines(&goal, &solution));
+        let written = match (failure, &log.series) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(_)) => Ok(()),
+            (None, None) => {
+                goal.write(&problem, &solution).and_then(|()| self.write_lines(&goal, &solution))
+            }
+        };
         let drawn = picture.draw(&problem, &solution, console);
         // What was found is said, also where it cannot be written.
+        let collection = log.series.as_ref().map(Series::collection);
         let files = Files {
-            output: goal.path().filter(|_| written.is_ok()),
+            output: collection.as_deref().or(goal.path()).filter(|_| written.is_ok()),
             picture: picture.path().filter(|_| drawn.is_ok()),
             note: drawn.as_ref().ok().and_then(Option::as_deref),
         };
         let (mut text, mut value) =
-            (text(&problem, &solution, files), value(&problem, &solution, files));
+            (text(&problem, &solution, files), value(&problem, &solution, &taken, files));
         if let Some((_, param, given)) = varied {
             text = text.replacen('\n', &format!(", {param} = {given}\n"), 1);
             value["sweep"] = json!({ param: given });
@@ -223,6 +257,17 @@ impl Solve<'_> {
         match result {
             Ok(()) => Ok(report),
             Err(failure) => Err(failure.after(report)),
+        }
+    }
+
+    /// Where the next solution goes.
+    fn goal(&self, log: &Log) -> Result<Goal, Failure> {
+        match &log.series {
+            Some(series) => Ok(Goal::File(series.file(series.len()))),
+            None => {
+                let goal = Goal::of(self.arguments, self.which.problem, self.console)?;
+                Ok(goal.numbered(self.varied.map(|(number, ..)| number)))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::ast::{self, Expr, ExprId, ExprKind, Ident};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::form::Form;
 use crate::habits;
 use crate::point::Shape;
 use crate::problem::Argument;
@@ -24,6 +25,8 @@ pub(super) enum Kind {
     NotNegative,
     /// A number from 0 on and below 1: a part of something.
     Part,
+    /// A number above 0 and at most 1: a part of something, or all of it.
+    Share,
     /// A whole number from 1 on, or one for each direction.
     Counts,
     /// One number for each direction.
@@ -42,6 +45,7 @@ impl Kind {
             Self::Positive => "a number above 0".to_owned(),
             Self::NotNegative => "a number from 0 on".to_owned(),
             Self::Part => "a number from 0 on and below 1".to_owned(),
+            Self::Share => "a number above 0 and at most 1".to_owned(),
             Self::Counts => format!("a whole number from 1 on, or {dim} of them in brackets"),
             Self::Point => format!("{dim} numbers in brackets"),
             Self::Word(words) => {
@@ -62,6 +66,7 @@ impl Kind {
             (Self::Positive, Argument::Number(x)) => *x > 0.0,
             (Self::NotNegative, Argument::Number(x)) => *x >= 0.0,
             (Self::Part, Argument::Number(x)) => (0.0..1.0).contains(x),
+            (Self::Share, Argument::Number(x)) => *x > 0.0 && *x <= 1.0,
             (Self::Counts, Argument::Number(x)) => whole(*x, 1, u32::MAX),
             (Self::Counts, Argument::Numbers(all)) => {
                 all.len() == dim && all.iter().all(|x| whole(*x, 1, u32::MAX))
@@ -73,16 +78,40 @@ impl Kind {
     }
 }
 
+/// A value that is usual, of arguments whose range alone says little.
+fn example(argument: &str) -> Option<&'static str> {
+    Some(match argument {
+        "rtol" => "1e-8",
+        "fraction" => "0.5",
+        "until" => "1e-3",
+        "max_dofs" => "1e6",
+        "coarsen" => "0.03",
+        _ => return None,
+    })
+}
+
 /// The arguments that something takes.
 pub(super) type Table = &'static [(&'static str, Kind)];
 
-/// Reads one argument of a table in `dim` dimensions.
+/// Reads one argument of a table in `dim` dimensions, which knows no form.
 pub(super) fn read(
     piece: &Piece,
     argument: &ast::Argument,
     kind: Kind,
     dim: usize,
 ) -> Result<Argument, Vec<Diagnostic>> {
+    read_of(&value::no_form(dim), &[], piece, argument, kind)
+}
+
+/// Reads one argument of a table, which may use the parameters of a form, in the form's dimension.
+pub(super) fn read_of(
+    form: &Form,
+    params: &[Vec<f64>],
+    piece: &Piece,
+    argument: &ast::Argument,
+    kind: Kind,
+) -> Result<Argument, Vec<Diagnostic>> {
+    let dim = form.dim;
     let expr = &piece.file.exprs[argument.value];
     if expr.kind == ExprKind::Error {
         return Err(Vec::new());
@@ -92,10 +121,8 @@ pub(super) fn read(
         let name = &argument.name.name;
         let message = format!("`{name}` should be {expected}");
         let diagnostic = Diagnostic::new(Code::BadValue, message).label(expr.span, found);
-        match kind {
-            Kind::Part => diagnostic.help(format!("write `{name}: 1e-8`, or leave it out")),
-            _ => diagnostic,
-        }
+        diagnostic
+            .help_if(example(name).map(|value| format!("write `{name}: {value}`, or leave it out")))
     };
     if let Kind::Word(words) = kind {
         let ExprKind::Name(word) = &expr.kind else {
@@ -115,7 +142,7 @@ pub(super) fn read(
             _ => Err(vec![piece.place(wrong("not a name".to_owned()))]),
         };
     }
-    let number = value::number(&piece.file, argument.value, &value::no_form(dim), &[]);
+    let number = value::number(&piece.file, argument.value, form, params);
     let (shape, values) = number
         .map_err(|found| found.into_iter().map(|found| piece.place(found)).collect::<Vec<_>>())?;
     let (shown, value) = match shape {
@@ -151,7 +178,11 @@ pub(super) fn known<'a>(
             let diagnostic = Diagnostic::new(Code::BadArgument, message)
                 .label(argument.name.span, "no such argument")
                 .note(format!("it takes {}", list.join(", ")))
-                .suggest(name, table.iter().map(|(name, _)| *name));
+                .suggest_or(
+                    name,
+                    table.iter().map(|(name, _)| *name),
+                    habits::argument_name(&owner.name, name),
+                );
             diagnostics.push(piece.place(diagnostic));
             continue;
         };

@@ -28,7 +28,7 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
     let estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
     let room = Room::now();
     let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
-    let value = json!({
+    let mut value = json!({
         "problem": name,
         "form": form.name,
         "cell": counts.cell.name(),
@@ -42,7 +42,15 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
         "available": room.as_ref().map(|room| room.bound),
         "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
     });
-    let report = Report::new(text(name, &form.name, &counts, &estimate, room.as_ref()), value);
+    let mut text = text(name, &form.name, &counts, &estimate, room.as_ref());
+    if let Some(adapt) = &problem.adapt {
+        value["steps_at_most"] = json!(adapt.steps + 1);
+        text.push_str(&format!(
+            "  steps       {} at most, of which this is the first\n",
+            adapt.steps + 1
+        ));
+    }
+    let report = Report::new(text, value);
     match numbered(which, &counts, problem.refine) {
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),

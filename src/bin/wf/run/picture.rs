@@ -10,6 +10,7 @@ use runtime::run::Solution;
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
 
 use super::goal::numbered;
+use super::one_file;
 use crate::console::Console;
 use crate::picture::possible;
 use crate::problem::spare;
@@ -62,6 +63,7 @@ impl PictureArguments {
     /// Whether the file could be written: worth asking before hours of work.
     pub(super) fn try_out(&self, file: &Path) -> Result<(), Failure> {
         let Some(path) = &self.picture else { return Ok(()) };
+        one_file(path, "--picture", "shows the last step")?;
         spare(path, file)?;
         possible(path, "--picture")
     }

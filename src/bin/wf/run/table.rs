@@ -1,75 +1,163 @@
-//! What problems report as CSV: a row for each solve, a column for each number; and the lines of a report, each in a file
-//! of its own. Numbers are written so that they are read back to the bit.
+//! What is told of the steps of a problem, a row each: [`Row`] → lines for people, and CSV.
+//!
+//! A row has what tells a step from the others: the value of a parameter that takes several, and where the mesh changes the
+//! step's own figures; then what the problem reports. Columns are so wide that lines can be shown as they come. Numbers of
+//! the CSV are written so that they are read back to the bit. The lines of a report go to files of their own.
 
-use fem_dsl::point::Shape;
+use fem_dsl::point::{Field, Shape};
 use runtime::output::write_text;
-use runtime::run::{Figure, Outcome};
+use runtime::run::{Figure, Outcome, Step, StepKind};
 use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
 
-/// Rows of reports.
+/// Characters of a number with seven digits.
+const WIDE: usize = 14;
+
+/// What a row is made of.
+pub(super) struct Row<'a> {
+    /// The parameter that takes several values, and this value.
+    pub(super) varied: Option<(&'a str, &'a str)>,
+    /// The number of the step in its solve.
+    pub(super) number: usize,
+    pub(super) step: &'a Step,
+    /// The step before in the same solve.
+    pub(super) before: Option<&'a Step>,
+    pub(super) fields: &'a [Field],
+    pub(super) reports: &'a [Outcome],
+}
+
+/// A field of a row, as it is shown and as it stands in the CSV: a head and a value each.
+struct Cell {
+    shown: Option<(String, String, usize)>,
+    csv: Option<(String, String)>,
+}
+
+/// Rows, and the lines that show them.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    columns: Vec<String>,
-    rows: Vec<Vec<String>>,
+    csv: String,
+    lines: Vec<String>,
+    /// The least width of the first column.
+    first: usize,
 }
 
 impl Table {
-    /// Adds what a solve reports, behind what tells it from the others.
-    pub(super) fn add(&mut self, first: Option<(&str, &str)>, reports: &[Outcome]) {
-        let (mut names, mut row) = (Vec::new(), Vec::new());
-        if let Some((name, value)) = first {
-            names.push(name.to_owned());
-            row.push(field(value));
-        }
-        for report in reports {
-            let Figure::Value(shape, values) = &report.value else { continue };
-            names.extend(components(&report.name, *shape));
-            row.extend(values.iter().map(|value| format!("{value:?}")));
-        }
-        self.columns = names;
-        self.rows.push(row);
+    /// A table whose first column takes these values.
+    pub(super) fn of(values: &[String]) -> Self {
+        let width = values.iter().map(|value| shorter(value).chars().count()).max();
+        Self { first: width.unwrap_or(0), ..Self::default() }
     }
 
-    /// How many rows there are.
-    pub(super) fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    fn csv(&self) -> String {
-        let line = |fields: &[String]| format!("{}\n", fields.join(","));
-        line(&self.columns) + &self.rows.iter().map(|row| line(row)).collect::<String>()
+    /// Adds a row, and gives the lines that show it: the first with the heads of the columns, and none for a problem that
+    /// is solved once.
+    pub(super) fn add(&mut self, row: &Row<'_>) -> &[String] {
+        let cells = cells(row);
+        let csv = |of: fn(&(String, String)) -> &String| {
+            let fields = cells.iter().filter_map(|cell| cell.csv.as_ref());
+            let fields: Vec<String> = fields.map(|field| quoted(of(field))).collect();
+            format!("{}\n", fields.join(","))
+        };
+        if self.csv.is_empty() {
+            self.csv = csv(|(head, _)| head);
+        }
+        self.csv.push_str(&csv(|(_, value)| value));
+        let from = self.lines.len();
+        if row.step.kind == StepKind::Solve {
+            return &self.lines[from..];
+        }
+        let shown: Vec<_> = cells.iter().filter_map(|cell| cell.shown.as_ref()).collect();
+        let line = |of: fn(&(String, String, usize)) -> &String| {
+            let cells = shown.iter().enumerate().map(|(i, cell)| {
+                let least = if i == 0 { self.first } else { 0 };
+                let width = cell.2.max(cell.0.chars().count()).max(least);
+                format!("{:>width$}", of(cell))
+            });
+            format!("  {}", cells.collect::<Vec<_>>().join("  "))
+        };
+        let head = (from == 0).then(|| line(|(head, ..)| head));
+        let body = line(|(_, value, _)| value);
+        self.lines.extend(head);
+        self.lines.push(body);
+        &self.lines[from..]
     }
 
     /// Writes it, whole or not at all.
     pub(super) fn write(&self, path: &Path) -> Result<(), Failure> {
-        Ok(write_text(path, &self.csv())?)
+        Ok(write_text(path, &self.csv)?)
     }
 
     /// As a person reads it: in columns.
     pub(super) fn text(&self) -> String {
-        let short = |text: &String| match text.parse::<f64>() {
-            Ok(value) => format!("{value:.6e}"),
-            Err(_) => text.clone(),
-        };
-        let rows: Vec<Vec<String>> =
-            self.rows.iter().map(|row| row.iter().map(short).collect()).collect();
-        let width = |at: usize| {
-            let cells = rows.iter().map(|row| row[at].chars().count());
-            cells.chain([self.columns[at].chars().count()]).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let line = |row: &[String]| {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-            format!("  {}\n", cells.collect::<Vec<_>>().join("  "))
-        };
-        line(&self.columns) + &rows.iter().map(|row| line(row)).collect::<String>()
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
     }
 }
 
+fn cells(row: &Row<'_>) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    if let Some((name, value)) = row.varied {
+        cells.push(Cell {
+            shown: Some((name.to_owned(), shorter(value), 0)),
+            csv: Some((name.to_owned(), value.to_owned())),
+        });
+    }
+    if row.step.kind == StepKind::Adapt {
+        cells.extend(figures(row));
+    }
+    for report in row.reports {
+        let Figure::Value(shape, values) = &report.value else { continue };
+        for (name, value) in components(&report.name, *shape).into_iter().zip(values) {
+            cells.push(Cell {
+                shown: Some((name.clone(), format!("{value:.6e}"), WIDE)),
+                csv: Some((name, format!("{value:?}"))),
+            });
+        }
+    }
+    cells
+}
+
+/// The figures of a step. What is not known is left empty, so that all rows have the same columns.
+fn figures(row: &Row<'_>) -> Vec<Cell> {
+    let Step { cells, dofs, estimate, errors, seconds, .. } = row.step;
+    let cell = |shown: (&str, String, usize), csv: (&str, String)| Cell {
+        shown: Some((shown.0.to_owned(), shown.1, shown.2)),
+        csv: Some((csv.0.to_owned(), csv.1)),
+    };
+    let counted = |shown: &str, csv: &str, count: usize, width| {
+        cell((shown, count.to_string(), width), (csv, count.to_string()))
+    };
+    let exact = estimate.map_or_else(String::new, |value| format!("{value:?}"));
+    let short = estimate.map_or_else(String::new, |value| format!("{value:.3e}"));
+    let mut found = vec![
+        counted("step", "step", row.number, 4),
+        counted("cells", "cells", *cells, 9),
+        counted("unknowns", "dofs", *dofs, 10),
+        cell(("η/‖u‖", short, 10), ("estimate", exact)),
+    ];
+    for (field, l2, h1) in errors {
+        let of = match errors.len() {
+            1 => String::new(),
+            _ => format!(" {}", row.fields[*field].name),
+        };
+        let error = (format!("error_l2{of}"), format!("{l2:?}"));
+        found.push(Cell { shown: None, csv: Some(error) });
+        let (head, shown) = (format!("H1 error{of}"), format!("{h1:.3e}"));
+        found.push(cell((&head, shown, 10), (&format!("error_h1{of}"), format!("{h1:?}"))));
+    }
+    let rate = row.before.and_then(|before| row.step.rate(before));
+    let rate = rate.map_or_else(String::new, |rate| format!("{rate:.2}"));
+    found.push(Cell { shown: Some(("rate".to_owned(), rate, 5)), csv: None });
+    found.push(cell(("seconds", format!("{seconds:.3}"), 9), ("seconds", format!("{seconds:?}"))));
+    found
+}
+
+/// A number with seven digits, another text as it is.
+fn shorter(text: &str) -> String {
+    text.parse::<f64>().map_or_else(|_| text.to_owned(), |value| format!("{value:.6e}"))
+}
+
 /// A field of a row: in quotes where it has a comma.
-fn field(text: &str) -> String {
+fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -83,7 +171,7 @@ fn components(name: &str, shape: Shape) -> Vec<String> {
         Shape::Vector(n) => (0..n).map(|i| format!("{name}[{i}]")).collect(),
         Shape::Matrix(rows, columns) => {
             let entries = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
-            entries.map(|(i, j)| field(&format!("{name}[{i},{j}]"))).collect()
+            entries.map(|(i, j)| format!("{name}[{i},{j}]")).collect()
         }
     }
 }
@@ -94,7 +182,8 @@ pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(PathBuf, Stri
     for report in reports {
         let Figure::Line(shape, points) = &report.value else { continue };
         let mut text = String::from("x,y,z,");
-        text.push_str(&components("value", *shape).join(","));
+        let columns = components("value", *shape);
+        text.push_str(&columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(","));
         text.push('\n');
         for (x, values) in points {
             let numbers = x.iter().chain(values).map(|value| format!("{value:?}"));
@@ -105,4 +194,105 @@ pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(PathBuf, Stri
         files.push((stem.with_file_name(format!("{name}-{}.csv", report.name)), text));
     }
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fem_dsl::point::{Degree, Space};
+
+    fn step(kind: StepKind, dofs: usize, h1: &[f64]) -> Step {
+        let errors = h1.iter().enumerate().map(|(field, &h1)| (field, h1 / 8.0, h1)).collect();
+        Step { kind, cells: dofs / 4, dofs, estimate: Some(0.25), errors, seconds: 0.5 }
+    }
+
+    /// The table of some steps of a form with fields u and p, which reports a number and a matrix of one row.
+    fn table(steps: &[Step], varied: Option<(&str, &[&str])>) -> Table {
+        let named = |name: &str| Field {
+            name: name.to_owned(),
+            shape: Shape::Scalar,
+            space: Space::H1(Degree::Relative(0)),
+        };
+        let report = |name: &str, shape, values: &[f64]| Outcome {
+            name: name.to_owned(),
+            value: Figure::Value(shape, values.to_vec()),
+        };
+        let reports =
+            [report("top", Shape::Scalar, &[0.1]), report("m", Shape::Matrix(1, 2), &[1.0, -2.0])];
+        let values = varied.map_or(Vec::new(), |(_, values)| values.to_vec());
+        let mut table =
+            Table::of(&values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>());
+        for (number, step) in steps.iter().enumerate() {
+            let lines = table.add(&Row {
+                varied: varied.map(|(name, values)| (name, values[number])),
+                number,
+                step,
+                before: number.checked_sub(1).map(|before| &steps[before]),
+                fields: &[named("u"), named("p")],
+                reports: &reports,
+            });
+            let expected = match (step.kind, number) {
+                (StepKind::Solve, _) => 0,
+                (_, 0) => 2,
+                _ => 1,
+            };
+            assert_eq!(lines.len(), expected);
+        }
+        table
+    }
+
+    /// The columns of all lines, which have one width.
+    fn columns(table: &Table) -> Vec<Vec<String>> {
+        let widths = table.lines.iter().map(|line| line.chars().count());
+        assert!(widths.clone().all(|width| Some(width) == widths.clone().next()), "{table:?}");
+        let parts = |line: &String| -> Vec<String> {
+            let parts = line.split("  ").map(str::trim).filter(|part| !part.is_empty());
+            parts.map(str::to_owned).collect()
+        };
+        table.lines.iter().map(parts).collect()
+    }
+
+    #[test]
+    fn adaptive_steps_have_figures_and_rates() {
+        let taken = [step(StepKind::Adapt, 100, &[0.5]), step(StepKind::Adapt, 400, &[0.25])];
+        let table = table(&taken, None);
+        assert_eq!(
+            table.csv,
+            "step,cells,dofs,estimate,error_l2,error_h1,seconds,top,\"m[0,0]\",\"m[0,1]\"\n\
+             0,25,100,0.25,0.0625,0.5,0.5,0.1,1.0,-2.0\n\
+             1,100,400,0.25,0.03125,0.25,0.5,0.1,1.0,-2.0\n"
+        );
+        let shown = columns(&table);
+        let heads = ["step", "cells", "unknowns", "η/‖u‖", "H1 error", "rate", "seconds"];
+        assert_eq!(shown[0], [&heads[..], &["top", "m[0,0]", "m[0,1]"]].concat());
+        let figures = ["1", "100", "400", "2.500e-1", "2.500e-1", "0.50", "0.500"];
+        let reports = ["1.000000e-1", "1.000000e0", "-2.000000e0"];
+        assert_eq!(shown[2], [&figures[..], &reports].concat());
+        assert_eq!(shown[1].len() + 1, shown[0].len(), "the first step has no rate");
+    }
+
+    #[test]
+    fn several_fields_have_an_error_each() {
+        let table = table(&[step(StepKind::Adapt, 100, &[0.5, 2.0])], Some(("load", &["[1, 2]"])));
+        let heads =
+            "load,step,cells,dofs,estimate,error_l2 u,error_h1 u,error_l2 p,error_h1 p,seconds,";
+        assert!(table.csv.starts_with(heads), "{}", table.csv);
+        assert!(table.csv.contains("\n\"[1, 2]\",0,25,100,"), "{}", table.csv);
+        assert!(table.lines[0].contains("H1 error u  H1 error p"), "{table:?}");
+    }
+
+    #[test]
+    fn values_of_a_parameter_have_what_is_reported() {
+        let taken = [(); 2].map(|()| step(StepKind::Sweep, 100, &[0.5]));
+        let table = table(&taken, Some(("load", &["1", "longer than a number"])));
+        assert!(table.csv.starts_with("load,top,\"m[0,0]\",\"m[0,1]\"\n1,0.1,"), "{}", table.csv);
+        assert_eq!(columns(&table)[1][0], "1.000000e0");
+    }
+
+    #[test]
+    fn one_solve_is_a_row_but_no_line() {
+        let table = table(&[step(StepKind::Solve, 100, &[])], None);
+        assert_eq!(table.csv, "top,\"m[0,0]\",\"m[0,1]\"\n0.1,1.0,-2.0\n");
+        assert_eq!(table.text(), "");
+    }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
-use runtime::run::{Figure, Solution};
-use serde_json::{Value, json};
+use runtime::run::{Figure, Solution, Step};
+use serde_json::{Map, Value, json};
 
 use crate::problem::called;
 
@@ -148,7 +148,12 @@ fn figure_value(figure: &Figure) -> Value {
 }
 
 /// As a program reads it.
-pub(super) fn value(problem: &Problem, solution: &Solution, files: Files<'_>) -> Value {
+pub(super) fn value(
+    problem: &Problem,
+    solution: &Solution,
+    steps: &[Step],
+    files: Files<'_>,
+) -> Value {
     let report = &solution.report;
     let mut value = json!({
         "problem": problem.name,
@@ -175,16 +180,8 @@ pub(super) fn value(problem: &Problem, solution: &Solution, files: Files<'_>) ->
         },
     });
     if let Some(object) = value.as_object_mut() {
-        if !solution.errors.is_empty() {
-            let errors = solution.errors.iter().map(|&(field, l2, h1)| {
-                json!({ "field": problem.form.fields[field].name, "l2": l2, "h1": h1 })
-            });
-            object.insert("errors".into(), errors.collect());
-        }
-        if let [(_, l2, h1)] = solution.errors.as_slice() {
-            object.insert("error_l2".into(), json!(l2));
-            object.insert("error_h1".into(), json!(h1));
-        }
+        insert_errors(object, problem, &solution.errors);
+        object.insert("steps".into(), steps.iter().map(|step| step_value(problem, step)).collect());
         if let Some(device) = &solution.kernels.device {
             object.insert("device".into(), json!(device));
         }
@@ -212,4 +209,35 @@ pub(super) fn value(problem: &Problem, solution: &Solution, files: Files<'_>) ->
         }
     }
     value
+}
+
+/// A step as a program reads it. What is not known is null.
+fn step_value(problem: &Problem, step: &Step) -> Value {
+    let mut value = json!({
+        "kind": step.kind.word(),
+        "cells": step.cells,
+        "dofs": step.dofs,
+        "estimate": step.estimate,
+        "error_l2": null,
+        "error_h1": null,
+        "seconds": step.seconds,
+    });
+    if let Some(object) = value.as_object_mut() {
+        insert_errors(object, problem, &step.errors);
+    }
+    value
+}
+
+/// The errors of all fields, and by themselves those of the only one.
+fn insert_errors(object: &mut Map<String, Value>, problem: &Problem, errors: &[(usize, f64, f64)]) {
+    if let [(_, l2, h1)] = errors {
+        object.insert("error_l2".into(), json!(l2));
+        object.insert("error_h1".into(), json!(h1));
+    }
+    if !errors.is_empty() {
+        let errors = errors.iter().map(|&(field, l2, h1)| {
+            json!({ "field": problem.form.fields[field].name, "l2": l2, "h1": h1 })
+        });
+        object.insert("errors".into(), errors.collect());
+    }
 }

@@ -1,0 +1,183 @@
+//! Files that ParaView opens as one: a name with [`STEP`] in it → the name of each step's file, and a collection of them.
+//!
+//! `u-{step}.vtu` stands for `u-0.vtu`, `u-1.vtu`, … and the collection `u.pvd`, an XML file that gives each a time. It is
+//! written anew behind every file, whole or not at all, so that what a run leaves that is ended early is a series.
+
+use super::{OutputError, write_text};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What stands in a name for the number of a step.
+pub const STEP: &str = "{step}";
+
+/// The collection where a name is nothing but [`STEP`].
+const UNNAMED: &str = "steps";
+
+/// Files of a name with [`STEP`] in it, and those that there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    folder: PathBuf,
+    name: String,
+    /// Times and names.
+    files: Vec<(f64, String)>,
+}
+
+impl Series {
+    /// The series that a path stands for; none where it has no [`STEP`].
+    ///
+    /// # Errors
+    ///
+    /// It stands in a folder's name, or the name is no text for a collection.
+    pub fn of(path: &Path) -> Result<Option<Self>, OutputError> {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let name = path.file_name().unwrap_or_default();
+        let refused = |reason| {
+            let path = path.display().to_string();
+            Err(OutputError::Series { path, reason })
+        };
+        if folder.to_string_lossy().contains(STEP) {
+            return refused(
+                "`{step}` stands in a folder's name\nhelp: let it stand in that of the file",
+            );
+        }
+        if !name.to_string_lossy().contains(STEP) {
+            return Ok(None);
+        }
+        match name.to_str().filter(|name| !name.contains(char::is_control)) {
+            Some(name) => {
+                Ok(Some(Self { folder: folder.into(), name: name.into(), files: Vec::new() }))
+            }
+            None => refused(
+                "collections hold names in UTF-8 without control characters\nhelp: name it otherwise",
+            ),
+        }
+    }
+
+    /// The file of a step.
+    pub fn file(&self, step: usize) -> PathBuf {
+        self.folder.join(self.name_of(step))
+    }
+
+    fn name_of(&self, step: usize) -> String {
+        self.name.replace(STEP, &step.to_string())
+    }
+
+    /// How many files there are: the number of the next.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there is none yet.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The collection: `u-{step}.vtu` has `u.pvd`.
+    pub fn collection(&self) -> PathBuf {
+        let (stem, _) = self.name.rsplit_once('.').unwrap_or((&self.name, ""));
+        let joins: &[char] = &['-', '_', '.', ' '];
+        let parts: Vec<&str> = stem.split(STEP).collect();
+        let mut left = String::new();
+        for (i, &part) in parts.iter().enumerate() {
+            let begins = i > 0 && left.is_empty();
+            let part = if begins { part.trim_start_matches(joins) } else { part };
+            let ends = i + 1 < parts.len();
+            left.push_str(if ends { part.trim_end_matches(joins) } else { part });
+        }
+        let stem = if left.is_empty() { UNNAMED } else { &left };
+        self.folder.join(format!("{stem}.pvd"))
+    }
+
+    /// Adds the next file, which has been written, and writes the collection.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then the one before stays.
+    pub fn add(&mut self, time: f64) -> Result<(), OutputError> {
+        self.files.push((time, self.name_of(self.files.len())));
+        write_text(&self.collection(), &self.text())
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::from(
+            "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n  <Collection>\n",
+        );
+        for (time, name) in &self.files {
+            let name = escaped(name);
+            let _ = writeln!(text, "    <DataSet timestep=\"{time}\" part=\"0\" file=\"{name}\"/>");
+        }
+        text + "  </Collection>\n</VTKFile>\n"
+    }
+}
+
+/// Text as the value of an attribute.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '"' => escaped.push_str("&quot;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(path: &str) -> Series {
+        let found = Series::of(Path::new(path)).expect("a name that can be");
+        found.unwrap_or_else(|| panic!("{path} has no step"))
+    }
+
+    #[test]
+    fn steps_are_numbered_and_the_collection_is_named_after_the_rest() {
+        for (path, third, collection) in [
+            ("u-{step}.vtu", "u-2.vtu", "u.pvd"),
+            ("out/u_{step}.vtu", "out/u_2.vtu", "out/u.pvd"),
+            ("{step}.vtu", "2.vtu", "steps.pvd"),
+            ("{step}-u.vtu", "2-u.vtu", "u.pvd"),
+            (".u-{step}-.vtu", ".u-2-.vtu", ".u-.pvd"),
+            ("a-{step}-b.vtu", "a-2-b.vtu", "a-b.pvd"),
+            ("a.b-{step}.vtu", "a.b-2.vtu", "a.b.pvd"),
+            ("u{step}", "u2", "u.pvd"),
+            ("/{step}/../u.{step}.vtu", "", ""),
+        ] {
+            if third.is_empty() {
+                assert!(Series::of(Path::new(path)).is_err(), "{path}");
+                continue;
+            }
+            let series = series(path);
+            assert_eq!(series.file(2), Path::new(third), "{path}");
+            assert_eq!(series.collection(), Path::new(collection), "{path}");
+        }
+        for path in ["u.vtu", "u-{Step}.vtu", "-", "", "/"] {
+            assert_eq!(Series::of(Path::new(path)).expect("a name"), None, "{path}");
+        }
+        assert!(Series::of(Path::new("u\n{step}.vtu")).is_err());
+    }
+
+    #[test]
+    fn the_collection_holds_what_was_added_under_its_own_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut series = series(&folder.path().join("a & <b>\"-{step}.vtu").to_string_lossy());
+        let mut read = |time: f64| {
+            series.add(time).expect("a collection");
+            let text = std::fs::read_to_string(series.collection()).expect("a collection");
+            let document = roxmltree::Document::parse(&text).expect("XML");
+            let sets = document.descendants().filter(|node| node.has_tag_name("DataSet"));
+            sets.map(|set| {
+                let of = |name| set.attribute(name).unwrap_or_default().to_owned();
+                (of("timestep"), of("file"))
+            })
+            .collect::<Vec<_>>()
+        };
+        let first = ("0".to_owned(), "a & <b>\"-0.vtu".to_owned());
+        assert_eq!(read(0.0), [first.clone()]);
+        assert_eq!(read(0.25), [first, ("0.25".to_owned(), "a & <b>\"-1.vtu".to_owned())]);
+        assert_eq!((series.len(), series.is_empty()), (2, false));
+    }
+}

@@ -1,0 +1,89 @@
+//! What is done with each step of a problem once it is solved and before the next begins: its file and its row are written,
+//! its line is shown.
+
+use fem_dsl::problem::Problem;
+use runtime::output::Series;
+use runtime::run::{Monitor, Solution, Step, StepKind};
+use runtime::solve::{Continue, Progress};
+
+use super::Solve;
+use super::goal::Goal;
+use super::table::{Row, Table};
+use crate::report::Failure;
+
+/// What the solves of a problem leave: one after another, for each value of a parameter.
+pub(super) struct Log {
+    /// A row for each step.
+    pub(super) table: Table,
+    /// The files of the steps, where each has its own.
+    pub(super) series: Option<Series>,
+}
+
+/// Sees the steps of one solve.
+pub(super) struct Steps<'a> {
+    pub(super) solve: &'a Solve<'a>,
+    pub(super) problem: &'a Problem,
+    pub(super) log: &'a mut Log,
+    /// The figures of its steps so far.
+    pub(super) taken: Vec<Step>,
+    /// What cannot be written; it ends the run.
+    pub(super) failure: Option<Failure>,
+}
+
+impl Monitor for Steps<'_> {
+    fn iteration(&mut self, now: Progress) -> Continue {
+        let Progress { iteration, residual, target, .. } = now;
+        let name = &self.problem.name;
+        let which = match self.taken.len() {
+            0 => name.clone(),
+            step => format!("{name}, step {step}"),
+        };
+        self.solve.console.progress().say(format!(
+            "{which}: iteration {iteration}, residual {residual:.2e} of {target:.2e}"
+        ));
+        Continue::Yes
+    }
+
+    fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
+        match self.take(step, solution) {
+            Ok(()) => Continue::Yes,
+            Err(failure) => {
+                self.failure = Some(failure);
+                Continue::No
+            }
+        }
+    }
+}
+
+impl Steps<'_> {
+    fn take(&mut self, step: &Step, solution: &Solution) -> Result<(), Failure> {
+        let Solve { arguments, varied, console, .. } = *self.solve;
+        let kind = match (step.kind, varied) {
+            (StepKind::Solve, Some(_)) => StepKind::Sweep,
+            (kind, _) => kind,
+        };
+        let step = Step { kind, ..step.clone() };
+        let lines = self.log.table.add(&Row {
+            varied: varied.map(|(_, param, value)| (param, value)),
+            number: self.taken.len(),
+            step: &step,
+            before: self.taken.last(),
+            fields: &self.problem.form.fields,
+            reports: &solution.reports,
+        });
+        lines.iter().for_each(|line| console.progress().line(line));
+        self.taken.push(step);
+        if let Some(series) = &mut self.log.series {
+            console.progress().say(format!("{}: writing the solution", self.problem.name));
+            let number = series.len();
+            let goal = Goal::File(series.file(number));
+            goal.write(self.problem, solution)?;
+            self.solve.write_lines(&goal, solution)?;
+            series.add(number as f64)?;
+        }
+        match &arguments.report {
+            Some(path) => self.log.table.write(path),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Steps of a run as its users meet them: files in series, rows, and adaptive steps in the language.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A membrane under a load, which has no solution where the load is negative.
+const MEMBRANE: &str = "form a {
+        field u: scalar;
+        param load = 1;
+        f0[u] = u^3 - sqrt(load);
+        f1[u] = grad(u);
+    }
+    problem p solves a {
+        mesh = box(dim: 2, cells: 4);
+        dirichlet u = 0;
+        exact u = x[0];
+        report top = maximum(u);
+        report cut = line(u, from: [0, 0.5], to: [1, 0.5], points: 3);
+    }";
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    std::fs::write(folder.join("a.wf"), MEMBRANE).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(["run", "a.wf", "--interpret"]).args(arguments);
+    command.current_dir(folder).env("WF_CACHE_DIR", folder.join("cache"));
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().expect("wf should start")
+}
+
+fn values(output: &Output) -> Vec<Value> {
+    let text = std::str::from_utf8(&output.stdout).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+}
+
+/// The times and files of a collection, which are all there and whole.
+fn series(folder: &Path, name: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(folder.join(name)).expect("a collection");
+    assert!(text.contains("<VTKFile type=\"Collection\""), "{text}");
+    assert!(text.ends_with("  </Collection>\n</VTKFile>\n"), "{text}");
+    let of = |line: &str, name: &str| {
+        let value =
+            line.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+        value.unwrap_or_else(|| panic!("no {name}: {line}")).to_owned()
+    };
+    let sets = text.lines().filter(|line| line.contains("<DataSet "));
+    let found: Vec<_> = sets.map(|set| (of(set, "timestep"), of(set, "file"))).collect();
+    for (_, file) in &found {
+        let bytes = std::fs::read(folder.join(file)).expect("a file of the series");
+        assert!(bytes.ends_with(b"</VTKFile>\n"), "{file} is not whole");
+    }
+    found
+}
+
+fn numbered(name: &str, count: usize) -> Vec<(String, String)> {
+    (0..count).map(|step| (step.to_string(), format!("{name}-{step}.vtu"))).collect()
+}
+
+#[test]
+fn values_of_a_parameter_are_a_series_that_opens_as_one() {
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
+    let sweep = ["--param", "load=1,4,9", "--json", "--report", "t.csv"];
+    let found = run(folder, &[&sweep[..], &["-o", "u-{step}.vtu"]].concat());
+    assert!(found.status.success(), "{found:?}");
+    assert_eq!(series(folder, "u.pvd"), numbered("u", 3));
+    let values = values(&found);
+    for (number, value) in values.iter().enumerate() {
+        assert_eq!(value["output"], "u.pvd");
+        let [step] = &value["steps"].as_array().expect("a list")[..] else { panic!("{value}") };
+        assert_eq!(step["kind"], "sweep");
+        for of in ["cells", "dofs", "error_l2", "error_h1"] {
+            assert!(step[of].is_number() && step[of] == value[of], "{of}: {value}");
+        }
+        assert!(step["estimate"].is_null() && step["seconds"].is_number(), "{value}");
+        assert!(folder.join(format!("u-{number}-cut.csv")).exists());
+    }
+    let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
+    assert_eq!(rows.lines().next(), Some("load,top"));
+    assert_eq!(rows.lines().count(), 4);
+    // The same bytes as in files that are numbered from 1 on.
+    let plain = run(folder, &[&sweep[..], &["-o", "v.vtu"]].concat());
+    assert!(plain.status.success(), "{plain:?}");
+    let bytes = |name: String| std::fs::read(folder.join(name)).expect("a file");
+    for number in 0..3 {
+        assert!(bytes(format!("u-{number}.vtu")) == bytes(format!("v-{}.vtu", number + 1)));
+    }
+    assert!(!folder.join("v.pvd").exists());
+}
+
+#[test]
+fn one_solve_is_step_0() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let found = run(folder.path(), &["--json", "-o", "u{step}.vtu"]);
+    let value = &values(&found)[0];
+    assert_eq!(value["steps"][0]["kind"], "solve", "{value}");
+    assert_eq!(value["steps"].as_array().map(Vec::len), Some(1));
+    let all = [("0".to_owned(), "u0.vtu".to_owned())];
+    assert_eq!(series(folder.path(), "u.pvd"), all);
+}
+
+#[test]
+fn what_is_solved_before_a_failure_is_a_series_and_a_table() {
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
+    let sweep = ["--param", "load=1,4,-1,9", "--report", "t.csv", "-o", "u-{step}.vtu"];
+    let found = run(folder, &sweep);
+    assert_eq!(found.status.code(), Some(1), "{found:?}");
+    // What fails has no number.
+    assert_eq!(series(folder, "u.pvd"), numbered("u", 3));
+    let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
+    let loads: Vec<&str> = rows.lines().filter_map(|row| row.split(',').next()).collect();
+    assert_eq!(loads, ["load", "1", "4", "9"]);
+    // Each row is shown as it comes, and again with the result.
+    for text in [&found.stdout, &found.stderr] {
+        let text = String::from_utf8_lossy(text);
+        let head = text.lines().position(|line| line.trim_start().starts_with("load  "));
+        let head = head.unwrap_or_else(|| panic!("no table: {text}"));
+        let width = text.lines().nth(head).map_or(0, |line| line.chars().count());
+        assert!(width > 20 && text.contains("  4.000000e0  "), "{text}");
+    }
+}
+
+/// However a run ends, what it leaves opens.
+#[test]
+fn a_run_that_is_ended_leaves_a_series_and_a_table() {
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
+    let arguments =
+        ["--param", "load=1..9:10000", "--report", "t.csv", "--quiet", "-o", "u-{step}.vtu"];
+    let mut child = command(folder, &arguments);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("wf");
+    while !folder.join("u-3.vtu").exists() {
+        assert!(child.try_wait().expect("its state").is_none(), "it has ended by itself");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("it can be ended");
+    child.wait().expect("its end");
+    let found = series(folder, "u.pvd");
+    assert!(found.len() >= 3 && found == numbered("u", found.len()), "{found:?}");
+    let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
+    assert!(rows.lines().count() >= 1 + 3 && rows.ends_with('\n'), "{rows}");
+}
+
+#[test]
+fn names_that_can_be_no_series_are_refused_before_the_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (arguments, words) in [
+        (&["-o", "u-{step}/v.vtu"][..], "stands in a folder's name"),
+        (&["-o", "u-{step}.png"], "a solution is not written as `.png`"),
+        (&["-o", "missing/u-{step}.vtu"], "make its folder"),
+        (&["--report", "t-{step}.csv"], "holds a row for each step"),
+        (&["--picture", "u-{step}.png"], "shows the last step"),
+    ] {
+        let found = run(folder.path(), arguments);
+        let said = String::from_utf8_lossy(&found.stderr);
+        assert!(found.status.code() == Some(1) && said.contains(words), "{arguments:?}: {said}");
+        assert!(said.contains("\nhelp: "), "{arguments:?}: {said}");
+    }
+    let left = std::fs::read_dir(folder.path()).expect("the folder");
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| name == "a.wf" || name == "cache"), "{left:?}");
+}
+
+/// The language has them; the steps themselves are refused, and never one solve passed off as all.
+#[test]
+fn adaptive_steps_are_checked_but_not_taken_yet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("b.wf");
+    let text =
+        MEMBRANE.replace("dirichlet u = 0;", "dirichlet u = 0; adapt(steps: 3, until: 1e-2);");
+    std::fs::write(&path, text).expect("a file");
+    let wf = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+        command.args(arguments).arg(&path).current_dir(folder.path());
+        command.env("WF_CACHE_DIR", folder.path().join("cache")).output().expect("wf")
+    };
+    assert!(wf(&["check", "--deny", "warnings"]).status.success());
+    let dry = wf(&["run", "--dry-run", "--json"]);
+    assert_eq!(values(&dry)[0]["steps_at_most"], 4, "{dry:?}");
+    let refused = wf(&["run", "--interpret"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("`refine = 2;`"), "{refused:?}");
+    assert!(!folder.path().join("p.vtu").exists());
+}

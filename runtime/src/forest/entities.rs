@@ -89,6 +89,12 @@ impl<'a> Frames<'a> {
         Place { key, of, seen, axes }
     }
 
+    /// The key of a point inside of a tree.
+    fn inside(&self, tree: u32, [s, t, r]: [u32; 3]) -> u128 {
+        let coordinates = u128::from(s) << 62 | u128::from(t) << 31 | u128::from(r);
+        (self.topology.cell().dim() as u128) << 126 | u128::from(tree) << 94 | coordinates
+    }
+
     /// How a leaf of a tree sees an edge or face of its own along some axes, whose place it knows.
     fn orientation(&self, place: &Place, along: [Option<usize>; 2]) -> u8 {
         let dim = self.topology.cell().dim();
@@ -108,12 +114,6 @@ impl<'a> Frames<'a> {
             _ => 0,
         }
     }
-}
-
-/// Vertices, edges and faces of leaves.
-pub(super) struct Numbered {
-    pub(super) vertices: Vec<u32>,
-    pub(super) n_vertices: usize,
 }
 
 /// The points of a cell that an entity spans: for each axis 0, 1, or between.
@@ -168,55 +168,70 @@ impl Middles {
     }
 }
 
-/// A table from keys to numbers, which are given in the order of first touch.
+/// A table from keys to numbers, which are given in the order of first touch. A slot has bits of the key's hash, which tell
+/// most keys apart, and one more than the number; keys lie in the order of their numbers, so that those that were met lately
+/// are near.
 struct Numbers {
-    slots: Vec<(u128, u32)>,
-    mask: usize,
-    count: u32,
+    slots: Vec<u64>,
+    keys: Vec<u128>,
 }
-
-const EMPTY: u128 = u128::MAX;
 
 impl Numbers {
     fn new(expected: usize) -> Self {
         let len = (2 * expected).next_power_of_two().max(16);
-        Self { slots: vec![(EMPTY, 0); len], mask: len - 1, count: 0 }
+        Self { slots: vec![0; len], keys: Vec::with_capacity(expected) }
     }
 
     /// The number of a key, and whether it is new.
     fn number(&mut self, key: u128) -> (u32, bool) {
-        if 2 * self.count as usize >= self.slots.len() {
+        if 2 * self.keys.len() >= self.slots.len() {
             self.grow();
         }
-        let slot = self.slot(key);
-        if self.slots[slot].0 == key {
-            return (self.slots[slot].1, false);
+        let (hash, mask) = (hash(key), self.slots.len() - 1);
+        let tag = hash & TAG;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                break;
+            }
+            let number = (slot & !TAG) as u32 - 1;
+            if slot & TAG == tag && self.keys[number as usize] == key {
+                return (number, false);
+            }
+            at = (at + 1) & mask;
         }
-        let number = self.count;
-        self.slots[slot] = (key, number);
-        self.count += 1;
+        let number = self.keys.len() as u32;
+        self.slots[at] = tag | u64::from(number + 1);
+        self.keys.push(key);
         (number, true)
     }
 
-    fn slot(&self, key: u128) -> usize {
-        let mixed = (key as u64 ^ (key >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ mixed >> 29).wrapping_add((key >> 64) as u64);
-        let mut at = (mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) as usize & self.mask;
-        while self.slots[at].0 != EMPTY && self.slots[at].0 != key {
-            at = (at + 1) & self.mask;
+    fn grow(&mut self) {
+        let (len, mask) = (2 * self.slots.len(), 2 * self.slots.len() - 1);
+        self.slots = vec![0; len];
+        for (number, &key) in self.keys.iter().enumerate() {
+            let hash = hash(key);
+            let mut at = hash as usize & mask;
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = hash & TAG | (number as u64 + 1);
         }
-        at
     }
 
-    fn grow(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        self.slots = vec![(EMPTY, 0); 2 * old.len()];
-        self.mask = self.slots.len() - 1;
-        for (key, number) in old.into_iter().filter(|(key, _)| *key != EMPTY) {
-            let slot = self.slot(key);
-            self.slots[slot] = (key, number);
-        }
+    fn count(&self) -> usize {
+        self.keys.len()
     }
+}
+
+/// The bits of a slot that are of the hash.
+const TAG: u64 = !0 << 32;
+
+fn hash(key: u128) -> u64 {
+    let mixed = (key as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (key >> 64) as u64;
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ mixed >> 29
 }
 
 /// The leaves of a forest: key, lower corner and what hangs.
@@ -228,6 +243,16 @@ pub(super) struct Leaves<'a> {
 }
 
 impl Leaves<'_> {
+    /// Whether nothing of a leaf, or of its parent where something hangs, lies on a side of its tree.
+    fn is_inside(&self, leaf: usize, word: u32, dim: usize) -> bool {
+        let level = self.keys[leaf].level() - u32::from(word != 0);
+        let size = UNITS >> level;
+        self.corners[leaf][..dim].iter().all(|&at| {
+            let low = at & !(size - 1);
+            low != 0 && low + size != UNITS
+        })
+    }
+
     /// The places of all entities of a dimension.
     fn places(&self, frames: &Frames<'_>, dim: usize) -> Vec<(u128, u8)> {
         let cell = frames.topology.cell();
@@ -245,8 +270,14 @@ impl Leaves<'_> {
         all.par_chunks_mut(each).enumerate().with_min_len(1024).for_each(|(leaf, row)| {
             let (key, word) = (self.keys[leaf], self.words.get(leaf).copied().unwrap_or(0));
             let size = UNITS >> key.level();
+            let corner = self.corners[leaf];
+            let is_inside = self.is_inside(leaf, word, frames.topology.cell().dim());
             for (local, entry) in row.iter_mut().enumerate() {
-                let at = middles.of(local, word, self.corners[leaf], size);
+                let at = middles.of(local, word, corner, size);
+                if is_inside {
+                    *entry = (frames.inside(key.tree(), at), 0);
+                    continue;
+                }
                 let place = frames.place(key.tree(), at);
                 let seen = if dim == 0 { 0 } else { frames.orientation(&place, along[local]) };
                 *entry = (place.key, seen);
@@ -255,12 +286,12 @@ impl Leaves<'_> {
         all
     }
 
-    /// The numbers of the leaves' own vertices.
-    pub(super) fn vertices(&self, frames: &Frames<'_>) -> Numbered {
+    /// The numbers of the leaves' own vertices, and how many there are.
+    pub(super) fn vertices(&self, frames: &Frames<'_>) -> (Vec<u32>, usize) {
         let places = Leaves { words: &[], ..*self }.places(frames, 0);
         let mut numbers = Numbers::new(places.len() / 6);
         let vertices = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
-        Numbered { vertices, n_vertices: numbers.count as usize }
+        (vertices, numbers.count())
     }
 
     /// The entities of all leaves as unknowns see them.
@@ -274,7 +305,7 @@ impl Leaves<'_> {
         index(places.len(), "cell nodes")?;
         let mut numbers = Numbers::new(places.len() / 6);
         let vertices: Vec<u32> = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
-        let n_vertices = numbers.count as usize;
+        let n_vertices = numbers.count();
         let (edges, edges_seen) = self.entities(frames, 1, &vertices)?;
         let (faces, faces_seen) = match cell.dim() {
             3 => self.entities(frames, 2, &vertices)?,

@@ -176,7 +176,7 @@ impl Points {
 }
 
 /// The nodes of a tensor cell that are its vertices, which stand where they do on the lattice.
-pub(super) fn corner_nodes(element: &Lagrange) -> Vec<usize> {
+fn corner_nodes(element: &Lagrange) -> Vec<usize> {
     let cell = element.cell();
     let node = |vertex: usize| {
         let at = cell.vertex(vertex).map(|x| x as usize * element.degree());
@@ -186,12 +186,7 @@ pub(super) fn corner_nodes(element: &Lagrange) -> Vec<usize> {
 }
 
 /// Gathers cells into chains, and says which each is.
-pub(super) fn chained(
-    cell: Cell,
-    element: &Lagrange,
-    nodes: &mut Vec<u32>,
-    count: usize,
-) -> Vec<u32> {
+fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
     let each = element.count();
     let corners = corner_nodes(element);
     let vertices: Vec<u32> =

@@ -2,8 +2,10 @@
 
 use super::assemble::{Joined, Sign, assemble};
 use super::places::{Order, Rows};
-use super::{Arrange, Counts, Mesh, MeshError, Parts, seams};
+use super::shape::Shape;
+use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
 use crate::forest::{Key, Layout};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How the cells of a mesh were divided.
@@ -89,7 +91,49 @@ fn each(mesh: &Mesh, times: usize) -> usize {
     1 << (mesh.dim() * times)
 }
 
+/// A mesh of leaves but for what it came of. Points are those of vertices first, by first touch.
+pub(crate) struct Leafy {
+    pub(crate) points: Vec<[f64; 3]>,
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) facets: BTreeMap<String, Vec<Facet>>,
+    pub(crate) cells: BTreeMap<String, Vec<u32>>,
+    pub(crate) topology: Topology,
+}
+
 impl Mesh {
+    /// The mesh of the leaves of a forest, which fit together as its trees do.
+    ///
+    /// # Errors
+    ///
+    /// Cells that fold where they are divided.
+    pub(crate) fn of_leaves(leafy: Leafy, refined: Refined) -> Result<Mesh, MeshError> {
+        let coarse = Arc::clone(&refined.coarse);
+        let shape = Shape::new(coarse.cell, coarse.order)?;
+        let Leafy { points, nodes, facets, cells, topology } = leafy;
+        let mirrored = coarse.mirrored();
+        let negative: Vec<bool> =
+            refined.parents().into_iter().map(|parent| mirrored[parent as usize]).collect();
+        let parts = Parts { points, nodes, ..Parts::default() };
+        measure::check_cells(&shape, &parts, Sign::Negative(&negative))?;
+        Ok(Mesh {
+            cell: coarse.cell,
+            order: coarse.order,
+            points: parts.points,
+            nodes: parts.nodes,
+            nodes_per_cell: shape.nodes,
+            facet_tags: facets,
+            cell_tags: cells,
+            topology,
+            periodic: Vec::new(),
+            joined: None,
+            notes: coarse.notes.clone(),
+            spheres: coarse.spheres.clone(),
+            order_of_source: Order::Refined(Box::new(refined)),
+            equispaced: false,
+            hanging: None,
+        })
+    }
+
     /// A mesh whose cells are descendants of those of a coarser one; those that are marked have negative determinants.
     pub(crate) fn of_descendants(
         parts: Parts,

@@ -113,6 +113,7 @@ pub struct Emission {
     precision: Precision,
     strategy: Option<Strategy>,
     scatter: Option<Scatter>,
+    hanging: bool,
 }
 
 impl Default for Emission {
@@ -129,6 +130,7 @@ impl Default for Emission {
             precision: Precision::F64,
             strategy: None,
             scatter: None,
+            hanging: false,
         }
     }
 }
@@ -196,6 +198,12 @@ impl Emission {
     /// How a kernel for a GPU writes its results; the way that does best without it.
     pub fn scatter(mut self, scatter: Scatter) -> Self {
         self.scatter = Some(scatter);
+        self
+    }
+
+    /// The kernels of cells with hanging nodes, on quadrilaterals and hexahedra, instead of those of other cells.
+    pub fn hanging(mut self) -> Self {
+        self.hanging = true;
         self
     }
 
@@ -347,16 +355,18 @@ fn plans(
         runs: tensor,
         constrained: false,
         periodic: false,
-        hanging: false,
+        hanging: emission.hanging,
     };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
     let Emission { strategy, scatter, .. } = *emission;
     let wishes = Wishes { strategy, scatter, ..Wishes::default() };
     let precision = emission.precision;
-    Ok(match emission.language {
+    let mut plans = match emission.language {
         Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,
         Language::Cuda | Language::OpenCl => {
             choose_for_threads(form, elements, &facts, &tasks, precision, &wishes)?
         }
-    })
+    };
+    plans.retain(|plan| plan.hanging == emission.hanging);
+    Ok(plans)
 }

@@ -117,7 +117,9 @@ fn sources() {
         let emission = Emission::new(cell, degree).task(task).isa(isa).precision(precision);
         (format!("{form}-{cell}{degree}-{}-{isa}", task.word()), kernel(form, &emission))
     });
-    compare("rust", &texts);
+    let hanging = Emission::new(Quadrilateral, 2).task(Task::Action).isa(Isa::Avx2).hanging();
+    let hanging = ("mass-quad2-action-avx2-hanging".to_owned(), kernel("mass", &hanging));
+    compare("rust", &[&texts[..], &[hanging]].concat());
 }
 
 #[test]
@@ -143,6 +145,14 @@ fn sources_for_threads() {
         let emission = Emission::new(cell, degree).task(task).precision(precision);
         let text = kernel(form, &emission.language(language).strategy(parsed));
         let name = format!("{form}-{cell}{degree}-{}-{strategy}", task.word());
+        texts.entry(language.to_string().to_lowercase()).or_default().push((name, text));
+    }
+    let emission = Emission::new(Hexahedron, 2).task(Task::Action).hanging();
+    let line = Strategy::ThreadPerLine { cells: 2 };
+    let hanging = [(Language::Cuda, line), (Language::OpenCl, Strategy::ThreadPerDof)];
+    for (language, strategy) in hanging {
+        let text = kernel("mass", &emission.clone().language(language).strategy(strategy));
+        let name = format!("mass-hex2-action-{strategy}-hanging");
         texts.entry(language.to_string().to_lowercase()).or_default().push((name, text));
     }
     for (folder, texts) in &texts {

@@ -47,7 +47,17 @@ fn main() -> ExitCode {
 
 /// The tests that compare interpreted and compiled kernels with the reference.
 fn conformance() -> Command {
-    cargo(&["test", "-p", "runtime", "--test", "conformance", "--test", "compiled"])
+    cargo(&[
+        "test",
+        "-p",
+        "runtime",
+        "--test",
+        "conformance",
+        "--test",
+        "compiled",
+        "--test",
+        "threads",
+    ])
 }
 
 /// The root of the workspace.

@@ -15,15 +15,15 @@
 //! ```
 //!
 //! In two dimensions there is one other axis, whose sides are single lines. The words of a batch together
-//! ([`Role::Hang`](super::Role::Hang)) say which of that is to be done at all; bit 27 + d there is that some cell is a lower
-//! child along axis d.
+//! ([`Role::Hang`](super::Role::Hang)) say which of that is to be done at all; bit d there is that lines along axis d hang in
+//! some cell that is the upper child along it, and bit 27 + d that they do in a lower one.
 
 /// That a cell is the upper child along an axis.
 pub fn upper(axis: usize) -> u32 {
     axis as u32
 }
 
-/// That some cell of a batch is a lower child along an axis.
+/// That lines along an axis hang in some cell of a batch that is a lower child along it.
 pub fn lower(axis: usize) -> u32 {
     27 + axis as u32
 }
@@ -111,9 +111,13 @@ pub fn class(word: u32) -> u32 {
 
 /// What the words of a batch's cells say together.
 pub fn of_batch(words: impl IntoIterator<Item = u32>, dim: usize) -> u32 {
-    words.into_iter().filter(|&word| word != 0).fold(0, |all, word| {
-        let below = (0..dim).filter(|&axis| word >> upper(axis) & 1 == 0);
-        below.fold(all | word, |all, axis| all | 1 << lower(axis))
+    words.into_iter().fold(0, |all, word| {
+        let hanging = (0..dim).filter(|&axis| word >> side(axis, 0, 0) & 0xff != 0);
+        let halves = hanging.map(|axis| match word >> upper(axis) & 1 {
+            0 => 1 << lower(axis),
+            _ => 1 << upper(axis),
+        });
+        halves.fold(all | word >> 3 << 3, |all, half| all | half)
     })
 }
 
@@ -183,5 +187,9 @@ mod tests {
         assert_eq!([0, 1, 2].map(|axis| all >> lower(axis) & 1), [1, 1, 0]);
         assert_eq!([0, 1, 2].map(|axis| all >> upper(axis) & 1), [1, 0, 1]);
         assert_eq!(of_batch([0, 0], 3), 0);
+        // Nothing hangs along x.
+        let face = of_batch([word(5, [true, false, false], [false; 3], 3)], 3);
+        assert_eq!([0, 1, 2].map(|axis| face >> lower(axis) & 1), [0, 1, 0]);
+        assert_eq!([0, 1, 2].map(|axis| face >> upper(axis) & 1), [0, 0, 1]);
     }
 }

@@ -82,17 +82,19 @@ impl Words {
         b.flag(self.masks, b.batch().into(), bit)
     }
 
-    /// The same where the cell is the upper or the lower child along an axis, too.
-    pub(crate) fn flag_of_child(self, b: &mut Builder, bit: u32, axis: usize, up: bool) -> ValueId {
-        let (own, above) = (self.flag(b, bit), self.flag(b, upper(axis)));
-        let both = b.mul(own, above);
-        if up { both } else { b.sub(own, both) }
+    /// Whether it is the upper, or the lower, child along an axis.
+    pub(crate) fn child(self, b: &mut Builder, axis: usize, up: bool) -> ValueId {
+        let above = self.flag(b, upper(axis));
+        if up {
+            return above;
+        }
+        let one = b.constant(1.0);
+        b.sub(one, above)
     }
 }
 
 /// Some parallel lines of nodes that hang or do not hang together.
 struct Lines {
-    axis: usize,
     bit: u32,
     /// The first node of the first line, and from a line to the next.
     start: usize,
@@ -101,29 +103,26 @@ struct Lines {
 }
 
 impl Nodes {
-    /// All lines that may hang.
-    fn lines(&self) -> Vec<Lines> {
+    /// All lines along an axis that may hang.
+    fn lines(&self, axis: usize) -> Vec<Lines> {
         let (n, last) = (self.line.count(), self.line.count() - 1);
         let mut lines = Vec::new();
-        for axis in 0..self.dim {
-            let others: Vec<usize> = others(axis, self.dim).collect();
-            for (number, &other) in others.iter().enumerate() {
-                let (step, count) = match others.get(1 - number) {
-                    Some(&along) => (self.strides[along], n - 2),
-                    None => (0, 1),
-                };
-                for up in (0..2).filter(|_| count > 0) {
-                    let start = up * last * self.strides[other] + step;
-                    lines.push(Lines { axis, bit: side(axis, number, up), start, step, count });
-                }
+        let others: Vec<usize> = others(axis, self.dim).collect();
+        for (number, &other) in others.iter().enumerate() {
+            let (step, count) = match others.get(1 - number) {
+                Some(&along) => (self.strides[along], n - 2),
+                None => (0, 1),
+            };
+            for up in (0..2).filter(|_| count > 0) {
+                let start = up * last * self.strides[other] + step;
+                lines.push(Lines { bit: side(axis, number, up), start, step, count });
             }
-            if let [first, second] = others[..] {
-                for ends in 0..4 {
-                    let (a, b) = (ends & 1, ends >> 1);
-                    let start = last * (a * self.strides[first] + b * self.strides[second]);
-                    let bit = corner(axis, a, b);
-                    lines.push(Lines { axis, bit, start, step: 0, count: 1 });
-                }
+        }
+        if let [first, second] = others[..] {
+            for ends in 0..4 {
+                let (a, b) = (ends & 1, ends >> 1);
+                let start = last * (a * self.strides[first] + b * self.strides[second]);
+                lines.push(Lines { bit: corner(axis, a, b), start, step: 0, count: 1 });
             }
         }
         lines
@@ -140,21 +139,24 @@ impl Nodes {
         let words = Words::new(s);
         let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
         let unroll = self.length <= s.facts.unroll();
-        for lines in self.lines() {
-            for up in [false, true] {
+        for (axis, up) in (0..self.dim).flat_map(|axis| [(axis, false), (axis, true)]) {
+            s.b.open_when();
+            let child = words.child(&mut s.b, axis, up);
+            let matrix = &tables[usize::from(up)];
+            for lines in self.lines(axis) {
                 s.b.open_when();
-                let weight = words.flag_of_child(&mut s.b, lines.bit, lines.axis, up);
-                let (axis, matrix) = (lines.axis, &tables[usize::from(up)]);
+                let own = words.flag(&mut s.b, lines.bit);
+                let weight = s.b.mul(own, child);
                 s.b.repeat("c", self.components, unroll, |b, c| {
                     b.repeat("line", lines.count, unroll, |b, line| {
                         let start = &c.times(self.length) + &line.times(lines.step);
                         self.line(b, &start.plus(lines.start), axis, matrix, weight);
                     });
                 });
-                let half = if up { upper(axis) } else { lower(axis) };
-                let any = words.all;
-                s.b.close_when(vec![Condition::Bit(any, lines.bit), Condition::Bit(any, half)]);
+                s.b.close_when(vec![Condition::Bit(words.all, lines.bit)]);
             }
+            let half = if up { upper(axis) } else { lower(axis) };
+            s.b.close_when(vec![Condition::Bit(words.all, half)]);
         }
     }
 

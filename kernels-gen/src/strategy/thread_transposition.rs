@@ -25,6 +25,7 @@
 //! batch sum over cells.
 
 mod geometry;
+mod hanging;
 mod integrate;
 mod layout;
 mod phases;
@@ -35,7 +36,7 @@ use crate::kir::Kernel;
 use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
 use crate::lower::slots;
-use crate::plan::{Geometry, PlanError};
+use crate::plan::{Geometry, PlanError, Task};
 pub use layout::Layout;
 use phases::Transposition;
 
@@ -51,8 +52,9 @@ pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<
     if blocks == 0 || batches == 0 || plan.lanes == 0 {
         return refuse("a group of threads needs a block, a batch and a cell".to_owned());
     }
-    if plan.hanging {
-        return refuse("thread transposition does not resolve hanging nodes".to_owned());
+    if plan.hanging && (plan.task == Task::Diagonal || facts.sums_first()) {
+        let what = "diagonal of hanging nodes, and does not sum them first";
+        return refuse(format!("thread transposition has no {what}"));
     }
     if plan.indices == Indices::Runs {
         return refuse("thread transposition addresses nodes or unknowns, not runs".to_owned());

@@ -15,7 +15,7 @@
 
 use super::lines::bit_of;
 use super::{Words, of_parent};
-use crate::abi::hanging::{others, side, upper};
+use crate::abi::hanging::{others, side};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Entries, Index, TableId, ValueId};
@@ -211,8 +211,7 @@ impl Zone {
         let (lines, faces) = (self.bits.map(&mut flag), self.faces.map(&mut flag));
         let halves = [0, 1, 2].map(|axis| {
             self.bits[axis]?;
-            let (one, above) = (s.b.constant(1.0), words.flag(&mut s.b, upper(axis)));
-            Some([s.b.sub(one, above), above])
+            Some([false, true].map(|up| words.child(&mut s.b, axis, up)))
         });
         if let Some(hangs) = hangs {
             self.nodes_each(s, &mut |s, at| body(s, &Hanging { at, hangs, lines, faces, halves }));

@@ -28,6 +28,13 @@ impl Transposition {
                     Task::Diagonal => self.diagonal(s, result, &node, cell),
                     _ => self.tested(s, (tests, result), &node, cell),
                 };
+                if let Some(hanging) = &result.hanging {
+                    for (c, sum) in sums.into_iter().enumerate() {
+                        let at = self.place(&node.plus(c * nodes), cell);
+                        s.b.store_shared(hanging.given(), at, sum);
+                    }
+                    return;
+                }
                 let entry = &Index::from(s.b.batch()).times(nodes) + &node;
                 slots::hold_term(s, result.field, &entry);
                 let nodal = Nodal::result(s, result.field);
@@ -38,6 +45,7 @@ impl Transposition {
                 s.b.close_when_written();
             });
         }
+        self.scatter_hanging(s, &tests.results);
     }
 
     /// The same by the thread that has a cell's one point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.

@@ -112,6 +112,11 @@ impl Digits {
         Index::from(self.item)
     }
 
+    /// The item of a thread with this number.
+    pub(super) fn item_of(&self, thread: usize) -> usize {
+        thread / self.slots % self.items
+    }
+
     /// The cell of the thread, where it has one only.
     pub(super) fn one_cell(&self) -> Option<Index> {
         (self.cells == self.slots).then(|| Index::from(self.slot))

@@ -1,6 +1,7 @@
 //! The phases of the kernel up to the transposition: load, evaluate.
 
 use super::geometry::map_numbers;
+use super::hanging::Hanging;
 use super::layout::{Digits, Layout};
 use super::sums::Sums;
 use crate::kir::{Index, SharedId, ValueId};
@@ -21,6 +22,8 @@ struct Held {
     /// None where a slot of the batch has the values.
     shared: Option<SharedId>,
     tables: Tables,
+    /// Where its nodes may hang.
+    hanging: Option<Hanging>,
 }
 
 /// What is tested at the points.
@@ -39,6 +42,8 @@ pub(super) struct ElementVector {
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
     pub(super) tables: Tables,
+    /// Where its nodes may hang.
+    pub(super) hanging: Option<Hanging>,
 }
 
 /// Everything that stays the same through a kernel.
@@ -72,10 +77,17 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
 
 /// Numbers of a cell in shared memory.
 pub(super) fn numbers_of_cell(facts: &Facts<'_>) -> usize {
-    let nodal = |quantity: &Quantity| quantity.components * quantity.element.count();
+    let nodal = |quantity: &Quantity| {
+        let arrays = if facts.hangs(quantity.source, quantity.element) { 2 } else { 1 };
+        arrays * quantity.components * quantity.element.count()
+    };
     let own = facts.quantities.iter().filter(|quantity| facts.slotted(quantity.source).is_none());
     let inputs: usize = own.map(nodal).sum();
-    inputs + map_numbers(facts) + tested_numbers(facts) * facts.points()
+    let hanging = facts.results().into_iter().filter(|&field| facts.result_hangs(field));
+    let back: usize = hanging
+        .map(|field| 2 * facts.components(field) * facts.elements.fields[field].count())
+        .sum();
+    inputs + back + map_numbers(facts) + tested_numbers(facts) * facts.points()
 }
 
 impl Transposition {
@@ -87,7 +99,13 @@ impl Transposition {
             let length = quantity.components * tables.nodes * cells;
             let own = s.facts.slotted(quantity.source).is_none();
             let shared = own.then(|| s.b.shared(&format!("{}_s", quantity.name), length));
-            inputs.push(Held { shared, tables });
+            let hangs = shared.filter(|_| s.facts.hangs(quantity.source, quantity.element));
+            let hanging = hangs.map(|first| {
+                let arrays = [first, s.b.shared(&format!("{}_t", quantity.name), length)];
+                let of = ("node", quantity.components, quantity.element);
+                Hanging::new(s, &layout, of, arrays, false)
+            });
+            inputs.push(Held { shared, tables, hanging });
         }
         let numbers = map_numbers(s.facts);
         let map = (numbers > 0).then(|| s.b.shared("map_s", numbers * cells));
@@ -97,7 +115,14 @@ impl Transposition {
                 let (name, element) =
                     (s.facts.form.fields[field].name.clone(), s.facts.elements.fields[field]);
                 let tables = Tables::new(s, &name, element, By::Node);
-                ElementVector { field, rows: s.facts.rows_of(field), tables }
+                let rows = s.facts.rows_of(field);
+                let hanging = s.facts.result_hangs(field).then(|| {
+                    let (r, length) = (s.facts.of_field("r", field), rows.len() * tables.nodes);
+                    let array = |word: &str| s.b.shared(&format!("{r}_{word}"), length * cells);
+                    let arrays = ["s", "t"].map(array);
+                    Hanging::new(s, &layout, ("basis", rows.len(), element), arrays, true)
+                });
+                ElementVector { field, rows, tables, hanging }
             });
             let results = results.collect();
             let shared = (length > 0).then(|| s.b.shared("tested_s", length));
@@ -115,6 +140,9 @@ impl Transposition {
         if self.inputs.iter().any(|held| held.shared.is_some()) || self.map.is_some() {
             s.b.barrier();
         }
+        let hanging: Vec<&Hanging> =
+            self.inputs.iter().filter_map(|held| held.hanging.as_ref()).collect();
+        self.resolve(s, &hanging);
         self.evaluate(s, ahead);
         if self.tests.as_ref().is_some_and(|tests| tests.shared.is_some()) {
             s.b.comment("the transposition");
@@ -278,7 +306,7 @@ impl Transposition {
         cell: &Index,
     ) -> ValueId {
         let nodes = held.tables.nodes;
-        if let Some(shared) = held.shared {
+        if let Some(shared) = held.hanging.as_ref().map(Hanging::resolved).or(held.shared) {
             let at = self.place(&node.plus(c * nodes), cell);
             return s.b.load_shared(shared, at);
         }

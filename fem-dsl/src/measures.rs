@@ -12,6 +12,10 @@
 //! integral over it. The differences are taken first, and no bracket is opened: of two numbers that agree to twelve digits
 //! the squares have nothing to say.
 
+mod estimated;
+
+pub use estimated::{Estimated, Shares, estimated};
+
 use crate::arena::IdMap;
 use crate::point::{
     Binary, Degree, Field, Graph, Input, Integral, Node, NodeId, Param, Part, PointForm, Region,

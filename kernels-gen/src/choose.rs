@@ -140,7 +140,7 @@ fn of_region(
         indices,
         even_odd: EvenOdd::Always,
         unroll: ZEN4.unroll,
-        block: wishes.block.unwrap_or(if stores(task) { 1 } else { block }),
+        block: wishes.block.unwrap_or(if task.stores() { 1 } else { block }),
         ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
     };
     let machine = ZEN4.machine;
@@ -153,9 +153,7 @@ fn of_region(
         let mut plan = base(task);
         match task {
             // What is stored is computed from the mesh.
-            Task::Linearise | Task::Metric if plan.geometry == Geometry::Stored => {
-                plan.geometry = own;
-            }
+            _ if task.stores() && plan.geometry == Geometry::Stored => plan.geometry = own,
             Task::Action => {
                 let mut candidates = action_candidates(&plan, wishes);
                 candidates.extend(corners(&plan, elements, facts, wishes));
@@ -207,7 +205,7 @@ fn over_facets(
         let own = |slot: Slot| (slot.field, slot.component);
         for &task in tasks {
             let wanted = match task {
-                Task::Residual => !integral.residual.is_empty(),
+                Task::Residual | Task::Flux => !integral.residual.is_empty(),
                 Task::Action => !integral.action.is_empty(),
                 Task::Diagonal => {
                     integral.jacobian.iter().any(|entry| own(entry.test) == own(entry.trial))
@@ -223,11 +221,6 @@ fn over_facets(
         }
     }
     plans
-}
-
-/// Whether a task stores numbers at the points.
-fn stores(task: Task) -> bool {
-    matches!(task, Task::Linearise | Task::Metric)
 }
 
 fn reads_geometry(plan: &Plan) -> bool {
@@ -259,11 +252,13 @@ fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes)
 /// The plans for cells with constrained unknowns, which are addressed one by one; they have no node to gather a
 /// corner by.
 fn by_unknowns(plans: &[Plan], own: Geometry) -> Vec<Plan> {
-    let constrained = |plan: &Plan| {
-        let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
-        Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
-    };
-    plans.iter().map(constrained).collect()
+    // A flux writes to no unknown, and reads constrained ones as all others.
+    plans.iter().filter(|plan| plan.task != Task::Flux).map(|plan| dof_by_dof(plan, own)).collect()
+}
+
+fn dof_by_dof(plan: &Plan, own: Geometry) -> Plan {
+    let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
+    Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
 }
 
 /// The plans for cells with hanging nodes, whose unknowns are addressed one by one too.
@@ -276,7 +271,7 @@ fn with_hanging_nodes(plans: &[Plan], own: Geometry) -> Vec<Plan> {
         slots: Vec::new(),
         ..plan
     };
-    by_unknowns(plans, own).into_iter().map(hanging).collect()
+    plans.iter().map(|plan| hanging(dof_by_dof(plan, own))).collect()
 }
 
 /// The candidate of least predicted time, `share` being that of the machine's widest vectors which a plan

@@ -27,12 +27,15 @@ pub enum Task {
     Linearise,
     /// J⁻¹ and w |det J| at the quadrature points: what [`Geometry::Stored`] reads.
     Metric,
+    /// What R(u) tests at the quadrature points, pulled back to the reference cell and weighted: w |det J| f0 and
+    /// w |det J| J⁻¹ f1, those of [`tested`].
+    Flux,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 5] =
-        [Self::Residual, Self::Action, Self::Diagonal, Self::Linearise, Self::Metric];
+    pub const ALL: [Self; 6] =
+        [Self::Residual, Self::Action, Self::Diagonal, Self::Linearise, Self::Metric, Self::Flux];
 
     /// The word for names.
     pub fn word(self) -> &'static str {
@@ -42,7 +45,13 @@ impl Task {
             Self::Diagonal => "diagonal",
             Self::Linearise => "linearise",
             Self::Metric => "metric",
+            Self::Flux => "flux",
         }
+    }
+
+    /// Whether numbers are stored at the quadrature points, and nothing is added to a vector.
+    pub fn stores(self) -> bool {
+        matches!(self, Self::Linearise | Self::Metric | Self::Flux)
     }
 }
 
@@ -475,7 +484,7 @@ impl Plan {
             Geometry::Vertices if !tensor => {
                 return unsupported("a simplex with straight sides is affine: use that geometry");
             }
-            Geometry::Stored if matches!(self.task, Task::Linearise | Task::Metric) => {
+            Geometry::Stored if self.task.stores() => {
                 return unsupported("what is stored at the points must come from the mesh itself");
             }
             Geometry::Corners if !elements.at_corners() || self.indices != Indices::Nodes => {
@@ -486,7 +495,7 @@ impl Plan {
                     "tiles of fewer components than directions have no room for corners",
                 );
             }
-            Geometry::Corners if matches!(self.task, Task::Linearise | Task::Metric) => {
+            Geometry::Corners if self.task.stores() => {
                 return unsupported("corners are gathered where a field is");
             }
             _ => {}
@@ -531,7 +540,7 @@ impl Plan {
         if matches!(self.task, Task::Linearise | Task::Metric)
             || self.linearisation == Linearisation::Stored
         {
-            return unsupported("nothing is stored at the points of facets");
+            return unsupported("nothing that is read again is stored at the points of facets");
         }
         if self.scatter == Scatter::Block {
             return unsupported("facets add to their nodes one by one");
@@ -553,6 +562,23 @@ impl Plan {
 /// The integrals over cells.
 fn over_cells(form: &PointForm) -> impl Iterator<Item = &Integral> {
     form.integrals.iter().filter(|integral| integral.region.is_of_cells())
+}
+
+/// What the residual of an integral tests at a point: the component, among those of all fields, and the part of each
+/// number; a component that is tested against any derivative is tested against all of them.
+pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(usize, Part)> {
+    let slots = form.integrals[integral].residual.iter().map(|(slot, _)| *slot);
+    let slots: Vec<Slot> = slots.filter(|slot| !elements.vanishes(*slot)).collect();
+    let has = |row: usize, derivative: bool| {
+        let own = |slot: &&Slot| form.row(slot.field, slot.component) == row;
+        slots.iter().filter(own).any(|slot| is_derivative(slot.part) == derivative)
+    };
+    let of_row = |row: usize| {
+        let axes = if has(row, true) { 0..form.dim } else { 0..0 };
+        let value = has(row, false).then_some(Part::Value);
+        value.into_iter().chain(axes.map(Part::Derivative)).map(move |part| (row, part))
+    };
+    (0..form.rows()).flat_map(of_row).collect()
 }
 
 /// Whether any of the nodes that `integral` needs for its views reads an input like this.

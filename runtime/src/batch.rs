@@ -111,8 +111,20 @@ impl Batches {
         batches
     }
 
+    /// Groups cells, or facets of them, as they come; parts have so many batches each.
+    pub(crate) fn listed(
+        lanes: usize,
+        each: usize,
+        cells: impl Iterator<Item = (u32, Option<u8>)>,
+    ) -> Self {
+        let all = Self::of_lanes(lanes, std::iter::once(cells));
+        let starts = (0..all.len()).step_by(each.max(1));
+        let parts = starts.map(|start| start..(start + each.max(1)).min(all.len())).collect();
+        Self { parts, ..all }
+    }
+
     /// No batches yet.
-    fn none(lanes: usize) -> Self {
+    pub(crate) fn none(lanes: usize) -> Self {
         assert!(lanes > 0, "a batch has at least one cell");
         let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
         Self { lanes, cells, active, locals, parts: Vec::new() }

@@ -213,6 +213,7 @@ fn purposes(
         },
         name: abi.name.clone(),
         geometry: plan.geometry,
+        target: plan.target,
     };
     plans.iter().zip(&source.kernels).map(purpose).collect()
 }

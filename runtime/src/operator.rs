@@ -8,6 +8,7 @@ mod blocks;
 mod device;
 mod element;
 mod engine;
+mod fluxes;
 mod host;
 mod oblique;
 mod tables;
@@ -31,6 +32,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::purpose::{CellKernel, Class, Part};
+pub use fluxes::Asked;
 
 /// Why an operator cannot be made.
 #[derive(Debug, thiserror::Error)]

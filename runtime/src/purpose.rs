@@ -1,6 +1,6 @@
 //! What a kernel is for: its task, and the cells or facets over which it runs. Those who compile say it, operators read it.
 
-use kernels_gen::plan::{Geometry, Task};
+use kernels_gen::plan::{Geometry, Target, Task};
 
 /// Which cells a kernel is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,4 +49,6 @@ pub struct CellKernel {
     pub name: String,
     /// The geometry it takes.
     pub geometry: Geometry,
+    /// What it is written for, which says how numbers at the points lie.
+    pub target: Target,
 }

@@ -28,6 +28,7 @@ pub use hanging::{Functions, functions};
 use fem_dsl::culprit::Given;
 use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
+use kernels_gen::plan::{Elements, PlanError, tested};
 use point::{Cursor, Point};
 use table::Table;
 
@@ -215,6 +216,30 @@ impl<'a> Reference<'a> {
             }
         });
         result
+    }
+
+    /// What an integral of the residual tests at each of its points, `[cell][point][number]` or `[facet][point][number]`: the
+    /// numbers of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, these along the axes of the cell itself on facets, too.
+    pub fn flux(&self, inputs: &Inputs, integral: usize) -> Result<Vec<Bounded>, PlanError> {
+        let elements = Elements::new(self.form, self.rule.cell(), self.degree, self.rule)?;
+        let (parts, mut all) = (tested(self.form, &elements, integral), Vec::new());
+        self.for_each_point(inputs, |of, cursor, point| {
+            if !std::ptr::eq(of, &self.form.integrals[integral]) {
+                return;
+            }
+            let values = point.evaluate(self, &of.graph, inputs, cursor);
+            let slots = of.residual.iter().filter(|(slot, _)| !elements.vanishes(*slot));
+            let slots: Vec<(Slot, NodeId)> = slots.copied().collect();
+            for &(row, part) in &parts {
+                let own = slots.iter().filter(|(slot, _)| {
+                    self.form.row(slot.field, slot.component) == row
+                        && derivative(slot.part).is_some() == derivative(part).is_some()
+                });
+                let pulled = own.map(|&(slot, node)| values[node] * point.pulled(part, slot.part));
+                all.push(point.measure * pulled.sum::<Bounded>());
+            }
+        });
+        Ok(all)
     }
 
     /// ∫ of the form's energy density over the cells, where it has one.

@@ -1,8 +1,9 @@
 //! What the forms of errors and energies hold, whatever the form is.
 
-use super::{energy, errors};
+use super::{Estimated, energy, errors, estimated};
 use crate::check::problem::Overrides;
-use crate::point::verify_point;
+use crate::eval::eval;
+use crate::point::{Input, Part, verify_point};
 use crate::problem::Problem;
 use crate::program::compile;
 use crate::source::Source;
@@ -33,4 +34,88 @@ fn forms_of_errors_and_energies_hold_what_forms_do() {
         verify_point(&made).expect("energy");
         assert_eq!(made.integrals[0].residual.len(), 1);
     }
+}
+
+/// What stands against each component of the further field of an integral, where u, ∂u/∂x and ∂u/∂y of the fields'
+/// components are these.
+fn tested(of: &Estimated, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
+    let integral = &of.form.integrals[integral];
+    let values = eval(&integral.graph, |input| match input {
+        Input::State(slot) => {
+            let part = match slot.part {
+                Part::Value => 0,
+                Part::Derivative(axis) => 1 + axis,
+            };
+            state[of.form.row(slot.field, slot.component)][part]
+        }
+        _ => 0.5,
+    });
+    let mut rows = vec![0.0; of.form.rows()];
+    for (slot, node) in &integral.residual {
+        rows[of.form.row(slot.field, slot.component)] += values[*node];
+    }
+    rows
+}
+
+fn estimated_form(body: &str) -> Estimated {
+    let problem = problem(&format!(
+        "form f {{ {body} }} problem p solves f {{ mesh = box(dim: 2, cells: 1); }}"
+    ));
+    let made = estimated(&problem.form);
+    verify_point(&made.form).expect("a form");
+    made
+}
+
+#[test]
+fn shares_of_the_energy_are_those_of_the_jacobian() {
+    // J: 2 ∇u·∇v + (∂u/∂x) v + 3 u v over cells, 5 u v over the boundary.
+    let made = estimated_form(
+        "field u: scalar; f1[u] = 2 * grad(u); f0[u] = grad(u)[0] + 3 * u; on boundary \"x0\" { f0[u] = 5 * u; }",
+    );
+    let rows = tested(&made, 0, &[[2.0, 3.0, -1.0]]);
+    let own = &made.fields[0];
+    assert!(own.has_flux);
+    assert_eq!(own.energy.map(|row| rows[row]), [20.0, 6.0, 12.0]);
+    assert_eq!((rows[made.one], rows[own.coefficient]), (1.0, 2.0));
+    assert_eq!(rows[own.tangent.clone()], [6.0, -2.0]);
+    let rows = tested(&made, 1, &[[2.0, 3.0, -1.0]]);
+    assert_eq!(own.energy.map(|row| rows[row]), [0.0, 0.0, 20.0]);
+    assert_eq!((rows[made.one], rows[own.coefficient]), (0.0, 0.0));
+}
+
+#[test]
+fn nonlinear_forms_have_the_energy_of_their_jacobian() {
+    // G = (1 + u²) on gradients, 2 u ∂u of a gradient with the value.
+    let made = estimated_form("field u: scalar; f1[u] = (1 + u^2) * grad(u);");
+    let rows = tested(&made, 0, &[[2.0, 3.0, -1.0]]);
+    assert_eq!(made.fields[0].energy.map(|row| rows[row]), [50.0, 80.0, 0.0]);
+    assert_eq!(rows[made.fields[0].coefficient], 5.0);
+}
+
+#[test]
+fn several_fields_have_their_own_blocks() {
+    let made = estimated_form(
+        "field u: vector in H1(k); field p: scalar in H1(k - 1); param nu = 3; f1[u] = nu * grad(u) - p * I; f0[p] = -div(u);",
+    );
+    let rows = tested(&made, 0, &[[9.0, 1.0, 2.0], [9.0, 3.0, 4.0], [7.0, 5.0, 6.0]]);
+    let [u, p] = &made.fields[..] else { panic!("two fields") };
+    assert!(u.has_flux && !p.has_flux && p.tangent.is_empty());
+    assert_eq!(rows[u.slope], 30.0);
+    // All inputs but the state are one half.
+    assert_eq!(u.energy.map(|row| rows[row]), [15.0, 0.0, 0.0]);
+    assert_eq!(rows[u.tangent.clone()], [0.5, 1.0, 1.5, 2.0]);
+    assert_eq!(rows[u.coefficient], 0.5);
+    assert_eq!(p.energy.map(|row| rows[row]), [0.0; 3]);
+}
+
+#[test]
+fn a_projection_has_the_tangent_of_values() {
+    let made = estimated_form("field u: scalar; f0[u] = 4 * u - x[0];");
+    let rows = tested(&made, 0, &[[2.0, 3.0, -1.0]]);
+    let own = &made.fields[0];
+    assert_eq!(
+        (rows[own.tangent.start], rows[own.coefficient], rows[own.energy[2]]),
+        (8.0, 4.0, 16.0)
+    );
+    assert_eq!(own.tangent.len(), 1);
 }

@@ -4,7 +4,7 @@ use super::slots::summing;
 use super::tuning::{HOPPER, Sizes, Sloped};
 use super::{
     MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
-    own_geometry, region_by_region, stores, transposed, with_hanging_nodes,
+    own_geometry, region_by_region, transposed, with_hanging_nodes,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
@@ -32,7 +32,7 @@ pub fn choose_for_threads(
         of_region(form, elements, facts, (tasks, of_facets), precision, wishes)
     })?;
     let adds =
-        |plan: &Plan| form.integrals[plan.integral].region.is_of_cells() && !stores(plan.task);
+        |plan: &Plan| form.integrals[plan.integral].region.is_of_cells() && !plan.task.stores();
     let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
     if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
         return Err(PlanError::Unsupported(
@@ -61,7 +61,7 @@ fn of_region(
     let components = form.fields.first().map_or(1, |field| field.shape.components());
     let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
     let base = |task: Task| {
-        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !stores(task));
+        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         Plan {
@@ -122,11 +122,14 @@ fn of_region(
             Task::Action if wished == (None, None) && one_number && gpu.reads_points.at(&sizes) => {
                 place(Plan { linearisation: Linearisation::Stored, ..plan })
             }
+            // Nothing is summed, and what is read of corners is not at hand.
+            _ if task.stores() => by_lines(&plan).unwrap_or(plan),
             _ => place(plan),
         });
     }
-    let mut plans: Vec<Plan> =
-        plans.into_iter().map(|plan| summing(form, elements, plan, wishes)).collect();
+    let sum =
+        |plan: Plan| if !plan.task.stores() { summing(form, elements, plan, wishes) } else { plan };
+    let mut plans: Vec<Plan> = plans.into_iter().map(sum).collect();
     for (task, reader) in readers(&plans) {
         let same = |plan: &Plan| (plan.lanes, &plan.slots) == (reader.lanes, &reader.slots);
         if !plans.iter().any(|plan| plan.task == task && same(plan)) {
@@ -154,7 +157,11 @@ fn of_region(
         };
         plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });
     }
+    // What is stored for others than these kernels has batches of its own.
+    let (fluxes, plans): (Vec<Plan>, Vec<Plan>) =
+        plans.into_iter().partition(|plan| plan.task == Task::Flux);
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
+    plans.extend(fluxes);
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,

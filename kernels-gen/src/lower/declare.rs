@@ -80,9 +80,9 @@ impl Lowering<'_> {
                 let extent = numbers * self.facts.points() * lanes;
                 self.argument(Role::Stored, "stored", Element::Real, extent, true);
             }
-            (Task::Linearise, _) | (Task::Action, Linearisation::Stored) => {
-                let extent = self.facts.blocks.numbers * self.facts.points() * lanes;
-                let written = self.facts.plan.task == Task::Linearise;
+            (Task::Linearise | Task::Flux, _) | (Task::Action, Linearisation::Stored) => {
+                let extent = self.facts.stored_numbers() * self.facts.points() * lanes;
+                let written = self.facts.plan.task.stores();
                 self.argument(Role::Stored, "stored", Element::Real, extent, written);
             }
             _ => {}

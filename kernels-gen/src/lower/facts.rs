@@ -6,7 +6,9 @@ use crate::element::Lagrange;
 use crate::limits::STORED;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
-use crate::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task};
+use crate::plan::{
+    Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, tested,
+};
 use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,16 +77,24 @@ pub(crate) struct Facts<'a> {
 impl<'a> Facts<'a> {
     /// Loops over at most this many entries are written out where a thread or a lane does a cell.
     pub(crate) fn unroll(&self) -> usize {
-        let stored =
-            self.plan.task == Task::Linearise || self.plan.linearisation == Linearisation::Stored;
-        if stored && self.blocks.numbers > STORED { 0 } else { self.plan.unroll }
+        let many = self.stored_numbers() > STORED;
+        if many { 0 } else { self.plan.unroll }
+    }
+
+    /// Numbers a point that the kernel stores, or reads where another has stored them, beside geometry.
+    pub(crate) fn stored_numbers(&self) -> usize {
+        match (self.plan.task, self.plan.linearisation) {
+            (Task::Linearise, _) | (Task::Action, Linearisation::Stored) => self.blocks.numbers,
+            (Task::Flux, _) => tested(self.form, self.elements, self.plan.integral).len(),
+            _ => 0,
+        }
     }
 
     /// The facts of a kernel.
     pub(crate) fn new(form: &'a PointForm, elements: &'a Elements, plan: &'a Plan) -> Self {
         let integral = &form.integrals[plan.integral];
         let mut outputs = match (plan.task, plan.linearisation) {
-            (Task::Residual, _) => integral.residual.clone(),
+            (Task::Residual | Task::Flux, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
             _ => Vec::new(),
         };
@@ -95,7 +105,7 @@ impl<'a> Facts<'a> {
             _ if !counts(test, trial) => false,
             Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,
-            Task::Residual | Task::Metric => false,
+            Task::Residual | Task::Metric | Task::Flux => false,
         });
         let nodes: Vec<NodeId> = match (plan.task, plan.linearisation) {
             (Task::Linearise | Task::Diagonal, _) => blocks.nodes(),
@@ -264,6 +274,9 @@ impl<'a> Facts<'a> {
 
     /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
     pub(crate) fn tested(&self, row: usize) -> (bool, bool) {
+        if self.plan.task == Task::Flux {
+            return (false, false);
+        }
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
             let mut tested = (false, false);
             for &(test, _, block) in &self.blocks.pairs {

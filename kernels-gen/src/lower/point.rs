@@ -12,7 +12,7 @@ use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
 use crate::lower::jacobian::AtPoint;
 use crate::lower::stored::{Pulled, Tested, act};
-use crate::plan::{Linearisation, Task};
+use crate::plan::{self, Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
 
@@ -43,6 +43,15 @@ pub(crate) fn at_point(
         (Task::Action, Linearisation::Stored) => act_stored(s, point, evaluate),
         (Task::Diagonal, _) => {
             keep_coefficients(s, at, point, evaluate);
+            Vec::new()
+        }
+        (Task::Flux, _) => {
+            let tested = physics(s, at, point, evaluate);
+            let zero = s.b.constant(0.0);
+            let parts = plan::tested(s.facts.form, s.facts.elements, s.facts.plan.integral);
+            let number = |&(row, part): &(usize, Part)| tested[row].part(part).unwrap_or(zero);
+            let numbers: Vec<ValueId> = parts.iter().map(number).collect();
+            store_numbers(s, &numbers, point);
             Vec::new()
         }
         (Task::Residual | Task::Action, _) => physics(s, at, point, evaluate),

@@ -197,7 +197,7 @@ impl Dofs {
         let end = match s.facts.plan.task {
             Task::Residual | Task::Action => tested(s, line, volume),
             Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
-            Task::Linearise | Task::Metric => End::Stored,
+            Task::Linearise | Task::Metric | Task::Flux => End::Stored,
         };
         Self { dim, q, cells, cell, digits, inputs, derive, end }
     }

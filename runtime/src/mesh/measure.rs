@@ -152,7 +152,7 @@ fn diameter(shape: &Shape, parts: &Parts, nodes: &[u32]) -> f64 {
     largest_distance(shape.vertices(nodes).map(|v| parts.points[v as usize]))
 }
 
-fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
+pub(crate) fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
     let mut known = [[0.0; 3]; 8];
     let mut largest = 0.0f64;
     for (i, point) in points.enumerate() {

@@ -55,6 +55,8 @@ pub(super) struct Blocks {
     /// In the order in which they add: for cells without constrained unknowns, for the others, for facets.
     works: Vec<Work>,
     blocks: Vec<Block>,
+    /// Those of [`Task::Flux`], whose cells come piece by piece ([`super::fluxes`]): each with a block without any.
+    fluxes: Vec<Work>,
     /// Time and parameters.
     pub(super) params: Array,
     /// Auxiliary data at nodes.
@@ -165,8 +167,8 @@ impl Blocks {
     ) -> Result<Self, BuildError> {
         let parts = parts(&on);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
-        let (works, blocks) = (Vec::new(), Vec::new());
-        let mut all = Self { on, precision, works, blocks, params, aux };
+        let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Self { on, precision, works, blocks, fluxes, params, aux };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
             Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
             _ => None,
@@ -176,6 +178,12 @@ impl Blocks {
             if abi.precision != precision {
                 let precision = crate::vector::name(precision);
                 return Err(BuildError::Precision { kernel: kernel.name, precision });
+            }
+            if kernel.task == Task::Flux {
+                let block = all.blocks.len();
+                all.blocks.push(Block::of(kernel.class, Batches::none(abi.lanes)));
+                all.fluxes.push(Work { kernel, abi, number, block });
+                continue;
             }
             if let Class::Cells(Part::Free | Part::Constrained, integral) = kernel.class
                 && of_all.contains(&(kernel.task, integral))
@@ -212,32 +220,15 @@ impl Blocks {
             Class::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
         };
-        let (slots, tables) = (slots.to_vec(), BTreeMap::new());
-        self.blocks.push(Block { class, slots, batches, cells, tables, stored: None });
+        let slots = slots.to_vec();
+        self.blocks.push(Block { slots, cells, ..Block::of(class, batches) });
         Ok(self.blocks.len() - 1)
     }
 
     /// The tables that a kernel's ABI names.
     fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
-        let plain = Layout::plain(1);
-        let layout = engine.arithmetic().map_or(&plain, |arithmetic| arithmetic.layout());
         let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
-        let block = &mut self.blocks[work.block];
-        for argument in &work.abi.arguments {
-            if argument.role == Role::Stored && work.kernel.task == Task::Linearise {
-                block.stored = Some(engine.zeros(argument.extent * block.batches.len())?);
-            }
-            let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
-            if block.tables.contains_key(&key) {
-                continue;
-            }
-            let (extent, batches, slots) = (argument.extent, &block.batches, &block.slots);
-            let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
-            if let Some(table) = made {
-                block.tables.insert(key, engine.array(table)?);
-            }
-        }
-        Ok(())
+        self.blocks[work.block].fill(engine, on, precision, work)
     }
 
     /// Computes the geometry at the quadrature points where a kernel reads it.
@@ -323,6 +314,30 @@ impl Blocks {
         self.works.iter().map(|work| (work, &self.blocks[work.block]))
     }
 
+    /// The kernels of [`Task::Flux`].
+    pub(super) fn fluxes(&self) -> &[Work] {
+        &self.fluxes
+    }
+
+    /// Runs a kernel of [`Task::Flux`] for a state on some batches alone; gives what it stores.
+    pub(super) fn flux(
+        &self,
+        engine: &dyn Engine,
+        work: &Work,
+        batches: Batches,
+        state: &Vector,
+    ) -> Result<(Batches, Array), BuildError> {
+        let mut block = Block::of(work.kernel.class, batches);
+        block.fill(engine, &self.on, self.precision, work)?;
+        let mut arguments = work.abi.arguments.iter();
+        let stored = arguments.find(|argument| argument.role == Role::Stored);
+        let len = stored.map_or(0, |stored| stored.extent * block.batches.len());
+        let mut stored = engine.zeros(len)?;
+        let inputs = Inputs { state: Some(state), direction: None };
+        engine.store(Run { work, block: &block, blocks: self, inputs }, &mut stored)?;
+        Ok((block.batches, stored))
+    }
+
     /// The kernels that do a task.
     fn works_of(&self, task: Task) -> impl Iterator<Item = &Work> {
         self.works.iter().filter(move |work| work.kernel.task == task)
@@ -340,6 +355,39 @@ impl Blocks {
 }
 
 impl Block {
+    /// Batches without tables.
+    fn of(class: Class, batches: Batches) -> Self {
+        let (slots, tables) = (Vec::new(), BTreeMap::new());
+        Self { class, slots, batches, cells: 0, tables, stored: None }
+    }
+
+    /// Makes the tables that a kernel's ABI names.
+    fn fill(
+        &mut self,
+        engine: &dyn Engine,
+        on: &Discretisation,
+        precision: Precision,
+        work: &Work,
+    ) -> Result<(), BuildError> {
+        let plain = Layout::plain(1);
+        let layout = engine.arithmetic().map_or(&plain, |arithmetic| arithmetic.layout());
+        for argument in &work.abi.arguments {
+            if argument.role == Role::Stored && work.kernel.task == Task::Linearise {
+                self.stored = Some(engine.zeros(argument.extent * self.batches.len())?);
+            }
+            let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
+            if self.tables.contains_key(&key) {
+                continue;
+            }
+            let (extent, batches, slots) = (argument.extent, &self.batches, &self.slots);
+            let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
+            if let Some(table) = made {
+                self.tables.insert(key, engine.array(table)?);
+            }
+        }
+        Ok(())
+    }
+
     /// A table, or what is stored at the quadrature points.
     pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
         match role {

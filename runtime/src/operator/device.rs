@@ -190,6 +190,10 @@ impl Engine for OnDevice {
         Ok(Array::There(self.arithmetic.upload(values)?))
     }
 
+    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
+        self.device().download(array.there().ok_or(DeviceError::Foreign)?)
+    }
+
     fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
         Ok(Array::There(self.arithmetic.zeros(len)?))
     }

@@ -97,6 +97,9 @@ pub(super) trait Engine: Send + Sync {
     /// An array of reals with these values.
     fn reals(&self, values: &[f64]) -> Result<Array, DeviceError>;
 
+    /// The numbers of an array of reals.
+    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError>;
+
     /// An array of zeros.
     fn zeros(&self, len: usize) -> Result<Array, DeviceError>;
 

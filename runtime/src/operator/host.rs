@@ -148,6 +148,10 @@ impl Engine for Host {
         Ok(Array::Here(Table::reals(values, self.precision)))
     }
 
+    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
+        array.here().and_then(Table::numbers).ok_or(DeviceError::Foreign)
+    }
+
     fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
         Ok(Array::Here(Table::zeros(len, self.precision)))
     }

@@ -63,6 +63,15 @@ impl Table {
         }
     }
 
+    /// The numbers, where they are reals.
+    pub(super) fn numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::F64(buffer) => Some(buffer.to_vec()),
+            Self::F32(buffer) => Some(buffer.iter().copied().map(f64::from).collect()),
+            Self::U32(_) => None,
+        }
+    }
+
     /// Indices of batches with so many numbers.
     fn indices(numbers: Buffer<u32>, extent: usize, lanes: usize) -> Self {
         Self::U32(match extent % lanes {

@@ -8,7 +8,7 @@ use crate::mesh::{Arrange, Mesh, Parts};
 use crate::vector::Real;
 use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
 use kernels_gen::element::{Cell, Lagrange};
-use kernels_gen::plan::Geometry;
+use kernels_gen::plan::{Geometry, Target};
 
 /// Components of the field; nodes of a biquadratic cell.
 const C: usize = 2;
@@ -225,7 +225,7 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             reaches,
             ..KernelAbi::by_hand(name.clone(), precision, lanes, arguments)
         });
-        uses.push(CellKernel { task, class, name, geometry });
+        uses.push(CellKernel { task, class, name, geometry, target: Target::Vectors });
     }
     (abis, uses)
 }

@@ -93,6 +93,14 @@ impl Point {
         }
     }
 
+    /// What a number along a physical axis has along a reference axis: ∂ξ_a/∂x_j; of a value, all of it.
+    pub(super) fn pulled(&self, to: Part, from: Part) -> Bounded {
+        match (derivative(to), derivative(from)) {
+            (Some(a), Some(j)) => self.inverse[a][j],
+            _ => Bounded { value: 1.0, scale: 0.0 },
+        }
+    }
+
     /// A component of a nodal function, or one of its physical derivatives.
     pub(super) fn interpolate(
         &self,

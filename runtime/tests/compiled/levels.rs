@@ -31,11 +31,12 @@ pub(crate) const SHAPES: [Shape; 4] =
     [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
 
 /// What is computed, and where the part that depends on u comes from.
-pub(crate) const TASKS: [(Task, Linearisation); 4] = [
+pub(crate) const TASKS: [(Task, Linearisation); 5] = [
     (Task::Residual, Linearisation::Recompute),
     (Task::Action, Linearisation::Recompute),
     (Task::Action, Linearisation::Stored),
     (Task::Diagonal, Linearisation::Recompute),
+    (Task::Flux, Linearisation::Recompute),
 ];
 
 pub(crate) const PRECISIONS: [Precision; 2] = [Precision::F64, Precision::F32];

@@ -6,7 +6,9 @@ use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
 use kernels_gen::element::Cell;
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Strategy, Task, affine_numbers};
+use kernels_gen::plan::{
+    Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,
+};
 use runtime::device::Layout;
 use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close, functions};
 use std::collections::BTreeMap;
@@ -130,9 +132,11 @@ pub(crate) fn companions(
 impl Launcher<'_> {
     /// Runs the kernel and compares its result with the reference's.
     pub(crate) fn compare(&self, plan: &Plan, runner: &dyn Runner) -> Result<Agreement, String> {
-        let got = self.launch(plan, runner)?;
+        let mut got = self.launch(plan, runner)?;
         let mut want = self.reference(plan);
-        if plan.indices == Indices::Dofs {
+        if plan.task == Task::Flux {
+            got = self.cell_by_cell(plan, &got);
+        } else if plan.indices == Indices::Dofs {
             let constrained = self.setting.fields.iter().flat_map(|field| &field.constrained);
             for (entry, &constrained) in want.iter_mut().zip(constrained) {
                 if constrained {
@@ -189,6 +193,10 @@ impl Launcher<'_> {
             Task::Residual => reference.residual(&inputs),
             Task::Action => reference.action(&inputs, &directions),
             Task::Diagonal => reference.diagonal(&inputs),
+            Task::Flux => {
+                let flux = reference.flux(&inputs, plan.integral);
+                return flux.expect("elements that the plan supports");
+            }
             Task::Linearise | Task::Metric => panic!("no vector comes of {:?}", plan.task),
         };
         vectors.concat()
@@ -222,6 +230,22 @@ impl Launcher<'_> {
             all.extend(added.or(own).unwrap_or_else(|| vec![0.0; field.state.len()]));
         }
         Ok(all)
+    }
+
+    /// What is stored at the points of batches, `[cell][point][number]`.
+    fn cell_by_cell(&self, plan: &Plan, stored: &[f64]) -> Vec<f64> {
+        let (points, lanes) = (self.setting.rule.count(), plan.lanes);
+        let numbers = tested(self.form, self.elements, plan.integral).len();
+        let place = |cell: usize, point: usize, number: usize| {
+            let of_cell = match plan.target {
+                Target::Vectors => point * numbers + number,
+                Target::Threads => number * points + point,
+            };
+            (cell / lanes * points * numbers + of_cell) * lanes + cell % lanes
+        };
+        let each = (0..self.setting.cells * points * numbers)
+            .map(|at| place(at / numbers / points, at / numbers % points, at % numbers));
+        each.map(|at| stored[at]).collect()
     }
 
     /// How a field's unknowns lie in the vectors of a plan's kernel.

@@ -10,7 +10,7 @@ use crate::lower::jacobian::{
 };
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::{Evaluate, at_point};
-use crate::plan::{Geometry, Task};
+use crate::plan::Geometry;
 use fem_dsl::point::Part;
 
 /// What stays the same along a column of points.
@@ -194,8 +194,7 @@ impl Group {
     fn rolled(&self, s: &Lowering<'_>) -> bool {
         let (q, point) = (self.layout.q, s.facts.integral.graph.nodes().len());
         // Each number that is stored takes a few products with the map.
-        let stored =
-            if s.facts.plan.task == Task::Linearise { 8 * s.facts.blocks.numbers } else { 0 };
+        let stored = if s.facts.plan.task.stores() { 8 * s.facts.stored_numbers() } else { 0 };
         q > s.facts.plan.unroll || q * (point + stored) > WRITTEN_OUT
     }
 

@@ -1,0 +1,168 @@
+//! A form → the form whose residual an estimator of its error reads at the points.
+//!
+//! Behind the form's own fields comes one of `L2(0)`, which is never integrated: what stands against its components at a point
+//! are 1, and for each field u of the form, with its own block G of the Jacobian, that of gradients, of gradients and values, and
+//! of values,
+//!
+//! ```text
+//! ∇u : G ∇u,   ∇u : G u + u · G ∇u,   u · G u      shares of the energy u J u
+//! G ∇u                                             the flux of the linear problem
+//! G u                                              where no field of the form has a flux
+//! tr G / n                                         its mean coefficient, n derivatives
+//! |∇u|²
+//! ```
+
+use super::{further, unused};
+use crate::point::{Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Slot};
+use std::ops::Range;
+
+/// A form with what an estimator reads, and where that stands among the components of all fields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimated {
+    /// The form.
+    pub form: PointForm,
+    /// 1.
+    pub one: usize,
+    /// Of each of its own fields.
+    pub fields: Vec<Shares>,
+}
+
+/// Where what is known of a field stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// Whether an integral over cells tests gradients of the field: its equation has a flux.
+    pub has_flux: bool,
+    /// Shares of the energy: of gradients, of gradients with values, of values.
+    pub energy: [usize; 3],
+    /// Its mean coefficient.
+    pub coefficient: usize,
+    /// |∇u|².
+    pub slope: usize,
+    /// G ∇u, component by component, or G u where no field has a flux.
+    pub tangent: Range<usize>,
+}
+
+/// The form of an estimate.
+pub fn estimated(form: &PointForm) -> Estimated {
+    let mut made = form.clone();
+    made.name = format!("{}_estimate", form.name);
+    let of_cells = || form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+    let tests_gradient = |field: usize| {
+        let tested = |(slot, _): &(Slot, NodeId)| slot.field == field && slot.part != Part::Value;
+        of_cells().any(|integral| integral.residual.iter().any(tested))
+    };
+    let flows: Vec<bool> = (0..form.fields.len()).map(tests_gradient).collect();
+    let has_any = flows.contains(&true);
+    let one = form.rows();
+    let mut next = one + 1;
+    let mut take = |count: usize| {
+        next += count;
+        next - count..next
+    };
+    let shares = form.fields.iter().zip(&flows).map(|(field, &has_flux)| {
+        let first = take(5).start;
+        let components = field.shape.components();
+        let tangent = match (has_flux, has_any) {
+            (true, _) => take(components * form.dim),
+            (false, true) => take(0),
+            (false, false) => take(components),
+        };
+        let energy = [first, first + 1, first + 2];
+        Shares { has_flux, energy, coefficient: first + 3, slope: first + 4, tangent }
+    });
+    let fields: Vec<Shares> = shares.collect();
+    let name = unused(&made, "estimated");
+    made.fields.push(further(name, next - one));
+    let slope = flows.contains(&false) && has_any;
+    for integral in &mut made.integrals {
+        extend(form, (one, &fields, slope), integral);
+    }
+    Estimated { form: made, one, fields }
+}
+
+/// What stands against the further field in an integral.
+fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own: &mut Integral) {
+    let mut tested = Terms { graph: std::mem::take(&mut own.graph), first: one, rows: Vec::new() };
+    let of_cells = own.region.is_of_cells();
+    if of_cells {
+        let unit = tested.graph.intern(Node::Constant(Number::new(1.0)));
+        tested.add(one, unit);
+    }
+    for (field, shares) in fields.iter().enumerate() {
+        let mut traced = 0;
+        for entry in own.jacobian.iter() {
+            let (test, trial) = (entry.test, entry.trial);
+            if (test.field, trial.field) != (field, field) {
+                continue;
+            }
+            let derived = [test, trial].into_iter().filter(|slot| slot.part != Part::Value);
+            let derived = derived.count();
+            let (u, v) = (tested.state(trial), tested.state(test));
+            let flux = tested.product(entry.value, u);
+            let energy = tested.product(flux, v);
+            tested.add(shares.energy[2 - derived], energy);
+            let wanted = if shares.has_flux { 2 } else { 0 };
+            if derived != wanted || !of_cells || shares.tangent.is_empty() {
+                continue;
+            }
+            let place = match test.part {
+                Part::Value => test.component,
+                Part::Derivative(axis) => test.component * form.dim + axis,
+            };
+            tested.add(shares.tangent.start + place, flux);
+            if test == trial {
+                traced += 1;
+                tested.add(shares.coefficient, entry.value);
+            }
+        }
+        if traced > 0 {
+            let n = tested.graph.intern(Node::Constant(Number::new(shares.tangent.len() as f64)));
+            tested.divide(shares.coefficient, n);
+        }
+        let components = if slope && of_cells { form.fields[field].shape.components() } else { 0 };
+        for (component, axis) in (0..components).flat_map(|c| (0..form.dim).map(move |a| (c, a))) {
+            let u = tested.state(Slot { field, component, part: Part::Derivative(axis) });
+            let square = tested.product(u, u);
+            tested.add(shares.slope, square);
+        }
+    }
+    let Terms { graph, mut rows, first } = tested;
+    rows.sort_unstable();
+    own.graph = graph;
+    own.residual.extend(rows.into_iter().map(|(row, node)| {
+        (Slot { field: form.fields.len(), component: row - first, part: Part::Value }, node)
+    }));
+    (own.action, own.jacobian, own.energy) = (Vec::new(), Vec::new(), None);
+    (own.symmetric, own.linear) = (true, true);
+}
+
+/// Sums that grow term by term.
+struct Terms {
+    graph: Graph,
+    /// The first row.
+    first: usize,
+    rows: Vec<(usize, NodeId)>,
+}
+
+impl Terms {
+    fn state(&mut self, slot: Slot) -> NodeId {
+        self.graph.intern(Node::Input(Input::State(slot)))
+    }
+
+    fn product(&mut self, a: NodeId, b: NodeId) -> NodeId {
+        self.graph.intern(Node::Binary(Binary::Mul, a, b))
+    }
+
+    fn add(&mut self, row: usize, term: NodeId) {
+        match self.rows.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, sum)) => *sum = self.graph.intern(Node::Binary(Binary::Add, *sum, term)),
+            None => self.rows.push((row, term)),
+        }
+    }
+
+    fn divide(&mut self, row: usize, by: NodeId) {
+        for (_, sum) in self.rows.iter_mut().filter(|(known, _)| *known == row) {
+            *sum = self.graph.intern(Node::Binary(Binary::Div, *sum, by));
+        }
+    }
+}

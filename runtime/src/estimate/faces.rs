@@ -1,0 +1,118 @@
+//! Who meets at which facets: a mesh → [`Pair`]s of cells, and the facets of the boundary.
+//!
+//! The cells of one facet of [`Mesh::connectivity`] are two, or one cell with the facet and the children whose facets hang
+//! on it: their connectivity has the facet of their parent, which is that cell's own. Of such a pair the child comes first, and
+//! its facet is one half of the other's, or one quarter: the place of the child in the frame of the facet follows from its
+//! number among the children, whose axes are the parent's, and from how it sees the parent's facet.
+
+use super::views::Views;
+use crate::mesh::{Facet, Mesh, Topology};
+use kernels_gen::abi::hanging::{others, parts};
+
+/// One side of a facet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Side {
+    pub(super) cell: u32,
+    pub(super) local: u8,
+}
+
+/// Two cells that meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// The child first, where there is one.
+    pub(super) sides: [Side; 2],
+    /// The halves of the second side's facet, in the facet's frame (bits), in which the first side's lies; none where both are
+    /// the same.
+    pub(super) child: Option<u8>,
+}
+
+/// All facets of a mesh.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Faces {
+    pub(super) pairs: Vec<Pair>,
+    pub(super) boundary: Vec<Facet>,
+    /// How each cell sees each of its facets, `[cell][facet]`.
+    pub(super) views: Vec<u8>,
+}
+
+impl Faces {
+    pub(super) fn new(mesh: &Mesh, views: &Views) -> Self {
+        Self::of(mesh.connectivity(), mesh.hanging(), views)
+    }
+
+    /// The same with what hangs of each cell.
+    fn of(topology: &Topology, hanging: Option<&[u32]>, views: &Views) -> Self {
+        let (dim, locals) = (topology.cell().dim(), topology.cell().facets().len());
+        let word = |cell: usize| hanging.map_or(0, |words| words[cell]);
+        // The child that a cell is, where its facet is half of its entity.
+        let child = |side: Side| {
+            let (number, faces, _) = parts(word(side.cell as usize), dim);
+            let (axis, far) = (usize::from(side.local / 2), usize::from(side.local % 2));
+            let hangs = word(side.cell as usize) != 0 && faces[axis] && number >> axis & 1 == far;
+            let along = || others(axis, dim).enumerate();
+            let own = || along().map(|(bit, other)| (number >> other & 1) << bit).sum::<usize>();
+            hangs.then(own)
+        };
+        let mut all = Self::default();
+        let each = |cell: usize| (0..locals).map(move |local| (cell, local));
+        all.views = (0..topology.n_cells())
+            .flat_map(each)
+            .map(|(cell, local)| views.of(topology, cell, local))
+            .collect();
+        for sides in Sides::new(topology).each() {
+            let whole: Vec<Side> = sides.iter().copied().filter(|&s| child(s).is_none()).collect();
+            for &side in sides {
+                let (Some(own), Some(&coarse)) = (child(side), whole.first()) else { continue };
+                let view = all.views[side.cell as usize * locals + usize::from(side.local)];
+                let child = Some(views.child(view, own));
+                all.pairs.push(Pair { sides: [side, coarse], child });
+            }
+            match whole[..] {
+                [Side { cell, local }] if sides.len() == 1 => {
+                    all.boundary.push(Facet { cell, local });
+                }
+                [first, second, ..] => {
+                    all.pairs.push(Pair { sides: [first, second], child: None });
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// The sides of each facet, in the order of their cells.
+struct Sides {
+    /// Where those of a facet begin, and where those of the last end.
+    starts: Vec<usize>,
+    sides: Vec<Side>,
+}
+
+impl Sides {
+    fn new(topology: &Topology) -> Self {
+        let facets = topology.facets();
+        let all = || {
+            (0..topology.n_cells()).flat_map(|cell| {
+                let own = facets.of_cell(cell).iter().enumerate();
+                own.map(move |(local, &facet)| (facet as usize, cell as u32, local as u8))
+            })
+        };
+        let mut starts = vec![0; facets.len() + 1];
+        all().for_each(|(facet, _, _)| starts[facet + 1] += 1);
+        for facet in 0..facets.len() {
+            starts[facet + 1] += starts[facet];
+        }
+        let mut sides = vec![Side { cell: 0, local: 0 }; starts[facets.len()]];
+        let mut next = starts.clone();
+        for (facet, cell, local) in all() {
+            sides[next[facet]] = Side { cell, local };
+            next[facet] += 1;
+        }
+        Self { starts, sides }
+    }
+
+    /// Facet by facet.
+    fn each(&self) -> impl Iterator<Item = &[Side]> {
+        self.starts.windows(2).map(|ends| &self.sides[ends[0]..ends[1]])
+    }
+}

@@ -1,0 +1,324 @@
+//! Numbers at the points of a rule as a polynomial: its divergence, and what of it goes through each facet.
+//!
+//! ```text
+//! tensor cells   the interpolant at the points, of degree q − 1 a direction: D, and its values at both ends of a line
+//! simplices      the projection onto P_k in the rule's own product, V (Vᵀ W V)⁻¹ Vᵀ W, with k half of the degree to which
+//!                the rule is exact, for which Vᵀ W V is right; a rule for simplices need not determine an interpolant
+//! ```
+//!
+//! Both leave what is integrated against the gradient of a basis function by the rule as it is.
+//!
+//! With the flux pulled back, σ = |det J| J⁻¹ f1, its divergence in reference coordinates is |det J| div f1, and σ · N on a
+//! facet, N being as long as the facet's parameters make it, is f1 · n ds a parameter: facets need no map of the cell.
+
+use super::views::{Views, reference_normal};
+use kernels_gen::element::{Cell, Lagrange, LinePoints, LineTable, Rule, tabulate};
+
+/// The largest degree that numbers at the points of a simplex have as a polynomial.
+const LARGEST: usize = 8;
+
+/// What is done with numbers at the points of a rule.
+pub(super) struct Points {
+    dim: usize,
+    /// Points of a cell, and of a facet.
+    pub(super) count: usize,
+    pub(super) on_facet: usize,
+    pub(super) weights: Vec<f64>,
+    shape: Shape,
+}
+
+enum Shape {
+    Tensor(Tensor),
+    Simplex(Simplex),
+}
+
+/// A tensor cell.
+struct Tensor {
+    line: LinePoints,
+    q: usize,
+    /// D, `[point][node]`.
+    derive: Vec<f64>,
+    /// The values of the nodes' functions at both ends of a line.
+    ends: [Vec<f64>; 2],
+    /// Their values at the points of the lower and of the upper half of a line.
+    halves: [Vec<f64>; 2],
+    /// Where each point of a facet lies on the facet's own grid, view by view.
+    grids: Vec<Vec<usize>>,
+}
+
+/// A simplex.
+struct Simplex {
+    /// ∂ of the projection along each axis, `[point][from]`.
+    derive: Vec<Vec<f64>>,
+    /// The projection at the points of each facet in each view, and N · numbers there: `[facet][view]`, `[point][from]`.
+    traces: Vec<Vec<Vec<f64>>>,
+    /// N of each facet.
+    normals: Vec<[f64; 3]>,
+}
+
+impl Points {
+    /// Of a rule.
+    pub(super) fn new(rule: Rule, views: &Views) -> Self {
+        let cell = rule.cell();
+        let (weights, on_facet) = (rule.weights(), rule.on_facet().len());
+        let shape = match rule {
+            Rule::Tensor { line, .. } => Shape::Tensor(Tensor::new(line, views)),
+            Rule::Simplex { degree, .. } => {
+                Shape::Simplex(Simplex::new(rule, (degree / 2).min(LARGEST), views))
+            }
+        };
+        Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape }
+    }
+
+    /// Subtracts the divergence of a flux, `[axis][point]`.
+    pub(super) fn less_divergence(&self, flux: &[f64], into: &mut [f64]) {
+        for (axis, flux) in flux.chunks_exact(self.count).enumerate() {
+            match &self.shape {
+                Shape::Simplex(own) => less(&own.derive[axis], flux, into),
+                Shape::Tensor(own) => own.less_derivative(flux, axis, into),
+            }
+        }
+    }
+
+    /// What goes through a facet outwards, at the points of a view of it.
+    pub(super) fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
+        match &self.shape {
+            Shape::Tensor(own) => own.through(local, view, flux, into),
+            Shape::Simplex(own) => {
+                into.fill(0.0);
+                let matrix = &own.traces[local][usize::from(view)];
+                for (axis, flux) in flux.chunks_exact(self.count).enumerate() {
+                    let factor = own.normals[local][axis];
+                    if factor != 0.0 {
+                        less_scaled(matrix, -factor, flux, into);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Numbers at the points of a facet of a tensor cell at those of a child of it, which lies in these halves of its frame
+    /// (bits).
+    pub(super) fn of_child(&self, child: u8, numbers: &mut Vec<f64>) {
+        let Shape::Tensor(own) = &self.shape else { return };
+        for axis in 0..self.dim - 1 {
+            let half = &own.halves[usize::from(child >> axis & 1)];
+            *numbers = applied(half, own.q, axis, numbers);
+        }
+    }
+
+    /// The part of numbers at the points that is a polynomial of a degree, in the product of the rule; none where the
+    /// numbers are no more than that.
+    pub(super) fn part(&self, rule: Rule, degree: usize) -> Option<Part> {
+        match (&self.shape, rule) {
+            (Shape::Tensor(own), _) => {
+                (degree + 1 < own.q).then(|| Part::Tensor(own.q, line_part(own.line, degree)))
+            }
+            (Shape::Simplex(_), Rule::Simplex { degree: exact, .. }) => {
+                let degree = degree.min(exact / 2).min(LARGEST);
+                let values = basis(rule.cell(), degree, &rule.points()).0;
+                let fit = fitted(&values, &self.weights);
+                Some(Part::Simplex(product(&values, &fit, self.weights.len())))
+            }
+            (Shape::Simplex(_), Rule::Tensor { .. }) => None,
+        }
+    }
+
+    /// The dimension.
+    pub(super) fn dim(&self) -> usize {
+        self.dim
+    }
+}
+
+/// A projection onto polynomials of a degree.
+pub(super) enum Part {
+    /// Along each axis, on so many points.
+    Tensor(usize, Vec<f64>),
+    /// Of all points.
+    Simplex(Vec<f64>),
+}
+
+impl Part {
+    /// Takes the part of numbers at the points, `[point]`.
+    pub(super) fn take(&self, dim: usize, numbers: &mut Vec<f64>) {
+        let (q, matrix) = match self {
+            Self::Simplex(matrix) => (numbers.len(), matrix),
+            Self::Tensor(q, matrix) => (*q, matrix),
+        };
+        let axes = if matches!(self, Self::Simplex(_)) { 1 } else { dim };
+        for axis in 0..axes {
+            *numbers = applied(matrix, q, axis, numbers);
+        }
+    }
+}
+
+/// A matrix along an axis of a grid of q points a direction.
+fn applied(matrix: &[f64], q: usize, axis: usize, numbers: &[f64]) -> Vec<f64> {
+    let mut all = vec![0.0; numbers.len()];
+    each_line(q, axis, numbers.len(), |first, stride| {
+        for (at, row) in matrix.chunks_exact(q).enumerate() {
+            all[first + at * stride] = along(row, numbers, first, stride);
+        }
+    });
+    all
+}
+
+impl Tensor {
+    fn new(line: LinePoints, views: &Views) -> Self {
+        let (own, ends) = (LineTable::new(line, line), LineTable::at(line, &[0.0, 1.0]));
+        let q = line.count();
+        let ends = [ends.values[..q].to_vec(), ends.values[q..].to_vec()];
+        let half = |shift: f64| {
+            let points: Vec<f64> = line.points().iter().map(|x| shift + x / 2.0).collect();
+            LineTable::at(line, &points).values
+        };
+        let grids = (0..views.count()).map(|view| views.grid(view as u8, q)).collect();
+        Self { line, q, derive: own.derivatives, ends, halves: [0.0, 0.5].map(half), grids }
+    }
+
+    fn less_derivative(&self, numbers: &[f64], axis: usize, into: &mut [f64]) {
+        each_line(self.q, axis, numbers.len(), |first, stride| {
+            for (at, row) in self.derive.chunks_exact(self.q).enumerate() {
+                into[first + at * stride] -= along(row, numbers, first, stride);
+            }
+        });
+    }
+
+    fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
+        let (axis, far) = (local / 2, local % 2);
+        let count = into.len() * self.q;
+        let own = &flux[axis * count..][..count];
+        let (sign, end) = (if far == 0 { -1.0 } else { 1.0 }, &self.ends[far]);
+        let mut grid = Vec::with_capacity(into.len());
+        each_line(self.q, axis, count, |first, stride| {
+            grid.push(sign * along(end, own, first, stride));
+        });
+        for (to, &from) in into.iter_mut().zip(&self.grids[usize::from(view)]) {
+            *to = grid[from];
+        }
+    }
+}
+
+/// Calls `line` for each line of points along an axis, in the order of the other axes, with the place of its first point and
+/// the distance of the next.
+fn each_line(q: usize, axis: usize, count: usize, mut line: impl FnMut(usize, usize)) {
+    let stride = q.pow(axis as u32);
+    for start in (0..count).step_by(stride * q) {
+        (start..start + stride).for_each(|first| line(first, stride));
+    }
+}
+
+/// Σ factor · number along a line.
+fn along(factors: &[f64], numbers: &[f64], first: usize, stride: usize) -> f64 {
+    let own = numbers[first..].iter().step_by(stride);
+    factors.iter().zip(own).map(|(factor, number)| factor * number).sum()
+}
+
+impl Simplex {
+    fn new(rule: Rule, degree: usize, views: &Views) -> Self {
+        let (cell, weights) = (rule.cell(), rule.weights());
+        let n = weights.len();
+        let (values, gradients) = basis(cell, degree, &rule.points());
+        let fit = fitted(&values, &weights);
+        let derive = gradients.iter().map(|derivatives| product(derivatives, &fit, n)).collect();
+        let locals = 0..cell.facets().len();
+        let facet = rule.on_facet();
+        let traces = locals.clone().map(|local| {
+            let of_view = |view: usize| {
+                let points = views.points(local, view as u8, &facet);
+                product(&basis(cell, degree, &points).0, &fit, n)
+            };
+            (0..views.count()).map(of_view).collect()
+        });
+        let normals = locals.clone().map(|local| reference_normal(cell, local)).collect();
+        Self { derive, traces: traces.collect(), normals }
+    }
+}
+
+/// Values of a basis of all polynomials of a degree at some points, and its derivatives along each axis, `[point][function]`.
+fn basis(cell: Cell, degree: usize, points: &[[f64; 3]]) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let element = Lagrange::discontinuous(cell, degree).expect("a degree that simplices have");
+    let (table, dim) = (tabulate(element, points), cell.dim());
+    let derivatives = (0..dim).map(|axis| {
+        let entry = |at: usize| table.gradient(at / table.nodes, at % table.nodes)[axis];
+        (0..points.len() * table.nodes).map(entry).collect()
+    });
+    (table.values.clone(), derivatives.collect())
+}
+
+/// (Vᵀ W V)⁻¹ Vᵀ W, `[function][point]`, of values `[point][function]`.
+fn fitted(values: &[f64], weights: &[f64]) -> Vec<f64> {
+    let (n, m) = (weights.len(), values.len() / weights.len());
+    let v = |q: usize, i: usize| values[q * m + i];
+    let sum = |i: usize, j: usize| (0..n).map(|q| weights[q] * v(q, i) * v(q, j)).sum::<f64>();
+    let mut gram: Vec<f64> = (0..m * m).map(|at| sum(at / m, at % m)).collect();
+    let mut fit: Vec<f64> = (0..m * n).map(|at| weights[at % n] * v(at % n, at / n)).collect();
+    // Cholesky's factor, and both substitutions for all columns at once.
+    for j in 0..m {
+        for i in j..m {
+            let dot: f64 = (0..j).map(|k| gram[i * m + k] * gram[j * m + k]).sum();
+            let rest = gram[i * m + j] - dot;
+            gram[i * m + j] = if i == j { rest.sqrt() } else { rest / gram[j * m + j] };
+        }
+    }
+    for q in 0..n {
+        for i in 0..m {
+            let dot: f64 = (0..i).map(|k| gram[i * m + k] * fit[k * n + q]).sum();
+            fit[i * n + q] = (fit[i * n + q] - dot) / gram[i * m + i];
+        }
+        for i in (0..m).rev() {
+            let dot: f64 = (i + 1..m).map(|k| gram[k * m + i] * fit[k * n + q]).sum();
+            fit[i * n + q] = (fit[i * n + q] - dot) / gram[i * m + i];
+        }
+    }
+    fit
+}
+
+/// The product of `[row][inner]` and `[inner][column]`.
+fn product(a: &[f64], b: &[f64], columns: usize) -> Vec<f64> {
+    let inner = b.len() / columns;
+    let rows = a.chunks_exact(inner);
+    let entry = |row: &[f64], column: usize| -> f64 {
+        row.iter().enumerate().map(|(k, factor)| factor * b[k * columns + column]).sum()
+    };
+    rows.flat_map(|row| (0..columns).map(move |column| entry(row, column))).collect()
+}
+
+/// into −= matrix · numbers.
+fn less(matrix: &[f64], numbers: &[f64], into: &mut [f64]) {
+    less_scaled(matrix, 1.0, numbers, into);
+}
+
+fn less_scaled(matrix: &[f64], factor: f64, numbers: &[f64], into: &mut [f64]) {
+    for (to, row) in into.iter_mut().zip(matrix.chunks_exact(numbers.len())) {
+        *to -= factor * row.iter().zip(numbers).map(|(a, b)| a * b).sum::<f64>();
+    }
+}
+
+/// The projection of numbers at the points of a line onto polynomials of a degree, in the product of the rule: from the
+/// polynomials that are orthonormal in it, by the recurrence of Stieltjes.
+fn line_part(line: LinePoints, degree: usize) -> Vec<f64> {
+    let (points, weights) = (line.points(), line.weights());
+    let n = points.len();
+    let dot = |a: &[f64], b: &[f64]| -> f64 { (0..n).map(|q| weights[q] * a[q] * b[q]).sum() };
+    let mut all: Vec<Vec<f64>> = Vec::new();
+    for power in 0..=degree.min(n - 1) {
+        let mut next: Vec<f64> = match all.last() {
+            None => vec![1.0; n],
+            Some(last) => last.iter().zip(&points).map(|(p, x)| p * (x - 0.5)).collect(),
+        };
+        // Twice: what rounding leaves of the others grows with the degree.
+        for _ in 0..2 {
+            for known in &all[..power] {
+                let share = dot(known, &next);
+                next.iter_mut().zip(known).for_each(|(p, k)| *p -= share * k);
+            }
+        }
+        let length = dot(&next, &next).sqrt();
+        all.push(next.into_iter().map(|p| p / length).collect());
+    }
+    let entry = |at: usize, from: usize| -> f64 {
+        all.iter().map(|p| p[at] * p[from] * weights[from]).sum()
+    };
+    (0..n * n).map(|at| entry(at / n, at % n)).collect()
+}

@@ -1,0 +1,94 @@
+//! Units: what is known of the coefficients and the energy → the weights that make an energy of residuals.
+
+use super::boundary::Sources;
+use super::cells::{Cells, Share};
+use super::sum;
+use super::wanted::{OfField, Wanted};
+use crate::mesh::Mesh;
+
+/// A coefficient counts as this part of its mean at least.
+const LEAST: f64 = 1e-8;
+
+/// The weights of residuals.
+pub(super) struct Scales {
+    /// s_K, `[field][cell]`.
+    of: Vec<Vec<f64>>,
+    /// ‖u‖² of each field.
+    pub(super) energies: Vec<f64>,
+}
+
+impl Scales {
+    pub(super) fn new(wanted: &Wanted, cells: &Cells, sources: &Sources<'_>, mesh: &Mesh) -> Self {
+        let n = mesh.n_cells();
+        let total = |field: usize, of: &dyn Fn(&Share) -> f64| {
+            sum(&(0..n).map(|cell| of(cells.share(cell, field))).collect::<Vec<f64>>())
+        };
+        let energies = wanted.fields.iter().enumerate().map(|(field, of)| {
+            let share = |part: usize| {
+                let on_facets = of.energy[part].map_or(0.0, |number| sources.sum(number));
+                total(field, &|share: &Share| share.energy[part]) + on_facets
+            };
+            energy([share(0), share(1), share(2)])
+        });
+        let energies: Vec<f64> = energies.collect();
+        let flows = || wanted.fields.iter().enumerate().filter(|(_, of)| of.has_flux);
+        let any = flows().next().is_some();
+        let flow: f64 = flows().map(|(field, _)| energies[field]).sum();
+        let slope: f64 = flows().map(|(field, _)| total(field, &|share| share.slope)).sum();
+        let of = wanted.fields.iter().enumerate().map(|(field, of)| {
+            if any && !of.has_flux {
+                return vec![quotient(flow, slope).unwrap_or(1.0); n];
+            }
+            let part = if of.has_flux { 0 } else { 2 };
+            local(n, part, |cell| cells.share(cell, field))
+        });
+        Self { of: of.collect(), energies }
+    }
+
+    /// s_K.
+    pub(super) fn of(&self, cell: usize, field: usize) -> f64 {
+        self.of[field][cell]
+    }
+}
+
+/// θ / κ_K of all cells.
+fn local<'s>(n: usize, part: usize, share: impl Fn(usize) -> &'s Share) -> Vec<f64> {
+    let sizes: Vec<f64> = (0..n).map(|cell| share(cell).coefficient.abs()).collect();
+    let mean = sum(&sizes) / n.max(1) as f64;
+    if mean.is_nan() || mean <= 0.0 {
+        return vec![1.0; n];
+    }
+    let size = |cell: usize| sizes[cell].max(LEAST * mean);
+    let energy = sum(&(0..n).map(|cell| share(cell).energy[part]).collect::<Vec<f64>>());
+    let fluxes = sum(&(0..n).map(|cell| share(cell).tangent / size(cell)).collect::<Vec<f64>>());
+    let theta = quotient(energy.abs(), fluxes).unwrap_or(1.0);
+    (0..n).map(|cell| theta / size(cell)).collect()
+}
+
+fn quotient(a: f64, b: f64) -> Option<f64> {
+    Some(a / b).filter(|quotient| quotient.is_finite() && *quotient > 0.0)
+}
+
+/// ‖u‖² from the shares of u · J u: of gradients, mixed ones, of values.
+///
+/// What is mixed cancels where it is convection. Where gradients and values have opposite signs, as in Helmholtz's equation,
+/// their sum is no square, and their sizes add up; and so do those of a form that is the negative of an energy.
+fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
+    let own = gradients.abs() + values.abs();
+    if gradients * values < 0.0 {
+        return own;
+    }
+    let sign = if gradients + values < 0.0 { -1.0 } else { 1.0 };
+    let whole = own + sign * mixed;
+    if whole > 0.0 { whole } else { own }
+}
+
+/// What ‖f0 − div f1‖² counts in a cell of a diameter.
+pub(super) fn residual(of: &OfField, h: f64) -> f64 {
+    if of.has_flux { (h / of.degree.max(1) as f64).powi(2) } else { 1.0 }
+}
+
+/// What ∫ [σ · n]² ds counts on a facet of a diameter.
+pub(super) fn jump(of: &OfField, h: f64) -> f64 {
+    h / (2.0 * of.degree.max(1) as f64)
+}

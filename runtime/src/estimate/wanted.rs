@@ -1,0 +1,89 @@
+//! Which numbers at the points an estimate reads: a form → where each of them stands among those that kernels give.
+
+use crate::operator::Asked;
+use fem_dsl::measures::{Estimated, Shares};
+use fem_dsl::point::{Part, PointForm};
+use kernels_gen::plan::{Elements, tested};
+
+/// All numbers that are read at a point.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// Where the kernels' numbers go.
+    pub(super) asked: Asked,
+    /// The measure of the point.
+    pub(super) one: usize,
+    /// The fields of the form.
+    pub(super) fields: Vec<OfField>,
+    /// Components of the fields with a flux.
+    pub(super) traced: usize,
+}
+
+/// What is read of a field.
+#[derive(Clone, Debug)]
+pub(super) struct OfField {
+    pub(super) name: String,
+    /// The degree of its element.
+    pub(super) degree: usize,
+    /// Whether cells share its unknowns.
+    pub(super) continuous: bool,
+    pub(super) has_flux: bool,
+    pub(super) components: Vec<Tested>,
+    /// Where its components begin among those of the fields with a flux.
+    pub(super) first_trace: usize,
+    pub(super) energy: [Option<usize>; 3],
+    pub(super) coefficient: Option<usize>,
+    pub(super) slope: Option<usize>,
+    pub(super) tangent: Vec<usize>,
+}
+
+/// What is tested against a component.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tested {
+    pub(super) value: Option<usize>,
+    /// Direction by direction.
+    pub(super) gradient: Option<Vec<usize>>,
+}
+
+impl Wanted {
+    /// Of a form with what an estimate reads, on its elements.
+    pub(super) fn new(form: &PointForm, of: &Estimated, elements: &Elements) -> Self {
+        let tested = |integral: usize| tested(&of.form, elements, integral);
+        let integrals = 0..of.form.integrals.len();
+        let mut all: Vec<(usize, Part)> = integrals.clone().flat_map(tested).collect();
+        all.sort_unstable();
+        all.dedup();
+        let place = |number: &(usize, Part)| all.binary_search(number).ok();
+        let places = integrals.map(|integral| tested(integral).iter().filter_map(place).collect());
+        let asked = Asked { numbers: all.len(), places: places.collect() };
+        let value = |row: usize| place(&(row, Part::Value));
+        let mut traced = 0;
+        let fields = form.fields.iter().zip(&of.fields).enumerate();
+        let fields = fields.map(|(number, (field, shares))| {
+            let Shares { has_flux, energy, coefficient, slope, ref tangent } = *shares;
+            let (element, count) = (elements.fields[number], field.shape.components());
+            let components = (0..count).map(|component| {
+                let row = form.row(number, component);
+                let axes = (0..form.dim).map(|axis| place(&(row, Part::Derivative(axis))));
+                let gradient = if has_flux { axes.collect() } else { None };
+                Tested { value: value(row), gradient }
+            });
+            let first_trace = traced;
+            traced += if has_flux { count } else { 0 };
+            OfField {
+                name: field.name.clone(),
+                degree: element.degree(),
+                continuous: element.is_continuous(),
+                has_flux,
+                components: components.collect(),
+                first_trace,
+                energy: energy.map(value),
+                coefficient: value(coefficient),
+                slope: value(slope),
+                tangent: tangent.clone().filter_map(value).collect(),
+            }
+        });
+        let fields = fields.collect();
+        let one = value(of.one).unwrap_or(0);
+        Self { asked, one, fields, traced }
+    }
+}

@@ -1,0 +1,174 @@
+//! What the residual tests at the quadrature points, w |det J| f0 and w |det J| J⁻¹ f1: a state → numbers cell by cell.
+//!
+//! Kernels of [`Task::Flux`](kernels_gen::plan::Task::Flux) run over ranges of cells, whose tables are made for them and then
+//! forgotten, so that memory does not grow with the mesh. What several integrals test in a cell is added up; what kernels store
+//! on a device comes back range by range.
+
+use super::blocks::{Work, kept};
+use super::engine::Array;
+use super::{BuildError, Class, Operator, Part};
+use crate::batch::Batches;
+use crate::device::DeviceError;
+use crate::vector::Vector;
+use kernels_gen::abi::Role;
+use kernels_gen::plan::Target;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Batches that one thread does at a time.
+const PART: usize = 8;
+
+/// Which numbers are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// How many at a point.
+    pub numbers: usize,
+    /// For each of a form's integrals where each number that it tests ([`kernels_gen::plan::tested`]) goes among these.
+    pub places: Vec<Vec<usize>>,
+}
+
+/// What a kernel has stored at the points of its cells.
+struct Stored {
+    /// Numbers and points of a cell.
+    numbers: usize,
+    points: usize,
+    lanes: usize,
+    target: Target,
+    values: Vec<f64>,
+}
+
+impl Stored {
+    /// A number at a point of the cell of a lane.
+    fn at(&self, lane: usize, number: usize, point: usize) -> f64 {
+        let of_cell = match self.target {
+            Target::Vectors => point * self.numbers + number,
+            Target::Threads => number * self.points + point,
+        };
+        let batch = lane / self.lanes * self.numbers * self.points;
+        self.values[(batch + of_cell) * self.lanes + lane % self.lanes]
+    }
+
+    /// Adds the numbers of a lane's cell to `[number][point]`.
+    fn add(&self, lane: usize, places: &[usize], into: &mut [f64]) {
+        for (number, &place) in places.iter().enumerate() {
+            let own = &mut into[place * self.points..][..self.points];
+            own.iter_mut().enumerate().for_each(|(q, sum)| *sum += self.at(lane, number, q));
+        }
+    }
+}
+
+impl Operator {
+    /// Calls `each` with ranges of at most `most` cells that together are all, and the sum of what the integrals over cells
+    /// test at their points, `[cell][number][point]`.
+    ///
+    /// # Errors
+    ///
+    /// Tables that cannot be made, a device that fails, what `each` returns.
+    pub fn fluxes<E: From<BuildError>>(
+        &self,
+        state: &Vector,
+        asked: &Asked,
+        most: usize,
+        mut each: impl FnMut(Range<usize>, &[f64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.fits(state).map_err(BuildError::from)?;
+        let on = &*self.blocks.on;
+        let words = on.mesh.hanging();
+        let hanging = |cell: usize| words.is_some_and(|words| words[cell] != 0);
+        let works = self.blocks.fluxes().iter();
+        let of_cells = works.filter_map(|work| match work.kernel.class {
+            Class::Cells(part, integral) => {
+                let inside = kept(on, Class::Cells(Part::All, integral), &[]);
+                let own = move |cell| hanging(cell) == (part == Part::Hanging) && inside(cell);
+                Some((work, integral, own))
+            }
+            Class::Facets(_) => None,
+        });
+        let of_cells: Vec<_> = of_cells.collect();
+        let (n, mut numbers) = (on.mesh.n_cells(), Vec::new());
+        for start in (0..n).step_by(most.max(1)) {
+            let range = start..(start + most.max(1)).min(n);
+            numbers.clear();
+            for (work, integral, own) in &of_cells {
+                let cells = range.clone().filter(|&cell| own(cell));
+                let cells = cells.map(|cell| (cell as u32, None));
+                let batches = Batches::listed(work.abi.lanes, PART, cells);
+                if batches.is_empty() {
+                    continue;
+                }
+                let (batches, stored) =
+                    self.stored(work, asked.places[*integral].len(), batches, state)?;
+                let length = asked.numbers * stored.points;
+                numbers.resize(range.len() * length, 0.0);
+                let mut lane_of = vec![usize::MAX; range.len()];
+                for lane in lanes(&batches) {
+                    lane_of[batches.cells()[lane] as usize - start] = lane;
+                }
+                let cells = numbers.par_chunks_mut(length).zip(&lane_of).with_min_len(64);
+                cells.filter(|(_, lane)| **lane != usize::MAX).for_each(|(numbers, &lane)| {
+                    stored.add(lane, &asked.places[*integral], numbers);
+                });
+            }
+            each(range, &numbers)?;
+        }
+        Ok(())
+    }
+
+    /// What an integral over facets tests at their points, `[facet][number][point]`, in the order of its facets
+    /// ([`crate::discretisation::Discretisation::facets_of`]); the points are those of the rule for facets, in a cell that is
+    /// turned so that its facet is ξ₀ = 0. Nothing where it tests nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Operator::fluxes`].
+    pub fn fluxes_on_facets(
+        &self,
+        state: &Vector,
+        asked: &Asked,
+        integral: usize,
+    ) -> Result<Vec<f64>, BuildError> {
+        self.fits(state)?;
+        let mut works = self.blocks.fluxes().iter();
+        let work = works.find(|work| work.kernel.class == Class::Facets(integral));
+        let Some(work) = work else { return Ok(Vec::new()) };
+        let facets = self.blocks.on.facets_of(integral).iter();
+        let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
+        let batches = Batches::listed(work.abi.lanes, PART, facets);
+        let places = &asked.places[integral];
+        let (batches, stored) = self.stored(work, places.len(), batches, state)?;
+        let length = asked.numbers * stored.points;
+        let mut numbers = vec![0.0; length * lanes(&batches).count()];
+        for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
+            stored.add(lane, places, numbers);
+        }
+        Ok(numbers)
+    }
+
+    /// What a kernel stores at the points of some batches.
+    fn stored(
+        &self,
+        work: &Work,
+        numbers: usize,
+        batches: Batches,
+        state: &Vector,
+    ) -> Result<(Batches, Stored), BuildError> {
+        let (batches, array) = self.blocks.flux(&*self.engine, work, batches, state)?;
+        self.finish()?;
+        let values = self.numbers(&array)?;
+        let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
+        let (lanes, target) = (work.abi.lanes, work.kernel.target);
+        let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
+        Ok((batches, Stored { numbers, points, lanes, target, values }))
+    }
+
+    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
+        self.engine.numbers(array)
+    }
+}
+
+/// The lanes that are cells, or facets, of their own.
+fn lanes(batches: &Batches) -> impl Iterator<Item = usize> {
+    let lanes = batches.lanes();
+    let active = batches.active().iter().enumerate();
+    active.flat_map(move |(batch, &active)| batch * lanes..batch * lanes + active as usize)
+}

@@ -4,6 +4,7 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod adaptive;
 mod assess;
 mod estimate;
 mod factors;
@@ -21,6 +22,7 @@ mod solver;
 mod step;
 mod unique;
 
+pub use adaptive::Interrupted;
 use assess::{Means, assess};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
@@ -41,7 +43,10 @@ use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
+use crate::estimate::EstimateError;
 use crate::expression::Parameters;
+use crate::forest::{ForestError, RefineError};
+use crate::mark::MarkError;
 use crate::memory::TooMuch;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Mesh, MeshError};
@@ -241,11 +246,21 @@ pub enum RunError {
         /// What happened.
         source: SolveError,
     },
-    /// Adaptive steps, which are not taken yet.
-    #[error(
-        "`adapt` asks for steps that are not taken yet\nhelp: leave it out; `refine = 2;` divides all cells"
-    )]
-    Adapt,
+    /// A mesh that cannot follow a solution.
+    #[error("`adapt`: {0}")]
+    Forest(#[from] ForestError),
+    /// Cells that cannot be divided.
+    #[error("`adapt`: {0}")]
+    Refine(#[from] RefineError),
+    /// A solution whose error cannot be estimated.
+    #[error("`adapt`: {0}")]
+    Estimate(#[from] EstimateError),
+    /// An estimate by which no cells can be marked.
+    #[error("`adapt`: {0}")]
+    Mark(#[from] MarkError),
+    /// An adaptive step that failed behind others.
+    #[error("step {} of `adapt`: {}", .0.step, .0.source)]
+    Interrupted(Box<Interrupted>),
     /// The solve did not converge.
     #[error(transparent)]
     Solve(#[from] SolveError),

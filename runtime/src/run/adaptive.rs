@@ -8,7 +8,7 @@
 //! are taken. Each solve starts from the last solution.
 
 use super::step::{Monitor, Step, StepKind};
-use super::{RunError, Solution, Start, run_started, with_periodic_sides};
+use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
 use crate::adapt::Adaptive;
 use crate::compile::Target;
 use crate::device::Device;
@@ -31,7 +31,7 @@ pub struct Interrupted {
     /// Why.
     pub source: RunError,
     /// The solution of the step before.
-    pub last: Solution,
+    pub last: Reached,
 }
 
 /// Solves a problem in adaptive steps and gives the last solution.
@@ -55,6 +55,7 @@ pub(super) fn solve_adaptively(
                     None => source,
                     Some(last) => {
                         let step = steps.taken;
+                        let last = Reached { on: last.on, u: last.u };
                         RunError::Interrupted(Box::new(Interrupted { step, source, last }))
                     }
                 });
@@ -96,8 +97,7 @@ impl Steps<'_> {
         };
         let observe = &mut |now| monitor.iteration(now);
         let device = self.device.cloned();
-        let mut solution =
-            run_started(self.problem, mesh, start, self.target, device, observe)?;
+        let mut solution = run_started(self.problem, mesh, start, self.target, device, observe)?;
         let estimate = self.estimate(&solution)?;
         let next = match self.end(&estimate) {
             Some(note) => Next::End(note),
@@ -124,8 +124,7 @@ impl Steps<'_> {
         let parameters =
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
         let (elements, on) = (&solution.elements, &solution.on);
-        let estimator =
-            Estimator::new(form, elements, on, &parameters.values, target, device)?;
+        let estimator = Estimator::new(form, elements, on, &parameters.values, target, device)?;
         Ok(estimator.estimate(&solution.u)?)
     }
 
@@ -159,9 +158,10 @@ impl Steps<'_> {
         let mut adaptive = self.adaptive.clone();
         adaptive.adapt(&on.mesh, &refine, &coarser)?;
         let next = adaptive.mesh()?;
-        let unknowns = on.fields.iter().map(|field| {
-            Space::count(&next, field.space.element()) * field.space.components()
-        });
+        let unknowns = on
+            .fields
+            .iter()
+            .map(|field| Space::count(&next, field.space.element()) * field.space.components());
         let unknowns: usize = unknowns.sum();
         if adapt.max_dofs.is_some_and(|most| unknowns > most) {
             return Ok(Next::End(Some(format!(

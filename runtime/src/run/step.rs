@@ -3,6 +3,7 @@
 //! A run without `adapt` has one step. A [`Monitor`] sees each before the next begins, so that what it writes of them is
 //! there whatever becomes of the run.
 
+use super::adaptive::solve_adaptively;
 use super::{RunError, Seconds, Solution, run_from};
 use crate::compile::Target;
 use crate::device::Device;
@@ -101,8 +102,8 @@ pub fn run_steps(
     device: Option<Arc<dyn Device>>,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
-    if problem.adapt.is_some() {
-        return Err(RunError::Adapt);
+    if let Some(adapt) = &problem.adapt {
+        return solve_adaptively(problem, adapt, mesh.into(), target, device.as_ref(), monitor);
     }
     let observe = &mut |now| monitor.iteration(now);
     let solution = run_from(problem, mesh, start_at, target, device, observe)?;

@@ -15,7 +15,7 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use runtime::device::Device;
 use runtime::output::{STEP, Series, writable, write_text};
-use runtime::run::{RunError, Solution, run_steps};
+use runtime::run::{Interrupted, RunError, Solution, run_steps};
 use serde_json::json;
 
 use crate::arguments::{DeviceArguments, ProblemArguments, written_as};
@@ -223,11 +223,19 @@ impl Solve<'_> {
         let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
         let Steps { taken, failure, .. } = steps;
         let goal = self.goal(log)?;
-        let solution = solution.map_err(|error| match error {
+        let failed = |error| match error {
             RunError::Unconverged { source, reached } => {
                 goal.write_reached(which.run(&problem, *source), file, &problem, &reached)
             }
             error => which.run(&problem, error),
+        };
+        let solution = solution.map_err(|error| match error {
+            RunError::Interrupted(interrupted) => {
+                let Interrupted { step, source, last } = *interrupted;
+                let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
+                goal.write_last(failure, file, &problem, (step - 1, &last))
+            }
+            error => failed(error),
         })?;
         console.progress().say(format!("{name}: writing the solution"));
         let written = match (failure, &log.series) {

@@ -113,6 +113,31 @@ impl Goal {
         }
     }
 
+    /// Writes the solution of the last step that went well, and adds where to the failure of the one behind it.
+    pub(super) fn write_last(
+        &self,
+        failure: Failure,
+        file: &Path,
+        problem: &Problem,
+        (step, last): (usize, &Reached),
+    ) -> Failure {
+        let Self::File(path) = self else { return failure };
+        let write = || {
+            spare(path, file)?;
+            Ok::<_, Failure>(weakform::write_vtu(path, &problem.form, &last.on, &last.u)?)
+        };
+        match write() {
+            Ok(()) => {
+                let found = json!({ "problem": problem.name, "step": step, "output": path });
+                let fact = format!("the solution of step {step} is in {}", path.display());
+                failure.note(&fact).with(found)
+            }
+            Err(error) => {
+                failure.note(&format!("the solution of step {step} is lost: {}", error.message()))
+            }
+        }
+    }
+
     /// As it is reported.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {

@@ -32,14 +32,17 @@ mod coarse;
 mod descent;
 mod key;
 mod lattice;
+mod nodes;
 mod red;
 mod refined;
 #[cfg(test)]
 mod tests;
 
+pub use children::Affine;
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
 pub use key::{FINEST, Key};
+pub(crate) use nodes::placed;
 pub use refined::{RefineError, refined};
 
 use crate::mesh::{Cell, Mesh};

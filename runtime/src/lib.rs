@@ -7,6 +7,7 @@ extern crate self as runtime;
 pub mod assemble;
 pub mod batch;
 pub mod bench;
+pub mod bisect;
 pub mod compile;
 pub mod constraint;
 pub mod coupling;

@@ -3,41 +3,65 @@
 use super::assemble::{Joined, Sign, assemble};
 use super::places::{Order, Rows};
 use super::{Arrange, Counts, Mesh, MeshError, Parts, seams};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// The mesh that another was refined from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refined {
     pub(crate) coarse: Mesh,
-    /// How often its cells were divided.
-    pub(crate) times: usize,
-    /// For each cell its number among the descendants of all cells of the coarser mesh, those of a cell one after
-    /// another.
-    pub(crate) descendants: Vec<u32>,
+    pub(crate) cells: Descendants,
     /// Of simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
     pub(crate) seen: Vec<[u8; 4]>,
 }
 
+/// Which parts of the cells of a coarser mesh the cells of a finer one are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Descendants {
+    /// All that there are when cells are divided so many times: for each its number among those of all cells, where those
+    /// of a cell follow one another.
+    Uniform { times: usize, numbers: Vec<u32> },
+    /// The leaves of trees: for each the coarse cell that it is a part of, and what tells its place there to those who
+    /// made it. Of the leaves of a cell the numbers ascend in their own order.
+    Leaves { parents: Vec<u32>, places: Vec<u128> },
+}
+
 impl Refined {
-    /// The number of descendants of a cell.
-    pub(crate) fn each(&self) -> usize {
-        1 << (self.coarse.dim() * self.times)
+    /// How many cells there are.
+    fn n_cells(&self) -> usize {
+        match &self.cells {
+            Descendants::Uniform { numbers, .. } => numbers.len(),
+            Descendants::Leaves { parents, .. } => parents.len(),
+        }
+    }
+
+    /// The cell of the coarser mesh that a cell is a part of, and what tells its place there from others.
+    pub(crate) fn place(&self, cell: usize) -> (usize, u128) {
+        match &self.cells {
+            Descendants::Uniform { times, numbers } => {
+                let (each, number) = (1 << (self.coarse.dim() * times), numbers[cell] as usize);
+                (number / each, (number % each) as u128)
+            }
+            Descendants::Leaves { parents, places } => (parents[cell] as usize, places[cell]),
+        }
     }
 
     /// For each cell that of the coarser mesh which it is a part of.
     pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
-        let each = self.each();
-        self.descendants.iter().map(move |&number| number as usize / each)
+        (0..self.n_cells()).map(|cell| self.place(cell).0)
     }
 
     /// The rows of data that has one for each cell: those of a coarse cell follow one another.
     pub(super) fn rows(&self) -> Vec<Rows> {
-        let each = self.each();
         let own = |rows: Rows| {
-            let row = |&number: &u32| {
-                let (parent, child) = (number as usize / each, number as usize % each);
-                (rows.of[parent] as usize * each + child) as u32
-            };
-            Rows { of: self.descendants.iter().map(row).collect(), count: rows.count * each }
+            let mut order: Vec<u32> = (0..self.n_cells() as u32).collect();
+            order.par_sort_unstable_by_key(|&cell| {
+                let (parent, place) = self.place(cell as usize);
+                (rows.of[parent], place)
+            });
+            let mut of = vec![0; order.len()];
+            (0..).zip(&order).for_each(|(row, &cell)| of[cell as usize] = row);
+            Rows { count: of.len(), of }
         };
         // Where elements of other dimensions are counted, or cells were cut, a row has no descendants of its own.
         let all = self.coarse.cell_rows().into_iter();
@@ -61,6 +85,21 @@ impl Mesh {
         mesh.spheres = spheres;
         mesh.order_of_source = Order::Refined(Box::new(refined));
         Ok(mesh)
+    }
+
+    /// The tags of cells as parts of them inherit these, each the part of one cell.
+    pub(crate) fn inherited_tags(
+        &self,
+        parents: impl Iterator<Item = usize> + Clone,
+    ) -> BTreeMap<String, Vec<u32>> {
+        let mut all = BTreeMap::new();
+        for (tag, tagged) in &self.cell_tags {
+            let mut holds = vec![false; self.n_cells()];
+            tagged.iter().for_each(|&cell| holds[cell as usize] = true);
+            let cells = (0..).zip(parents.clone()).filter(|(_, parent)| holds[*parent]);
+            all.insert(tag.clone(), cells.map(|(cell, _)| cell).collect());
+        }
+        all
     }
 
     /// What it was refined from.

@@ -4,8 +4,9 @@
 //! solve → estimate → mark → Adaptive::adapt → Adaptive::mesh → Adaptive::transfer → solve
 //! ```
 //!
-//! Quadrilaterals and hexahedra are the leaves of a [`Forest`], in which nodes hang where two levels meet. The parts are
-//! there to be used one by one: a user's own rule marks cells by any numbers.
+//! Quadrilaterals and hexahedra are the leaves of a [`Forest`], in which nodes hang where two levels meet; triangles and
+//! tetrahedra are bisected ([`Bisection`]). The parts are there to be used one by one: a user's own rule marks cells by any
+//! numbers.
 //!
 //! ```
 //! use runtime::adapt::Adaptive;
@@ -29,26 +30,62 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod simplices;
+
+use crate::bisect::{BisectError, Bisection};
 use crate::discretisation::Discretisation;
 use crate::forest::{self, Forest, ForestError, Key, RefineError};
 use crate::mesh::Mesh;
 use std::sync::Arc;
 
+/// Why a mesh cannot follow a rule.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AdaptError {
+    /// Quadrilaterals or hexahedra.
+    #[error(transparent)]
+    Forest(#[from] ForestError),
+    /// Triangles or tetrahedra.
+    #[error(transparent)]
+    Bisect(#[from] BisectError),
+    /// The mesh cannot be made.
+    #[error(transparent)]
+    Refine(#[from] RefineError),
+    /// Marks that are not of the cells that there are.
+    #[error(
+        "{found} marks do not fit {expected} cells\nhelp: mark the cells of the mesh that `Adaptive::mesh` gives now"
+    )]
+    Marks {
+        /// How many marks there are.
+        found: usize,
+        /// How many cells there are.
+        expected: usize,
+    },
+}
+
 /// A mesh with all that can become of it.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     coarse: Arc<Mesh>,
-    forest: Forest,
+    cells: Cells,
+}
+
+/// How cells are divided.
+#[derive(Clone, Debug)]
+enum Cells {
+    /// In four or eight, with hanging nodes.
+    Forest(Forest),
+    /// In two, without any.
+    Bisection(Bisection),
 }
 
 /// What became of the cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Cells that were divided because they were marked.
+    /// Cells that were divided because they were marked; of simplices all bisections.
     pub refined: usize,
     /// Families of cells that became one.
     pub coarsened: usize,
-    /// Cells now, with those that balance asks for.
+    /// Cells now, with those that balance or whole facets ask for.
     pub cells: usize,
 }
 
@@ -58,9 +95,13 @@ impl Adaptive {
     /// # Errors
     ///
     /// A mesh whose cells cannot be divided so.
-    pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, ForestError> {
+    pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, AdaptError> {
         let coarse = mesh.into();
-        Ok(Self { forest: Forest::new(&coarse)?, coarse })
+        let cells = match coarse.cell().is_tensor() {
+            true => Cells::Forest(Forest::new(&coarse)?),
+            false => Cells::Bisection(Bisection::new(&coarse)?),
+        };
+        Ok(Self { coarse, cells })
     }
 
     /// The mesh of the cells that there are now.
@@ -68,8 +109,11 @@ impl Adaptive {
     /// # Errors
     ///
     /// More than indices can number, cells that fold when they are divided.
-    pub fn mesh(&self) -> Result<Mesh, RefineError> {
-        self.forest.mesh(&self.coarse)
+    pub fn mesh(&self) -> Result<Mesh, AdaptError> {
+        Ok(match &self.cells {
+            Cells::Forest(forest) => forest.mesh(&self.coarse)?,
+            Cells::Bisection(bisection) => bisection.mesh(&self.coarse)?,
+        })
     }
 
     /// The mesh that it began with.
@@ -77,49 +121,100 @@ impl Adaptive {
         &self.coarse
     }
 
-    /// The forest.
-    pub fn forest(&self) -> &Forest {
-        &self.forest
+    /// How many cells there are now.
+    pub fn n_cells(&self) -> usize {
+        match &self.cells {
+            Cells::Forest(forest) => forest.n_leaves(),
+            Cells::Bisection(bisection) => bisection.n_leaves(),
+        }
     }
 
     /// Divides some cells of the mesh that there is now, and makes one of families all of whose cells may be coarsened;
-    /// further cells are divided so that neighbours differ by one level at most. Either list may be empty.
+    /// further cells are divided so that neighbours differ by one level at most, or that simplices meet in whole facets. A
+    /// cell that is marked for both is divided; an empty list marks nothing.
     ///
     /// # Errors
     ///
-    /// Too many cells, or one that was divided as often as keys can say. Nothing is changed then.
+    /// Marks of another mesh, too many cells, or one that was divided as often as keys can say. Nothing is changed then.
     pub fn adapt(
         &mut self,
         mesh: &Mesh,
         refine: &[bool],
         coarsen: &[bool],
-    ) -> Result<Changed, ForestError> {
-        // Marks of cells → marks of leaves, which are sorted otherwise.
-        let mut to_refine: Vec<Key> = Vec::new();
-        let mut to_coarsen = vec![false; self.forest.n_leaves()];
-        let leaves = mesh.leaves().filter(|leaves| leaves.len() == self.forest.n_leaves());
-        for cell in 0..leaves.map_or(0, <[u32]>::len) {
-            let leaf = leaves.map_or(cell, |leaves| leaves[cell] as usize);
-            let marked = |marks: &[bool]| marks.get(cell).copied().unwrap_or(false);
-            if marked(refine) {
-                to_refine.push(self.forest.leaves()[leaf]);
+    ) -> Result<Changed, AdaptError> {
+        let expected = self.n_cells();
+        let leaves = mesh.leaves().filter(|leaves| leaves.len() == expected);
+        let Some(leaves) = leaves else {
+            return Err(AdaptError::Marks { found: mesh.n_cells(), expected });
+        };
+        for marks in [refine, coarsen] {
+            if !marks.is_empty() && marks.len() != expected {
+                return Err(AdaptError::Marks { found: marks.len(), expected });
             }
-            to_coarsen[leaf] = marked(coarsen) && !marked(refine);
         }
-        to_refine.sort_unstable();
-        let mut forest = self.forest.clone();
-        let coarsened =
-            if coarsen.is_empty() { 0 } else { forest.coarsen(|leaf| to_coarsen[leaf]) };
-        let keys = forest.leaves().to_vec();
-        let refined = forest.refine(|leaf| to_refine.binary_search(&keys[leaf]).is_ok())?;
-        forest.balance()?;
-        self.forest = forest;
-        Ok(Changed { refined, coarsened, cells: self.forest.n_leaves() })
+        // Marks of cells → marks of leaves, which are sorted otherwise.
+        let (mut up, mut down) = (vec![false; expected], vec![false; expected]);
+        for (cell, &leaf) in leaves.iter().enumerate() {
+            let marked = |marks: &[bool]| marks.get(cell).copied().unwrap_or(false);
+            up[leaf as usize] = marked(refine);
+            down[leaf as usize] = marked(coarsen) && !marked(refine);
+        }
+        let mut cells = self.cells.clone();
+        let (refined, coarsened) = match &mut cells {
+            Cells::Forest(forest) => in_forest(forest, &up, &down)?,
+            Cells::Bisection(bisection) => by_bisection(bisection, &up, &down)?,
+        };
+        self.cells = cells;
+        Ok(Changed { refined, coarsened, cells: self.n_cells() })
     }
 
     /// The unknowns on `to`, a mesh that [`Self::mesh`] gave at some time, of the function that `u` is on another of them:
     /// at each node its value there. None where the meshes or spaces do not belong together.
     pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
-        forest::transfer(from, u, to)
+        match to.mesh.cell().is_tensor() {
+            true => forest::transfer(from, u, to),
+            false => simplices::transfer(from, u, to),
+        }
     }
+}
+
+/// How many leaves were divided because they were marked, and how many families became one.
+fn in_forest(
+    forest: &mut Forest,
+    refine: &[bool],
+    coarsen: &[bool],
+) -> Result<(usize, usize), ForestError> {
+    let marked = forest.leaves().iter().zip(refine).filter(|(_, marked)| **marked);
+    let marked: Vec<Key> = marked.map(|(&key, _)| key).collect();
+    let coarsened = match coarsen.contains(&true) {
+        true => forest.coarsen(|leaf| coarsen[leaf]),
+        false => 0,
+    };
+    let keys = forest.leaves().to_vec();
+    let refined = forest.refine(|leaf| marked.binary_search(&keys[leaf]).is_ok())?;
+    forest.balance()?;
+    Ok((refined, coarsened))
+}
+
+/// How many simplices were bisected, and how many of such steps were taken back.
+fn by_bisection(
+    bisection: &mut Bisection,
+    refine: &[bool],
+    coarsen: &[bool],
+) -> Result<(usize, usize), BisectError> {
+    let key = |bisection: &Bisection, leaf: usize| {
+        let (cell, path) = bisection.leaf(leaf);
+        (cell, path.bits())
+    };
+    let marked = (0..bisection.n_leaves()).filter(|&leaf| refine[leaf]);
+    let mut marked: Vec<(usize, u128)> = marked.map(|leaf| key(bisection, leaf)).collect();
+    marked.sort_unstable();
+    let coarsened = match coarsen.contains(&true) {
+        true => bisection.coarsen(|leaf| coarsen[leaf]),
+        false => 0,
+    };
+    let holds: Vec<bool> = (0..bisection.n_leaves())
+        .map(|leaf| marked.binary_search(&key(bisection, leaf)).is_ok())
+        .collect();
+    Ok((bisection.refine(|leaf| holds[leaf])?, coarsened))
 }

@@ -34,16 +34,19 @@ mod descent;
 mod entities;
 mod key;
 mod lattice;
+mod nodes;
 mod red;
 mod refined;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
+pub use children::Affine;
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
 pub(crate) use key::Layout;
 pub use key::{FINEST, Key};
+pub(crate) use nodes::placed;
 pub use refined::{RefineError, refined};
 pub use transfer::transfer;
 

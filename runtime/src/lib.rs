@@ -8,6 +8,7 @@ pub mod adapt;
 pub mod assemble;
 pub mod batch;
 pub mod bench;
+pub mod bisect;
 pub mod compile;
 pub mod constraint;
 pub mod coupling;

@@ -38,14 +38,13 @@ pub use solver::{System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, run_steps};
 pub use unique::check_unique;
 
-use crate::adapt::Adaptive;
+use crate::adapt::{AdaptError, Adaptive};
 use crate::compile::{CompileError, Target};
 use crate::constraint::NotFinite;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::estimate::EstimateError;
 use crate::expression::Parameters;
-use crate::forest::{ForestError, RefineError};
 use crate::mark::MarkError;
 use crate::memory::TooMuch;
 use crate::mesh::periodic::PeriodicError;
@@ -248,10 +247,7 @@ pub enum RunError {
     },
     /// A mesh that cannot follow a solution.
     #[error("`adapt`: {0}")]
-    Forest(#[from] ForestError),
-    /// Cells that cannot be divided.
-    #[error("`adapt`: {0}")]
-    Refine(#[from] RefineError),
+    Adapt(#[from] AdaptError),
     /// A solution whose error cannot be estimated.
     #[error("`adapt`: {0}")]
     Estimate(#[from] EstimateError),

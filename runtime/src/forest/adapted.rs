@@ -7,11 +7,12 @@
 use super::descent::Descent;
 use super::entities::{Frames, Leaves};
 use super::key::{Layout, UNITS};
-use super::refined::{RefineError, geometry};
-use super::{FINEST, Forest, Key, Mask};
+use super::nodes::geometry;
+use super::refined::RefineError;
+use super::{Children, FINEST, Forest, Key, Mask};
 use crate::mesh::hanging::Hanging;
 use crate::mesh::order::chain_order;
-use crate::mesh::refined::{Divided, Leafy, Refined};
+use crate::mesh::refined::{Descendants, Leafy, Refined};
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::space::nodes_of_cells;
 use kernels_gen::abi::hanging::word;
@@ -60,12 +61,12 @@ impl Forest {
             points,
             nodes,
             facets: facet_tags(coarse, &outside),
-            cells: cell_tags(coarse, &keys),
+            cells: coarse.inherited_tags(keys.iter().map(|key| key.tree() as usize)),
             topology,
         };
         let refined = Refined {
             coarse: Arc::clone(coarse),
-            divided: Divided::Leaves { layout, keys, leaves: order },
+            cells: Descendants::Forest { layout, keys, leaves: order },
             seen: Vec::new(),
         };
         let mut mesh = Mesh::of_leaves(parts, refined)?;
@@ -106,7 +107,7 @@ fn points(
     let mut cell_of = vec![0u32; order.len()];
     (0..).zip(order).for_each(|(cell, &leaf)| cell_of[leaf as usize] = cell);
     let mut points = vec![[0.0; 3]; count];
-    let mut descent = Descent::new(coarse, element);
+    let mut descent = Descent::new(coarse, element, &Children::new(coarse.cell()));
     let mut path = Vec::with_capacity(FINEST as usize);
     // Along the leaves, where the way down is mostly that of the one before.
     for cell in cell_of.into_iter().map(|cell| cell as usize) {
@@ -158,17 +159,6 @@ fn facet_tags(coarse: &Mesh, outside: &[Outside]) -> BTreeMap<String, Vec<Facet>
         outside.iter().filter(of).map(|own| own.facet).collect()
     };
     coarse.facet_tags().iter().map(|(tag, facets)| (tag.clone(), tagged(facets))).collect()
-}
-
-/// The tags of cells, inherited.
-fn cell_tags(coarse: &Mesh, keys: &[Key]) -> BTreeMap<String, Vec<u32>> {
-    let inherited = |tagged: &Vec<u32>| {
-        let mut holds = vec![false; coarse.n_cells()];
-        tagged.iter().for_each(|&cell| holds[cell as usize] = true);
-        let cells = (0..).zip(keys).filter(|(_, key)| holds[key.tree() as usize]);
-        cells.map(|(cell, _)| cell).collect()
-    };
-    coarse.cell_tags().iter().map(|(tag, cells)| (tag.clone(), inherited(cells))).collect()
 }
 
 /// What a facet of the mesh is.

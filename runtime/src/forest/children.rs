@@ -43,23 +43,43 @@ pub(super) fn pairs(cell: Cell) -> Pairs {
 
 /// An affine map between reference cells: ξ ↦ o + A ξ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Affine {
+pub struct Affine {
     origin: [f64; 3],
     axes: [[f64; 3]; 3],
 }
 
 impl Affine {
-    const IDENTITY: Self =
+    pub(crate) const IDENTITY: Self =
         Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
 
+    /// That of a cell onto one with these vertices; of squares and cubes those beside the first count alone.
+    fn onto(cell: Cell, vertices: &[[f64; 3]]) -> Self {
+        let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
+        let mut map = Self { origin: vertices[0], ..Self::IDENTITY };
+        for axis in 0..cell.dim() {
+            map.axes[axis] = [0, 1, 2].map(|c| vertices[tip(axis)][c] - vertices[0][c]);
+        }
+        map
+    }
+
+    /// o, the image of the origin.
+    pub fn origin(&self) -> [f64; 3] {
+        self.origin
+    }
+
+    /// The columns of A.
+    pub fn axes(&self) -> [[f64; 3]; 3] {
+        self.axes
+    }
+
     /// The image of a point.
-    pub(crate) fn at(&self, point: &[f64; 3]) -> [f64; 3] {
+    pub fn at(&self, point: &[f64; 3]) -> [f64; 3] {
         let along = |c: usize| (0..3).map(|axis| point[axis] * self.axes[axis][c]).sum::<f64>();
         [0, 1, 2].map(|c| self.origin[c] + along(c))
     }
 
     /// This map behind another.
-    fn of(&self, first: &Self) -> Self {
+    pub(crate) fn of(&self, first: &Self) -> Self {
         let origin = self.at(&first.origin);
         let axis = |axis: [f64; 3]| {
             let moved = self.at(&axis);
@@ -74,16 +94,11 @@ impl Affine {
             return *self;
         }
         let vertex = |place: usize| self.at(&cell.vertex(usize::from(order[place])));
-        let mut map = Self { origin: vertex(0), ..*self };
-        for axis in 0..cell.dim() {
-            let tip = vertex(axis + 1);
-            map.axes[axis] = [0, 1, 2].map(|c| tip[c] - map.origin[c]);
-        }
-        map
+        Self::onto(cell, &(0..cell.vertex_count()).map(vertex).collect::<Vec<_>>())
     }
 
     /// Whether it turns a cell inside out.
-    pub(super) fn is_negative(&self) -> bool {
+    pub(crate) fn is_negative(&self) -> bool {
         let [x, y, z] = self.axes;
         x[0] * (y[1] * z[2] - y[2] * z[1])
             + x[1] * (y[2] * z[0] - y[0] * z[2])
@@ -98,26 +113,22 @@ pub(crate) struct Children(Vec<Affine>);
 
 impl Children {
     pub(crate) fn new(cell: Cell) -> Self {
-        let affine = |vertices: Vec<[f64; 3]>| {
-            let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
-            let mut map = Affine { origin: vertices[0], ..Affine::IDENTITY };
-            for axis in 0..cell.dim() {
-                map.axes[axis] = [0, 1, 2].map(|c| vertices[tip(axis)][c] - vertices[0][c]);
-            }
-            map
-        };
         let middle = |[a, b]: [usize; 2]| {
             let (a, b) = (cell.vertex(a), cell.vertex(b));
             [0, 1, 2].map(|c| (a[c] + b[c]) / 2.0)
         };
         if !cell.is_tensor() {
-            let of =
-                |child: &&[[usize; 2]]| affine(child.iter().map(|&pair| middle(pair)).collect());
-            return Self(pairs(cell).iter().map(of).collect());
+            let of = |child: &&[[usize; 2]]| child.iter().map(|&pair| middle(pair)).collect();
+            return Self::with_vertices(cell, pairs(cell).iter().map(of));
         }
         let count = cell.vertex_count();
-        let of = |child: usize| affine((0..count).map(|vertex| middle([child, vertex])).collect());
-        Self((0..count).map(of).collect())
+        let of = |child: usize| (0..count).map(|vertex| middle([child, vertex])).collect();
+        Self::with_vertices(cell, (0..count).map(of))
+    }
+
+    /// Those with these vertices.
+    pub(crate) fn with_vertices(cell: Cell, vertices: impl Iterator<Item = Vec<[f64; 3]>>) -> Self {
+        Self(vertices.map(|vertices| Affine::onto(cell, &vertices)).collect())
     }
 
     /// How many there are.
@@ -126,7 +137,7 @@ impl Children {
     }
 
     /// Where a child lies in its parent.
-    pub(super) fn child(&self, number: usize) -> &Affine {
+    pub(crate) fn child(&self, number: usize) -> &Affine {
         &self.0[number]
     }
 
@@ -136,8 +147,7 @@ impl Children {
     }
 
     /// The way to one of the descendants of a cell that is divided so many times, by its number among them.
-    #[cfg(test)]
-    fn path(&self, times: usize, number: usize) -> Vec<usize> {
+    pub(crate) fn path(&self, times: usize, number: usize) -> Vec<usize> {
         let digit = |place: usize| number / self.count().pow(place as u32) % self.count();
         (0..times).rev().map(digit).collect()
     }

@@ -53,9 +53,9 @@ pub(super) struct Descent<'a> {
 }
 
 impl<'a> Descent<'a> {
-    pub(super) fn new(mesh: &'a Mesh, element: Lagrange) -> Self {
-        let children = Children::new(mesh.cell());
-        let steps = (0..children.count()).map(|child| step(&children, child, element)).collect();
+    /// With the element of the mesh's geometry and the children that cells have.
+    pub(super) fn new(mesh: &'a Mesh, element: Lagrange, children: &Children) -> Self {
+        let steps = (0..children.count()).map(|child| step(children, child, element)).collect();
         let radii = mesh.spheres().iter().map(|(_, radius)| *radius).collect();
         let (tree, path, places) = (None, Vec::new(), Vec::new());
         let end = |at: usize| match at {

@@ -143,6 +143,16 @@ impl Key {
         Self(u128::from(tree) << TREE)
     }
 
+    /// What tells its place and size in its tree from others, in the order of the leaves.
+    pub(crate) fn place(self) -> u128 {
+        self.0 & ((1 << TREE) - 1)
+    }
+
+    /// The key of the first tree with this place.
+    pub(crate) fn of_place(place: u128) -> Self {
+        Self(place)
+    }
+
     /// The tree, a cell of the mesh.
     pub fn tree(self) -> u32 {
         (self.0 >> TREE) as u32

@@ -7,11 +7,12 @@
 use super::children::Children;
 use super::descent::Descent;
 use super::lattice::Lattice;
+use super::nodes::{geometry, placed};
 use super::red::Simplices;
 use super::{Forest, ForestError};
 use crate::mesh::order::chain_order;
 use crate::mesh::periodic::PeriodicError;
-use crate::mesh::refined::{Divided, Refined};
+use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::{Cell, Counts, LoadError, Mesh, MeshError, Parts, Topology};
 use kernels_gen::element::Lagrange;
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ impl Mesh {
             false => simplices(&self, times)?,
         };
         let each = 1 << (self.dim() * times);
-        parts.cells = cell_tags(&self, each, &descendants);
+        parts.cells = self.inherited_tags(descendants.iter().map(|&number| number as usize / each));
         let turned = turned(&self, times);
         let negative = self.mirrored();
         let is_negative = |&number: &u32| {
@@ -102,21 +103,14 @@ impl Mesh {
         };
         let negative: Vec<bool> = descendants.iter().map(is_negative).collect();
         let seen = seen(geometry(&self)?, &parts.nodes);
-        let (coarse, divided) = (Arc::new(self), Divided::Alike { times, descendants });
-        let refined = Refined { coarse, divided, seen };
+        let cells = Descendants::Uniform { times, numbers: descendants };
+        let refined = Refined { coarse: Arc::new(self), cells, seen };
         let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
         if !sides.is_empty() {
             mesh.make_periodic(&sides)?;
         }
         Ok(mesh)
     }
-}
-
-/// The element of a mesh's geometry.
-pub(super) fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
-    let (cell, order) = (mesh.cell(), mesh.order());
-    let expected = "orders are 1 to 12, on simplices 1 to 8";
-    Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
 }
 
 /// Points, nodes and facets of the divided squares or cubes, and which descendant each is.
@@ -129,7 +123,7 @@ fn tensor(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
     let (n, order) = (1usize << times, mesh.order());
     let lattice = Lattice::new(mesh.topology(), n * order);
     let local: Vec<[usize; 3]> = element.nodes().iter().map(|node| node.lattice).collect();
-    let mut descent = Descent::new(mesh, element);
+    let mut descent = Descent::new(mesh, element, &Children::new(mesh.cell()));
     let mut points = Points::default();
     let mut nodes = Vec::with_capacity(forest.n_leaves() * local.len());
     let layout = forest.coarse().layout;
@@ -233,7 +227,7 @@ fn facets(
 
 /// The same of triangles or tetrahedra.
 fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError> {
-    let (cell, element) = (mesh.cell(), geometry(mesh)?);
+    let cell = mesh.cell();
     let of = |facet: &crate::mesh::Facet| {
         let all = mesh.vertices(facet.cell as usize);
         let mut vertices = [u32::MAX; 4];
@@ -250,28 +244,13 @@ fn simplices(mesh: &Mesh, times: usize) -> Result<(Parts, Vec<u32>), RefineError
     }
     let count = level.vertices.len() / cell.vertex_count();
     let topology = Topology::new(cell, level.n_vertices, level.vertices)?;
-    let mut descent = Descent::new(mesh, element);
-    let (children, local) = (1usize << cell.dim(), element.nodes());
-    let starts = starts(&topology, &element);
-    let mut points = vec![[0.0; 3]; starts[4]];
-    let mut nodes = Vec::with_capacity(count * local.len());
-    let each = children.pow(times as u32);
-    for number in 0..count {
+    let (children, each) = (1usize << cell.dim(), 1usize << (cell.dim() * times));
+    let path = |number: usize, path: &mut Vec<usize>| {
         let digit = |depth: usize| number / children.pow((times - 1 - depth) as u32) % children;
-        let path: Vec<usize> = (0..times).map(digit).collect();
-        let places = descent.nodes((number / each) as u32, &path);
-        for (node, place) in local.iter().zip(places) {
-            let entity = match node.dim {
-                0 => topology.vertices(number)[node.entity] as usize,
-                d if d == cell.dim() => number,
-                1 => topology.edges().of_cell(number)[node.entity] as usize,
-                _ => topology.faces().of_cell(number)[node.entity] as usize,
-            };
-            let point = starts[node.dim] + entity * element.entity_count(node.dim) + node.index;
-            points[point] = *place;
-            nodes.push(point as u32);
-        }
-    }
+        path.extend((0..times).map(digit));
+        number / each
+    };
+    let (points, nodes) = placed(mesh, &Children::new(cell), &topology, path)?;
     let facets = mesh.facet_tags().keys().cloned().zip(level.facets).collect();
     let parts = Parts { points, nodes, facets, ..Parts::default() };
     Ok((parts, (0..count as u32).collect()))
@@ -304,32 +283,6 @@ fn seen(element: Lagrange, nodes: &[u32]) -> Vec<[u8; 4]> {
         order
     };
     nodes.chunks_exact(element.count()).map(order).collect()
-}
-
-/// The first node of each dimension's entities, and how many nodes there are.
-fn starts(topology: &Topology, element: &Lagrange) -> [usize; 5] {
-    let dim = topology.cell().dim();
-    let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];
-    count[dim] = topology.n_cells();
-    let mut starts = [0; 5];
-    for d in 0..4 {
-        let each = if d <= dim { element.entity_count(d) } else { 0 };
-        starts[d + 1] = starts[d] + count[d] * each;
-    }
-    starts
-}
-
-/// The tags of cells, inherited.
-fn cell_tags(mesh: &Mesh, each: usize, descendants: &[u32]) -> BTreeMap<String, Vec<u32>> {
-    let mut all = BTreeMap::new();
-    for (tag, tagged) in mesh.cell_tags() {
-        let mut holds = vec![false; mesh.n_cells()];
-        tagged.iter().for_each(|&cell| holds[cell as usize] = true);
-        let cells = (0..).zip(descendants);
-        let cells = cells.filter(|(_, number)| holds[**number as usize / each]);
-        all.insert(tag.clone(), cells.map(|(cell, _)| cell).collect());
-    }
-    all
 }
 
 /// Which descendants of a cell are turned inside out relative to it; nothing where none is.

@@ -10,7 +10,7 @@
 use super::key::{Key, Layout, UNITS};
 use crate::discretisation::{Discretisation, Field};
 use crate::mesh::Mesh;
-use crate::mesh::refined::Divided;
+use crate::mesh::refined::Descendants;
 use crate::space::Space;
 use kernels_gen::element::{LinePoints, LineTable};
 use rayon::prelude::*;
@@ -50,7 +50,7 @@ struct Leaves<'a> {
 
 impl<'a> Leaves<'a> {
     fn of(mesh: &'a Mesh) -> Option<Self> {
-        let Divided::Leaves { layout, keys, leaves } = &mesh.refined_from()?.divided else {
+        let Descendants::Forest { layout, keys, leaves } = &mesh.refined_from()?.cells else {
             return None;
         };
         let mut sorted = vec![0; leaves.len()];

@@ -5,90 +5,76 @@ use super::places::{Order, Rows};
 use super::shape::Shape;
 use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
 use crate::forest::{Key, Layout};
+use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// How the cells of a mesh were divided.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Divided {
-    /// All alike.
-    Alike {
-        /// How often.
-        times: usize,
-        /// For each cell its number among the descendants of all cells of the coarser mesh, those of a cell one after
-        /// another.
-        descendants: Vec<u32>,
-    },
-    /// Into the leaves of a forest.
-    Leaves {
-        /// What their keys have in common.
-        layout: Layout,
-        /// The leaf that each cell is.
-        keys: Vec<Key>,
-        /// Its number among the leaves.
-        leaves: Vec<u32>,
-    },
-}
 
 /// The mesh that another was refined from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Refined {
     pub(crate) coarse: Arc<Mesh>,
-    /// Which parts of its cells the cells are.
-    pub(crate) divided: Divided,
+    pub(crate) cells: Descendants,
     /// Of simplices, whose vertices ascend: which vertex of the descendant, as it came of its parent, each vertex is.
     pub(crate) seen: Vec<[u8; 4]>,
 }
 
+/// Which parts of the cells of a coarser mesh the cells of a finer one are.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Descendants {
+    /// All that there are when cells are divided so many times: for each its number among those of all cells, where those
+    /// of a cell follow one another.
+    Uniform { times: usize, numbers: Vec<u32> },
+    /// The leaves of trees: for each the coarse cell that it is a part of, and what tells its place there to those who
+    /// made it. Of the leaves of a cell the numbers ascend in their own order.
+    Leaves { parents: Vec<u32>, places: Vec<u128> },
+    /// The leaves of a forest: for each its key, and its number among them.
+    Forest { layout: Layout, keys: Vec<Key>, leaves: Vec<u32> },
+}
+
 impl Refined {
-    /// For each cell that of the coarser mesh which it is a part of.
-    pub(crate) fn parents(&self) -> Vec<u32> {
-        match &self.divided {
-            Divided::Alike { times, descendants } => {
-                let each = each(&self.coarse, *times);
-                descendants.iter().map(|&number| (number as usize / each) as u32).collect()
-            }
-            Divided::Leaves { keys, .. } => keys.iter().map(|key| key.tree()).collect(),
+    /// How many cells there are.
+    fn n_cells(&self) -> usize {
+        match &self.cells {
+            Descendants::Uniform { numbers, .. } => numbers.len(),
+            Descendants::Leaves { parents, .. } => parents.len(),
+            Descendants::Forest { keys, .. } => keys.len(),
         }
     }
 
-    /// The children that lead from the coarser mesh's cell to a cell.
-    pub(crate) fn path(&self, cell: usize) -> Vec<usize> {
-        match &self.divided {
-            Divided::Alike { times, descendants } => {
-                let number = descendants[cell] as usize % each(&self.coarse, *times);
-                let children = 1usize << self.coarse.dim();
-                (0..*times)
-                    .rev()
-                    .map(|place| number / children.pow(place as u32) % children)
-                    .collect()
+    /// The cell of the coarser mesh that a cell is a part of, and what tells its place there from others.
+    pub(crate) fn place(&self, cell: usize) -> (usize, u128) {
+        match &self.cells {
+            Descendants::Uniform { times, numbers } => {
+                let (each, number) = (1 << (self.coarse.dim() * times), numbers[cell] as usize);
+                (number / each, (number % each) as u128)
             }
-            Divided::Leaves { layout, keys, .. } => layout.path(keys[cell]).collect(),
+            Descendants::Leaves { parents, places } => (parents[cell] as usize, places[cell]),
+            Descendants::Forest { keys, .. } => (keys[cell].tree() as usize, keys[cell].place()),
         }
+    }
+
+    /// For each cell that of the coarser mesh which it is a part of.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = usize> {
+        (0..self.n_cells()).map(|cell| self.place(cell).0)
     }
 
     /// The rows of data that has one for each cell: those of a coarse cell follow one another.
     pub(super) fn rows(&self) -> Vec<Rows> {
-        let Divided::Alike { times, descendants } = &self.divided else {
-            return vec![Rows::own(self.parents().len())];
-        };
-        let each = each(&self.coarse, *times);
         let own = |rows: Rows| {
-            let row = |&number: &u32| {
-                let (parent, child) = (number as usize / each, number as usize % each);
-                (rows.of[parent] as usize * each + child) as u32
-            };
-            Rows { of: descendants.iter().map(row).collect(), count: rows.count * each }
+            let mut order: Vec<u32> = (0..self.n_cells() as u32).collect();
+            order.par_sort_unstable_by_key(|&cell| {
+                let (parent, place) = self.place(cell as usize);
+                (rows.of[parent], place)
+            });
+            let mut of = vec![0; order.len()];
+            (0..).zip(&order).for_each(|(row, &cell)| of[cell as usize] = row);
+            Rows { count: of.len(), of }
         };
         // Where elements of other dimensions are counted, or cells were cut, a row has no descendants of its own.
         let all = self.coarse.cell_rows().into_iter();
         all.filter(|rows| rows.count == self.coarse.n_cells()).map(own).collect()
     }
-}
-
-/// The number of descendants of a cell that is divided so many times.
-fn each(mesh: &Mesh, times: usize) -> usize {
-    1 << (mesh.dim() * times)
 }
 
 /// A mesh of leaves but for what it came of. Points are those of vertices first, by first touch.
@@ -111,8 +97,7 @@ impl Mesh {
         let shape = Shape::new(coarse.cell, coarse.order)?;
         let Leafy { points, nodes, facets, cells, topology } = leafy;
         let mirrored = coarse.mirrored();
-        let negative: Vec<bool> =
-            refined.parents().into_iter().map(|parent| mirrored[parent as usize]).collect();
+        let negative: Vec<bool> = refined.parents().map(|parent| mirrored[parent]).collect();
         let parts = Parts { points, nodes, ..Parts::default() };
         measure::check_cells(&shape, &parts, Sign::Negative(&negative))?;
         Ok(Mesh {
@@ -151,12 +136,28 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// For each cell its number among the leaves of the forest that the mesh is of; none for other meshes.
-    pub fn leaves(&self) -> Option<&[u32]> {
-        match &self.refined_from()?.divided {
-            Divided::Leaves { leaves, .. } => Some(leaves),
-            Divided::Alike { .. } => None,
+    /// For each cell its number among the leaves of the forest or bisection that the mesh is of; none for other meshes.
+    pub fn leaves(&self) -> Option<Cow<'_, [u32]>> {
+        match &self.refined_from()?.cells {
+            Descendants::Forest { leaves, .. } => Some(Cow::Borrowed(leaves)),
+            Descendants::Leaves { parents, .. } => Some((0..parents.len() as u32).collect()),
+            Descendants::Uniform { .. } => None,
         }
+    }
+
+    /// The tags of cells as parts of them inherit these, each the part of one cell.
+    pub(crate) fn inherited_tags(
+        &self,
+        parents: impl Iterator<Item = usize> + Clone,
+    ) -> BTreeMap<String, Vec<u32>> {
+        let mut all = BTreeMap::new();
+        for (tag, tagged) in &self.cell_tags {
+            let mut holds = vec![false; self.n_cells()];
+            tagged.iter().for_each(|&cell| holds[cell as usize] = true);
+            let cells = (0..).zip(parents.clone()).filter(|(_, parent)| holds[*parent]);
+            all.insert(tag.clone(), cells.map(|(cell, _)| cell).collect());
+        }
+        all
     }
 
     /// What it was refined from.

@@ -3,9 +3,10 @@
 //! Cells inherit. What stands at geometry nodes is a function on each coarse cell, in the basis of its geometry, and is
 //! taken at the nodes of the parts; these have the same degree, so that nothing is lost.
 
-use crate::forest::Children;
+use crate::bisect::{Path, Steps};
+use crate::forest::{Affine, Children, Key, Layout};
 use crate::mesh::Mesh;
-use crate::mesh::refined::Refined;
+use crate::mesh::refined::{Descendants, Refined};
 use fem_dsl::point::Shape;
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::BTreeMap;
@@ -29,18 +30,18 @@ pub(super) fn at_points(
     let (coarse, components) = (&refined.coarse, shape.components());
     // INVARIANT: a mesh has an order that its geometry's element exists for.
     let to = Lagrange::continuous(mesh.cell(), mesh.order()).unwrap_or(from);
-    let (children, points) = (Children::new(mesh.cell()), to.points());
-    let mut tables: BTreeMap<(Vec<usize>, [u8; 4]), Vec<f64>> = BTreeMap::new();
+    let (places, points) = (Places::of(refined), to.points());
+    let mut tables: BTreeMap<(u128, [u8; 4]), Vec<f64>> = BTreeMap::new();
     let mut all = vec![0.0; mesh.points().len() * components];
     let mut done = vec![false; mesh.points().len()];
-    for (cell, parent) in refined.parents().into_iter().enumerate() {
-        let path = refined.path(cell);
+    for cell in 0..mesh.n_cells() {
+        let (parent, number) = refined.place(cell);
         let seen = refined.seen.get(cell).copied().unwrap_or([0, 1, 2, 3]);
         if tables.len() >= KEPT {
             tables.clear();
         }
-        let table = tables.entry((path, seen)).or_insert_with_key(|(path, _)| {
-            let place = children.descendant(path).seen(mesh.cell(), seen);
+        let table = tables.entry((number, seen)).or_insert_with(|| {
+            let place = places.at(number).seen(mesh.cell(), seen);
             let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
             interpolation(from, &places)
         });
@@ -56,4 +57,40 @@ pub(super) fn at_points(
         }
     }
     (to, all)
+}
+
+/// What the places of cells in those of the coarser mesh are made of.
+enum Places {
+    Divided { children: Children, times: usize },
+    Bisected(Steps),
+    Leaves { children: Children, layout: Layout },
+}
+
+impl Places {
+    fn of(refined: &Refined) -> Self {
+        let cell = refined.coarse.cell();
+        match refined.cells {
+            Descendants::Uniform { times, .. } => {
+                Self::Divided { children: Children::new(cell), times }
+            }
+            Descendants::Leaves { .. } => Self::Bisected(Steps::new(cell)),
+            Descendants::Forest { layout, .. } => {
+                Self::Leaves { children: Children::new(cell), layout }
+            }
+        }
+    }
+
+    /// The place that a number stands for.
+    fn at(&self, number: u128) -> Affine {
+        match self {
+            Self::Divided { children, times } => {
+                children.descendant(&children.path(*times, number as usize))
+            }
+            Self::Leaves { children, layout } => {
+                let path: Vec<usize> = layout.path(Key::of_place(number)).collect();
+                children.descendant(&path)
+            }
+            Self::Bisected(steps) => steps.place(Path::from_bits(number)),
+        }
+    }
 }

@@ -1,0 +1,137 @@
+//! Leaves that may go → bisections that are taken back.
+//!
+//! The middle of an edge goes when all leaves at it are marked: when all cells that were bisected there have two marked
+//! leaves. Where a child was bisected in its turn, the edge waits for the one in whose middle that was done. In a mesh whose
+//! marks were given by lengths edges may wait for each other in a circle; these go together. So what goes is a strongly
+//! connected component of the edges that wait for no other one (Tarjan, "Depth-first search and linear graph algorithms",
+//! SIAM J. Comput. 1, 1972).
+
+use super::tree::Tree;
+
+/// Edges that wait for others, while their components are looked for.
+struct Search<'a> {
+    tree: &'a Tree,
+    /// Of nodes.
+    marked: &'a [bool],
+    /// For each edge when it was found, from 1 on, and the first one of its component as far as that is known.
+    found: Vec<u32>,
+    low: Vec<u32>,
+    count: u32,
+    /// Edges whose component is not known yet, and whether one must stay this time.
+    open: Vec<(u32, bool)>,
+    /// Whether the component of an edge is known.
+    closed: Vec<bool>,
+    /// Components that go.
+    going: Vec<Vec<u32>>,
+}
+
+/// An edge on the way down, with the edges that it waits for and were not looked at.
+struct Step {
+    edge: u32,
+    /// Its place among the open ones.
+    place: usize,
+    waits_for: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    fn new(tree: &'a Tree, marked: &'a [bool]) -> Self {
+        let n = tree.edges.numbers();
+        Self {
+            tree,
+            marked,
+            found: vec![0; n],
+            low: vec![0; n],
+            count: 0,
+            open: Vec::new(),
+            closed: vec![false; n],
+            going: Vec::new(),
+        }
+    }
+
+    /// Finds the component of an edge, and those of all that it waits for.
+    fn from(&mut self, edge: u32) {
+        if self.found[edge as usize] > 0 {
+            return;
+        }
+        let mut way = vec![self.enter(edge)];
+        while let Some(step) = way.last_mut() {
+            let (edge, place) = (step.edge as usize, step.place);
+            let Some(other) = step.waits_for.pop() else {
+                way.pop();
+                self.leave(edge as u32, place);
+                if let Some(before) = way.last() {
+                    self.look_back(before.edge as usize, before.place, edge);
+                }
+                continue;
+            };
+            match self.found[other as usize] {
+                0 => {
+                    let step = self.enter(other);
+                    way.push(step);
+                }
+                _ => self.look_back(edge, place, other as usize),
+            }
+        }
+    }
+
+    fn enter(&mut self, edge: u32) -> Step {
+        self.count += 1;
+        (self.found[edge as usize], self.low[edge as usize]) = (self.count, self.count);
+        let (mut waits_for, mut stays) = (Vec::new(), false);
+        for node in self.tree.divided(edge) {
+            let first = self.tree.nodes[node].children;
+            for child in [first, first + 1] {
+                match self.tree.is_leaf(child) {
+                    true => stays |= !self.marked[child as usize],
+                    false => waits_for.push(self.tree.divided_edge(child)),
+                }
+            }
+        }
+        if stays {
+            waits_for.clear();
+        }
+        self.open.push((edge, stays));
+        Step { edge, place: self.open.len() - 1, waits_for }
+    }
+
+    /// What an edge knows from one that it waits for and that was looked at.
+    fn look_back(&mut self, edge: usize, place: usize, other: usize) {
+        match self.closed[other] {
+            // It goes later, if at all.
+            true => self.open[place].1 = true,
+            false => self.low[edge] = self.low[edge].min(self.low[other]),
+        }
+    }
+
+    /// Closes a component when its first edge has been looked at.
+    fn leave(&mut self, edge: u32, place: usize) {
+        if self.low[edge as usize] < self.found[edge as usize] {
+            return;
+        }
+        let component = self.open.split_off(place);
+        component.iter().for_each(|(edge, _)| self.closed[*edge as usize] = true);
+        if component.iter().all(|(_, stays)| !stays) {
+            self.going.push(component.into_iter().map(|(edge, _)| edge).collect());
+        }
+    }
+}
+
+impl Tree {
+    /// Takes back what can be of some leaves, whose nodes are marked; how many bisections.
+    pub(super) fn coarsen(&mut self, leaves: &[u32], marked: &[bool]) -> usize {
+        let mut search = Search::new(self, marked);
+        for &leaf in leaves.iter().filter(|&&leaf| marked[leaf as usize]) {
+            if let Some(parent) = self.parent(leaf) {
+                search.from(self.divided_edge(parent));
+            }
+        }
+        let before = self.n_leaves;
+        for component in search.going {
+            let mut nodes: Vec<u32> =
+                component.iter().flat_map(|&edge| self.divided(edge)).collect();
+            nodes.sort_unstable_by_key(|&node| std::cmp::Reverse(self.nodes[node].depth));
+            nodes.into_iter().for_each(|node| self.join(node));
+        }
+        before - self.n_leaves
+    }
+}

@@ -1,0 +1,283 @@
+//! The cells of a mesh and what was bisected of them, with the edges and faces of all.
+//!
+//! A cell that is bisected keeps what it has, so that this can be taken back. Periodic sides are the same here, and a cell
+//! may meet itself: nothing is told by its vertices, an edge and a face have a number of their own, and a cell knows
+//! whether it has an edge against its own direction. Each edge has a list of the leaves around it, and when it is halved
+//! another one of the cells that were bisected with it. A bisection changes a bounded number of entries.
+
+use super::parts::{Parts, parts};
+use super::path::Path;
+use super::pool::{NONE, Pool};
+use super::rule::{Kind, local, orders, root};
+use crate::mesh::{Cell, Mesh};
+
+/// A cell, bisected or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) parent: u32,
+    /// The first child, which the second follows; none of a leaf.
+    pub(super) children: u32,
+    pub(super) kind: Kind,
+    pub(super) depth: u8,
+    /// The edges that run against their own direction, one bit each.
+    pub(super) reversed: u8,
+}
+
+/// An edge. Lists begin at places, cell by cell and edge by edge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    /// The vertex in its middle and its two halves, in its own direction, where it is halved.
+    pub(super) middle: u32,
+    pub(super) halves: u32,
+    /// The leaves that have it.
+    around: u32,
+    /// The cells that were bisected in its middle.
+    pub(super) divided: u32,
+}
+
+impl Edge {
+    pub(super) const NEW: Self = Self { middle: NONE, halves: NONE, around: NONE, divided: NONE };
+
+    /// Where a list begins.
+    fn head(&mut self, list: List) -> &mut u32 {
+        match list {
+            List::Around => &mut self.around,
+            List::Divided => &mut self.divided,
+        }
+    }
+}
+
+/// The lists of an edge.
+#[derive(Clone, Copy)]
+pub(super) enum List {
+    Around,
+    Divided,
+}
+
+/// A face of a tetrahedron, where it is halved with its two halves, in the direction of its marked edge, and the edge
+/// between these, from the middle of the marked edge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Face {
+    pub(super) halves: u32,
+    pub(super) spoke: u32,
+}
+
+impl Face {
+    pub(super) const NEW: Self = Self { halves: NONE, spoke: NONE };
+}
+
+/// Neighbours in a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    before: u32,
+    after: u32,
+}
+
+impl Link {
+    pub(super) const ALONE: Self = Self { before: NONE, after: NONE };
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) cell: Cell,
+    pub(super) parts: Vec<Parts>,
+    /// The number of edge 01 among those of a cell.
+    pub(super) first_edge: usize,
+    pub(super) n_roots: usize,
+    /// For each root the order in which its vertices stand here.
+    orders: Vec<u8>,
+    pub(super) nodes: Pool<Node>,
+    pub(super) vertices: Pool<()>,
+    pub(super) edges: Pool<Edge>,
+    pub(super) faces: Pool<Face>,
+    /// `[node][local]`.
+    pub(super) vertices_of: Vec<u32>,
+    pub(super) edges_of: Vec<u32>,
+    pub(super) faces_of: Vec<u32>,
+    pub(super) links: Vec<Link>,
+    pub(super) n_leaves: usize,
+    /// Edges and faces that are halved.
+    pub(super) halved: [usize; 2],
+}
+
+impl Tree {
+    /// The cells of a mesh of simplices.
+    pub(super) fn new(mesh: &Mesh) -> Self {
+        let (cell, topology) = (mesh.cell(), mesh.connectivity());
+        let sizes = sizes(mesh);
+        let orders_of_cell = orders(cell);
+        let n_roots = mesh.n_cells();
+        let mut tree = Self {
+            cell,
+            parts: parts(cell),
+            first_edge: local(cell, &[0, 1]),
+            n_roots,
+            orders: Vec::with_capacity(n_roots),
+            nodes: Pool::new(Vec::with_capacity(n_roots)),
+            vertices: Pool::new(vec![(); topology.n_vertices()]),
+            edges: Pool::new(vec![Edge::NEW; topology.edges().len()]),
+            faces: Pool::new(vec![Face::NEW; topology.faces().len()]),
+            vertices_of: Vec::new(),
+            edges_of: Vec::new(),
+            faces_of: Vec::new(),
+            links: Vec::new(),
+            n_leaves: n_roots,
+            halved: [0; 2],
+        };
+        for number in 0..n_roots {
+            let edges = topology.edges().of_cell(number);
+            let size = |a: usize, b: usize| sizes[edges[local(cell, &[a, b])] as usize];
+            let (which, kind) = root(cell, size);
+            let order = &orders_of_cell[which];
+            let mut reversed = 0;
+            for (own, edge) in cell.entities(1).iter().enumerate() {
+                let [a, b] = [order[edge[0]], order[edge[1]]];
+                let there = local(cell, &[a, b]);
+                tree.edges_of.push(edges[there]);
+                reversed |= u8::from(topology.edge_reversed(number, there) != (a > b)) << own;
+            }
+            let vertices = topology.vertices(number);
+            tree.vertices_of.extend(order.iter().map(|&vertex| vertices[vertex]));
+            if cell.dim() == 3 {
+                let faces = topology.faces().of_cell(number);
+                tree.faces_of.extend(order.iter().map(|&opposite| faces[opposite]));
+            }
+            tree.orders.push(which as u8);
+            tree.links.resize(tree.edges_of.len(), Link::ALONE);
+            let node = Node { parent: NONE, children: NONE, kind, depth: 0, reversed };
+            let node = tree.nodes.one(node);
+            tree.enter(node);
+        }
+        tree
+    }
+
+    /// The vertices of a cell.
+    pub(super) fn vertices(&self, node: u32) -> &[u32] {
+        let n = self.cell.vertex_count();
+        &self.vertices_of[node as usize * n..][..n]
+    }
+
+    /// The edge in whose middle a cell is bisected.
+    pub(super) fn divided_edge(&self, node: u32) -> u32 {
+        self.edges_of[self.place(node, self.first_edge)]
+    }
+
+    pub(super) fn is_leaf(&self, node: u32) -> bool {
+        self.nodes[node].children == NONE
+    }
+
+    pub(super) fn parent(&self, node: u32) -> Option<u32> {
+        Some(self.nodes[node].parent).filter(|&parent| parent != NONE)
+    }
+
+    /// Vertices, edges, faces and cells of the leaves, periodic ones once; in the plane cells come third.
+    pub(super) fn entities(&self) -> [u64; 4] {
+        let [edges, faces] = self.halved;
+        let mut all = [self.vertices.len(), self.edges.len() - edges, self.faces.len() - faces, 0];
+        all[self.cell.dim()] = self.n_leaves;
+        all.map(|count| count as u64)
+    }
+
+    /// The place of a cell's edge.
+    fn place(&self, node: u32, edge: usize) -> usize {
+        node as usize * self.cell.entities(1).len() + edge
+    }
+
+    /// The first leaf at an edge.
+    pub(super) fn first_around(&self, edge: u32) -> Option<u32> {
+        self.node_at(self.edges[edge].around)
+    }
+
+    fn node_at(&self, place: u32) -> Option<u32> {
+        (place != NONE).then(|| place / self.cell.entities(1).len() as u32)
+    }
+
+    /// The cells that were bisected in the middle of an edge.
+    pub(super) fn divided(&self, edge: u32) -> impl Iterator<Item = u32> {
+        let mut place = self.edges[edge].divided;
+        std::iter::from_fn(move || {
+            let node = self.node_at(place)?;
+            place = self.links[place as usize].after;
+            Some(node)
+        })
+    }
+
+    /// The path to a cell, and the cell of the mesh from which it leads.
+    pub(super) fn path(&self, mut node: u32) -> (usize, Path) {
+        let mut bits = (0u128, 0);
+        while let Some(parent) = self.parent(node) {
+            bits = (bits.0 | u128::from(node - self.nodes[parent].children) << bits.1, bits.1 + 1);
+            node = parent;
+        }
+        let root = Path::new(usize::from(self.orders[node as usize]), self.nodes[node].kind);
+        let down = (0..bits.1).rev();
+        (node as usize, down.fold(root, |path, bit| path.child((bits.0 >> bit) as usize & 1)))
+    }
+
+    /// Tells of all leaves below a cell, in the order of a walk.
+    pub(super) fn walk(&self, node: u32, mut tell: impl FnMut(u32)) {
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            match self.nodes[node].children {
+                NONE => tell(node),
+                first => open.extend([first + 1, first]),
+            }
+        }
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn bytes(&self) -> f64 {
+        let own = 4 * (self.vertices_of.len() + self.edges_of.len() + self.faces_of.len());
+        let all = own + 8 * self.links.len() + 8 * self.faces.numbers();
+        (all + 16 * (self.edges.numbers() + self.nodes.numbers())) as f64
+    }
+
+    /// Puts a leaf into the lists of its edges.
+    pub(super) fn enter(&mut self, node: u32) {
+        (0..self.cell.entities(1).len()).for_each(|edge| self.push(List::Around, node, edge));
+    }
+
+    /// Takes it out of them.
+    pub(super) fn leave(&mut self, node: u32) {
+        (0..self.cell.entities(1).len()).for_each(|edge| self.remove(List::Around, node, edge));
+    }
+
+    pub(super) fn push(&mut self, list: List, node: u32, edge: usize) {
+        let place = self.place(node, edge);
+        let head = self.edges[self.edges_of[place]].head(list);
+        let after = std::mem::replace(head, place as u32);
+        self.links[place] = Link { before: NONE, after };
+        if after != NONE {
+            self.links[after as usize].before = place as u32;
+        }
+    }
+
+    pub(super) fn remove(&mut self, list: List, node: u32, edge: usize) {
+        let place = self.place(node, edge);
+        let Link { before, after } = self.links[place];
+        match before {
+            NONE => *self.edges[self.edges_of[place]].head(list) = after,
+            before => self.links[before as usize].after = after,
+        }
+        if after != NONE {
+            self.links[after as usize].before = before;
+        }
+    }
+}
+
+/// How large the edges of a mesh are: longer ones are larger, and of equal ones those with larger numbers. Lengths are
+/// equal where they differ by rounding.
+fn sizes(mesh: &Mesh) -> Vec<(u32, u32)> {
+    let edges = mesh.connectivity().edges();
+    let square = |edge: usize| {
+        let (cell, own) = edges.first_cell(edge);
+        let ends = mesh.cell().entities(1)[own];
+        let [a, b] = [0, 1].map(|i| mesh.points()[mesh.vertices(cell)[ends[i]] as usize]);
+        (0..3).map(|c| (a[c] - b[c]).powi(2)).sum::<f64>()
+    };
+    let squares: Vec<f64> = (0..edges.len()).map(square).collect();
+    let largest = squares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    // The bits of positive numbers ascend as they do.
+    let size = |(edge, square): (u32, f64)| (((square / largest) as f32).to_bits(), edge);
+    (0..).zip(squares).map(size).collect()
+}

@@ -1,0 +1,63 @@
+//! Points and connectivity of simplices that descend from the cells of a mesh.
+//!
+//! From a [`Topology`] whose cells have their vertices in such an order that all agree on the direction of their edges
+//! and faces, and the way that leads to each cell ([`super::descent`]), to [`Parts`](crate::mesh::Parts)' points, those of
+//! vertices first and with their numbers, and nodes.
+
+use super::children::Children;
+use super::descent::Descent;
+use crate::mesh::{Mesh, MeshError, Topology};
+use kernels_gen::element::Lagrange;
+
+/// The points, and the nodes of all cells. `path` tells the children that lead to a cell, and the cell of the mesh from
+/// which they do.
+pub(crate) fn placed(
+    mesh: &Mesh,
+    children: &Children,
+    topology: &Topology,
+    path: impl Fn(usize, &mut Vec<usize>) -> usize,
+) -> Result<(Vec<[f64; 3]>, Vec<u32>), MeshError> {
+    let (cell, element) = (mesh.cell(), geometry(mesh)?);
+    let mut descent = Descent::new(mesh, element, children);
+    let (local, starts) = (element.nodes(), starts(topology, &element));
+    let mut points = vec![[0.0; 3]; starts[4]];
+    let mut nodes = Vec::with_capacity(topology.n_cells() * local.len());
+    let mut way = Vec::new();
+    for number in 0..topology.n_cells() {
+        way.clear();
+        let tree = path(number, &mut way);
+        let places = descent.nodes(tree as u32, &way);
+        for (node, place) in local.iter().zip(places) {
+            let entity = match node.dim {
+                0 => topology.vertices(number)[node.entity] as usize,
+                d if d == cell.dim() => number,
+                1 => topology.edges().of_cell(number)[node.entity] as usize,
+                _ => topology.faces().of_cell(number)[node.entity] as usize,
+            };
+            let point = starts[node.dim] + entity * element.entity_count(node.dim) + node.index;
+            points[point] = *place;
+            nodes.push(point as u32);
+        }
+    }
+    Ok((points, nodes))
+}
+
+/// The element of a mesh's geometry.
+pub(super) fn geometry(mesh: &Mesh) -> Result<Lagrange, MeshError> {
+    let (cell, order) = (mesh.cell(), mesh.order());
+    let expected = "orders are 1 to 12, on simplices 1 to 8";
+    Lagrange::continuous(cell, order).map_err(|_| MeshError::Unsupported { cell, order, expected })
+}
+
+/// The first node of each dimension's entities, and how many nodes there are.
+fn starts(topology: &Topology, element: &Lagrange) -> [usize; 5] {
+    let dim = topology.cell().dim();
+    let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];
+    count[dim] = topology.n_cells();
+    let mut starts = [0; 5];
+    for d in 0..4 {
+        let each = if d <= dim { element.entity_count(d) } else { 0 };
+        starts[d + 1] = starts[d] + count[d] * each;
+    }
+    starts
+}

@@ -1,6 +1,6 @@
 //! What problems report of their solutions, against what it is.
 
-use weakform::{Execution, Figure, Form, Solution};
+use weakform::{Execution, Figure, Form, Solution, StepKind};
 
 /// A problem whose solution is u = 1 + 2 x + 3 y (+ 4 z), with these reports.
 fn solved(mesh: &str, reports: &str, execution: Execution) -> Solution {
@@ -131,6 +131,9 @@ fn what_is_0_everywhere_is_reported() {
     let reports = "report none = integral(0 * u); report least = minimum(0 * u);
         report at = line(0 * u, from: [0, 0], to: [1, 1], points: 2);";
     let solution = solved("box(dim: 2, cells: 3)", reports, Execution::Interpreted);
+    let [step] = solution.steps() else { panic!("{:?}", solution.steps()) };
+    assert_eq!((step.cells, step.dofs), (solution.cells(), solution.dofs()));
+    assert_eq!((step.kind, step.estimate), (StepKind::Solve, None));
     assert_eq!((number(&solution, "none"), number(&solution, "least")), (0.0, 0.0));
     let Some(Figure::Line(_, points)) = solution.report("at") else { panic!("a line") };
     assert!(points.iter().all(|(_, values)| values == &[0.0]), "{points:?}");

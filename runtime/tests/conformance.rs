@@ -4,6 +4,8 @@
 //! even-odd settings and precisions; what a plan refuses is counted by its reason. Every fifth case
 //! is run; with `WF_FULL=1` in the environment, all are.
 
+#[path = "conformance/facets.rs"]
+mod facets;
 #[path = "conformance/forms.rs"]
 mod forms;
 #[path = "conformance/hanging.rs"]
@@ -263,4 +265,15 @@ fn all_that_hangs_of_hexahedra() {
     let form = forms::nonlinear_diffusion(3);
     let how = (Target::Vectors, Strategy::CellPerLane, 8);
     assert!(hanging::all_that_hangs(&form, Cell::Hexahedron, how) >= 2 * 6);
+}
+
+/// Facets of every cell that hangs, with values and gradients, by vectors and by threads.
+#[test]
+fn facets_of_cells_that_hang() {
+    for cell in [Cell::Quadrilateral, Cell::Hexahedron] {
+        let form = forms::on_boundary(cell.dim());
+        for target in [Target::Vectors, Target::Threads] {
+            facets::facets_that_hang(&form, cell, target);
+        }
+    }
 }

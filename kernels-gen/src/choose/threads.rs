@@ -231,6 +231,7 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::Indices;
     use crate::element::{Cell, Rule};
     use fem_dsl::source::Source;
 
@@ -337,6 +338,44 @@ mod tests {
                         _ => degree >= 6_usize.div_ceil(rows),
                     };
                     assert_eq!(lines, wanted, "{text} degree {degree}: {plan:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hanging_cells_keep_the_strategy_of_free_ones() {
+        let facts = MeshFacts {
+            affine: false,
+            order: 1,
+            runs: false,
+            constrained: true,
+            periodic: false,
+            hanging: true,
+        };
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        for (text, dim) in FORMS.iter().flat_map(|text| [(text, 2), (text, 3)]) {
+            for degree in [1, 2, 4, 7] {
+                let form = form(text, dim);
+                let elements = on(&form, degree, Some(0));
+                let wishes = Wishes::default();
+                let plans =
+                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes)
+                        .expect("supported");
+                for task in tasks {
+                    let of = |hanging: bool| {
+                        let same = |plan: &&Plan| plan.task == task && plan.hanging == hanging;
+                        plans.iter().find(same).expect("a plan of each part")
+                    };
+                    let (free, hanging) = (of(false), of(true));
+                    assert_eq!(hanging.indices, Indices::Dofs);
+                    assert!(check(&form, &elements, hanging).is_ok());
+                    // Diagonals are a thread's alone.
+                    let wanted = match task {
+                        Task::Diagonal => Strategy::CellPerLane,
+                        _ => free.strategy,
+                    };
+                    assert_eq!(hanging.strategy, wanted, "{text} {dim} {degree} {task:?}");
                 }
             }
         }

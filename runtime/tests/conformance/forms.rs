@@ -271,6 +271,24 @@ fn from_text(text: &str, dim: usize) -> PointForm {
     program.point_form(name, dim).unwrap_or_else(|found| panic!("{text}\n{found:?}"))
 }
 
+/// Two fields, one of them discontinuous, and data, in an integral over the boundary alone.
+pub(crate) fn on_boundary(dim: usize) -> PointForm {
+    let text = "form wall {
+        field u: scalar;
+        field p: scalar in L2(k - 1);
+        aux a: scalar on nodes;
+        on boundary \"wall\" {
+            f0[u] = u^3 + a * dot(grad(u), n) + p;
+            f1[u] = (1 + u^2) * grad(u) + x;
+            f0[p] = p + u * a;
+        }
+    }";
+    let mut form = from_text(text, dim);
+    form.integrals.retain(|integral| !integral.region.is_of_cells());
+    assert_eq!(form.integrals.len(), 1, "an integral over the boundary alone");
+    form
+}
+
 /// Those with several fields.
 pub(crate) fn mixed(dim: usize) -> Vec<PointForm> {
     MIXED.iter().map(|text| from_text(text, dim)).collect()

@@ -132,8 +132,17 @@ pub(crate) fn companions(
 impl Launcher<'_> {
     /// Runs the kernel and compares its result with the reference's.
     pub(crate) fn compare(&self, plan: &Plan, runner: &dyn Runner) -> Result<Agreement, String> {
-        let mut got = self.launch(plan, runner)?;
-        let mut want = self.reference(plan);
+        self.agreement(plan, self.launch(plan, runner)?, None)
+    }
+
+    /// How well what a kernel has computed over cells, or over facets of cells, agrees with the reference.
+    pub(crate) fn agreement(
+        &self,
+        plan: &Plan,
+        mut got: Vec<f64>,
+        facets: Option<&[(usize, usize)]>,
+    ) -> Result<Agreement, String> {
+        let mut want = self.reference(plan, facets);
         if plan.task == Task::Flux {
             got = self.cell_by_cell(plan, &got);
         } else if plan.indices == Indices::Dofs {
@@ -148,7 +157,7 @@ impl Launcher<'_> {
     }
 
     /// What the reference computes, one field after another.
-    fn reference(&self, plan: &Plan) -> Vec<Bounded> {
+    fn reference(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
         let s = self.setting;
         let order = s.shape.order();
         let mut reference = Reference::with_rule(self.form, s.degree, order, s.rule)
@@ -176,7 +185,7 @@ impl Launcher<'_> {
             aux: aux.collect(),
             params: &s.params,
             time: s.time,
-            facets: Vec::new(),
+            facets: facets.into_iter().map(<[_]>::to_vec).collect(),
             cells: Vec::new(),
         };
         let mut directions: Vec<Vec<f64>> =
@@ -203,7 +212,7 @@ impl Launcher<'_> {
     }
 
     /// Runs a kernel and returns what it wrote; of several fields, one after another.
-    fn launch(&self, plan: &Plan, runner: &dyn Runner) -> Result<Vec<f64>, String> {
+    pub(crate) fn launch(&self, plan: &Plan, runner: &dyn Runner) -> Result<Vec<f64>, String> {
         let lowered = kernels_gen::strategy::lower(self.form, self.elements, plan);
         let (_, abi) = lowered.map_err(|error| error.to_string())?;
         let batches = self.setting.cells.div_ceil(plan.lanes);

@@ -41,7 +41,7 @@ impl Faces {
     }
 
     /// The same with what hangs of each cell.
-    fn of(topology: &Topology, hanging: Option<&[u32]>, views: &Views) -> Self {
+    pub(super) fn of(topology: &Topology, hanging: Option<&[u32]>, views: &Views) -> Self {
         let (dim, locals) = (topology.cell().dim(), topology.cell().facets().len());
         let word = |cell: usize| hanging.map_or(0, |words| words[cell]);
         // The child that a cell is, where its facet is half of its entity.

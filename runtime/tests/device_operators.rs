@@ -21,6 +21,7 @@ use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
 use parts::Part;
+use runtime::adapt::Adaptive;
 use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::constraint::oblique::Rows;
 use runtime::device::Device;
@@ -90,6 +91,21 @@ fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
     mesh
 }
 
+/// Cells near a corner are divided again and again, so that nodes hang.
+fn adapted(mesh: Mesh, times: usize) -> Mesh {
+    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    for _ in 0..times {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let near = |cell: usize| {
+            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
+            corner.iter().map(|x| x * x).sum::<f64>() < 0.2
+        };
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(near).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
+}
+
 /// The last side is a wall that is not along the axes.
 fn slipping(cell: &str, dim: f64, cells: f64) -> Mesh {
     let mut mesh = boxed(cell, dim, cells, 0.1);
@@ -115,7 +131,7 @@ fn cases() -> Vec<Case> {
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
         ("curved hexahedra", ball.clone(), SCALAR, 1, single),
         ("curved hexahedra, a thread a line", ball.clone(), SCALAR, 3, double),
-        ("curved hexahedra, a thread a line", ball, VECTOR, 2, double),
+        ("curved hexahedra, a thread a line", ball.clone(), VECTOR, 2, double),
         ("tetrahedra", boxed("tet", 3.0, 3.0, 0.0), SCALAR, 2, double),
         ("curved tetrahedra", file("bracket_tet10.msh"), VECTOR, 1, double),
         ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 2, double),
@@ -140,6 +156,12 @@ fn cases() -> Vec<Case> {
         ("hexahedra, periodic by lines", periodic("hex", 3.0, 3.0), VECTOR, 3, double),
         ("hexahedra, a cell that meets itself", periodic("hex", 3.0, 1.0), VECTOR, 2, double),
         ("tetrahedra, periodic", periodic("tet", 3.0, 3.0), MIXED, 2, double),
+        ("quadrilaterals that hang", adapted(boxed("quad", 2.0, 5.0, 0.1), 2), BOUNDARY, 2, double),
+        ("hexahedra that hang", adapted(boxed("hex", 3.0, 3.0, 0.1), 1), MIXED, 1, double),
+        ("hexahedra that hang, by lines", adapted(boxed("hex", 3.0, 2.0, 0.1), 1), VECTOR, 3, double),
+        ("curved hexahedra that hang", adapted(ball.clone(), 1), SCALAR, 2, single),
+        ("periodic hexahedra that hang", adapted(periodic("hex", 3.0, 2.0), 1), REGIONS, 4, double),
+        ("hexahedra that slip and hang", adapted(slipping("hex", 3.0, 2.0), 1), VECTOR, 2, double),
         ("triangles, slip", slipping("tri", 2.0, 8.0), VECTOR, 2, double),
         ("hexahedra, slip", slipping("hex", 3.0, 4.0), VECTOR, 1, double),
         ("hexahedra, slip by lines", slipping("hex", 3.0, 3.0), VECTOR, 3, single),
@@ -175,6 +197,8 @@ fn scattered() -> Vec<(Case, Option<Strategy>, &'static [Scatter])> {
         (("hexahedra, two fields", hexes(4.0), STOKES, 2, single), line, OWNER),
         (("quadrilaterals, regions", quads(9.0), REGIONS, 2, double), line, BOTH),
         (("quadrilaterals, two fields", quads(9.0), STOKES, 3, double), node, COLOURED),
+        (("quadrilaterals that hang", adapted(quads(6.0), 1), SCALAR, 2, double), line, BOTH),
+        (("hexahedra that hang", adapted(hexes(2.0), 1), STOKES, 2, double), node, OWNER),
         // What is stored at the points has the batches of those who read it.
         (("curved hexahedra", ball, VECTOR, 2, double), line, OWNER),
     ]

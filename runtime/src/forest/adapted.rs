@@ -66,12 +66,18 @@ impl Forest {
             None
         } else {
             let corners: Vec<_> = order.iter().map(|&leaf| corners[leaf as usize]).collect();
-            let words: Vec<u32> =
-                if words.is_empty() { words } else { order.iter().map(|&leaf| words[leaf as usize]).collect() };
+            let words: Vec<u32> = if words.is_empty() {
+                words
+            } else {
+                order.iter().map(|&leaf| words[leaf as usize]).collect()
+            };
             let leaves = Leaves { keys: &keys, corners: &corners, words: &words };
             let connectivity = leaves.connectivity(&Frames::new(coarse.connectivity()))?;
-            let mut surface: Vec<Facet> =
-                outside.iter().filter(|own| own.of_boundary).map(|own| in_order(&own.facet)).collect();
+            let mut surface: Vec<Facet> = outside
+                .iter()
+                .filter(|own| own.of_boundary)
+                .map(|own| in_order(&own.facet))
+                .collect();
             surface.sort_unstable();
             Some((words, connectivity, surface))
         };
@@ -171,6 +177,7 @@ struct Outside {
 
 /// What kernels read of a mask.
 fn word_of(mask: Mask, dim: usize) -> u32 {
-    let (faces, edges) = ([0, 1, 2].map(|axis| mask.face(axis)), [0, 1, 2].map(|axis| mask.edge(axis)));
+    let (faces, edges) =
+        ([0, 1, 2].map(|axis| mask.face(axis)), [0, 1, 2].map(|axis| mask.edge(axis)));
     word(mask.child(), faces, edges, dim)
 }

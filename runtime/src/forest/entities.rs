@@ -161,7 +161,8 @@ impl Middles {
                 true => (corner[axis] - size * (word >> axis & 1), 2 * size),
                 false => (corner[axis], size),
             };
-            let doubled = if span.along[axis] { size } else { 2 * size * u32::from(span.low[axis]) };
+            let doubled =
+                if span.along[axis] { size } else { 2 * size * u32::from(span.low[axis]) };
             2 * low + doubled
         })
     }
@@ -272,8 +273,7 @@ impl Leaves<'_> {
         let places = self.places(frames, 0);
         index(places.len(), "cell nodes")?;
         let mut numbers = Numbers::new(places.len() / 6);
-        let vertices: Vec<u32> =
-            places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
+        let vertices: Vec<u32> = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
         let n_vertices = numbers.count as usize;
         let (edges, edges_seen) = self.entities(frames, 1, &vertices)?;
         let (faces, faces_seen) = match cell.dim() {
@@ -314,7 +314,8 @@ fn in_frame(local: &'static [usize], seen: u8) -> impl Iterator<Item = usize> {
         let at = match local.len() {
             2 => own ^ usize::from(seen != 0),
             _ => {
-                let (s, t) = (own & 1 ^ usize::from(seen >> 1 & 1), own >> 1 ^ usize::from(seen >> 2 & 1));
+                let (s, t) =
+                    (own & 1 ^ usize::from(seen >> 1 & 1), own >> 1 ^ usize::from(seen >> 2 & 1));
                 if seen & 1 == 1 { t | s << 1 } else { s | t << 1 }
             }
         };

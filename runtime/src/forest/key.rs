@@ -89,7 +89,8 @@ impl Layout {
 
     /// The children that lead from a tree to a cell.
     pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
-        let number = move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
+        let number =
+            move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
         (1..=key.level()).map(number)
     }
 

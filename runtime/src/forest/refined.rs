@@ -186,7 +186,12 @@ pub(super) fn corner_nodes(element: &Lagrange) -> Vec<usize> {
 }
 
 /// Gathers cells into chains, and says which each is.
-pub(super) fn chained(cell: Cell, element: &Lagrange, nodes: &mut Vec<u32>, count: usize) -> Vec<u32> {
+pub(super) fn chained(
+    cell: Cell,
+    element: &Lagrange,
+    nodes: &mut Vec<u32>,
+    count: usize,
+) -> Vec<u32> {
     let each = element.count();
     let corners = corner_nodes(element);
     let vertices: Vec<u32> =

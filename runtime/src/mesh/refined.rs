@@ -56,7 +56,10 @@ impl Refined {
             Divided::Alike { times, descendants } => {
                 let number = descendants[cell] as usize % each(&self.coarse, *times);
                 let children = 1usize << self.coarse.dim();
-                (0..*times).rev().map(|place| number / children.pow(place as u32) % children).collect()
+                (0..*times)
+                    .rev()
+                    .map(|place| number / children.pow(place as u32) % children)
+                    .collect()
             }
             Divided::Leaves { layout, keys, .. } => layout.path(keys[cell]).collect(),
         }

@@ -4,6 +4,7 @@
 //! over its block; a [`Pass`] is all that add up to one vector.
 
 use super::engine::{Array, Engine};
+use super::shelf::{Made, Shelf};
 use super::tables::{self, Key};
 use super::{BuildError, CellKernel, Class, Part};
 use crate::batch::{Batches, constrained_cells};
@@ -23,10 +24,12 @@ pub(super) struct Block {
     class: Class,
     /// The slots of a batch for each field, where it has any: of kernels for groups of threads.
     slots: Vec<Slots>,
-    pub(super) batches: Batches,
+    pub(super) batches: Arc<Batches>,
+    /// The number of its tables on the shelf.
+    rack: usize,
     /// How many cells; none where these are facets.
     cells: usize,
-    tables: BTreeMap<Key, Array>,
+    tables: BTreeMap<Key, Arc<Array>>,
     /// What [`Task::Linearise`] stores.
     stored: Option<Array>,
 }
@@ -59,6 +62,10 @@ pub(super) struct Blocks {
     pub(super) params: Array,
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Array>,
+    /// What others can take of it.
+    pub(super) shelf: Shelf,
+    /// How many tables it has made.
+    pub(super) made: usize,
 }
 
 /// What an argument that is read holds.
@@ -142,6 +149,17 @@ pub(super) fn kept<'a>(
     }
 }
 
+/// Whether kernels add what several cells have to one unknown, so that the order of the cells matters.
+fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
+    let shared = |role: Role| match role {
+        Role::Result(field) | Role::CellResult(field) => {
+            on.fields.get(field).is_none_or(|field| field.space.element().is_continuous())
+        }
+        _ => false,
+    };
+    kernels.iter().any(|(_, abi)| abi.arguments.iter().any(|argument| shared(argument.role)))
+}
+
 /// The auxiliary data at nodes.
 fn at_nodes(
     engine: &dyn Engine,
@@ -162,11 +180,14 @@ impl Blocks {
         kernels: Vec<(CellKernel, KernelAbi)>,
         precision: Precision,
         params: &[f64],
+        mut shelf: Shelf,
     ) -> Result<Self, BuildError> {
-        let parts = parts(&on);
+        let parts: Arc<[Part]> = parts(&on).into();
+        shelf.keep_parts(&parts);
+        let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
         let (works, blocks) = (Vec::new(), Vec::new());
-        let mut all = Self { on, precision, works, blocks, params, aux };
+        let mut all = Self { on, precision, works, blocks, params, aux, shelf, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
             Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
             _ => None,
@@ -182,8 +203,14 @@ impl Blocks {
             {
                 continue;
             }
-            let block = all.block_of(engine, kernel.class, &abi, &parts)?;
-            all.works.push(Work { kernel, abi, number, block });
+            let own = || (vec![kernel.class], Arc::clone(&parts));
+            let known = all.shelf.parted(kernel.class).filter(|_| parted);
+            let (classes, parts) = known.unwrap_or_else(own);
+            for class in classes {
+                let block = all.block_of(engine, class, &abi, &parts)?;
+                let (kernel, abi) = (kernel.clone(), abi.clone());
+                all.works.push(Work { kernel, abi, number, block });
+            }
         }
         all.works.sort_by_key(|work| work.kernel.class);
         (0..all.works.len()).try_for_each(|work| all.make_tables(engine, work))?;
@@ -212,8 +239,9 @@ impl Blocks {
             Class::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
         };
+        let (rack, batches) = self.shelf.rack(batches, slots);
         let (slots, tables) = (slots.to_vec(), BTreeMap::new());
-        self.blocks.push(Block { class, slots, batches, cells, tables, stored: None });
+        self.blocks.push(Block { class, slots, batches, rack, cells, tables, stored: None });
         Ok(self.blocks.len() - 1)
     }
 
@@ -232,9 +260,19 @@ impl Blocks {
                 continue;
             }
             let (extent, batches, slots) = (argument.extent, &block.batches, &block.slots);
+            let of = Made::new(key, extent, on, layout);
+            if let Some(known) = of.as_ref().and_then(|of| self.shelf.table(block.rack, of)) {
+                block.tables.insert(key, known);
+                continue;
+            }
             let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
             if let Some(table) = made {
-                block.tables.insert(key, engine.array(table)?);
+                let table = Arc::new(engine.array(table)?);
+                if let Some(of) = of {
+                    self.shelf.keep_table(block.rack, of, &table);
+                }
+                block.tables.insert(key, table);
+                self.made += 1;
             }
         }
         Ok(())
@@ -257,7 +295,7 @@ impl Blocks {
         let len = extent.map_or(0, |argument| argument.extent) * self.blocks[block].batches.len();
         let mut table = engine.zeros(len)?;
         engine.store(self.run(metric, Inputs::default()), &mut table)?;
-        self.blocks[block].tables.insert(stored, table);
+        self.blocks[block].tables.insert(stored, Arc::new(table));
         Ok(())
     }
 
@@ -300,7 +338,7 @@ impl Blocks {
                 let (on, batches, extent) = (&self.on, &block.batches, argument.extent);
                 let made = tables::of_aux(key, extent, on, values, batches, self.precision)?;
                 if let Some(table) = made {
-                    block.tables.insert(key, engine.array(table)?);
+                    block.tables.insert(key, Arc::new(engine.array(table)?));
                 }
             }
         }
@@ -344,7 +382,7 @@ impl Block {
     pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
         match role {
             Role::Stored => self.stored.as_ref(),
-            role => self.tables.get(&Key::of(role, geometry)?),
+            role => self.tables.get(&Key::of(role, geometry)?).map(|table| &**table),
         }
     }
 }

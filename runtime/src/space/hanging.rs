@@ -69,7 +69,8 @@ impl Interpolation {
                     let read: Vec<f64> =
                         line.iter().map(|&node| values[node * components + component]).collect();
                     for (i, &node) in line.iter().enumerate() {
-                        let weight = |j: usize| if back { table[j * n + i] } else { table[i * n + j] };
+                        let weight =
+                            |j: usize| if back { table[j * n + i] } else { table[i * n + j] };
                         let sum = read.iter().enumerate().map(|(j, u)| weight(j) * u).sum();
                         values[node * components + component] = sum;
                     }

@@ -19,7 +19,8 @@ impl Space {
         let mut points = vec![[f64::NAN; 3]; self.n_nodes()];
         let hangs = self.hanging_nodes();
         // A cell whose nodes hang has others' in their place.
-        let is_own = |cell: usize, node: usize| hangs.as_ref().is_none_or(|hangs| !hangs(cell, node));
+        let is_own =
+            |cell: usize, node: usize| hangs.as_ref().is_none_or(|hangs| !hangs(cell, node));
         // The nodes that each chunk touches first are its own to write.
         let mut rest = points.as_mut_slice();
         let mut own = Vec::with_capacity(partition.chunks().len());

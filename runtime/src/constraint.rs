@@ -17,7 +17,9 @@ const FREE: u32 = u32::MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Constraints {
     components: usize,
-    /// For each unknown its place in `dofs`, or [`FREE`].
+    /// How many unknowns there are.
+    unknowns: usize,
+    /// For each unknown its place in `dofs`, or [`FREE`]; nothing as long as all are.
     place: Vec<u32>,
     /// Constrained unknowns, in the order in which they were first constrained.
     dofs: Vec<u32>,
@@ -45,7 +47,8 @@ impl Constraints {
     pub fn none(space: &Space) -> Self {
         Self {
             components: space.components(),
-            place: vec![FREE; space.n_dofs()],
+            unknowns: space.n_dofs(),
+            place: Vec::new(),
             dofs: Vec::new(),
             values: Vec::new(),
             oblique: Vec::new(),
@@ -126,6 +129,9 @@ impl Constraints {
 
     /// Fixes one unknown.
     fn set(&mut self, dof: usize, value: f64) {
+        if self.place.is_empty() {
+            self.place = vec![FREE; self.unknowns];
+        }
         match self.place[dof] {
             FREE => {
                 self.place[dof] = self.dofs.len() as u32;
@@ -148,12 +154,12 @@ impl Constraints {
 
     /// How many unknowns are free.
     pub fn n_free(&self) -> usize {
-        self.place.len() - self.dofs.len()
+        self.unknowns - self.dofs.len()
     }
 
     /// Whether an unknown is constrained.
     pub fn is_constrained(&self, dof: usize) -> bool {
-        self.place[dof] != FREE
+        self.place.get(dof).is_some_and(|&place| place != FREE)
     }
 
     /// The constrained unknowns with their values.
@@ -165,7 +171,8 @@ impl Constraints {
     pub fn touch(&self, nodes: &[u32]) -> bool {
         nodes.iter().any(|&node| {
             let start = node as usize * self.components;
-            self.place[start..start + self.components].iter().any(|&place| place != FREE)
+            let own = self.place.get(start..start + self.components);
+            own.unwrap_or_default().iter().any(|&place| place != FREE)
         })
     }
 }

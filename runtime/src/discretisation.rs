@@ -89,7 +89,8 @@ impl Discretisation {
         Ok(Self { mesh, partition, fields, aux, facets, cells })
     }
 
-    /// The same without any condition, with further fields behind those that there are, and the facets of another form.
+    /// The same without any condition, with further fields behind those that there are, the facets of another form, and as
+    /// much of the data as that has.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Discretisation {
             mesh: Arc::clone(&self.mesh),
             partition: self.partition.clone(),
             fields: all,
-            aux: self.aux.clone(),
+            aux: self.aux[..form.aux.len().min(self.aux.len())].to_vec(),
             facets: Vec::new(),
             cells: Vec::new(),
         };

@@ -11,6 +11,7 @@ mod engine;
 mod fluxes;
 mod host;
 mod oblique;
+mod shelf;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -29,10 +30,11 @@ use engine::{Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use crate::purpose::{CellKernel, Class, Part};
 pub use fluxes::Asked;
+pub use shelf::Shelf;
 
 /// Why an operator cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -122,8 +124,10 @@ pub struct Operator {
     blocks: Blocks,
     engine: Box<dyn Engine>,
     symmetric: bool,
-    /// That of its unknowns.
-    numbering: u64,
+    /// That of its unknowns, when it has been asked for.
+    numbering: OnceLock<u64>,
+    /// The first fields, whose unknowns alone may be a state, where others are not read.
+    first: Option<usize>,
     /// The state of the last linearisation.
     state: Option<Vector>,
     /// What is taken from R(u).
@@ -155,11 +159,26 @@ impl Operator {
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
+        let shelf = Shelf::default();
+        Self::on_host_with(on, module, kernels, precision, params, symmetric, shelf)
+    }
+
+    /// The same with what can be taken from others on the same mesh.
+    pub(crate) fn on_host_with(
+        on: Arc<Discretisation>,
+        module: Arc<Module>,
+        kernels: &[CellKernel],
+        precision: Precision,
+        params: &[f64],
+        symmetric: bool,
+        shelf: Shelf,
+    ) -> Result<Self, BuildError> {
+        let shelf = shelf.suiting(&on.mesh, precision, None);
         let engine = Box::new(host::Host::new(&on, Arc::clone(&module), precision)?);
         let abi =
             |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
         let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
-        Self::new(engine, on, kernels, precision, params, symmetric)
+        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
     }
 
     /// Moves what the kernels of a device read to it.
@@ -173,11 +192,23 @@ impl Operator {
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
+        Self::on_device_with(on, compiled, params, symmetric, Shelf::default())
+    }
+
+    /// The same with what can be taken from others on the same mesh.
+    pub(crate) fn on_device_with(
+        on: Arc<Discretisation>,
+        compiled: Arc<CompiledForDevice>,
+        params: &[f64],
+        symmetric: bool,
+        shelf: Shelf,
+    ) -> Result<Self, BuildError> {
+        let mut shelf = shelf.suiting(&on.mesh, compiled.precision, Some(&compiled.device));
         let kernels = compiled.kernels();
         let kernels = kernels.map(|(kernel, loaded)| (kernel.clone(), loaded.abi().clone()));
         let (kernels, precision) = (kernels.collect(), compiled.precision);
-        let engine = Box::new(device::OnDevice::new(&on, compiled)?);
-        Self::new(engine, on, kernels, precision, params, symmetric)
+        let engine = Box::new(device::OnDevice::new(&on, compiled, &mut shelf)?);
+        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
     }
 
     fn new(
@@ -187,12 +218,13 @@ impl Operator {
         precision: Precision,
         params: &[f64],
         symmetric: bool,
+        shelf: Shelf,
     ) -> Result<Self, BuildError> {
-        let numbering = on.numbering();
-        let blocks = Blocks::new(&*engine, on, kernels, precision, params)?;
+        let blocks = Blocks::new(&*engine, on, kernels, precision, params, shelf)?;
         engine.prepare(&blocks)?;
+        let (numbering, first) = (OnceLock::new(), None);
         let (state, load, oblique) = (None, None, None);
-        let mut own = Self { blocks, engine, symmetric, numbering, state, load, oblique };
+        let mut own = Self { blocks, engine, symmetric, numbering, first, state, load, oblique };
         own.oblique = own.engine.is_oblique().then(|| AtObliqueNodes {
             diagonal: own.vector(),
             direction: Mutex::new(own.vector()),
@@ -220,13 +252,52 @@ impl Operator {
         self.arithmetic().is_some()
     }
 
+    /// What operators on the same mesh can take from this one, so that it is not made twice.
+    pub fn shelf(&self) -> Shelf {
+        self.blocks.shelf.clone()
+    }
+
+    /// The tables that were made for this operator, and not taken from another.
+    pub fn tables_made(&self) -> usize {
+        self.blocks.made
+    }
+
     /// A vector of zeros of this operator's length and precision, in its place.
     pub fn vector(&self) -> Vector {
-        let vector = match self.arithmetic() {
+        self.zeros().numbered(self.numbering())
+    }
+
+    /// The same without the number of its unknowns, which takes a look at the whole mesh.
+    pub(crate) fn zeros(&self) -> Vector {
+        match self.arithmetic() {
             Some(arithmetic) => Vector::on_device(self.n(), arithmetic),
             None => Vector::zeros(self.n(), self.precision()),
+        }
+    }
+
+    fn numbering(&self) -> u64 {
+        *self.numbering.get_or_init(|| self.blocks.on.numbering())
+    }
+
+    /// The same for states that may be other operators' vectors of the first fields alone: kernels read no others.
+    pub(crate) fn of_first(self, fields: usize) -> Self {
+        Self { first: Some(fields), ..self }
+    }
+
+    /// Whether a vector of another operator, of the first fields alone, can be a state as it is. Whose it is on this mesh,
+    /// the caller knows.
+    pub(crate) fn reads(&self, state: &Vector) -> bool {
+        let Some(first) = self.first else { return false };
+        let there = state.array().map(|(arithmetic, _)| arithmetic);
+        let alike = match (there, self.arithmetic()) {
+            (Some(there), Some(own)) => {
+                Arc::ptr_eq(there.device(), own.device()) && own.layout().begins_as(there.layout())
+            }
+            (there, own) => there.is_none() && own.is_none(),
         };
-        vector.numbered(self.numbering)
+        let fields = self.blocks.on.fields.iter().take(first);
+        let len: usize = fields.map(|field| field.space.n_dofs()).sum();
+        alike && state.precision() == self.precision() && state.len() == len
     }
 
     /// Replaces the time and the parameters.
@@ -320,7 +391,8 @@ impl Operator {
         rows: Rows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
-        for vector in [Some(&*y), inputs.state, inputs.direction].into_iter().flatten() {
+        let state = inputs.state.filter(|state| !self.reads(state));
+        for vector in [Some(&*y), state, inputs.direction].into_iter().flatten() {
             self.fits(vector)?;
         }
         let pass = self.blocks.pass(task, inputs);
@@ -346,7 +418,7 @@ impl Operator {
             (there, own) => there.is_none() && own.is_none(),
         };
         if here && len == self.n() && vector.precision() == self.precision() {
-            return numbered_alike(vector, self.numbering);
+            return self.numbered_alike(vector);
         }
         let n = self.n();
         Err(OperatorError::new(match self.arithmetic() {
@@ -363,6 +435,17 @@ impl Operator {
         }))
     }
 
+    /// Whether the entries of a vector are those of these unknowns, as far as that is known.
+    fn numbered_alike(&self, vector: &Vector) -> Result<(), OperatorError> {
+        match vector.numbering() {
+            Some(other) if other != self.numbering() => Err(OperatorError::new(
+                "a vector of a system on another mesh or in other spaces does not fit: its entries belong to other nodes\n\
+                 help: take one that this system makes, by `vector`, `initial` or `interpolate`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn n(&self) -> usize {
         self.blocks.on.n_dofs()
     }
@@ -375,17 +458,6 @@ impl Operator {
 
     fn linearised(&self) -> Inputs<'_> {
         Inputs { state: self.state.as_ref(), direction: None }
-    }
-}
-
-/// Whether the entries of a vector are those of these unknowns, as far as that is known.
-fn numbered_alike(vector: &Vector, numbering: u64) -> Result<(), OperatorError> {
-    match vector.numbering() {
-        Some(other) if other != numbering => Err(OperatorError::new(
-            "a vector of a system on another mesh or in other spaces does not fit: its entries belong to other nodes\n\
-             help: take one that this system makes, by `vector`, `initial` or `interpolate`",
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -500,9 +500,16 @@ fn run_started(
     operator.residual(&u, &mut r)?;
     let residual = r.norm();
     let throughput = measure(&mut operator, &u, &mut r)?;
-    let mut u: Vec<f64> = u.to_vec();
+    let (mut vector, mut u) = {
+        let numbers = u.to_vec();
+        (u, numbers)
+    };
     operator.finish()?;
-    let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?.unwrap_or_default();
+    let settled = balance.map(|balance| balance.settle(&mut u)).transpose()?;
+    if settled.is_some() {
+        vector.set(&u);
+    }
+    let settled = settled.unwrap_or_default();
     let mut notes = [on.mesh.notes(), &elements.notes, &said, &report.notes, &settled].concat();
     let assessing = Instant::now();
     let of = State {
@@ -511,9 +518,11 @@ fn run_started(
         elements: &elements,
         parameters: &parameters,
         u: &u,
+        vector: Some(&vector),
         load: None,
     };
-    let (errors, energy) = assess(problem, of, Means::new(target, reporting.as_ref()))?;
+    let (means, mut shelf) = (Means::new(target, reporting.as_ref()), operator.shelf());
+    let (errors, energy) = assess(problem, of, means, &mut shelf)?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -521,7 +530,8 @@ fn run_started(
             false
         }
     });
-    let (reports, said) = reports::report(&problem.reports, of, target, reporting.as_ref())?;
+    let device = reporting.as_ref();
+    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
     seconds.measure = assessing.elapsed().as_secs_f64();
@@ -560,11 +570,11 @@ fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunErro
 
 /// What happens to a number of the size of a product of unknowns, where it is none of double precision.
 fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
-    let largest = u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
-    let tiny = largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
+    let largest = || u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+    let tiny = |largest: f64| largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
     match energy {
-        energy if !energy.is_finite() && largest.is_finite() => Some("overflows"),
-        energy if energy.abs() < f64::MIN_POSITIVE && tiny => Some("underflows"),
+        energy if !energy.is_finite() && largest().is_finite() => Some("overflows"),
+        energy if energy.abs() < f64::MIN_POSITIVE && tiny(largest()) => Some("underflows"),
         _ => None,
     }
 }

@@ -25,6 +25,7 @@ use crate::device::{Arithmetic, Array, Summed};
 use remote::{Pending, Remote};
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Entries that may be read behind the end of a vector.
@@ -342,6 +343,24 @@ impl Vector {
                 let mut entries = remote.to_vec(self.len);
                 // What a device lost is no number.
                 entries.resize(self.len, f64::NAN);
+                entries
+            }
+        }
+    }
+
+    /// Some of the entries in double precision. Of a device's vector nothing else comes back where they are those of a
+    /// field.
+    pub fn part(&self, range: Range<usize>) -> Vec<f64> {
+        match &self.data {
+            Data::Double(entries) => entries[..self.len][range].to_vec(),
+            Data::Single(entries) => {
+                entries[..self.len][range].iter().map(|&x| f64::from(x)).collect()
+            }
+            Data::Remote(remote) => {
+                let len = range.len();
+                let mut entries = remote.part(range, self.len);
+                // What a device lost is no number.
+                entries.resize(len, f64::NAN);
                 entries
             }
         }

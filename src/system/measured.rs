@@ -147,17 +147,20 @@ impl System {
     pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
         self.fits(u)?;
         let reports = self.source.reports(self.form.dim, text)?;
-        let u = u.to_vec();
+        let numbers = u.to_vec();
         let of = State {
             form: &self.form,
             on: &self.on,
             elements: &self.elements,
             parameters: &self.parameters,
-            u: &u,
+            u: &numbers,
+            vector: Some(u),
             load: self.load.as_deref(),
         };
         let device = self.device.as_ref();
-        let (outcomes, notes) = threads::roomy(|| report(&reports, of, &self.target, device))?;
+        let mut shelf = self.operator.shelf();
+        let (outcomes, notes) =
+            threads::roomy(|| report(&reports, of, &self.target, device, &mut shelf))?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let found = outcomes.into_iter().next().map(|outcome| outcome.value);
         Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))

@@ -10,6 +10,7 @@ mod places;
 mod recurrence;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernels_gen::abi::{KernelAbi, Precision};
@@ -309,6 +310,30 @@ impl Arithmetic {
             Kind::F64 => self.one::<f64>(array, at),
             Kind::F32 => self.one::<f32>(array, at).map(f64::from),
             Kind::U32 => self.one::<u32>(array, at).map(f64::from),
+        }
+    }
+
+    /// The elements of an array in a range, in double precision.
+    ///
+    /// # Errors
+    ///
+    /// As [`Arithmetic::overwrite`].
+    pub fn read(&self, array: &Array, range: Range<usize>) -> Result<Vec<f64>, DeviceError> {
+        self.same("read", &[array], array.len())?;
+        if range.end > array.len() {
+            return Err(DeviceError::Mismatch { operation: "read" });
+        }
+        match self.precision {
+            Precision::F64 => {
+                let mut values = vec![0.0; range.len()];
+                self.device.read(array, range.start * size_of::<f64>(), bytes_mut(&mut values))?;
+                Ok(values)
+            }
+            Precision::F32 => {
+                let mut values = vec![0.0_f32; range.len()];
+                self.device.read(array, range.start * size_of::<f32>(), bytes_mut(&mut values))?;
+                Ok(values.into_iter().map(f64::from).collect())
+            }
         }
     }
 

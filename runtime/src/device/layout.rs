@@ -10,6 +10,8 @@
 
 use crate::space::Space;
 use kernels_gen::abi::{TILE, in_tiles};
+use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Cells whose nodes are numbered together: those of a warp.
@@ -74,6 +76,16 @@ impl Part {
         self.first
     }
 
+    /// Whether an index says the same of both.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let numbers = match (&self.numbers, &other.numbers) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        let own = (self.components, self.tiled, self.first);
+        numbers && own == (other.components, other.tiled, other.first)
+    }
+
     fn is_plain(&self) -> bool {
         !self.tiled && self.numbers.is_none() && self.first == 0
     }
@@ -130,6 +142,17 @@ impl Layout {
         let mut layout = Self::plain(components);
         layout.parts.iter_mut().for_each(|part| part.tiled = components > 1);
         layout
+    }
+
+    /// Unknowns of one field that lie among each other as those of a field of another vector do.
+    pub fn like(part: &Part) -> Self {
+        Self { parts: vec![Part { unknowns: None, first: 0, ..part.clone() }] }
+    }
+
+    /// Whether vectors begin with what vectors of another layout are.
+    pub fn begins_as(&self, other: &Self) -> bool {
+        let mut parts = self.parts.iter().zip(&other.parts);
+        other.parts.len() <= self.parts.len() && parts.all(|(own, other)| own.agrees(other))
     }
 
     /// One field after another, each with the number of its unknowns. With several, the components of each lie in tiles
@@ -223,6 +246,16 @@ impl Layout {
         &self.parts[field]
     }
 
+    /// The field whose unknowns are those of a range, where there is such a one; `unknowns` are those of all fields.
+    pub fn field_of(&self, range: &Range<usize>, unknowns: usize) -> Option<&Part> {
+        let mut start = 0;
+        self.parts.iter().find(|part| {
+            let own = start..start + part.unknowns.unwrap_or(unknowns);
+            start = own.end;
+            own == *range
+        })
+    }
+
     /// Whether every unknown lies where it does everywhere else.
     pub fn is_plain(&self) -> bool {
         self.parts.iter().all(Part::is_plain)
@@ -270,9 +303,13 @@ impl Layout {
         entries
     }
 
-    /// The numbers of the first `unknowns` unknowns, from an array.
+    /// The numbers of the first `unknowns` unknowns, from an array; none from one that is too short.
     pub fn collect(&self, entries: &[f64], unknowns: usize) -> Vec<f64> {
-        (0..unknowns).map_while(|unknown| entries.get(self.place(unknown)).copied()).collect()
+        if entries.len() < self.len(unknowns) {
+            return Vec::new();
+        }
+        let all = (0..unknowns).into_par_iter().with_min_len(1 << 14);
+        all.map(|unknown| entries[self.place(unknown)]).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! over its block; a [`Pass`] is all that add up to one vector.
 
 use super::engine::{Array, Engine};
+use super::shelf::{Made, Shelf};
 use super::tables::{self, Key};
 use super::{BuildError, CellKernel, Class, Part};
 use crate::batch::{Batches, constrained_cells};
@@ -23,10 +24,12 @@ pub(super) struct Block {
     class: Class,
     /// The slots of a batch for each field, where it has any: of kernels for groups of threads.
     slots: Vec<Slots>,
-    pub(super) batches: Batches,
+    pub(super) batches: Arc<Batches>,
+    /// The number of its tables on the shelf.
+    rack: usize,
     /// How many cells; none where these are facets.
     cells: usize,
-    tables: BTreeMap<Key, Array>,
+    tables: BTreeMap<Key, Arc<Array>>,
     /// What [`Task::Linearise`] stores.
     stored: Option<Array>,
 }
@@ -61,6 +64,10 @@ pub(super) struct Blocks {
     pub(super) params: Array,
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Array>,
+    /// What others can take of it.
+    pub(super) shelf: Shelf,
+    /// How many tables it has made.
+    pub(super) made: usize,
 }
 
 /// What an argument that is read holds.
@@ -144,6 +151,17 @@ pub(super) fn kept<'a>(
     }
 }
 
+/// Whether kernels add what several cells have to one unknown, so that the order of the cells matters.
+fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
+    let shared = |role: Role| match role {
+        Role::Result(field) | Role::CellResult(field) => {
+            on.fields.get(field).is_none_or(|field| field.space.element().is_continuous())
+        }
+        _ => false,
+    };
+    kernels.iter().any(|(_, abi)| abi.arguments.iter().any(|argument| shared(argument.role)))
+}
+
 /// The auxiliary data at nodes.
 fn at_nodes(
     engine: &dyn Engine,
@@ -164,11 +182,14 @@ impl Blocks {
         kernels: Vec<(CellKernel, KernelAbi)>,
         precision: Precision,
         params: &[f64],
+        mut shelf: Shelf,
     ) -> Result<Self, BuildError> {
-        let parts = parts(&on);
+        let parts: Arc<[Part]> = parts(&on).into();
+        shelf.keep_parts(&parts);
+        let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
         let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut all = Self { on, precision, works, blocks, fluxes, params, aux };
+        let mut all = Self { on, precision, works, blocks, fluxes, params, aux, shelf, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
             Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
             _ => None,
@@ -181,7 +202,8 @@ impl Blocks {
             }
             if kernel.task == Task::Flux {
                 let block = all.blocks.len();
-                all.blocks.push(Block::of(kernel.class, Batches::none(abi.lanes)));
+                let none = Arc::new(Batches::none(abi.lanes));
+                all.blocks.push(Block::of(kernel.class, none, usize::MAX));
                 all.fluxes.push(Work { kernel, abi, number, block });
                 continue;
             }
@@ -190,8 +212,14 @@ impl Blocks {
             {
                 continue;
             }
-            let block = all.block_of(engine, kernel.class, &abi, &parts)?;
-            all.works.push(Work { kernel, abi, number, block });
+            let own = || (vec![kernel.class], Arc::clone(&parts));
+            let known = all.shelf.parted(kernel.class).filter(|_| parted);
+            let (classes, parts) = known.unwrap_or_else(own);
+            for class in classes {
+                let block = all.block_of(engine, class, &abi, &parts)?;
+                let (kernel, abi) = (kernel.clone(), abi.clone());
+                all.works.push(Work { kernel, abi, number, block });
+            }
         }
         all.works.sort_by_key(|work| work.kernel.class);
         (0..all.works.len()).try_for_each(|work| all.make_tables(engine, work))?;
@@ -220,15 +248,18 @@ impl Blocks {
             Class::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
         };
+        let (rack, batches) = self.shelf.rack(batches, slots);
         let slots = slots.to_vec();
-        self.blocks.push(Block { slots, cells, ..Block::of(class, batches) });
+        self.blocks.push(Block { slots, cells, ..Block::of(class, batches, rack) });
         Ok(self.blocks.len() - 1)
     }
 
     /// The tables that a kernel's ABI names.
     fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
         let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
-        self.blocks[work.block].fill(engine, on, precision, work)
+        let shelf = Some(&mut self.shelf);
+        self.made += self.blocks[work.block].fill(engine, on, precision, work, shelf)?;
+        Ok(())
     }
 
     /// Computes the geometry at the quadrature points where a kernel reads it.
@@ -248,7 +279,7 @@ impl Blocks {
         let len = extent.map_or(0, |argument| argument.extent) * self.blocks[block].batches.len();
         let mut table = engine.zeros(len)?;
         engine.store(self.run(metric, Inputs::default()), &mut table)?;
-        self.blocks[block].tables.insert(stored, table);
+        self.blocks[block].tables.insert(stored, Arc::new(table));
         Ok(())
     }
 
@@ -291,7 +322,7 @@ impl Blocks {
                 let (on, batches, extent) = (&self.on, &block.batches, argument.extent);
                 let made = tables::of_aux(key, extent, on, values, batches, self.precision)?;
                 if let Some(table) = made {
-                    block.tables.insert(key, engine.array(table)?);
+                    block.tables.insert(key, Arc::new(engine.array(table)?));
                 }
             }
         }
@@ -326,9 +357,9 @@ impl Blocks {
         work: &Work,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Batches, Array), BuildError> {
-        let mut block = Block::of(work.kernel.class, batches);
-        block.fill(engine, &self.on, self.precision, work)?;
+    ) -> Result<(Arc<Batches>, Array), BuildError> {
+        let mut block = Block::of(work.kernel.class, Arc::new(batches), usize::MAX);
+        block.fill(engine, &self.on, self.precision, work, None)?;
         let mut arguments = work.abi.arguments.iter();
         let stored = arguments.find(|argument| argument.role == Role::Stored);
         let len = stored.map_or(0, |stored| stored.extent * block.batches.len());
@@ -355,20 +386,22 @@ impl Blocks {
 }
 
 impl Block {
-    /// Batches without tables.
-    fn of(class: Class, batches: Batches) -> Self {
+    /// Batches without tables, with the number of those that the shelf has for them.
+    fn of(class: Class, batches: Arc<Batches>, rack: usize) -> Self {
         let (slots, tables) = (Vec::new(), BTreeMap::new());
-        Self { class, slots, batches, cells: 0, tables, stored: None }
+        Self { class, slots, batches, rack, cells: 0, tables, stored: None }
     }
 
-    /// Makes the tables that a kernel's ABI names.
+    /// Makes the tables that a kernel's ABI names, but for those that a shelf has, and says how many.
     fn fill(
         &mut self,
         engine: &dyn Engine,
         on: &Discretisation,
         precision: Precision,
         work: &Work,
-    ) -> Result<(), BuildError> {
+        mut shelf: Option<&mut Shelf>,
+    ) -> Result<usize, BuildError> {
+        let mut count = 0;
         let plain = Layout::plain(1);
         let layout = engine.arithmetic().map_or(&plain, |arithmetic| arithmetic.layout());
         for argument in &work.abi.arguments {
@@ -380,19 +413,30 @@ impl Block {
                 continue;
             }
             let (extent, batches, slots) = (argument.extent, &self.batches, &self.slots);
+            let of = shelf.as_ref().and_then(|_| Made::new(key, extent, on, layout));
+            let known = shelf.as_ref().zip(of.as_ref());
+            if let Some(known) = known.and_then(|(shelf, of)| shelf.table(self.rack, of)) {
+                self.tables.insert(key, known);
+                continue;
+            }
             let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
             if let Some(table) = made {
-                self.tables.insert(key, engine.array(table)?);
+                let table = Arc::new(engine.array(table)?);
+                if let Some((shelf, of)) = shelf.as_mut().zip(of) {
+                    shelf.keep_table(self.rack, of, &table);
+                }
+                self.tables.insert(key, table);
+                count += 1;
             }
         }
-        Ok(())
+        Ok(count)
     }
 
     /// A table, or what is stored at the quadrature points.
     pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
         match role {
             Role::Stored => self.stored.as_ref(),
-            role => self.tables.get(&Key::of(role, geometry)?),
+            role => self.tables.get(&Key::of(role, geometry)?).map(|table| &**table),
         }
     }
 }

@@ -14,6 +14,7 @@ mod owners;
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Array, Engine, Oblique, Rows};
 use super::oblique;
+use super::shelf::Shelf;
 use super::tables::Table;
 use super::{BuildError, Class, Part};
 use crate::batch::Batches;
@@ -39,7 +40,7 @@ pub(super) struct OnDevice {
     compiled: Arc<CompiledForDevice>,
     /// Whether a class is one launch for each colour of its cells.
     coloured: bool,
-    partition: Partition,
+    partition: Arc<Partition>,
     constrained: Places,
     /// Conditions on combinations of components.
     oblique: Combined,
@@ -52,23 +53,28 @@ impl OnDevice {
     pub(super) fn new(
         on: &Discretisation,
         compiled: Arc<CompiledForDevice>,
+        shelf: &mut Shelf,
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
         let stores_inside = |(_, loaded): (_, &Kernel)| loaded.abi().stores_inside;
         let fields = on.fields.iter().map(|own| (own.space.components(), own.space.n_dofs()));
         let tiled = compiled.plans.iter().any(|plan| plan.tiles);
         places(&fields.collect::<Vec<_>>(), tiled)?;
-        let layout = layout(on, &compiled.plans, compiled.kernels().any(stores_inside));
+        let apart = compiled.kernels().any(stores_inside);
+        let layout = layout(on, &compiled.plans, apart, shelf);
+        shelf.keep_places(&on.fields, &layout);
         let arithmetic = Arithmetic::with_layout(device, precision, layout.clone())?;
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
+        let chunks = || Arc::new(Partition::with_chunk_cells(&on.mesh, CHUNK));
+        let partition = shelf.partition.get_or_insert_with(chunks);
         let len = layout.len(on.n_dofs());
         let oblique = oblique::combinations(on, |dof| layout.place(dof));
         Ok(Self {
             oblique: Combined::new(&arithmetic, len, &oblique)?,
             constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
-            partition: Partition::with_chunk_cells(&on.mesh, CHUNK),
+            partition: Arc::clone(partition),
             owners: None,
             arithmetic,
             compiled,
@@ -125,11 +131,21 @@ impl OnDevice {
     }
 }
 
-/// Where the unknowns of an operator lie: beside each other where threads do that take them, in kernels of these plans,
-/// and `apart` what kernels store inside of cells.
-fn layout(on: &Discretisation, plans: &[Plan], apart: bool) -> Layout {
-    let fields = on.fields.iter();
-    Layout::joined(fields.map(|field| (layout_of(field, on, plans, apart), field.space.n_dofs())))
+/// Where the unknowns of an operator lie: where they do for others, else beside each other where threads do that take them, in
+/// kernels of these plans, and `apart` what kernels store inside of cells.
+fn layout(on: &Discretisation, plans: &[Plan], apart: bool, shelf: &Shelf) -> Layout {
+    // With several fields components lie in tiles whatever they did alone.
+    let several = on.fields.len() > 1;
+    let tiled = |field: &Field| plans.iter().any(|plan| plan.tiles) && field.space.components() > 1;
+    let known = |field: &Field| {
+        let known = shelf.places(field);
+        known.filter(|part| several || part.is_tiled() == tiled(field))
+    };
+    let own = |field: &Field| {
+        let layout = known(field).map(Layout::like);
+        (layout.unwrap_or_else(|| layout_of(field, on, plans, apart)), field.space.n_dofs())
+    };
+    Layout::joined(on.fields.iter().map(own))
 }
 
 fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) -> Layout {
@@ -208,7 +224,7 @@ impl Engine for OnDevice {
     /// Makes what the owners of unknowns need, where there are any.
     fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
         let (layout, fields) = (self.arithmetic.layout(), &blocks.on.fields);
-        let kernels = blocks.works().map(|(work, block)| (&work.abi, work.block, &block.batches));
+        let kernels = blocks.works().map(|(work, block)| (&work.abi, work.block, &*block.batches));
         self.owners = Owners::new(self.device(), blocks.precision, layout, fields, kernels)?;
         Ok(())
     }

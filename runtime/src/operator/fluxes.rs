@@ -14,6 +14,7 @@ use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Batches that one thread does at a time.
 const PART: usize = 8;
@@ -151,7 +152,7 @@ impl Operator {
         numbers: usize,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Batches, Stored), BuildError> {
+    ) -> Result<(Arc<Batches>, Stored), BuildError> {
         let (batches, array) = self.blocks.flux(&*self.engine, work, batches, state)?;
         self.finish()?;
         let values = self.numbers(&array)?;

@@ -109,6 +109,20 @@ pub(super) enum Key {
 }
 
 impl Key {
+    /// The same for all tables with the same numbers: an index array says where a node lies, whether in tiles or not.
+    pub(super) fn by_place(self) -> Self {
+        let plain = |indices| match indices {
+            Indices::Tiles => Indices::Nodes,
+            other => other,
+        };
+        match self {
+            Self::Map(owner, indices) => Self::Map(owner, plain(indices)),
+            Self::Lines(owner, indices, axis) => Self::Lines(owner, plain(indices), axis),
+            Self::Slots(field, indices) => Self::Slots(field, plain(indices)),
+            other => other,
+        }
+    }
+
     /// The table behind a role; none for vectors, parameters and what kernels store themselves.
     pub(super) fn of(role: Role, geometry: Geometry) -> Option<Self> {
         match role {

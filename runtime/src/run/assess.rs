@@ -5,13 +5,14 @@
 //! cannot be made.
 
 use super::RunError;
-use super::integrals::Integrals;
+use super::integrals::{Beside, Integrals};
 use super::reports::State;
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::expression::Parameters;
 use crate::functional::{self, fine_rule};
 use crate::jit::Jit;
+use crate::operator::Shelf;
 use crate::vector::{Precision, root_of_squares};
 use fem_dsl::measures;
 use fem_dsl::point::Integral;
@@ -57,7 +58,8 @@ impl<'a> Means<'a> {
     }
 }
 
-/// The errors where a solution is known, (field, L2, H1), and the energy where there is one.
+/// The errors where a solution is known, (field, L2, H1), and the energy where there is one. `shelf` has what operators need
+/// not make again.
 ///
 /// # Errors
 ///
@@ -66,9 +68,13 @@ pub(super) fn assess(
     problem: &Problem,
     of: State<'_>,
     means: Means<'_>,
+    shelf: &mut Shelf,
 ) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
     let form = of.form;
-    let known = errors(&problem.exact, of, means)?;
+    // What is measured in another precision, or elsewhere, than was solved in shares nothing with that.
+    let mut other = Shelf::default();
+    let shelf = if means.target.precision == Precision::F64 { shelf } else { &mut other };
+    let known = errors(&problem.exact, of, means, shelf)?;
     for &(field, l2, h1) in &known {
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
             let field = form.fields[field].name.clone();
@@ -76,7 +82,7 @@ pub(super) fn assess(
         }
     }
     let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => Some(energy(integral, of, means)?),
+        [integral] if integral.symmetric => Some(energy(integral, of, means, shelf)?),
         _ => None,
     };
     Ok((known, energy))
@@ -87,13 +93,14 @@ fn errors(
     known: &[(usize, Expression)],
     of: State<'_>,
     means: Means<'_>,
+    shelf: &mut Shelf,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let State { on, u, parameters, .. } = of;
     if known.is_empty() {
         return Ok(Vec::new());
     }
     if let Some((target, device)) = means.kernels(of, fine_rule(on)) {
-        match errors_by_kernels(known, of, &target, device) {
+        match errors_by_kernels(known, of, Beside { target: &target, device, shelf }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
         }
@@ -108,14 +115,12 @@ fn errors(
 fn errors_by_kernels(
     known: &[(usize, Expression)],
     of: State<'_>,
-    target: &Target,
-    device: Option<&Arc<dyn Device>>,
+    beside: Beside<'_>,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let form = measures::errors(of.form, known);
-    let State { on, u, elements, .. } = of;
+    let State { on, elements, .. } = of;
     let elements = Elements::new(&form, elements.cell, elements.degree, fine_rule(on))?;
-    let mut integrals =
-        Integrals::new(&form, &elements, (on, u), &scaled(of, 1.0), target, device)?;
+    let mut integrals = Integrals::new(&form, &elements, of, &scaled(of, 1.0), beside)?;
     let plain = integrals.evaluate()?;
     let mut norms = Vec::with_capacity(plain.len());
     for (at, &sum) in plain.iter().enumerate() {
@@ -131,10 +136,15 @@ fn errors_by_kernels(
 }
 
 /// The energy at a state, less that at 0.
-fn energy(integral: &Integral, of: State<'_>, means: Means<'_>) -> Result<f64, RunError> {
+fn energy(
+    integral: &Integral,
+    of: State<'_>,
+    means: Means<'_>,
+    shelf: &mut Shelf,
+) -> Result<f64, RunError> {
     let State { on, u, elements, parameters, .. } = of;
     if let Some((target, device)) = means.kernels(of, elements.rule) {
-        match energy_by_kernels(integral, of, &target, device) {
+        match energy_by_kernels(integral, of, Beside { target: &target, device, shelf }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("the energy is interpreted: {error}"),
         }
@@ -145,11 +155,10 @@ fn energy(integral: &Integral, of: State<'_>, means: Means<'_>) -> Result<f64, R
 fn energy_by_kernels(
     integral: &Integral,
     of: State<'_>,
-    target: &Target,
-    device: Option<&Arc<dyn Device>>,
+    beside: Beside<'_>,
 ) -> Result<f64, RunError> {
     let Some(form) = measures::energy(of.form) else { return Ok(0.0) };
-    let State { on, u, elements, .. } = of;
+    let elements = of.elements;
     let elements = Elements::new(&form, elements.cell, elements.degree, elements.rule)?;
     // The ray may lead through states that have no density.
     let along: Vec<(f64, f64)> = match integral.energy {
@@ -159,8 +168,7 @@ fn energy_by_kernels(
             ray.points().into_iter().zip(ray.weights()).collect()
         }
     };
-    let mut integrals =
-        Integrals::new(&form, &elements, (on, u), &scaled(of, 1.0), target, device)?;
+    let mut integrals = Integrals::new(&form, &elements, of, &scaled(of, 1.0), beside)?;
     let mut energy = 0.0;
     for (s, weight) in along {
         integrals.set_params(&scaled(of, s))?;

@@ -2,33 +2,45 @@
 //! components over the mesh.
 //!
 //! Constants of one cell each test what is integrated, so that the further fields' part of the residual has the integral over
-//! each cell as an entry. Their sum, by halves, is the integral.
+//! each cell as an entry. Their sum, by halves, is the integral. The tables of the solution's own fields are those of the
+//! operators before, and so is its vector, where it can be.
 
 use super::RunError;
 use super::kernels::compile_for;
+use super::reports::State;
 use crate::compile::Target;
 use crate::device::Device;
 use crate::discretisation::Discretisation;
-use crate::operator::Operator;
+use crate::operator::{Operator, Shelf};
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::{Elements, Task};
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Kernels that integrate something of one state.
-pub(super) struct Integrals {
+pub(super) struct Integrals<'a> {
     operator: Operator,
-    state: Vector,
-    /// Unknowns of the solution.
-    own: usize,
-    cells: usize,
-    /// Components of the further fields.
-    further: Vec<usize>,
+    state: Cow<'a, Vector>,
+    found: Vector,
+    /// The unknowns of the further fields, and their components.
+    further: Vec<(Range<usize>, usize)>,
 }
 
-impl Integrals {
-    /// Compiles what integrates; `on` is what the solution `u` is on, `params` are the values of the form's parameters.
+/// What runs a form's residual beside others on one mesh.
+pub(super) struct Beside<'a> {
+    /// For what kernels are compiled.
+    pub(super) target: &'a Target,
+    /// Where they run.
+    pub(super) device: Option<&'a Arc<dyn Device>>,
+    /// What they share.
+    pub(super) shelf: &'a mut Shelf,
+}
+
+impl<'a> Integrals<'a> {
+    /// Compiles what integrates something of a state; `params` are the values of the form's parameters.
     ///
     /// # Errors
     ///
@@ -36,22 +48,19 @@ impl Integrals {
     pub(super) fn new(
         form: &PointForm,
         elements: &Elements,
-        (on, u): (&Discretisation, &[f64]),
+        of: State<'a>,
         params: &[f64],
-        target: &Target,
-        device: Option<&Arc<dyn Device>>,
+        beside: Beside<'_>,
     ) -> Result<Self, RunError> {
-        let further = elements.spaces().split_off(on.fields.len());
-        let cells = on.mesh.n_cells();
-        let mut on = on.with_fields(form, &further)?;
-        on.aux.truncate(form.aux.len());
-        let mut entries = u.to_vec();
-        entries.resize(on.n_dofs(), 0.0);
-        let operator = residual_of(form, elements, on, params, target, device)?;
-        let mut state = operator.vector();
-        state.set(&entries);
-        let further = further.into_iter().map(|(_, components)| components).collect();
-        Ok(Self { operator, state, own: u.len(), cells, further })
+        let own = of.on.fields.len();
+        let further = elements.spaces().split_off(own);
+        let on = of.on.with_fields(form, &further)?;
+        let unknowns = (own..on.fields.len()).map(|field| on.dofs_of(field));
+        let components = further.into_iter().map(|(_, components)| components);
+        let further = unknowns.zip(components).collect();
+        let operator = residual_of(form, elements, on, params, beside)?.of_first(own);
+        let (state, found) = (of.vector_for(&operator), operator.zeros());
+        Ok(Self { operator, state, found, further })
     }
 
     /// Replaces the time and the parameters.
@@ -69,16 +78,12 @@ impl Integrals {
     ///
     /// A device that fails.
     pub(super) fn evaluate(&mut self) -> Result<Vec<f64>, RunError> {
-        let mut r = self.state.like();
-        self.operator.residual(&self.state, &mut r)?;
+        self.operator.residual(&self.state, &mut self.found)?;
         self.operator.finish()?;
-        let found = r.to_vec();
         let mut sums = Vec::new();
-        let mut rest = &found[self.own..];
-        for &components in &self.further {
-            let (field, behind) = rest.split_at(rest.len().min(components * self.cells));
-            rest = behind;
-            sums.extend((0..components).map(|at| sum(field, at, components)));
+        for (unknowns, components) in &self.further {
+            let field = self.found.part(unknowns.clone());
+            sums.extend((0..*components).map(|at| sum(&field, at, *components)));
         }
         Ok(sums)
     }
@@ -90,13 +95,14 @@ pub(super) fn residual_of(
     elements: &Elements,
     on: Discretisation,
     params: &[f64],
-    target: &Target,
-    device: Option<&Arc<dyn Device>>,
+    beside: Beside<'_>,
 ) -> Result<Operator, RunError> {
+    let Beside { target, device, shelf } = beside;
     let target = Target { linked: &[], ..*target };
-    let (on, device) = (Arc::new(on), device.cloned());
+    let (on, device, known) = (Arc::new(on), device.cloned(), shelf.clone());
     let (operator, _) =
-        compile_for(form, elements, &on, params, &[Task::Residual], &target, device)?;
+        compile_for(form, elements, &on, params, &[Task::Residual], &target, device, known)?;
+    shelf.keep(operator.shelf());
     Ok(operator)
 }
 
@@ -109,3 +115,6 @@ fn sum(numbers: &[f64], first: usize, stride: usize) -> f64 {
     let (left, right) = numbers.split_at(count / 2 * stride);
     sum(left, first, stride) + sum(right, first, stride)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use super::{RunError, Setup};
 use crate::compile::{Origin, Target, compile, compile_for_device, facts};
 use crate::device::{Backend, Device};
 use crate::discretisation::Discretisation;
-use crate::operator::Operator;
+use crate::operator::{Operator, Shelf};
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
@@ -48,7 +48,7 @@ pub fn compile_operator(
     target: &Target,
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
-    compile_for(form, elements, on, params, &TASKS, target, device)
+    compile_for(form, elements, on, params, &TASKS, target, device, Shelf::default())
 }
 
 /// The same for a problem that is set up, with no more kernels than some tasks take.
@@ -64,9 +64,11 @@ pub fn compile_operator_for(
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
     let params = &setup.parameters.values;
-    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device)
+    let shelf = Shelf::default();
+    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
 }
 
+/// The same with what can be taken from another operator on the same mesh.
 pub(super) fn compile_for(
     form: &PointForm,
     elements: &Elements,
@@ -75,14 +77,22 @@ pub(super) fn compile_for(
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
+    shelf: Shelf,
 ) -> Result<(Operator, Kernels), RunError> {
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
     let Some(device) = device else {
         let compiled = compile(form, elements, &facts, tasks, target)?;
         let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
-        let operator =
-            Operator::on_host(on.clone(), module, purposes, precision, params, symmetric)?;
+        let operator = Operator::on_host_with(
+            on.clone(),
+            module,
+            purposes,
+            precision,
+            params,
+            symmetric,
+            shelf,
+        )?;
         let kernels = Kernels {
             backend: Backend::Cpu,
             device: None,
@@ -97,7 +107,8 @@ pub(super) fn compile_for(
     let wishes = &target.wishes;
     let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
     let compiled = Arc::new(compiled);
-    let operator = Operator::on_device(on.clone(), compiled.clone(), params, symmetric)?;
+    let operator =
+        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, shelf)?;
     let kernels = Kernels {
         backend,
         device: Some(name),

@@ -11,18 +11,22 @@
 //! the equations are solved, which an integral of f1 n does only up to the error of the discretisation.
 
 use super::RunError;
-use super::integrals::{Integrals, residual_of};
+use super::integrals::{Beside, Integrals, residual_of};
 use crate::compile::{Execution, Target};
 use crate::device::Device;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
 use crate::functional::{Extrema, extrema, fine_rule, values_at};
 use crate::mesh::locate::{Located, Locator};
+use crate::operator::{Operator, Shelf};
 use crate::solve::NonlinearSystem;
+use crate::vector::Vector;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports};
 use kernels_gen::plan::Elements;
+use rayon::prelude::*;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,11 +77,29 @@ pub struct State<'a> {
     pub parameters: &'a Parameters,
     /// The unknowns.
     pub u: &'a [f64],
+    /// The same where an operator has them.
+    pub vector: Option<&'a Vector>,
     /// The right-hand side, where there is one beside the form's.
     pub load: Option<&'a [f64]>,
 }
 
+impl<'a> State<'a> {
+    /// The unknowns as a state of an operator, with 0 in its further fields.
+    pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
+        if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
+            return Cow::Borrowed(vector);
+        }
+        let mut vector = operator.zeros();
+        let mut entries = Vec::with_capacity(vector.len());
+        entries.extend_from_slice(self.u);
+        entries.resize(vector.len(), 0.0);
+        vector.set(&entries);
+        Cow::Owned(vector)
+    }
+}
+
 /// What reports are of a state, and what should be known of them.
+/// `shelf` has what its operators need not make: [`Operator::shelf`], or nothing.
 ///
 /// # Errors
 ///
@@ -87,6 +109,7 @@ pub fn report(
     of: State<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
+    shelf: &mut Shelf,
 ) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
     if reports.items.is_empty() {
         return Ok((Vec::new(), Vec::new()));
@@ -96,6 +119,7 @@ pub fn report(
         of,
         target,
         device,
+        shelf,
         integrals: Vec::new(),
         pointwise: reports.pointwise.as_ref().map(|form| Pointwise::new(form, of)),
         extrema: Vec::new(),
@@ -157,6 +181,7 @@ struct Reporter<'a> {
     of: State<'a>,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
+    shelf: &'a mut Shelf,
     /// The components that are integrated.
     integrals: Vec<f64>,
     pointwise: Option<Pointwise<'a>>,
@@ -170,8 +195,8 @@ struct Reporter<'a> {
 
 impl<'a> Reporter<'a> {
     /// The integrals of a form's further fields, one after another.
-    fn integrate(&self, form: &PointForm) -> Result<Vec<f64>, RunError> {
-        let State { on, elements, u, .. } = self.of;
+    fn integrate(&mut self, form: &PointForm) -> Result<Vec<f64>, RunError> {
+        let State { on, elements, .. } = self.of;
         // Data at the points of cells has values nowhere else.
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
         let rule = if at_points { elements.rule } else { fine_rule(on) };
@@ -182,7 +207,8 @@ impl<'a> Reporter<'a> {
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
         let (params, target) = (&self.of.parameters.values, self.target_of(&own));
-        Integrals::new(form, &own, (on, u), params, &target, self.device)?.evaluate()
+        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        Integrals::new(form, &own, self.of, params, beside)?.evaluate()
     }
 
     /// For what kernels are compiled; few points do not repay it.
@@ -196,19 +222,15 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// R(u) of a form on something.
-    fn residual(
-        &self,
-        form: &PointForm,
-        elements: &Elements,
-        on: Discretisation,
-        u: &[f64],
-    ) -> Result<Vec<f64>, RunError> {
+    /// R(u) without any condition.
+    fn residual(&mut self) -> Result<Vec<f64>, RunError> {
+        let State { form, on, elements, .. } = self.of;
         let (params, target) = (&self.of.parameters.values, self.target_of(elements));
-        let operator = residual_of(form, elements, on, params, &target, self.device)?;
-        let mut state = operator.vector();
-        state.set(u);
-        let mut r = state.like();
+        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        let free = on.with_fields(form, &[])?;
+        let operator = residual_of(form, elements, free, params, beside)?;
+        let operator = operator.of_first(on.fields.len());
+        let (state, mut r) = (self.of.vector_for(&operator), operator.zeros());
         operator.residual(&state, &mut r)?;
         operator.finish()?;
         Ok(r.to_vec())
@@ -325,10 +347,9 @@ impl<'a> Reporter<'a> {
 
     /// Σ_i R_i(u) over the nodes of a field with some tags.
     fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
-        let State { form, on, elements, u, load, .. } = self.of;
+        let State { on, load, .. } = self.of;
         if self.residual.is_none() {
-            let free = on.with_fields(form, &[])?;
-            let mut residual = self.residual(form, elements, free, u)?;
+            let mut residual = self.residual()?;
             let load = load.into_iter().flatten();
             residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
             self.residual = Some(residual);
@@ -352,13 +373,20 @@ impl<'a> Reporter<'a> {
 /// The smallest and the largest value of each component of a field at its nodes.
 pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 2]> {
     let components = on.fields[field].space.components();
-    let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
-    for node in u[on.dofs_of(field)].chunks(components) {
-        for (range, &value) in ranges.iter_mut().zip(node) {
-            *range = [range[0].min(value), range[1].max(value)];
+    let none = || vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
+    let of_some = |own: &[f64]| {
+        let mut ranges = none();
+        for node in own.chunks(components) {
+            for (range, &value) in ranges.iter_mut().zip(node) {
+                *range = [range[0].min(value), range[1].max(value)];
+            }
         }
-    }
-    ranges
+        ranges
+    };
+    let parts: Vec<Vec<[f64; 2]>> =
+        u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).collect();
+    let both = |(a, b): (&[f64; 2], &[f64; 2])| [a[0].min(b[0]), a[1].max(b[1])];
+    parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect())
 }
 
 /// A form with regions that the mesh has: a tag may be one of cells, or of facets where something is asked of these that

@@ -6,6 +6,7 @@
 
 use super::Precision;
 use crate::device::{Arithmetic, Array, DeviceError, Kind, Summed, Sums};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Entries on a device.
@@ -71,6 +72,23 @@ impl Remote {
             layout if layout.permutes(unknowns) => layout.collect(&entries, unknowns),
             _ => entries,
         }
+    }
+
+    /// The values of some of so many unknowns.
+    pub(super) fn part(&self, range: Range<usize>, unknowns: usize) -> Vec<f64> {
+        let (on, layout) = (&self.arithmetic, self.arithmetic.layout());
+        let read = |range| on.keep(on.check().and_then(|()| on.read(&self.array, range)));
+        if !layout.permutes(unknowns) {
+            return read(range).unwrap_or_default();
+        }
+        let Some(field) = layout.field_of(&range, unknowns) else {
+            let all = self.to_vec(unknowns);
+            return all.get(range).map_or_else(Vec::new, <[f64]>::to_vec);
+        };
+        let first = field.first();
+        let entries = read(first..first + field.len(range.len())).unwrap_or_default();
+        let value = |unknown| entries.get(field.place(unknown) - first).copied();
+        (0..range.len()).map_while(value).collect()
     }
 
     /// The value of one of so many unknowns.

@@ -36,16 +36,22 @@ fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
     u
 }
 
+fn here<'a>(target: &'a Target, shelf: &'a mut Shelf) -> Beside<'a> {
+    Beside { target, device: None, shelf }
+}
+
 /// Both ways of finding the errors and the energy; `size` is that of the solution.
 fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let (problem, setup) = problem(text);
     let u = state(&problem, &setup, beside);
     let Setup { on, elements, parameters, .. } = &setup;
-    let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
-    let native = Target { execution, ..Target::native() };
-    let found = errors_by_kernels(&problem.exact, of, &native, None).expect("errors");
+    let of =
+        State { form: &problem.form, on, elements, parameters, u: &u, vector: None, load: None };
+    let (native, shelf) = (Target { execution, ..Target::native() }, &mut Shelf::default());
+    let found = errors_by_kernels(&problem.exact, of, here(&native, shelf)).expect("errors");
     let interpreted = Target { execution: Execution::Interpreted, ..native };
-    let (wanted, energy) = assess(&problem, of, Means::new(&interpreted, None)).expect("numbers");
+    let (wanted, energy) =
+        assess(&problem, of, Means::new(&interpreted, None), shelf).expect("numbers");
     // Rounding of the values and slopes at a point: a node's value over the size of a cell.
     let slopes = 100.0 * size * (on.mesh.n_cells() as f64).sqrt();
     for (found, wanted) in found.iter().zip(&wanted) {
@@ -58,7 +64,7 @@ fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let integral = &problem.form.integrals[0];
     assert_eq!(energy.is_some(), integral.symmetric, "{text}");
     if let Some(energy) = energy {
-        let found = energy_by_kernels(integral, of, &native, None).expect("an energy");
+        let found = energy_by_kernels(integral, of, here(&native, shelf)).expect("an energy");
         let scale = energy.abs().max(slopes * slopes);
         assert_close!(found, Bounded::with_scale(energy, scale), f64::EPSILON, "{text}");
     }
@@ -119,9 +125,18 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
         let (problem, setup) = problem(&text);
         let u = state(&problem, &setup, 1e-3 * size);
         let Setup { on, elements, parameters, .. } = &setup;
-        let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
+        let of = State {
+            form: &problem.form,
+            on,
+            elements,
+            parameters,
+            u: &u,
+            vector: None,
+            load: None,
+        };
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
-        let found = errors_by_kernels(&problem.exact, of, &target, None).expect("errors");
+        let found = errors_by_kernels(&problem.exact, of, here(&target, &mut Shelf::default()))
+            .expect("errors");
         let wanted = functional::errors(on, 0, &u, &problem.exact[0].1, parameters);
         let wanted = wanted.expect("errors");
         let close = |found: f64, wanted: f64| (found / wanted - 1.0).abs() < 1e-9;
@@ -135,7 +150,8 @@ fn single_precision_is_measured_in_double() {
     let (problem, setup) = problem(&energetic(ENERGIES[0], 1.0));
     let u = state(&problem, &setup, 1e-3);
     let Setup { on, elements, parameters, .. } = &setup;
-    let of = State { form: &problem.form, on, elements, parameters, u: &u, load: None };
+    let of =
+        State { form: &problem.form, on, elements, parameters, u: &u, vector: None, load: None };
     let target = Target { precision: Precision::F32, ..Target::native() };
     let means = Means { many: 0, ..Means::new(&target, None) };
     if let Some((target, _)) = means.kernels(of, elements.rule) {

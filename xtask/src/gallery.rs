@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 14] = [
+const GALLERY: [Shown; 17] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -45,14 +45,26 @@ const GALLERY: [Shown; 14] = [
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
     shown("phases", &["form phases", "problem separation"], ""),
+    shown("adaptive_lshape", &["form laplace", "problem lshape"], "--degree 3"),
+    shown("adaptive_fichera", &["form poisson", "problem fichera"], "--slice z=-0.01"),
+    shown("adaptive_shells", &["form poisson", "problem shells"], "--slice z=0"),
 ];
 
 /// Pixels; a picture should have less than 60 kB, and those with many cells have less at the second size.
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// What is drawn with many cells, or fills its picture.
-const FINE: [&str; 6] =
-    ["poisson", "poisson_unstructured", "p_laplacian", "phases", "traction", "neo_hookean"];
+const FINE: [&str; 9] = [
+    "poisson",
+    "poisson_unstructured",
+    "p_laplacian",
+    "phases",
+    "traction",
+    "neo_hookean",
+    "adaptive_lshape",
+    "adaptive_fichera",
+    "adaptive_shells",
+];
 
 const HEAD: &str = "\
 # Gallery

@@ -1,0 +1,226 @@
+//! Adaptive runs: rates against known solutions, forms that are not linear or have several fields, and what ends them.
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Problem;
+use fem_dsl::source::Source;
+use runtime::adapt::{AdaptError, Adaptive};
+use runtime::compile::Target;
+use runtime::discretisation::Discretisation;
+use runtime::mesh::{Cell, Mesh};
+use runtime::run::{Monitor, RunError, Solution, Step, run_steps};
+use runtime::solve::{Continue, Progress};
+use std::path::Path;
+
+const LAPLACE: &str = "form laplace { field u: scalar; f1[u] = grad(u); }";
+const CORNER: &str = "dirichlet u; \
+     exact u = dot(x, x)^(1 / 3) * cos(2 / 3 * atan2(x[0] - x[1], -x[0] - x[1]));";
+
+/// Keeps the figures of all steps.
+#[derive(Default)]
+struct Steps(Vec<Step>);
+
+impl Monitor for Steps {
+    fn iteration(&mut self, _: Progress) -> Continue {
+        Continue::Yes
+    }
+
+    fn step(&mut self, step: &Step, _: &Solution) -> Continue {
+        self.0.push(step.clone());
+        Continue::Yes
+    }
+}
+
+fn compiled(text: &str) -> (Problem, Mesh) {
+    let source = Source::new("adaptive.wf", text);
+    let (program, found) = fem_dsl::program::compile(&source);
+    let program = program.unwrap_or_else(|| panic!("{found:?}"));
+    let name = program.problems().next().expect("a problem").name.to_owned();
+    let overrides = Overrides::default();
+    let (mesh, _) = program.mesh(&name, &overrides).unwrap_or_else(|found| panic!("{found:?}"));
+    let mesh = runtime::mesh::load(&mesh, Path::new(".")).expect("a mesh");
+    let problem = program.problem(&name, mesh.dim(), &overrides);
+    (problem.unwrap_or_else(|found| panic!("{found:?}")), mesh)
+}
+
+fn run(text: &str) -> Result<(Solution, Vec<Step>), RunError> {
+    let (problem, mesh) = compiled(text);
+    let mut steps = Steps::default();
+    let solution = run_steps(&problem, mesh, None, &Target::native(), None, &mut steps)?;
+    Ok((solution, steps.0))
+}
+
+/// r in e ∝ N^(−r) over the last steps, by least squares.
+fn rate(steps: &[Step], error: impl Fn(&Step) -> f64) -> f64 {
+    let points: Vec<[f64; 2]> =
+        steps.iter().map(|step| [(step.dofs as f64).ln(), error(step).ln()]).collect();
+    let mean = |c: usize| points.iter().map(|at| at[c]).sum::<f64>() / points.len() as f64;
+    let (x, y) = (mean(0), mean(1));
+    let above: f64 = points.iter().map(|at| (at[0] - x) * (at[1] - y)).sum();
+    let below: f64 = points.iter().map(|at| (at[0] - x).powi(2)).sum();
+    -above / below
+}
+
+/// Errors in the energy norm, and estimates, fall with the best rate.
+fn falls(text: &str, last: usize, wanted: f64) {
+    let (_, steps) = run(text).expect("a solution");
+    let tail = &steps[steps.len() - last..];
+    let errors = rate(tail, |step| step.errors[0].2);
+    let estimates = rate(tail, |step| step.estimate.expect("an estimate"));
+    assert!((errors - wanted).abs() < 0.1, "errors fall with {errors}, not {wanted}");
+    assert!((estimates - wanted).abs() < 0.1, "estimates fall with {estimates}, not {wanted}");
+    assert!(steps.iter().all(|step| step.estimate.is_some() && step.kind.word() == "adapt"));
+}
+
+#[test]
+fn around_a_corner_of_the_plane_errors_fall_as_for_smooth_solutions() {
+    for (degree, fraction, most, last) in
+        [(1, 0.5, 12_000, 8), (2, 0.4, 12_000, 12), (3, 0.4, 8000, 12)]
+    {
+        let text = format!(
+            "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1); degree = {degree}; {CORNER} \
+             adapt(steps: 60, fraction: {fraction}, max_dofs: {most}); }}"
+        );
+        falls(&text, last, degree as f64 / 2.0);
+    }
+}
+
+#[test]
+fn triangles_follow_a_corner_too() {
+    let text = format!(
+        "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1, cell: tri); degree = 2; {CORNER} \
+         adapt(steps: 60, fraction: 0.4, max_dofs: 8e3); }}"
+    );
+    falls(&text, 12, 1.0);
+}
+
+#[test]
+fn around_a_corner_of_space_errors_fall_as_for_smooth_solutions() {
+    let text = "form poisson { field u: scalar; f0[u] = 3 / 4 * dot(x, x)^(-3 / 4); f1[u] = grad(u); } \
+         problem fichera solves poisson { mesh = lshape(dim: 3, refine: 1); degree = 2; dirichlet u; \
+         exact u = dot(x, x)^(1 / 4); adapt(steps: 40, fraction: 0.5, max_dofs: 6e4); }";
+    let (_, steps) = run(text).expect("a solution");
+    // Steps come in threes, in which all directions are refined.
+    let found = rate(&steps[steps.len() - 9..], |step| step.errors[0].2);
+    assert!((found - 2.0 / 3.0).abs() < 0.1, "{found}");
+}
+
+#[test]
+fn nonlinear_and_coupled_forms_adapt() {
+    let (_, steps) = run(
+        "form p_laplacian { field u: scalar; f0[u] = -1; \
+         f1[u] = (1e-4 + dot(grad(u), grad(u)))^(1 / 2) * grad(u); } \
+         problem p solves p_laplacian { mesh = lshape(dim: 2, refine: 1); degree = 2; dirichlet u = 0 on all; \
+         adapt(steps: 6, fraction: 0.4, coarsen: 0.02); }",
+    )
+    .expect("a solution");
+    let of = |step: &Step| step.estimate.expect("an estimate");
+    assert_eq!(steps.len(), 7);
+    assert!(of(&steps[6]) < 0.4 * of(&steps[0]), "{steps:?}");
+    let (solution, steps) =
+        run("form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); \
+         f1[u] = grad(u) - p * I; f0[p] = -div(u); } \
+         problem p solves stokes { mesh = lshape(dim: 2, refine: 1); degree = 2; \
+         dirichlet u = [x[1]^2, x[0]^3] on all; mean p = 0; adapt(steps: 5, fraction: 0.4); }")
+        .expect("a solution");
+    assert!(of(&steps[5]) < 0.6 * of(&steps[0]), "{steps:?}");
+    assert!(solution.on.mesh.hanging().is_some());
+}
+
+#[test]
+fn runs_end_for_the_reason_that_they_say() {
+    let with = |adapt: &str, exact: &str| {
+        format!(
+            "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1); degree = 2; {exact} {adapt} }}"
+        )
+    };
+    let linear = "dirichlet u; exact u = x[0] + 2 * x[1];";
+    let (solution, steps) = run(&with("adapt(steps: 5);", linear)).expect("a solution");
+    // What is exact has no error but rounding.
+    assert!(steps.len() <= 2 || steps[0].estimate.expect("an estimate") < 1e-10, "{steps:?}");
+    assert!(solution.errors[0].1 < 1e-10);
+    let (_, steps) = run(&with("adapt(steps: 9, until: 0.1);", CORNER)).expect("a solution");
+    let last = steps.last().and_then(|step| step.estimate).expect("an estimate");
+    assert!(last <= 0.1 && steps.len() < 10);
+    let (solution, steps) =
+        run(&with("adapt(steps: 9, max_dofs: 150);", CORNER)).expect("a solution");
+    assert!(steps.iter().all(|step| step.dofs <= 150) && steps.len() < 10);
+    assert!(solution.notes.iter().any(|note| note.contains("max_dofs")), "{:?}", solution.notes);
+    let (solution, steps) =
+        run(&with("adapt(steps: 2, until: 1e-9);", CORNER)).expect("a solution");
+    assert_eq!(steps.len(), 3);
+    assert!(
+        solution.notes.iter().any(|note| note.contains("after 2 steps")),
+        "{:?}",
+        solution.notes
+    );
+}
+
+/// A mesh that is refined at random, with a function of a space on it.
+fn grown(cell: &str, dim: usize) -> Adaptive {
+    let text = format!(
+        "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: {dim}, cell: {cell}); degree = 1; \
+         dirichlet u = 0 on all; }}"
+    );
+    let mut adaptive = Adaptive::new(compiled(&text).1).expect("a mesh");
+    for step in 0..3 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let marked: Vec<bool> =
+            (0..mesh.n_cells()).map(|cell| (cell * 7 + step) % 5 == 0).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive
+}
+
+#[test]
+fn solutions_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
+    for (cell, dim) in [("quad", 2), ("hex", 3), ("tri", 2), ("tet", 3)] {
+        let mut adaptive = grown(cell, dim);
+        let on = |mesh: Mesh| {
+            let element =
+                kernels_gen::element::Lagrange::continuous(mesh.cell(), 2).expect("an element");
+            Discretisation::new(mesh, &[(element, 2)]).expect("a discretisation")
+        };
+        let function = |x: &[f64; 3], row: &mut [f64]| {
+            row[0] = 1.0 + x[0] * x[1] - 2.0 * x[2] * x[0];
+            row[1] = x[1] * x[1] + x[2];
+        };
+        let values = |on: &Discretisation| {
+            let space = &on.fields[0].space;
+            space.interpolate(&space.points(&on.mesh, &on.partition).expect("points"), function)
+        };
+        let before = on(adaptive.mesh().expect("a mesh"));
+        let n = before.mesh.n_cells();
+        let refine: Vec<bool> = (0..n).map(|cell| cell % 3 == 0).collect();
+        let coarsen: Vec<bool> = (0..n).map(|cell| cell % 3 != 0 || cell > n / 2).collect();
+        let changed = adaptive.adapt(&before.mesh, &refine, &coarsen).expect("few cells");
+        assert!(changed.refined > 0, "{cell}");
+        let after = on(adaptive.mesh().expect("a mesh"));
+        let found = Adaptive::transfer(&before, &values(&before), &after).expect("one forest");
+        for (found, wanted) in found.iter().zip(values(&after)) {
+            assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
+        }
+        // All cells coarser, and back.
+        let all = vec![true; after.mesh.n_cells()];
+        let changed = adaptive.adapt(&after.mesh, &[], &all).expect("fewer cells");
+        assert!(changed.coarsened > 0, "{cell}");
+        let coarser = on(adaptive.mesh().expect("a mesh"));
+        let found = Adaptive::transfer(&after, &values(&after), &coarser).expect("one forest");
+        for (found, wanted) in found.iter().zip(values(&coarser)) {
+            assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
+        }
+    }
+}
+
+#[test]
+fn marks_of_another_mesh_are_refused() {
+    let mut adaptive = grown("quad", 2);
+    let mesh = adaptive.mesh().expect("a mesh");
+    let expected = mesh.n_cells();
+    let error = adaptive.adapt(&mesh, &[true], &[]).expect_err("one mark");
+    assert_eq!(error, AdaptError::Marks { found: 1, expected });
+    let all = vec![true; expected];
+    adaptive.adapt(&mesh, &all, &[]).expect("few cells");
+    let error = adaptive.adapt(&mesh, &all, &[]).expect_err("marks of the mesh before");
+    assert!(matches!(error, AdaptError::Marks { .. }), "{error}");
+    assert_eq!(mesh.cell(), Cell::Quadrilateral);
+}

@@ -161,6 +161,7 @@ fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
                         plan.lanes = [4, 8, 2][turn % 3];
                         plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
                         plan.unroll = [0, 4, 64][turn / 7 % 3];
+                        plan.block = [1, 3][turn / 5 % 2];
                         if turn % 11 == 0 {
                             plan.precision = Precision::F32;
                         }

@@ -365,7 +365,9 @@ impl Builder {
     /// An integer, of which a new variable or an equal one of this block is the name.
     pub fn integer(&mut self, name: &str, integer: Integer) -> VarId {
         let block = self.blocks.last().expect("a block should be open");
-        let equal = block.iter().rev().find_map(|statement| match *statement {
+        // A stage knows nothing of what the one before it has computed.
+        let mut stage = block.iter().rev().take_while(|own| !matches!(own, Statement::Stage));
+        let equal = stage.find_map(|statement| match *statement {
             Statement::Set(var) if self.kernel.integer(var) == Some(&integer) => Some(var),
             _ => None,
         });

@@ -167,6 +167,9 @@ impl<'k> Verifier<'k> {
                     for id in own.drain(..) {
                         self.state[id] = State::Gone;
                     }
+                    for var in computed.drain(..) {
+                        self.open[var] = None;
+                    }
                 }
                 other => self.statement(other)?,
             }

@@ -5,12 +5,13 @@
 //!
 //! ```text
 //! R(φ) = Σ_K ∫ (f0 − div σ) φ dx + Σ_F ∫ [σ · n] φ ds + Σ_F on the boundary ∫ (σ · n + f0_tag) φ ds
-//! η_K² = s_K C (h_K / p)² ‖f0 − div σ‖²_K + Σ_F s_F c_F h_F / p ‖[σ · n]‖²_F
+//! η_K² = s_K a h_K² ‖f0 − div σ‖²_K + Σ_F s_F b h_F ‖[σ · n]‖²_F        a = 1 / 2p (p + 1) (2p + 1),  b = 1 / 8 (2p + 1)
 //! ```
 //!
-//! (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford 2013, sections 1.4 and 4.4; the
-//! powers of p as in J. M. Melenk and B. Wohlmuth, Advances in Computational Mathematics 15 (2001)). An inner facet's part is halved between
-//! its cells. The weights s make an energy of it, ‖u‖² = u · J u with the Jacobian J at the state:
+//! with a halved where p is odd (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford 2013;
+//! jumps alone: D. W. Kelly, J. P. Gago, O. C. Zienkiewicz and I. Babuška, Int. J. for Numerical Methods in Engineering 19 (1983)).
+//! The constants a and b are those with which η is the error of smooth solutions on cubes ([`scale`]). An inner facet's part is
+//! halved between its cells. The weights s make an energy of it, ‖u‖² = u · J u with the Jacobian J at the state:
 //!
 //! ```text
 //! s_K = θ / κ_K        κ_K the mean coefficient of ∇u : G ∇u in K,  θ = ∫ ∇u : G ∇u / ∫ |G ∇u|² / κ
@@ -231,8 +232,8 @@ impl Estimator {
         let mut fields = Vec::new();
         for (field, of) in self.wanted.fields.iter().enumerate() {
             let inside = |cell: usize| {
-                let h = if of.has_flux { self.on.mesh.diameter(cell) } else { 1.0 };
-                let size = scale::residual(of, h) * cells.share(cell, field).residual;
+                let weight = scale::residual(of, self.on.mesh.diameter(cell), self.on.mesh.dim());
+                let size = weight * cells.share(cell, field).residual;
                 scales.of(cell, field) * size
             };
             let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).collect();
@@ -305,7 +306,7 @@ impl Estimator {
         &numbers[of.first_trace * points..][..of.components.len() * points]
     }
 
-    /// c h_F / p ∫ [σ · n]² ds between two cells.
+    /// b h_F ∫ [σ · n]² ds between two cells.
     fn jump(&self, field: usize, pair: &Pair, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let [first, second] = pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
         let (points, dim) = (self.points.on_facet, self.points.dim());
@@ -328,7 +329,7 @@ impl Estimator {
     fn alone(&self, field: usize, side: faces::Side, cells: &Cells, surface: &Surface<'_>) -> f64 {
         let place = (side.cell as usize, usize::from(side.local));
         let own = self.own(field, cells.trace(place.0, place.1));
-        self.square(field, place, self.view(place), surface, own)
+        scale::ALONE * self.square(field, place, self.view(place), surface, own)
     }
 
     /// The same on the boundary, where conditions hold a part and integrals over facets add one.
@@ -353,14 +354,14 @@ impl Estimator {
         let view = self.view(place);
         let area = |q: usize| surface.area(place.0, place.1, view, q);
         leave_free(&held, &self.points, &mut residual, area);
-        self.square(field, place, view, surface, &residual)
+        scale::ALONE * self.square(field, place, view, surface, &residual)
     }
 
     fn view(&self, (cell, local): (usize, usize)) -> u8 {
         self.faces.views[cell * self.on.mesh.cell().facets().len() + local]
     }
 
-    /// c h_F / p ∫ r² ds of a residual r ds a parameter, `[component][point]`, in the view of a cell's facet.
+    /// b h_F ∫ r² ds of a residual r ds a parameter, `[component][point]`, in the view of a cell's facet.
     fn square(
         &self,
         field: usize,
@@ -380,7 +381,8 @@ impl Estimator {
                 surface.weights[q] * square / length(&surface.area(cell, local, view, q))
             })
             .sum();
-        scale::jump(&self.wanted.fields[field], surface.diameter(cell, local)) * sum
+        let diameter = surface.diameter(cell, local);
+        scale::jump(&self.wanted.fields[field], diameter, self.on.mesh.dim()) * sum
     }
 }
 

@@ -1,22 +1,31 @@
-//! Estimates of errors: against known errors, on solutions that are exact, for all kinds of cells.
+//! Estimates of errors: against known errors, on solutions that are exact, on the boundary, for all kinds of cells.
+
+#[path = "estimate/exact.rs"]
+mod exact;
+#[path = "estimate/smooth.rs"]
+mod smooth;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
+use kernels_gen::plan::Elements;
 use runtime::compile::{Execution, Target};
-use runtime::estimate::{Estimate, Estimator};
+use runtime::discretisation::Discretisation;
+use runtime::estimate::{Estimate, EstimateError, Estimator};
 use runtime::expression::Parameters;
 use runtime::mesh::{Mesh, load};
-use runtime::run::{Solution, run};
+use runtime::run::{Setup, Solution, run, set_up};
 use runtime::solve::Continue;
 use std::path::Path;
+use std::sync::Arc;
 
 /// What the kernels of small meshes run by.
 fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
 
+/// A problem of a text, with its mesh.
 fn problem(text: &str) -> (Problem, Mesh) {
     let (program, found) = compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{found:?}\n{text}"));
@@ -30,58 +39,48 @@ fn solved(problem: &Problem, mesh: Mesh) -> Solution {
     run(problem, mesh, &target(), &mut |_| Continue::Yes).expect("a solution")
 }
 
-fn estimated(problem: &Problem, solution: &Solution) -> Estimate {
-    let parameters =
-        Parameters::new(&problem.form.params, problem.time, &problem.params, problem.degree);
-    let (form, on) = (&problem.form, &solution.on);
-    let estimator =
-        Estimator::new(form, &solution.elements, on, &parameters.values, &target(), None);
-    estimator.expect("kernels").estimate(&solution.u).expect("an estimate")
+fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -> Estimator {
+    let Problem { form, time, params, degree, .. } = problem;
+    let parameters = Parameters::new(&form.params, *time, params, *degree);
+    let made = Estimator::new(form, elements, on, &parameters.values, &target(), None);
+    made.expect("kernels")
+}
+
+/// The estimate of a problem's solution.
+fn of_solution(problem: &Problem, solution: &Solution) -> Estimate {
+    let estimator = estimator(problem, &solution.elements, &solution.on);
+    estimator.estimate(&solution.u).expect("an estimate")
+}
+
+/// The solution of a problem with its estimate.
+fn estimated(text: &str) -> (Solution, Estimate) {
+    let (problem, mesh) = problem(text);
+    let solution = solved(&problem, mesh);
+    let estimate = of_solution(&problem, &solution);
+    (solution, estimate)
+}
+
+/// A state of a problem given by functions of the fields, with its estimate.
+fn of_state(
+    problem: &Problem,
+    mesh: Mesh,
+    state: impl Fn(usize, &[f64; 3], &mut [f64]),
+) -> (Arc<Discretisation>, Result<Estimate, EstimateError>) {
+    let Setup { on, elements, .. } = set_up(problem, mesh).expect("a problem");
+    let mut u = vec![0.0; on.n_dofs()];
+    for (number, field) in on.fields.iter().enumerate() {
+        let points = field.space.points(&on.mesh, &on.partition).expect("points");
+        let own = &mut u[on.dofs_of(number)];
+        for (x, values) in points.iter().zip(own.chunks_mut(field.space.components())) {
+            state(number, x, values);
+        }
+    }
+    let estimate = estimator(problem, &elements, &on).estimate(&u);
+    (on, estimate)
 }
 
 /// The seminorm of the error of a field.
 fn error(solution: &Solution, field: usize) -> f64 {
     let (_, l2, h1) = solution.errors[field];
     (h1 * h1 - l2 * l2).sqrt()
-}
-
-#[test]
-fn calibrate() {
-    for (mesh, degrees) in [
-        ("box(dim: 2, cells: N, cell: quad)", 1..=5),
-        ("box(dim: 2, cells: N, cell: quad, deform: 0.1)", 1..=4),
-        ("box(dim: 2, cells: N, cell: tri)", 1..=4),
-        ("box(dim: 3, cells: N, cell: hex)", 1..=4),
-        ("box(dim: 3, cells: N, cell: tet)", 1..=3),
-    ] {
-        let three = mesh.contains("dim: 3");
-        for degree in degrees {
-            for cells in if three { [2, 3] } else { [4, 8] } {
-                let mesh = mesh.replace('N', &cells.to_string());
-                let solution = if three {
-                    "sin(2 * x[0]) * exp(x[1]) * cos(x[2] + 1)"
-                } else {
-                    "sin(3 * x[0]) * exp(x[1])"
-                };
-                let text = format!(
-                    "form f {{ field u: scalar; f1[u] = grad(u); }} problem p solves f {{ mesh = {mesh}; degree = {degree};
-                    manufactured u = {solution}; dirichlet u on all; }}"
-                );
-                let (problem, mesh_of) = problem(&text);
-                let solution = solved(&problem, mesh_of);
-                let e = estimated(&problem, &solution);
-                let error = error(&solution, 0);
-                let f = &e.fields[0];
-                eprintln!(
-                    "{mesh} k={degree}: eff {:.3}  residual {:.3} jumps {:.3}  rel {:.2e} energy {:.4} E {:?}",
-                    e.total.sqrt() / error,
-                    f.residual.sqrt() / error,
-                    f.jumps.sqrt() / error,
-                    e.relative().unwrap(),
-                    e.energy,
-                    solution.energy
-                );
-            }
-        }
-    }
 }

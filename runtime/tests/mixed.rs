@@ -1,16 +1,16 @@
 //! Operators of several fields and of integrals over the boundary against the reference: spaces of different degrees in
 //! one vector, with conditions on each of them, on all cells; and their assembled matrices.
 
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Part, PointForm};
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use kernels_gen::generate::elements;
-use kernels_gen::plan::{Elements, Linearisation, Task};
+use kernels_gen::plan::{Elements, Linearisation, Task, tested};
 use runtime::assemble::Csr;
 use runtime::compile::{Execution, Target, compile, facts};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::generate::generate;
-use runtime::operator::Operator;
+use runtime::operator::{Asked, BuildError, Operator};
 use runtime::reference::{Bounded, Inputs, Nodal, Reference, assert_all_close};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::vector::{Precision, Vector};
@@ -129,7 +129,7 @@ impl Case {
         let mut target = Target::native();
         target.execution = how;
         target.wishes.linearisation = linearisation;
-        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal, Task::Flux];
         let compiled = compile(&self.form, &self.elements, &facts(&self.on), &tasks, &target);
         let compiled = compiled.expect("kernels");
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
@@ -160,11 +160,64 @@ impl Case {
             check(&out, 1, "action");
             operator.diagonal(&mut out).expect("the diagonal");
             check(&out, 2, "diagonal");
+            self.compare_fluxes(&operator, &state);
         }
     }
 
-    /// R(u), J(u) w and the diagonal, with the rows that conditions leave.
-    fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
+    /// What the operator says is tested at the points is what the reference does.
+    fn compare_fluxes(&self, operator: &Operator, state: &Vector) {
+        let tested = |integral: usize| tested(&self.form, &self.elements, integral);
+        let integrals = 0..self.form.integrals.len();
+        let mut parts: Vec<_> = integrals.clone().flat_map(tested).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        let place = |part| parts.binary_search(&part).expect("a part");
+        let places: Vec<Vec<usize>> =
+            integrals.map(|integral| tested(integral).into_iter().map(place).collect()).collect();
+        let asked = Asked { numbers: parts.len(), places };
+        let (rule, all) = (self.elements.rule, &asked.places);
+        let wanted = |integral: usize| {
+            self.reference_with(&state.to_vec(), |reference, inputs| {
+                reference.flux(inputs, integral).expect("numbers")
+            })
+        };
+        // `[item][number][point]` of the numbers that are asked for.
+        let spread = |want: &[Bounded], places: &[usize], points: usize| {
+            let mut spread = vec![Bounded::ZERO; want.len() / places.len() * parts.len()];
+            for (at, &number) in want.iter().enumerate() {
+                let (item, rest) = (at / (places.len() * points), at % (places.len() * points));
+                let (point, number_at) = (rest / places.len(), rest % places.len());
+                spread[(item * parts.len() + places[number_at]) * points + point] = number;
+            }
+            spread
+        };
+        let points = rule.count();
+        let want = spread(&wanted(0), &all[0], points);
+        let mut got = vec![f64::NAN; want.len()];
+        let each = parts.len() * points;
+        let done = operator.fluxes(state, &asked, 5, |cells, numbers| {
+            got[cells.start * each..cells.end * each].copy_from_slice(numbers);
+            Ok::<_, BuildError>(())
+        });
+        done.expect("numbers");
+        assert_all_close(&got, &want, f64::EPSILON, &format!("flux of {}", self.name));
+        for integral in 1..all.len() {
+            let got = operator.fluxes_on_facets(state, &asked, integral).expect("numbers");
+            let points = rule.on_facet().len();
+            let want = spread(&wanted(integral), &all[integral], points);
+            // The reference has derivatives along the axes of the cell as it is, not as it is turned.
+            let values =
+                (0..got.len()).filter(|at| parts[at / points % parts.len()].1 == Part::Value);
+            let (got, want): (Vec<f64>, Vec<Bounded>) =
+                values.map(|at| (got[at], want[at])).unzip();
+            assert!(got.iter().any(|number| *number != 0.0));
+            let name = format!("flux of integral {integral} of {}", self.name);
+            assert_all_close(&got, &want, f64::EPSILON, &name);
+        }
+    }
+
+    /// Something of the reference at a state.
+    fn reference_with<T>(&self, u: &[f64], of: impl FnOnce(&Reference<'_>, &Inputs<'_>) -> T) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
         let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
         let reference = reference.expect("supported elements");
@@ -187,15 +240,25 @@ impl Case {
             facets: on.numbered_facets(),
             cells: on.cells.clone(),
         };
+        of(&reference, &inputs)
+    }
+
+    /// R(u), J(u) w and the diagonal, with the rows that conditions leave.
+    fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
+        let on = &self.on;
+        let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
+        let fields = on.fields.len();
         let mut free = w.to_vec();
         on.conditions().for_each(|(dof, _)| free[dof] = 0.0);
-        let directions: Vec<Vec<f64>> = (0..maps.len()).map(|field| part(&free, field)).collect();
+        let directions: Vec<Vec<f64>> = (0..fields).map(|field| part(&free, field)).collect();
         let directions: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();
-        let mut all = [
-            reference.residual(&inputs).concat(),
-            reference.action(&inputs, &directions).concat(),
-            reference.diagonal(&inputs).concat(),
-        ];
+        let mut all = self.reference_with(u, |reference, inputs| {
+            [
+                reference.residual(inputs).concat(),
+                reference.action(inputs, &directions).concat(),
+                reference.diagonal(inputs).concat(),
+            ]
+        });
         for (dof, _) in on.conditions() {
             let rows = [0.0, w[dof], 1.0];
             all.iter_mut().zip(rows).for_each(|(all, row)| all[dof] = Bounded::new(row));

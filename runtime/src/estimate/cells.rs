@@ -1,12 +1,12 @@
 //! What cells have by themselves: numbers at their points → residuals, fluxes through their facets, shares of the energy.
 //!
-//! For a field with a flux, with ρ = |det J| (f0 − div σ) at the points, of which the part counts that is a polynomial of the
-//! field's degree: what is tested against is no more than one, so that a source with a singularity, of which the points see
-//! more the more of them there are, counts as its moments do,
-//!
 //! ```text
-//! ‖f0 − div σ‖² = Σ_q w_q ρ_q² / |det J|_q
+//! ‖f0 − div σ‖² = Σ_q w_q ρ_q² / |det J|_q,    ρ = |det J| (f0 − div σ)
 //! ```
+//!
+//! Of ρ counts what is a polynomial of the largest degree of the fields: functions that it is tested against are no more than
+//! that, so that of a source with a singularity, of which the points see more the more of them there are, its moments count. With
+//! p + 1 points a direction, that is all of it. Where there is no flux f0 is the residual itself, and counts as it is.
 
 use super::faces::Faces;
 use super::points::{Part, Points};
@@ -59,7 +59,8 @@ impl<'a> Reduction<'a> {
         faces: &'a Faces,
         rule: Rule,
     ) -> Self {
-        let of = |field: &OfField| points.part(rule, field.degree);
+        let degree = wanted.fields.iter().map(|field| field.degree).max().unwrap_or(1);
+        let of = |field: &OfField| field.has_flux.then(|| points.part(rule, degree)).flatten();
         let parts = wanted.fields.iter().map(of).collect();
         Self { wanted, points, faces, parts, facets: rule.cell().facets().len() }
     }

@@ -83,12 +83,31 @@ fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
     if whole > 0.0 { whole } else { own }
 }
 
-/// What ‖f0 − div f1‖² counts in a cell of a diameter.
-pub(super) fn residual(of: &OfField, h: f64) -> f64 {
-    if of.has_flux { (h / of.degree.max(1) as f64).powi(2) } else { 1.0 }
+/// What ‖f0 − div σ‖² counts in a cell of a diameter, in so many dimensions.
+///
+/// On a cube of side h the derivative e' of the error of a smooth solution is, along each axis, a multiple of Legendre's polynomial
+/// of degree p, whose derivative has ‖e''‖² = 2 p (p + 1) (2p + 1) / h² · ‖e'‖². Where p is even the residual alone tells the error, and
+/// jumps are of higher order; where it is odd either tells all of it, and each counts half.
+pub(super) fn residual(of: &OfField, diameter: f64, dim: usize) -> f64 {
+    if !of.has_flux {
+        return 1.0;
+    }
+    let (p, h) = (of.degree.max(1) as f64, side(diameter, dim));
+    let part = if of.degree.is_multiple_of(2) { 1.0 } else { 0.5 };
+    part * h * h / (2.0 * p * (p + 1.0) * (2.0 * p + 1.0))
 }
 
-/// What ∫ [σ · n]² ds counts on a facet of a diameter.
-pub(super) fn jump(of: &OfField, h: f64) -> f64 {
-    h / (2.0 * of.degree.max(1) as f64)
+/// What ∫ [σ · n]² ds counts on a facet of a diameter, in a mesh of so many dimensions: half of h / 4 (2p + 1), which is what the
+/// jumps of the same errors have where p is odd.
+pub(super) fn jump(of: &OfField, diameter: f64, dim: usize) -> f64 {
+    side(diameter, dim - 1) / (8.0 * (2.0 * of.degree.max(1) as f64 + 1.0))
+}
+
+/// What ∫ (σ · n + f0)² ds counts where there is nothing beyond a facet, beside what jumps do: such a residual is that of one side,
+/// and would be half of a jump, of which a cell has half.
+pub(super) const ALONE: f64 = 2.0;
+
+/// The side of a cube of a diameter.
+fn side(diameter: f64, dim: usize) -> f64 {
+    diameter / (dim.max(1) as f64).sqrt()
 }

@@ -127,10 +127,8 @@ impl Case {
         for pair in pairs {
             let [want, size] = self.jump(pair.sides);
             let Side { cell, local } = pair.sides[0];
-            let weight = scale::jump(
-                &own.wanted.fields[0],
-                surface.diameter(cell as usize, usize::from(local)),
-            );
+            let diameter = surface.diameter(cell as usize, usize::from(local));
+            let weight = scale::jump(&own.wanted.fields[0], diameter, self.on.mesh.dim());
             let found = own.jump(0, pair, &cells, &surface) / weight;
             // Numbers at the points go through some ten sums before they are squared.
             let want = Bounded::with_scale(want, 100.0 * size);
@@ -162,6 +160,38 @@ fn jumps_are_those_of_the_gradients_at_the_same_places() {
         }
     }
     assert!(seen > 100, "{seen}");
+}
+
+/// A mesh whose cells see facets in all orientations has the estimate of one whose cells agree.
+#[test]
+fn turned_cells_have_the_same_estimate() {
+    let mut random = Random(21);
+    for (cell, degrees) in [(Cell::Quadrilateral, 1..=4), (Cell::Hexahedron, 1..=3)] {
+        for degree in degrees {
+            let mesh = boxed(cell, 3);
+            let turned = turned(&mesh, &mut random);
+            assert!(mesh.topology().is_oriented() && !turned.topology().is_oriented());
+            let [one, other] = [mesh, turned].map(|mesh| {
+                let mut case = Case::new(mesh, degree, &mut random);
+                let on = &case.on;
+                let space = &on.fields[0].space;
+                let points = space.points(&on.mesh, &on.partition).expect("points");
+                let components = space.components();
+                for (x, u) in points.iter().zip(case.u.chunks_mut(components)) {
+                    let wave =
+                        |c: usize| (3.0 * x[c % 3] + x[(c + 1) % 3]).sin() * (x[2] - x[0]).exp();
+                    u.iter_mut().enumerate().for_each(|(c, u)| *u = wave(c));
+                }
+                case.estimator.estimate(&case.u).expect("an estimate")
+            });
+            let scale = one.energy.max(one.total);
+            for (one, other) in one.squares.iter().zip(&other.squares) {
+                let want = Bounded::with_scale(*one, 100.0 * scale);
+                assert_close!(*other, want, f64::EPSILON, "{cell} {degree}");
+            }
+            assert!(one.fields[0].jumps > 1e-6 * one.energy);
+        }
+    }
 }
 
 /// A large cell with its upper neighbour along the first axis divided into halves along each.

@@ -56,8 +56,8 @@ fn every_example_compiles_and_every_problem_is_solved() {
         let (program, errors) = compiled(&text);
         assert!(errors.is_empty(), "line {line}: {errors:#?}");
         let program = program.expect("a program without errors");
-        // The interpreter takes long for meshes that are made elsewhere; adaptive steps are not taken yet.
-        let solved = !text.contains(".msh") && !text.contains("adapt(");
+        // The interpreter takes long for meshes that are made elsewhere.
+        let solved = !text.contains(".msh");
         for problem in program.problems().filter(|_| solved) {
             let solve = |text: &str| {
                 let form =

@@ -34,7 +34,7 @@ mod simplices;
 
 use crate::bisect::{BisectError, Bisection};
 use crate::discretisation::Discretisation;
-use crate::forest::{self, Forest, ForestError, Key, RefineError};
+use crate::forest::{self, Forest, ForestError, Key};
 use crate::mesh::Mesh;
 use std::sync::Arc;
 
@@ -47,9 +47,6 @@ pub enum AdaptError {
     /// Triangles or tetrahedra.
     #[error(transparent)]
     Bisect(#[from] BisectError),
-    /// The mesh cannot be made.
-    #[error(transparent)]
-    Refine(#[from] RefineError),
     /// Marks that are not of the cells that there are.
     #[error(
         "{found} marks do not fit {expected} cells\nhelp: mark the cells of the mesh that `Adaptive::mesh` gives now"

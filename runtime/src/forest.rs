@@ -50,12 +50,25 @@ pub(crate) use nodes::placed;
 pub use refined::{RefineError, refined};
 pub use transfer::transfer;
 
-use crate::mesh::{Cell, Mesh};
+use crate::mesh::{Cell, Mesh, MeshError};
 use balance::Divided;
 
 /// Why a forest cannot be made, or not refined.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ForestError {
+    /// The mesh of the leaves cannot be made.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// A mesh that is not the one that the forest is of.
+    #[error("the forest is of a mesh of {expected} {cell} cells, not of this one of {found}")]
+    Another {
+        /// The kind of its trees.
+        cell: Cell,
+        /// How many trees there are.
+        expected: usize,
+        /// Cells of the mesh.
+        found: usize,
+    },
     /// Simplices have no octrees.
     #[error("a forest is of quad or hex cells, not of {cell}")]
     Simplices {
@@ -67,6 +80,15 @@ pub enum ForestError {
     TooMany {
         /// How many leaves there would be.
         count: usize,
+    },
+    /// Leaves that meet and differ by more than a level.
+    #[error(
+        "the forest is not balanced: neighbours in or beside cell {tree} of the mesh differ by more than one level\n\
+         help: call `Forest::balance` behind `refine` and `coarsen`"
+    )]
+    Unbalanced {
+        /// The tree of the first cell that would have to be divided.
+        tree: u32,
     },
     /// A cell that cannot be divided any more.
     #[error(
@@ -225,6 +247,26 @@ impl Forest {
             return vec![Mask::default(); self.leaves.len()];
         }
         balance::masks(&self.coarse, &divided, &self.leaves).into_iter().map(Mask).collect()
+    }
+
+    /// Whether leaves that meet differ by one level at most.
+    ///
+    /// # Errors
+    ///
+    /// [`ForestError::Unbalanced`].
+    pub fn expect_balance(&self) -> Result<(), ForestError> {
+        let divided = balance::divided(self.coarse.layout, &self.leaves);
+        if self.is_uniform(&divided) {
+            return Ok(());
+        }
+        let mut more = divided.clone();
+        if !balance::balance(&self.coarse, &mut more) {
+            return Ok(());
+        }
+        let levels = more.iter().zip(divided.iter().map(Vec::as_slice));
+        let mut new = levels
+            .flat_map(|(more, known)| more.iter().filter(|key| known.binary_search(key).is_err()));
+        Err(ForestError::Unbalanced { tree: new.next().map_or(0, |key| key.tree()) })
     }
 
     /// Whether all leaves have one level.

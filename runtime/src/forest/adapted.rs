@@ -8,12 +8,11 @@ use super::descent::Descent;
 use super::entities::{Frames, Leaves};
 use super::key::{Layout, UNITS};
 use super::nodes::geometry;
-use super::refined::RefineError;
-use super::{Children, FINEST, Forest, Key, Mask};
+use super::{Children, FINEST, Forest, ForestError, Key, Mask};
 use crate::mesh::hanging::Hanging;
 use crate::mesh::order::chain_order;
 use crate::mesh::refined::{Descendants, Leafy, Refined};
-use crate::mesh::{Facet, Mesh, Topology};
+use crate::mesh::{Facet, Mesh, MeshError, Topology};
 use crate::space::nodes_of_cells;
 use kernels_gen::abi::hanging::word;
 use rayon::prelude::*;
@@ -26,8 +25,14 @@ impl Forest {
     ///
     /// # Errors
     ///
-    /// More than indices can number, cells that fold when they are divided.
-    pub fn mesh(&self, coarse: &Arc<Mesh>) -> Result<Mesh, RefineError> {
+    /// Another mesh, a forest that is not balanced, more than indices can number, cells that fold when they are divided.
+    pub fn mesh(&self, coarse: &Arc<Mesh>) -> Result<Mesh, ForestError> {
+        let (cell, expected) = (self.coarse().cell(), self.coarse().n_trees());
+        if (coarse.cell(), coarse.n_cells()) != (cell, expected) {
+            let found = coarse.n_cells();
+            return Err(ForestError::Another { cell, expected, found });
+        }
+        self.expect_balance()?;
         let layout = self.coarse().layout;
         let (masks, dim) = (self.masks(), coarse.dim());
         let hangs = masks.iter().any(|mask| !mask.is_free());
@@ -101,7 +106,7 @@ fn points(
     cells: &Leaves<'_>,
     order: &[u32],
     layout: Layout,
-) -> Result<(Vec<[f64; 3]>, Vec<u32>), RefineError> {
+) -> Result<(Vec<[f64; 3]>, Vec<u32>), MeshError> {
     let element = geometry(coarse)?;
     let (nodes, count) = nodes_of_cells(topology, element);
     let mut cell_of = vec![0u32; order.len()];

@@ -39,8 +39,11 @@ impl From<ForestError> for RefineError {
                 order: 1,
                 expected: "a forest is of quad or hex cells",
             },
-            // Indices cannot number so many.
-            ForestError::TooFine { .. } => MeshError::TooLarge { what, count: usize::MAX },
+            ForestError::Mesh(error) => error,
+            // Indices cannot number so many, and uniform refinement keeps balance.
+            ForestError::TooFine { .. }
+            | ForestError::Unbalanced { .. }
+            | ForestError::Another { .. } => MeshError::TooLarge { what, count: usize::MAX },
         })
     }
 }

@@ -182,3 +182,21 @@ fn curved_cells_meet_without_cracks() {
         }
     }
 }
+
+#[test]
+fn leaves_of_three_levels_at_one_face_are_no_mesh() {
+    let mut random = Random(10);
+    let coarse = Arc::new(grid(2, [2, 1, 0], &mut random));
+    let mut forest = Forest::new(&coarse).expect("a forest");
+    for _ in 0..3 {
+        let last = forest.n_leaves() - 1;
+        forest.refine(|leaf| leaf > 0 && leaf <= last).expect("few leaves");
+    }
+    let error = forest.mesh(&coarse).expect_err("levels 0 and 3");
+    assert_eq!(error, ForestError::Unbalanced { tree: 0 });
+    forest.balance().expect("few leaves");
+    forest.mesh(&coarse).expect("balanced");
+    let other = Arc::new(grid(2, [1, 1, 0], &mut random));
+    let error = forest.mesh(&other).expect_err("another mesh");
+    assert!(matches!(error, ForestError::Another { expected: 2, found: 1, .. }), "{error}");
+}

@@ -175,9 +175,10 @@ mod tests {
             })
             .collect::<Vec<_>>()
         };
-        let first = ("0".to_owned(), "a & <b>\"-0.vtu".to_owned());
-        assert_eq!(read(0.0), [first.clone()]);
-        assert_eq!(read(0.25), [first, ("0.25".to_owned(), "a & <b>\"-1.vtu".to_owned())]);
+        let set = |time: &str, name: &str| (time.to_owned(), name.to_owned());
+        assert_eq!(read(0.0), [set("0", "a & <b>\"-0.vtu")]);
+        let both = [set("0", "a & <b>\"-0.vtu"), set("0.25", "a & <b>\"-1.vtu")];
+        assert_eq!(read(0.25), both);
         assert_eq!((series.len(), series.is_empty()), (2, false));
     }
 }

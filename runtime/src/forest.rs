@@ -39,6 +39,7 @@ mod refined;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod visit;
 
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};

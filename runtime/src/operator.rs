@@ -10,6 +10,7 @@ mod element;
 mod engine;
 mod host;
 mod oblique;
+mod parts;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crate::purpose::{CellKernel, Class, Part};
+pub use parts::Share;
 
 /// Why an operator cannot be made.
 #[derive(Debug, thiserror::Error)]

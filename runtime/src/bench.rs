@@ -12,13 +12,19 @@
 //! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
 //! run; bytes are what the kernel streams: its tables, x once, y read and written.
 
+pub mod balls;
 pub mod device;
+pub mod ljungkvist;
 pub mod machine;
+pub mod product;
+#[cfg(test)]
+mod tests;
 pub mod transposition;
 
 use crate::assemble::Csr;
 use crate::compile::{CompileError, Compiled, Target, compile, facts};
 use crate::discretisation::Discretisation;
+use crate::forest::{ForestError, RefineError};
 use crate::mesh::Mesh;
 use crate::mesh::generate::{GenerateError, generate};
 use crate::operator::{BuildError, Operator};
@@ -90,6 +96,12 @@ pub enum BenchError {
     /// The mesh.
     #[error(transparent)]
     Mesh(#[from] GenerateError),
+    /// A finer mesh.
+    #[error(transparent)]
+    Refine(#[from] RefineError),
+    /// A forest.
+    #[error(transparent)]
+    Forest(#[from] ForestError),
     /// The elements.
     #[error(transparent)]
     Plan(#[from] PlanError),

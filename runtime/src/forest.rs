@@ -40,6 +40,7 @@ mod refined;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod visit;
 
 pub use children::Affine;
 pub(crate) use children::Children;

@@ -11,6 +11,7 @@ mod engine;
 mod fluxes;
 mod host;
 mod oblique;
+mod parts;
 mod shelf;
 mod tables;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use crate::purpose::{CellKernel, Class, Part};
 pub use fluxes::Asked;
+pub use parts::Share;
 pub use shelf::Shelf;
 
 /// Why an operator cannot be made.

@@ -93,6 +93,8 @@ pub(super) struct Pass<'a> {
     pub(super) blocks: &'a Blocks,
     task: Task,
     inputs: Inputs<'a>,
+    /// The cells that it is of, where these are not all.
+    parts: Option<&'a [Part]>,
 }
 
 /// The batches of a class in the chunks of a partition, with slots for the nodes of each field where there are any.
@@ -115,7 +117,7 @@ pub(super) fn in_chunks(
 }
 
 /// The part that each cell is of, where not all are one.
-fn parts(on: &Discretisation) -> Vec<Part> {
+fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
     let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
     let free = |constrained: bool| if constrained { Part::Constrained } else { Part::Free };
     match on.mesh.hanging() {
@@ -184,7 +186,7 @@ impl Blocks {
         params: &[f64],
         mut shelf: Shelf,
     ) -> Result<Self, BuildError> {
-        let parts: Arc<[Part]> = parts(&on).into();
+        let parts: Arc<[Part]> = parts_of_cells(&on).into();
         shelf.keep_parts(&parts);
         let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
@@ -381,7 +383,7 @@ impl Blocks {
 
     /// The kernels that do a task, all together.
     pub(super) fn pass<'a>(&'a self, task: Task, inputs: Inputs<'a>) -> Pass<'a> {
-        Pass { blocks: self, task, inputs }
+        Pass { blocks: self, task, inputs, parts: None }
     }
 }
 
@@ -444,7 +446,25 @@ impl Block {
 impl<'a> Pass<'a> {
     /// Its kernels in the order in which they add.
     pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
-        self.blocks.works_of(self.task).map(move |work| self.blocks.run(work, self.inputs))
+        let works = self.blocks.works_of(self.task).filter(move |work| self.takes(work));
+        works.map(move |work| self.blocks.run(work, self.inputs))
+    }
+
+    /// Over the cells of some parts alone.
+    pub(super) fn of(self, parts: &'a [Part]) -> Self {
+        Self { parts: Some(parts), ..self }
+    }
+
+    /// Whether it is of all cells and facets.
+    pub(super) fn is_whole(self) -> bool {
+        self.parts.is_none()
+    }
+
+    fn takes(self, work: &Work) -> bool {
+        self.parts.is_none_or(|parts| match work.kernel.class {
+            Class::Cells(part, _) => parts.contains(&part),
+            Class::Facets(_) => false,
+        })
     }
 
     /// Cells that have no kernel.

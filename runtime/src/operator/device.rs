@@ -127,7 +127,7 @@ impl OnDevice {
     fn added(&self, pass: Pass<'_>) -> Option<usize> {
         let mut works = pass.runs().map(|run| run.work);
         let stored = works.all(|work| work.kernel.class.is_of_facets() || work.abi.stores_inside);
-        self.arithmetic.layout().entries_on_borders().filter(|_| stored)
+        self.arithmetic.layout().entries_on_borders().filter(|_| stored && pass.is_whole())
     }
 }
 

@@ -1,10 +1,13 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
 mod device;
+mod ljungkvist;
 mod plot;
+mod scatter;
 mod transposition;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use fem_dsl::source::seen;
@@ -12,8 +15,10 @@ use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
 use runtime::bench::machine::{Rates, measure as measure_rates};
+use runtime::bench::product::Machine;
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
+use runtime::device::Device;
 use serde_json::{Value, json};
 
 use crate::arguments::{Backend, Degrees, DeviceArguments, Sizes};
@@ -34,7 +39,9 @@ const CSR_DEGREE: usize = 4;
 Examples:
   wf bench --suite bp --backend cpu --degree 1..8 --threads 1
   wf bench --problem BP5 --problem poisson-gauss --degree 4 --json      one object a line
-  wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size")]
+  wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size
+  wf bench --suite ljungkvist --dofs 1e5                  adaptive meshes beside uniform ones
+  wf bench --suite scatter --backend cuda                 ways of adding results up")]
 pub(crate) struct Arguments {
     /// The set of problems.
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
@@ -48,16 +55,18 @@ pub(crate) struct Arguments {
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    #[arg(long, value_name = "K|K..L", default_value = "1..8")]
-    pub(crate) degree: Degrees,
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4.
+    #[arg(long, value_name = "K|K..L")]
+    pub(crate) degree: Option<Degrees>,
 
     /// Threads to compute with; one, then all cores without it. On devices: those of the processor, which set up.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
-    /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7.
-    #[arg(long, value_name = "N|N..M", default_value = "1e6")]
-    pub(crate) dofs: Sizes,
+    /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7; 1e6 without it.
+    /// The suites on balls take meshes that have no more, ljungkvist those of the paper as far as they fit without it.
+    #[arg(long, value_name = "N|N..M")]
+    pub(crate) dofs: Option<Sizes>,
 
     /// Draw throughput over degree, and over size where there are several, beside the assembled matrix; the file is PNG or
     /// SVG, as its name says.
@@ -109,6 +118,27 @@ pub(crate) struct Arguments {
     pub(crate) no_csr: bool,
 }
 
+impl Arguments {
+    /// The degrees of the suites on boxes.
+    fn degrees(&self) -> Degrees {
+        self.degree.unwrap_or(Degrees { first: 1, last: 8 })
+    }
+
+    /// Their sizes.
+    fn sizes(&self) -> Sizes {
+        self.dofs.unwrap_or(Sizes { first: 1e6, last: 1e6 })
+    }
+}
+
+/// What computes, and what is asked of its kernels.
+fn machine(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Machine {
+    let wishes = wishes(arguments);
+    match device {
+        Some(device) => Machine::Device(Arc::clone(device), wishes),
+        None => Machine::Processor(Target { wishes, ..Target::native() }),
+    }
+}
+
 /// A set of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
@@ -118,6 +148,11 @@ pub(crate) enum Suite {
     /// Poisson and elasticity of degree 1 on triangles and tetrahedra by thread transposition: blocks a batch and
     /// batches one after another. On devices.
     Transposition,
+    /// Poisson with a varying coefficient on uniform and adaptive balls: the tables and figures of Ljungkvist (2017), and
+    /// what a cell with hanging nodes costs. Unknowns are those of the paper, with those of hanging nodes.
+    Ljungkvist,
+    /// The same problem by each way of adding results up, with the number and balance of colours.
+    Scatter,
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -142,6 +177,9 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     if let Some(path) = &arguments.plot {
         picture::possible(path, "--plot")?;
     }
+    if arguments.suite != Suite::Bp {
+        return balls(arguments, console);
+    }
     if cfg!(debug_assertions) {
         console.warn(Warning::new(
             "this program was built without optimisation, and so was the product with the assembled matrix\n\
@@ -153,14 +191,38 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         if let Err(failure) = plot::draw(path, &report.json) {
             return Err(failure.after(report));
         }
-        report.text.push_str(&format!("drawn in {}\n", seen(&path.display().to_string())));
+        report.text.push_str(&drawn(path));
     }
     Ok(report)
+}
+
+/// The suites on balls.
+fn balls(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let device = arguments.device.open()?;
+    let mut report = Report::default();
+    let done = with_threads(arguments.threads, || match arguments.suite {
+        Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
+        _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
+    });
+    let mut report = kept(report, done)?;
+    if let Some(path) = arguments.plot.as_ref().filter(|_| arguments.suite == Suite::Ljungkvist) {
+        if let Err(failure) = ljungkvist::draw(path, &report.json) {
+            return Err(failure.after(report));
+        }
+        report.text.push_str(&drawn(path));
+    }
+    Ok(report)
+}
+
+fn drawn(path: &Path) -> String {
+    format!("drawn in {}\n", seen(&path.display().to_string()))
 }
 
 /// Options that change nothing here.
 fn warn(arguments: &Arguments, console: &Console) {
     let transposition = arguments.suite == Suite::Transposition;
+    let scatter = arguments.suite == Suite::Scatter;
+    let balls = scatter || arguments.suite == Suite::Ljungkvist;
     let device = arguments.device.backend != Backend::Cpu;
     let block = arguments.device.scatter == Some(Scatter::Block);
     let (on_devices, on_the_cpu) = ("it is for devices", "it is for the processor");
@@ -176,8 +238,14 @@ fn warn(arguments: &Arguments, console: &Console) {
         ("--strategy", arguments.strategy.is_some() && !device, on_devices),
         ("--strategy", arguments.strategy.is_some() && transposition, own),
         ("--block", given(&arguments.block) && device, on_the_cpu),
-        ("--plot", arguments.plot.is_some() && transposition, "this suite is not drawn"),
-        ("--no-csr", arguments.no_csr && transposition, "this suite has no matrix"),
+        (
+            "--plot",
+            arguments.plot.is_some() && (transposition || scatter),
+            "this suite is not drawn",
+        ),
+        ("--no-csr", arguments.no_csr && (transposition || balls), "this suite has no matrix"),
+        ("--problem", !arguments.problem.is_empty() && balls, "this suite has one problem"),
+        ("--scatter", arguments.device.scatter.is_some() && scatter, "this suite takes all ways"),
     ];
     for (option, _, because) in idle.into_iter().filter(|(_, idle, _)| *idle) {
         console.warn(Warning::no_effect(option, because));
@@ -187,7 +255,7 @@ fn warn(arguments: &Arguments, console: &Console) {
 fn bake_off(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let cases = cases(&arguments.problem)?;
     if let [case, ..] = &cases[..]
-        && cases.iter().all(|case| later(case, &arguments.degree))
+        && cases.iter().all(|case| later(case, &arguments.degrees()))
     {
         return Err(Failure::input(format!(
             "the degrees of `{}` begin at {least}\nhelp: ask for --degree {least}, or more",
@@ -283,10 +351,10 @@ fn suite(
         "ratio",
     ));
     for case in cases {
-        let (degrees, note) = degrees(case, &arguments.degree);
+        let (degrees, note) = degrees(case, &arguments.degrees());
         report.text.extend(note);
         for degree in degrees {
-            for dofs in arguments.dofs.each() {
+            for dofs in arguments.sizes().each() {
                 say(console, case, degree, dofs);
                 let row = row(arguments, case, degree, dofs, &rates)?;
                 report.text.push_str(&line(&row));

@@ -36,12 +36,12 @@ pub(super) fn suite(
     ));
     let wishes = super::wishes(arguments);
     for case in cases {
-        let (degrees, note) = super::degrees(case, &arguments.degree);
+        let (degrees, note) = super::degrees(case, &arguments.degrees());
         report.text.extend(note);
         for degree in degrees {
             super::say(console, case, degree, CHECK);
             let (error, compiled) = check(device, case, degree, &wishes)?;
-            for dofs in arguments.dofs.each() {
+            for dofs in arguments.sizes().each() {
                 super::say(console, case, degree, dofs);
                 let mut prepared = prepare(device, case, degree, dofs, Precision::F64, &wishes)?;
                 let mut row = prepared.measure(&measured)?;

@@ -32,7 +32,7 @@ pub(super) fn suite(
     for problem in problems(&arguments.problem)? {
         for cell in CELLS {
             for precision in [Precision::F32, Precision::F64] {
-                let dofs = arguments.dofs.last as usize;
+                let dofs = arguments.sizes().last as usize;
                 let wishes = super::wishes(arguments);
                 let prepared = prepare(device, problem, cell, precision, dofs, wishes)?;
                 let word = if precision == Precision::F32 { "f32" } else { "f64" };

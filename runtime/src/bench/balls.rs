@@ -1,0 +1,200 @@
+//! The meshes of Ljungkvist's benchmark: balls whose cells are all divided alike, or more often near some spheres.
+//!
+//! A ball of 5 quadrilaterals or 7 hexahedra is divided `level` times. Then [`DEEPER`] times more each cell is divided that one
+//! of the [`SHELLS`] comes near to, and those that balance asks for:
+//!
+//! ```text
+//! | |m − c| − r |  ≤  w + ρ / 4        m the mean of its corners, ρ the largest distance of a corner from m
+//! ```
+//!
+//! The rule is our own, for the paper says no more of its meshes than their counts; it is the same in both dimensions, but for the
+//! number of levels.
+
+use super::BenchError;
+use crate::forest::Forest;
+use crate::mesh::hanging::bits;
+use crate::mesh::{Counts, Mesh, generate};
+use crate::space::Space;
+use fem_dsl::problem::Argument;
+use kernels_gen::element::{Cell, Lagrange};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A sphere near which cells are divided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shell {
+    /// Its centre; in two dimensions without the third coordinate.
+    pub centre: [f64; 3],
+    /// Its radius.
+    pub radius: f64,
+}
+
+/// The spheres, which have no centre in common.
+pub const SHELLS: [Shell; 2] = [
+    Shell { centre: [0.1, 0.0, 0.1], radius: 0.2 },
+    Shell { centre: [-0.07, 0.07, 0.0], radius: 0.7 },
+];
+
+/// w, half of the thickness of a shell.
+pub const HALF_THICKNESS: f64 = 0.015;
+
+/// How many more times the cells near a shell are divided, in two and in three dimensions.
+pub const DEEPER: [usize; 2] = [4, 2];
+
+/// A ball of which finer ones are made.
+#[derive(Clone, Debug)]
+pub struct Ball {
+    coarse: Arc<Mesh>,
+}
+
+impl Ball {
+    /// In two or three dimensions.
+    ///
+    /// # Errors
+    ///
+    /// Another dimension.
+    pub fn new(dim: usize) -> Result<Self, BenchError> {
+        let number = |name: &str, value: usize| (name.to_owned(), Argument::Number(value as f64));
+        let arguments = BTreeMap::from([number("dim", dim), number("refine", 0)]);
+        Ok(Self { coarse: Arc::new(generate::generate("ball", &arguments)?) })
+    }
+
+    /// What the ball has when all cells are divided so many times; nothing is made.
+    pub fn counts(&self, level: usize) -> Counts {
+        Counts::of(&self.coarse).refined(level)
+    }
+
+    /// The ball with all cells divided so many times.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number or memory hold.
+    pub fn uniform(&self, level: usize) -> Result<Mesh, BenchError> {
+        Ok(Mesh::clone(&self.coarse).refined(level)?)
+    }
+
+    /// The forest of cells that are divided so many times, and more often near the shells.
+    ///
+    /// # Errors
+    ///
+    /// More cells than indices can number.
+    pub fn adapted(&self, level: usize) -> Result<Forest, BenchError> {
+        let mut forest = Forest::new(&self.coarse)?;
+        for _ in 0..level {
+            forest.refine(|_| true)?;
+        }
+        for _ in 0..DEEPER[self.coarse.dim() - 2] {
+            let mut near = vec![false; forest.n_leaves()];
+            forest.visit(&self.coarse, |leaf, corners| near[leaf] = is_near(corners))?;
+            forest.refine(|leaf| near[leaf])?;
+            forest.balance()?;
+        }
+        Ok(forest)
+    }
+
+    /// The mesh of a forest of this ball.
+    ///
+    /// # Errors
+    ///
+    /// More than indices can number.
+    pub fn mesh(&self, forest: &Forest) -> Result<Mesh, BenchError> {
+        Ok(forest.mesh(&self.coarse)?)
+    }
+}
+
+/// Whether a shell comes near to a cell with these corners.
+fn is_near(corners: &[[f64; 3]]) -> bool {
+    let sum = |axis: usize| corners.iter().map(|corner| corner[axis]).sum::<f64>();
+    let middle = [0, 1, 2].map(|axis| sum(axis) / corners.len() as f64);
+    let reach = corners.iter().map(|corner| distance(corner, &middle)).fold(0.0, f64::max);
+    // A circle of two dimensions is where its sphere meets the plane of all corners.
+    let flat = corners.iter().all(|corner| corner[2] == 0.0);
+    SHELLS.iter().any(|shell| {
+        let [x, y, z] = shell.centre;
+        let from = distance(&middle, &[x, y, if flat { 0.0 } else { z }]);
+        (from - shell.radius).abs() <= HALF_THICKNESS + reach / 4.0
+    })
+}
+
+fn distance(a: &[f64; 3], b: &[f64; 3]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}
+
+/// What is counted of a mesh, for any degree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Census {
+    /// Cells.
+    pub cells: usize,
+    /// Cells with a face or an edge that hangs.
+    pub constrained: usize,
+    /// The divided edges of cells that are not divided.
+    pub edges: usize,
+    /// The divided faces of cells that are not divided; none in two dimensions.
+    pub faces: usize,
+}
+
+impl Census {
+    /// Counts what hangs of a mesh.
+    pub fn of(mesh: &Mesh) -> Self {
+        let words = mesh.hanging().unwrap_or(&[]);
+        let hang = |dim: usize| if dim < mesh.dim() { divided(mesh, dim, words) } else { 0 };
+        Self {
+            cells: mesh.n_cells(),
+            constrained: words.iter().filter(|&&word| word != 0).count(),
+            edges: hang(1),
+            faces: hang(2),
+        }
+    }
+
+    /// The nodes of degree p that are interpolated from others where each cell has nodes of its own on what hangs: those
+    /// inside of a divided edge or face.
+    ///
+    /// ```text
+    /// edges · (2 p − 1) + faces · (2 p − 1)²
+    /// ```
+    pub fn hanging(&self, degree: usize) -> usize {
+        let inside = 2 * degree - 1;
+        self.edges * inside + self.faces * inside * inside
+    }
+}
+
+/// The unknowns of degree p on a mesh: those that nothing is interpolated to.
+///
+/// # Errors
+///
+/// No element of this degree.
+pub fn unknowns(mesh: &Mesh, degree: usize) -> Result<usize, BenchError> {
+    Ok(Space::count(mesh, Lagrange::continuous(mesh.cell(), degree)?))
+}
+
+/// The nodes of degree p where there are so many entities.
+///
+/// # Errors
+///
+/// No element of this degree.
+pub fn nodes(counts: &Counts, degree: usize) -> Result<f64, BenchError> {
+    Ok(counts.nodes(Lagrange::continuous(counts.cell, degree)?))
+}
+
+/// The different entities of a dimension that cells see in the place of their own that hang.
+fn divided(mesh: &Mesh, dim: usize, words: &[u32]) -> usize {
+    let topology = mesh.connectivity();
+    let entities = if dim == 1 { topology.edges() } else { topology.faces() };
+    let own: Vec<u32> = bits_of(mesh.cell(), dim);
+    let mut seen = vec![false; entities.len()];
+    for (cell, &word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
+        let all = entities.of_cell(cell).iter().zip(&own);
+        all.filter(|(_, bits)| word & **bits != 0).for_each(|(&e, _)| seen[e as usize] = true);
+    }
+    seen.into_iter().filter(|&seen| seen).count()
+}
+
+/// For each edge or face of a cell the bits of a word of which any says that it hangs.
+fn bits_of(cell: Cell, dim: usize) -> Vec<u32> {
+    let of = |vertices: &&[usize]| {
+        let along = vertices.iter().fold(0, |bits, v| bits | (v ^ vertices[0]));
+        let end = |axis: usize| (along >> axis & 1 == 0).then_some(vertices[0] >> axis & 1);
+        bits([0, 1, 2].map(end), cell.dim())
+    };
+    cell.entities(dim).iter().map(of).collect()
+}

@@ -1,0 +1,76 @@
+//! The benchmark of Ljungkvist: Poisson with a coefficient that varies on balls, and what the paper says of its own meshes.
+//!
+//! ```text
+//! −div(κ grad u),   κ = 1 / (0.05 + 2 |x|²),   u = 0 on the sphere,   p + 1 Gauss points
+//! ```
+//!
+//! K. Ljungkvist (2017), Matrix-free finite-element computations on graphics processors with adaptively refined unstructured
+//! meshes, section 5 and tables 1 and 2. A product is the mean of [`PRODUCTS`].
+
+use super::{Case, gauss_1};
+
+/// The problem.
+pub const CASE: Case = Case {
+    name: "ljungkvist",
+    form: "form ljungkvist { field u: scalar; let kappa = 1 / (0.05 + 2 * dot(x, x)); \
+           f1[u] = kappa * grad(u); }",
+    rule: gauss_1,
+    least: 1,
+};
+
+/// Products that are timed together.
+pub const PRODUCTS: usize = 100;
+
+/// A line of the tables.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    /// The dimension.
+    pub dim: usize,
+    /// p.
+    pub degree: usize,
+    /// How often the 5 or 7 cells of a ball are divided at most.
+    pub level: usize,
+    /// Cells and unknowns of the uniform mesh.
+    pub uniform: [u64; 2],
+    /// Cells and unknowns of the adaptive one, with those of hanging nodes.
+    pub adaptive: [u64; 2],
+    /// The share of hanging ones among them, in per cent.
+    pub hanging: f64,
+    /// Cells of a group of threads.
+    pub block: usize,
+}
+
+const fn line(
+    [dim, degree, level, block]: [usize; 4],
+    uniform: [u64; 2],
+    adaptive: [u64; 2],
+    hanging: f64,
+) -> Line {
+    Line { dim, degree, level, uniform, adaptive, hanging, block }
+}
+
+/// The largest meshes of each dimension and degree.
+pub const TABLE: [Line; 8] = [
+    line([2, 1, 11, 32], [20_971_520, 20_975_617], [18_271_217, 18_572_584], 3.23),
+    line([2, 2, 10, 8], [5_242_880, 20_975_617], [4_847_393, 19_992_109], 4.51),
+    line([2, 3, 10, 4], [5_242_880, 47_192_065], [4_847_393, 44_680_720], 3.37),
+    line([2, 4, 9, 4], [1_310_720, 20_975_617], [1_350_302, 22_356_367], 4.70),
+    line([3, 1, 6, 8], [1_835_008, 1_847_617], [1_223_845, 1_522_469], 38.3),
+    line([3, 2, 6, 2], [1_835_008, 14_729_857], [1_223_845, 11_564_225], 25.4),
+    line([3, 3, 5, 1], [229_376, 6_221_281], [180_964, 5_784_259], 24.8),
+    line([3, 4, 5, 1], [229_376, 14_729_857], [180_964, 13_205_632], 19.6),
+];
+
+impl Line {
+    /// The line of a dimension and degree, degrees beyond the table as its last.
+    pub fn of(dim: usize, degree: usize) -> Option<&'static Self> {
+        let mut lines = TABLE.iter().filter(|line| line.dim == dim);
+        lines.clone().find(|line| line.degree == degree).or_else(|| lines.next_back())
+    }
+
+    /// How often all cells of the adaptive mesh are divided, as large a mesh as the uniform one of a level: the more often
+    /// those near the shells are.
+    pub fn base(dim: usize, level: usize) -> usize {
+        level.saturating_sub(4 - dim)
+    }
+}

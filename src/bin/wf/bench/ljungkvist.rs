@@ -1,0 +1,275 @@
+//! The suite `ljungkvist`: balls, uniform and adaptive, size by size and degree by degree → rows, and the paper's tables and figures.
+
+mod figures;
+mod tables;
+
+use std::sync::Arc;
+
+use runtime::bench::balls::{Ball, Census, nodes, unknowns};
+use runtime::bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE};
+use runtime::bench::product::Product;
+use runtime::device::Device;
+use runtime::memory::{Bytes, Room};
+use runtime::mesh::Mesh;
+use runtime::operator::Part;
+use serde_json::{Value, json};
+
+use super::{Arguments, machine};
+use crate::console::Console;
+use crate::report::{Failure, Report};
+
+pub(super) use figures::draw;
+
+/// Of a `--dofs N` without another end, the part from which sizes are measured.
+const SMALLEST: f64 = 1e-2;
+
+/// Unknowns from which sizes are measured without `--dofs`.
+const LEAST: f64 = 1e4;
+
+/// One mesh at one degree.
+struct Row {
+    dim: usize,
+    adaptive: bool,
+    degree: usize,
+    level: usize,
+    census: Census,
+    /// Unknowns that are solved for.
+    dofs: usize,
+    seconds: f64,
+    /// Cells of a batch, of those without and with hanging nodes.
+    batches: [Option<usize>; 2],
+    /// Where it is an adaptive mesh, and the largest: what its cells cost.
+    costs: Option<Costs>,
+}
+
+/// Seconds of the cells without and with hanging nodes, and how many there are.
+struct Costs {
+    free: (usize, f64),
+    hanging: (usize, f64),
+}
+
+impl Row {
+    /// Unknowns as the paper counts them, with those of hanging nodes.
+    fn counted(&self) -> usize {
+        self.dofs + self.census.hanging(self.degree)
+    }
+
+    /// Those unknowns a second.
+    fn rate(&self) -> f64 {
+        self.counted() as f64 / self.seconds
+    }
+
+    /// The share of those of hanging nodes.
+    fn hanging(&self) -> f64 {
+        self.census.hanging(self.degree) as f64 / self.counted() as f64
+    }
+
+    /// The share of cells with hanging nodes.
+    fn constrained(&self) -> f64 {
+        self.census.constrained as f64 / self.census.cells as f64
+    }
+
+    /// The line of the paper's tables that is of this mesh.
+    fn line(&self) -> Option<&'static Line> {
+        let is_own = |line: &&Line| (line.dim, line.degree) == (self.dim, self.degree);
+        TABLE.iter().find(is_own).filter(|line| line.level == self.level)
+    }
+}
+
+impl Costs {
+    /// Seconds of a cell without, and of one with hanging nodes.
+    fn each(&self) -> [f64; 2] {
+        [self.free, self.hanging].map(|(count, seconds)| seconds / count.max(1) as f64)
+    }
+
+    fn ratio(&self) -> f64 {
+        let [free, hanging] = self.each();
+        hanging / free
+    }
+}
+
+/// The meshes of one dimension and kind, and the sizes that are measured.
+struct Series<'a> {
+    arguments: &'a Arguments,
+    ball: Ball,
+    dim: usize,
+    /// Unknowns at least and at most.
+    sizes: [f64; 2],
+}
+
+pub(super) fn suite(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    let name = device.map_or_else(|| "this processor".to_owned(), |device| device.name());
+    let threads = rayon::current_num_threads();
+    report.text.push_str(&format!("{name}, {threads} threads of the processor\n"));
+    let mut rows = Vec::new();
+    let done = rows_of(arguments, device, console, &mut rows, report);
+    report.text.push_str(&tables::text(&rows)?);
+    done
+}
+
+/// Measures all meshes, and keeps what was measured before a failure.
+fn rows_of(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    console: &Console,
+    rows: &mut Vec<Row>,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let sizes = match arguments.dofs {
+        None => [LEAST, f64::INFINITY],
+        Some(sizes) if sizes.first < sizes.last => [sizes.first, sizes.last],
+        Some(sizes) => [SMALLEST * sizes.last, sizes.last],
+    };
+    for dim in [2, 3] {
+        let series = Series { arguments, ball: Ball::new(dim)?, dim, sizes };
+        for adaptive in [false, true] {
+            let most = series.degrees().filter_map(|degree| series.largest(degree)).max();
+            for level in 0..=most.unwrap_or(0) {
+                let degrees: Vec<usize> =
+                    series.degrees().filter(|&degree| series.has(degree, level)).collect();
+                if degrees.is_empty() {
+                    continue;
+                }
+                let mesh = Arc::new(series.mesh(adaptive, level, console)?);
+                let census = Census::of(&mesh);
+                for degree in degrees {
+                    let shown = (adaptive, degree, level);
+                    let row = series.row(&mesh, &census, shown, device, console)?;
+                    console.progress().line(&tables::line(&row));
+                    report.json.push(value(&row, device));
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Series<'_> {
+    fn degrees(&self) -> impl Iterator<Item = usize> {
+        let degrees = self.arguments.degree.unwrap_or(super::Degrees { first: 1, last: 4 });
+        degrees.first as usize..=degrees.last as usize
+    }
+
+    /// Unknowns of the uniform mesh of a level.
+    fn unknowns(&self, degree: usize, level: usize) -> f64 {
+        let counts = self.ball.counts(level);
+        nodes(&counts, degree).unwrap_or(f64::INFINITY)
+    }
+
+    /// The largest level that is measured at a degree: no larger than the paper's.
+    fn largest(&self, degree: usize) -> Option<usize> {
+        let most = Line::of(self.dim, degree)?.level;
+        (0..=most).rev().find(|&level| {
+            self.unknowns(degree, level) <= self.sizes[1] && self.fits(degree, level)
+        })
+    }
+
+    /// Whether a level is measured at a degree.
+    fn has(&self, degree: usize, level: usize) -> bool {
+        let largest = self.largest(degree);
+        let is_large = self.unknowns(degree, level) >= self.sizes[0];
+        largest.is_some_and(|largest| level == largest || (level < largest && is_large))
+    }
+
+    /// Whether this machine has room for a mesh and what is stored at its points.
+    fn fits(&self, degree: usize, level: usize) -> bool {
+        let cells = self.ball.counts(level).cells() as f64;
+        let points = (degree as f64 + 1.0).powi(self.dim as i32);
+        let bytes = cells * (MESH * 2f64.powi(self.dim as i32) + POINT * points);
+        Room::now().is_none_or(|room| bytes <= room.bytes)
+    }
+
+    fn mesh(&self, adaptive: bool, level: usize, console: &Console) -> Result<Mesh, Failure> {
+        let (dim, progress) = (self.dim, console.progress());
+        if !adaptive {
+            let cells = self.ball.counts(level).cells();
+            progress.say(format!("{dim}D, uniform: a mesh of {cells} cells"));
+            return Ok(self.ball.uniform(level)?);
+        }
+        progress.say(format!("{dim}D, adaptive: refining level {level}"));
+        let forest = self.ball.adapted(Line::base(dim, level))?;
+        progress.say(format!("{dim}D, adaptive: a mesh of {} cells", forest.n_leaves()));
+        Ok(self.ball.mesh(&forest)?)
+    }
+
+    /// Measures a mesh at a degree.
+    fn row(
+        &self,
+        mesh: &Arc<Mesh>,
+        census: &Census,
+        (adaptive, degree, level): (bool, usize, usize),
+        device: Option<&Arc<dyn Device>>,
+        console: &Console,
+    ) -> Result<Row, Failure> {
+        let dofs = unknowns(mesh, degree)?;
+        let kind = tables::kind(adaptive);
+        console.progress().say(format!("{}D, {kind}, degree {degree}, {dofs} unknowns", self.dim));
+        let machine = machine(self.arguments, device);
+        let mut product = Product::new(&CASE, degree, mesh, &machine)?;
+        let seconds = product.mean_seconds(PRODUCTS)?;
+        let lanes = |hanging| product.plan(hanging).map(|plan| plan.lanes);
+        let batches = [lanes(false), lanes(true)];
+        let wanted = adaptive && census.constrained > 0 && Some(level) == self.largest(degree);
+        let costs = if wanted { Some(costs(&mut product)?) } else { None };
+        let census = census.clone();
+        Ok(Row { dim: self.dim, adaptive, degree, level, census, dofs, seconds, batches, costs })
+    }
+}
+
+/// Bytes of a mesh for each corner of each cell, while it is made, and of what kernels keep for a point.
+const MESH: f64 = 120.0;
+const POINT: f64 = 80.0;
+
+/// What cells without and with hanging nodes cost.
+fn costs(product: &mut Product) -> Result<Costs, Failure> {
+    let shares = product.shares();
+    let mut cost = |parts: &[Part]| -> Result<(usize, f64), Failure> {
+        let own = shares.iter().filter(|share| share.is_of(parts));
+        Ok((own.map(|share| share.count()).sum(), product.seconds_of(parts)?))
+    };
+    Ok(Costs { free: cost(&[Part::Free, Part::All])?, hanging: cost(&[Part::Hanging])? })
+}
+
+fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
+    let costs = row.costs.as_ref();
+    let each = costs.map(Costs::each);
+    let paper = row.line().map(|line| if row.adaptive { line.adaptive } else { line.uniform });
+    json!({
+        "suite": "ljungkvist",
+        "dim": row.dim,
+        "mesh": tables::kind(row.adaptive),
+        "degree": row.degree,
+        "level": row.level,
+        "backend": device.map_or("cpu", |device| device.backend().word()),
+        "device": device.map(|device| device.name()),
+        "threads": rayon::current_num_threads(),
+        "precision": "f64",
+        "cells": row.census.cells,
+        "constrained_cells": row.census.constrained,
+        "dofs": row.dofs,
+        "dofs_with_hanging": row.counted(),
+        "hanging_fraction": row.hanging(),
+        "seconds": row.seconds,
+        "dofs_per_second": row.dofs as f64 / row.seconds,
+        "dofs_with_hanging_per_second": row.rate(),
+        "cells_per_batch": row.batches[0],
+        "hanging_cells_per_batch": row.batches[1],
+        "paper_cells": paper.map(|paper| paper[0]),
+        "paper_dofs": paper.map(|paper| paper[1]),
+        "free_cells": costs.map(|costs| costs.free.0),
+        "free_cell_seconds": each.map(|each| each[0]),
+        "hanging_cell_seconds": each.map(|each| each[1]),
+        "cost_ratio": costs.map(Costs::ratio),
+    })
+}
+
+/// A line on what has been left out for want of memory.
+fn room() -> Option<String> {
+    Room::now().map(|room| format!("{} ({})", Bytes(room.bytes), room.bound))
+}

@@ -1,0 +1,81 @@
+//! `--plot` of the suite `ljungkvist`: rows → figures 4 to 7, adaptive meshes dashed beside uniform ones.
+
+use std::path::Path;
+
+use serde_json::Value;
+use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
+
+use crate::report::Failure;
+
+/// A mesh at a degree, as far as it is drawn.
+#[derive(Clone, Copy)]
+struct Point {
+    dim: u64,
+    degree: u64,
+    adaptive: bool,
+    dofs: f64,
+    /// Million unknowns a second.
+    rate: f64,
+}
+
+impl Point {
+    fn new(row: &Value) -> Option<Self> {
+        Some(Self {
+            dim: row["dim"].as_u64()?,
+            degree: row["degree"].as_u64()?,
+            adaptive: row["mesh"].as_str()? == "adaptive",
+            dofs: row["dofs_with_hanging"].as_f64()?,
+            rate: row["dofs_with_hanging_per_second"].as_f64()? / 1e6,
+        })
+    }
+}
+
+/// Draws the rows.
+pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
+    let points: Vec<Point> = rows.iter().filter_map(Point::new).collect();
+    let mut charts = Vec::new();
+    for dim in [2, 3] {
+        let own: Vec<Point> = points.iter().copied().filter(|point| point.dim == dim).collect();
+        let mut degrees: Vec<u64> = own.iter().map(|point| point.degree).collect();
+        degrees.sort_unstable();
+        degrees.dedup();
+        let series = degrees.into_iter().map(|degree| {
+            let own = own.iter().filter(|point| point.degree == degree);
+            let points = own.map(|point| (point.adaptive, (point.dofs, point.rate)));
+            series(format!("p = {degree}"), points.collect())
+        });
+        charts.push(chart(format!("unknowns in {dim}D"), Scale::Logarithmic, series.collect()));
+    }
+    let series = [2, 3].map(|dim| {
+        let of = |point: &&Point| point.dim == dim && is_largest(point, &points);
+        let points = points.iter().filter(of);
+        let points = points.map(|point| (point.adaptive, (point.degree as f64, point.rate)));
+        series(format!("{dim}D"), points.collect())
+    });
+    charts.push(chart("polynomial degree".to_owned(), Scale::Whole, series.into()));
+    charts.retain(|chart| chart.series.iter().any(|series| !series.points.is_empty()));
+    Ok(write_charts(path, "Poisson on balls", &charts)?)
+}
+
+/// Whether no larger mesh of its kind was measured at its degree.
+fn is_largest(point: &Point, points: &[Point]) -> bool {
+    let kind = |point: &Point| (point.dim, point.degree, point.adaptive);
+    points.iter().all(|other| kind(other) != kind(point) || other.dofs <= point.dofs)
+}
+
+/// A line of uniform meshes, dashed of adaptive ones.
+fn series(name: String, all: Vec<(bool, (f64, f64))>) -> Series {
+    let of = |adaptive: bool| {
+        let own = all.iter().filter(|(of, _)| *of == adaptive).map(|(_, at)| *at);
+        let mut own: Vec<(f64, f64)> = own.collect();
+        own.sort_by(|a, b| a.0.total_cmp(&b.0));
+        own
+    };
+    Series { name, points: of(false), dashed: of(true), fits_dashed: true, ..Series::default() }
+}
+
+fn chart(x: String, scale: Scale, series: Vec<Series>) -> Chart {
+    let axis = |name: String, scale| Axis { name, scale };
+    let y = axis("MDoF/s".to_owned(), Scale::FromZero);
+    Chart { x: axis(x, scale), y, series, dashed: "adaptive".to_owned() }
+}

@@ -169,11 +169,11 @@ fn names_that_can_be_no_series_are_refused_before_the_work() {
 
 /// The language has them; the steps themselves are refused, and never one solve passed off as all.
 #[test]
-fn adaptive_steps_are_checked_but_not_taken_yet() {
+fn adaptive_steps_have_files_rows_and_figures() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("b.wf");
     let text =
-        MEMBRANE.replace("dirichlet u = 0;", "dirichlet u = 0; adapt(steps: 3, until: 1e-2);");
+        MEMBRANE.replace("dirichlet u = 0;", "dirichlet u = 0; adapt(steps: 2, fraction: 0.4);");
     std::fs::write(&path, text).expect("a file");
     let wf = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
@@ -182,9 +182,24 @@ fn adaptive_steps_are_checked_but_not_taken_yet() {
     };
     assert!(wf(&["check", "--deny", "warnings"]).status.success());
     let dry = wf(&["run", "--dry-run", "--json"]);
-    assert_eq!(values(&dry)[0]["steps_at_most"], 4, "{dry:?}");
-    let refused = wf(&["run", "--interpret"]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("`refine = 2;`"), "{refused:?}");
-    assert!(!folder.path().join("p.vtu").exists());
+    assert_eq!(values(&dry)[0]["steps_at_most"], 3, "{dry:?}");
+    let options = ["--output", "u-{step}.vtu", "--report", "steps.csv"];
+    let done = wf(&[&["run", "--interpret", "--json"], &options[..]].concat());
+    assert!(done.status.success(), "{done:?}");
+    let value = &values(&done)[0];
+    let steps = value["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 3);
+    let cells = |step: &Value| step["cells"].as_u64().expect("cells");
+    for (step, next) in steps.iter().zip(&steps[1..]) {
+        assert!(step["kind"] == "adapt" && step["estimate"].as_f64().is_some(), "{step}");
+        assert!(cells(next) > cells(step), "{step} and {next}");
+    }
+    assert_eq!(value["cells"], steps[2]["cells"]);
+    for step in 0..3 {
+        assert!(folder.path().join(format!("u-{step}.vtu")).exists());
+    }
+    let series = std::fs::read_to_string(folder.path().join("u.pvd")).expect("a series");
+    assert_eq!(series.matches("<DataSet").count(), 3);
+    let table = std::fs::read_to_string(folder.path().join("steps.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 4, "{table}");
 }

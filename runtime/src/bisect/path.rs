@@ -49,7 +49,7 @@ impl Path {
     /// The way to the parent; none to a cell of the mesh.
     pub fn parent(self) -> Option<Self> {
         let end = self.0 & self.0.wrapping_neg();
-        (self.depth() > 0).then(|| Self(self.0 & !(2 * end | end) | 2 * end))
+        (self.depth() > 0).then(|| Self((self.0 & !(3 * end)) | (2 * end)))
     }
 
     /// Which child of its parent a descendant of some depth on the way is, that of the first bisection being 0.

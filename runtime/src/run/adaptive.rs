@@ -77,7 +77,7 @@ struct Steps<'a> {
 
 /// What follows a step.
 enum Next {
-    Mesh(Mesh),
+    Mesh(Arc<Mesh>),
     /// The end, and what should be said of it.
     End(Option<String>),
 }
@@ -104,7 +104,7 @@ impl Steps<'_> {
             None => self.refine(&solution.on, &estimate)?,
         };
         let next = match next {
-            Next::Mesh(mesh) => Some(Arc::new(mesh)),
+            Next::Mesh(mesh) => Some(mesh),
             Next::End(note) => {
                 solution.notes.extend(note);
                 None
@@ -169,6 +169,6 @@ impl Steps<'_> {
             ))));
         }
         self.adaptive = adaptive;
-        Ok(Next::Mesh(next))
+        Ok(Next::Mesh(Arc::new(next)))
     }
 }

@@ -16,8 +16,7 @@ const KEPT: usize = 4096;
 
 /// The values of all parts of the coarse cells.
 pub(super) fn on_cells(refined: &Refined, values: &[f64], components: usize) -> Vec<f64> {
-    let parents = refined.parents().into_iter();
-    parents.flat_map(|cell| &values[cell as usize * components..][..components]).copied().collect()
+    refined.parents().flat_map(|cell| &values[cell * components..][..components]).copied().collect()
 }
 
 /// The values at the geometry nodes of a refined mesh of a function that is given at those of the coarse one.
@@ -50,7 +49,7 @@ pub(super) fn at_points(
                 continue;
             }
             let out = &mut all[node as usize * components..][..components];
-            for (weight, &node) in weights.iter().zip(coarse.cell_nodes(parent as usize)) {
+            for (weight, &node) in weights.iter().zip(coarse.cell_nodes(parent)) {
                 let value = &values[node as usize * components..][..components];
                 out.iter_mut().zip(value).for_each(|(sum, value)| *sum += weight * value);
             }

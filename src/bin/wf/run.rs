@@ -233,7 +233,11 @@ impl Solve<'_> {
             RunError::Interrupted(interrupted) => {
                 let Interrupted { step, source, last } = *interrupted;
                 let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
-                goal.write_last(failure, file, &problem, (step - 1, &last))
+                match &log.series {
+                    // It is there already.
+                    Some(_) => failure,
+                    None => goal.write_last(failure, file, &problem, (step - 1, &last)),
+                }
             }
             error => failed(error),
         })?;

@@ -15,7 +15,10 @@ use fem_dsl::source::Source;
 use runtime::compile::Target;
 use runtime::device::Device;
 use runtime::mesh::load;
-use runtime::run::{Solution, run_on};
+use runtime::operator::Shelf;
+use runtime::run::{
+    Figure, Outcome, Setup, Solution, State, compile_operator, report, run_on, set_up,
+};
 use runtime::solve::Continue;
 use serde_json::Value;
 
@@ -109,6 +112,64 @@ fn solutions_are_the_processors() {
             }
             if let (Some(energy), Some(wanted)) = (found.energy, wanted.energy) {
                 assert!((energy - wanted).abs() < 1e-8 * wanted.abs(), "{name}: {energy}");
+            }
+        }
+    }
+}
+
+const MEASURED: &str = "form f { field u: scalar; aux a: scalar on nodes; f0[u] = a * u; f1[u] = grad(u); }
+problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 3; aux a = 1 + x[0]; dirichlet u = 0 on \"x0\";
+    report size = integral(a * u^2); report up = integral(x[0] * u); report held = reaction(u, on: \"x0\"); }";
+
+/// What is measured reads the vector of the solve, with its tables and in its order, or another one of the same numbers.
+#[test]
+fn what_is_measured_takes_tables_from_the_solve() {
+    let (program, _) = compile(&Source::new("measured", MEASURED));
+    let program = program.expect("a program");
+    let (mesh, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+    let mesh = load(&mesh, Path::new("")).expect("a mesh");
+    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
+    let Setup { elements, on, parameters, .. } = set_up(&problem, mesh).expect("a problem");
+    let (form, target) = (&problem.form, Target::native());
+    let u: Vec<f64> = (0..on.n_dofs()).map(|i| 1.0 + (i as f64 * 12.9898).sin()).collect();
+    let alone = State {
+        form,
+        on: &on,
+        elements: &elements,
+        parameters: &parameters,
+        u: &u,
+        vector: None,
+        load: None,
+    };
+    let numbers = |of: State<'_>, device: Option<&Arc<dyn Device>>, shelf: &mut Shelf| {
+        let found = report(&problem.reports, of, &target, device, shelf);
+        let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
+        let number = |found: &Outcome| match &found.value {
+            Figure::Value(_, values) => values[0],
+            Figure::Line(..) => f64::NAN,
+        };
+        found.iter().map(number).collect::<Vec<f64>>()
+    };
+    let wanted = numbers(alone, None, &mut Shelf::default());
+    for device in devices() {
+        let params = &parameters.values;
+        let made = compile_operator(form, &elements, &on, params, &target, Some(device.clone()));
+        let (operator, _) = made.expect("an operator");
+        let (mut vector, mut shelf) = (operator.vector(), operator.shelf());
+        vector.set(&u);
+        let beside = State { vector: Some(&vector), ..alone };
+        let first = numbers(beside, Some(&device), &mut shelf);
+        let tables = shelf.tables();
+        let again = numbers(beside, Some(&device), &mut shelf);
+        // The places of what is measured, in cells without and with conditions.
+        assert_eq!(shelf.tables() - tables, 2, "{device:?}");
+        let other = numbers(alone, Some(&device), &mut Shelf::default());
+        for found in [first, again, other] {
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert!(
+                    (found - wanted).abs() < 1e-12 * wanted.abs().max(1.0),
+                    "{device:?}: {found}"
+                );
             }
         }
     }

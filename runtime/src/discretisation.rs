@@ -31,18 +31,33 @@ pub enum WithFieldsError {
     Mesh(#[from] MeshError),
 }
 
-/// Auxiliary data of a form.
+/// Auxiliary data of a form. Copies share the numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AuxValues {
     /// At the nodes of a space, node-major.
-    Nodes(Space, Vec<f64>),
+    Nodes(Arc<Space>, Arc<Vec<f64>>),
     /// One value a cell, `[cell][component]`.
-    Cells(Vec<f64>),
+    Cells(Arc<Vec<f64>>),
     /// One value a quadrature point, `[cell][point][component]`.
-    Points(Vec<f64>),
+    Points(Arc<Vec<f64>>),
 }
 
 impl AuxValues {
+    /// Numbers at the nodes of a space, node-major.
+    pub fn at_nodes(space: Space, numbers: Vec<f64>) -> Self {
+        Self::Nodes(Arc::new(space), Arc::new(numbers))
+    }
+
+    /// Numbers of cells, `[cell][component]`.
+    pub fn on_cells(numbers: Vec<f64>) -> Self {
+        Self::Cells(Arc::new(numbers))
+    }
+
+    /// Numbers at quadrature points, `[cell][point][component]`.
+    pub fn at_points(numbers: Vec<f64>) -> Self {
+        Self::Points(Arc::new(numbers))
+    }
+
     /// All of them.
     pub fn numbers(&self) -> &[f64] {
         let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;

@@ -240,13 +240,13 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
     let cells = on.mesh.n_cells();
     on.aux = match form.aux.len() {
         0 => Vec::new(),
-        1 => vec![AuxValues::Points(numbers(cells * elements.rule.points().len()))],
+        1 => vec![AuxValues::at_points(numbers(cells * elements.rule.points().len()))],
         _ => {
             let element = elements.aux[0].expect("data at nodes");
             let space = on.aux_space(element, 1).expect("a space");
             let nodes = numbers(space.n_nodes());
             let dim = on.mesh.dim();
-            vec![AuxValues::Nodes(space, nodes), AuxValues::Cells(numbers(cells * dim))]
+            vec![AuxValues::at_nodes(space, nodes), AuxValues::on_cells(numbers(cells * dim))]
         }
     };
     on

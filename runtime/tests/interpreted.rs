@@ -47,9 +47,9 @@ fn discretisation(form: &PointForm, constrained: bool) -> Discretisation {
         Location::Nodes(_) => {
             let space = on.aux_space(element, 1).expect("a space");
             let values = (0..space.n_dofs()).map(wave).collect();
-            AuxValues::Nodes(space, values)
+            AuxValues::at_nodes(space, values)
         }
-        _ => AuxValues::Cells((0..on.mesh.n_cells()).map(wave).collect()),
+        _ => AuxValues::on_cells((0..on.mesh.n_cells()).map(wave).collect()),
     });
     on.aux = aux.collect();
     if constrained {

@@ -63,7 +63,7 @@ pub(super) struct Blocks {
     /// Time and parameters.
     pub(super) params: Array,
     /// Auxiliary data at nodes.
-    aux: BTreeMap<usize, Array>,
+    aux: BTreeMap<usize, Arc<Array>>,
     /// What others can take of it.
     pub(super) shelf: Shelf,
     /// How many tables it has made.
@@ -168,12 +168,13 @@ fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
 fn at_nodes(
     engine: &dyn Engine,
     values: &[AuxValues],
-) -> Result<BTreeMap<usize, Array>, DeviceError> {
+    shelf: &mut Shelf,
+) -> Result<BTreeMap<usize, Arc<Array>>, DeviceError> {
     let at_nodes = values.iter().enumerate().filter_map(|(index, values)| match values {
         AuxValues::Nodes(_, values) => Some((index, values)),
         AuxValues::Cells(_) | AuxValues::Points(_) => None,
     });
-    at_nodes.map(|(index, values)| Ok((index, engine.reals(values)?))).collect()
+    at_nodes.map(|(index, values)| Ok((index, shelf.data(values, |v| engine.reals(v))?))).collect()
 }
 
 impl Blocks {
@@ -189,7 +190,7 @@ impl Blocks {
         let parts: Arc<[Part]> = parts_of_cells(&on).into();
         shelf.keep_parts(&parts);
         let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
-        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux)?);
+        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut shelf)?);
         let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
         let mut all = Self { on, precision, works, blocks, fluxes, params, aux, shelf, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
@@ -312,7 +313,8 @@ impl Blocks {
         engine: &dyn Engine,
         values: &[AuxValues],
     ) -> Result<(), BuildError> {
-        self.aux.extend(at_nodes(engine, values)?);
+        self.shelf.forget_data();
+        self.aux.extend(at_nodes(engine, values, &mut self.shelf)?);
         let mut done = BTreeSet::new();
         for work in &self.works {
             let block = &mut self.blocks[work.block];

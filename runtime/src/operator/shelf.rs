@@ -3,14 +3,14 @@
 //!
 //! A table is the same where its key, its length, its batches and slots are, the space of its unknowns and their places.
 //! Batches cost little beside tables: they are made, and compared number by number. So what is shared follows from what it is
-//! made of, whoever asks. Tables that hold data or heed conditions are never kept.
+//! made of, whoever asks. Tables that heed conditions are never kept.
 
 use super::engine::Array;
 use super::tables::Key;
 use super::{Class, Part};
 use crate::batch::Batches;
 use crate::device::{self, Device, Layout};
-use crate::discretisation::{Discretisation, Field};
+use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::mesh::Mesh;
 use crate::partition::Partition;
 use crate::space::Space;
@@ -29,6 +29,8 @@ pub struct Shelf {
     places: Vec<(Arc<Space>, device::Part)>,
     /// The part that each cell was of for the first operator.
     parts: Option<Arc<[Part]>>,
+    /// Data at nodes, by its numbers.
+    data: Vec<(Arc<Vec<f64>>, Arc<Array>)>,
     racks: Vec<Rack>,
 }
 
@@ -56,6 +58,8 @@ pub(super) struct Made {
     space: Option<Arc<Space>>,
     /// Where the unknowns of the space lie, if not in their own order.
     places: Option<device::Part>,
+    /// The numbers that it holds.
+    data: Option<Arc<Vec<f64>>>,
 }
 
 impl Made {
@@ -66,40 +70,49 @@ impl Made {
         on: &Discretisation,
         layout: &Layout,
     ) -> Option<Self> {
-        let field = match key {
+        let own = Self { key: key.by_place(), extent, space: None, places: None, data: None };
+        let of_field = |field: usize| {
+            let space = Some(Arc::clone(&on.fields.get(field)?.space));
+            let places = (!layout.is_plain()).then(|| layout.field(field).clone());
+            Some(Self { space, places, ..own.clone() })
+        };
+        match key {
+            // They heed conditions, or are of a rule.
             Key::Map(_, Indices::Dofs)
             | Key::Lines(_, Indices::Dofs, _)
             | Key::Slots(_, Indices::Dofs)
-            | Key::Map(Owner::Aux(_), _)
-            | Key::Lines(Owner::Aux(_), ..)
-            | Key::Geometry(Geometry::Stored)
-            | Key::AuxCells(_)
-            | Key::AuxPoints(_) => return None,
+            | Key::Geometry(Geometry::Stored) => None,
             Key::Map(Owner::Field(field), _)
             | Key::Lines(Owner::Field(field), ..)
             | Key::Slots(field, _)
-            | Key::Terms(field) => Some(field),
-            Key::Coordinates | Key::Axis(_) => Some(0),
-            Key::Hanging | Key::Hang | Key::Active | Key::Geometry(_) | Key::Diameter => None,
-        };
-        let space = match field {
-            Some(field) => Some(Arc::clone(&on.fields.get(field)?.space)),
-            None => None,
-        };
-        let places = field.filter(|_| !layout.is_plain()).map(|field| layout.field(field).clone());
-        Some(Self { key: key.by_place(), extent, space, places })
+            | Key::Terms(field) => of_field(field),
+            Key::Coordinates | Key::Axis(_) => of_field(0),
+            Key::Map(Owner::Aux(aux), _) | Key::Lines(Owner::Aux(aux), ..) => {
+                let AuxValues::Nodes(space, _) = on.aux.get(aux)? else { return None };
+                Some(Self { space: Some(Arc::clone(space)), ..own })
+            }
+            Key::AuxCells(aux) | Key::AuxPoints(aux) => {
+                let (AuxValues::Nodes(_, data) | AuxValues::Cells(data) | AuxValues::Points(data)) =
+                    on.aux.get(aux)?;
+                Some(Self { data: Some(Arc::clone(data)), ..own })
+            }
+            Key::Hanging | Key::Hang | Key::Active | Key::Geometry(_) | Key::Diameter => Some(own),
+        }
     }
 
     fn is(&self, other: &Self) -> bool {
-        let spaces = match (&self.space, &other.space) {
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-            (own, other) => own.is_none() && other.is_none(),
-        };
-        let places = match (&self.places, &other.places) {
-            (Some(own), Some(other)) => own.agrees(other),
-            (own, other) => own.is_none() && other.is_none(),
-        };
-        (self.key, self.extent) == (other.key, other.extent) && spaces && places
+        (self.key, self.extent) == (other.key, other.extent)
+            && both(&self.space, &other.space, Arc::ptr_eq)
+            && both(&self.places, &other.places, device::Part::agrees)
+            && both(&self.data, &other.data, Arc::ptr_eq)
+    }
+}
+
+/// Whether there is none of something, or two that are the same.
+fn both<T>(own: &Option<T>, other: &Option<T>, same: impl Fn(&T, &T) -> bool) -> bool {
+    match (own, other) {
+        (Some(own), Some(other)) => same(own, other),
+        (own, other) => own.is_none() && other.is_none(),
     }
 }
 
@@ -112,10 +125,7 @@ impl Shelf {
         device: Option<&Arc<dyn Device>>,
     ) -> bool {
         self.of.as_ref().is_none_or(|of| {
-            let device = match (&of.device, device) {
-                (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-                (own, other) => own.is_none() && other.is_none(),
-            };
+            let device = both(&of.device.as_ref(), &device, |own, other| Arc::ptr_eq(own, other));
             device && of.precision == precision && Arc::ptr_eq(&of.mesh, mesh)
         })
     }
@@ -177,6 +187,27 @@ impl Shelf {
             }
             Class::Cells(Part::Constrained | Part::Hanging, _) | Class::Facets(_) => None,
         }
+    }
+
+    /// An array with data at nodes, which is made where there is none.
+    pub(super) fn data<E>(
+        &mut self,
+        numbers: &Arc<Vec<f64>>,
+        make: impl FnOnce(&[f64]) -> Result<Array, E>,
+    ) -> Result<Arc<Array>, E> {
+        if let Some((_, known)) = self.data.iter().find(|(own, _)| Arc::ptr_eq(own, numbers)) {
+            return Ok(Arc::clone(known));
+        }
+        let array = Arc::new(make(numbers)?);
+        self.data.push((Arc::clone(numbers), Arc::clone(&array)));
+        Ok(array)
+    }
+
+    /// Keeps nothing that holds data, which is to be replaced.
+    pub(super) fn forget_data(&mut self) {
+        self.data.clear();
+        let tables = self.racks.iter_mut().map(|rack| &mut rack.tables);
+        tables.for_each(|tables| tables.retain(|(made, _)| made.data.is_none()));
     }
 
     /// The number of the rack of some batches, and the batches, which may have been made before.

@@ -45,9 +45,9 @@ fn discretisation(n: usize) -> Discretisation {
     let linear = Lagrange::continuous(Cell::Quadrilateral, 1).expect("an element");
     let space = on.aux_space(linear, 1).expect("a space");
     let values = (0..space.n_nodes()).map(|i| (i as f64).sin()).collect();
-    on.aux.push(AuxValues::Nodes(space, values));
-    on.aux.push(AuxValues::Cells((0..n * n).map(|cell| 0.1 * cell as f64).collect()));
-    on.aux.push(AuxValues::Points((0..n * n * 6).map(|i| (i as f64).cos()).collect()));
+    on.aux.push(AuxValues::at_nodes(space, values));
+    on.aux.push(AuxValues::on_cells((0..n * n).map(|cell| 0.1 * cell as f64).collect()));
+    on.aux.push(AuxValues::at_points((0..n * n * 6).map(|i| (i as f64).cos()).collect()));
     on
 }
 

@@ -178,9 +178,9 @@ pub fn datum<E: From<RunError>>(
         return Err(RunError::AuxNotFinite { name, value, point }.into());
     }
     Ok(match (space, aux.location) {
-        (Some(space), _) => AuxValues::Nodes(space, numbers),
-        (None, Location::Cells) => AuxValues::Cells(numbers),
-        (None, _) => AuxValues::Points(numbers),
+        (Some(space), _) => AuxValues::at_nodes(space, numbers),
+        (None, Location::Cells) => AuxValues::on_cells(numbers),
+        (None, _) => AuxValues::at_points(numbers),
     })
 }
 

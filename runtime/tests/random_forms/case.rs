@@ -364,10 +364,10 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> D
                 let element = elements.element_of_aux(number).expect("data at nodes");
                 let space = on.aux_space(element, components).expect("a space");
                 let values = data(space.n_nodes(), 0.5 / element.degree().max(1) as f64);
-                AuxValues::Nodes(space, values)
+                AuxValues::at_nodes(space, values)
             }
-            Location::Cells => AuxValues::Cells(data(cells, 0.7)),
-            Location::Points => AuxValues::Points(data(cells * elements.rule.count(), 0.7)),
+            Location::Cells => AuxValues::on_cells(data(cells, 0.7)),
+            Location::Points => AuxValues::at_points(data(cells * elements.rule.count(), 0.7)),
         });
     }
     on.aux = all;

@@ -74,7 +74,7 @@ fn falls(text: &str, last: usize, wanted: f64) {
 #[test]
 fn around_a_corner_of_the_plane_errors_fall_as_for_smooth_solutions() {
     for (degree, fraction, most, last) in
-        [(1, 0.5, 12_000, 8), (2, 0.4, 12_000, 12), (3, 0.4, 8000, 12)]
+        [(1, 0.5, 4000, 4), (2, 0.5, 5000, 5), (3, 0.5, 28_000, 5)]
     {
         let text = format!(
             "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1); degree = {degree}; {CORNER} \
@@ -88,19 +88,18 @@ fn around_a_corner_of_the_plane_errors_fall_as_for_smooth_solutions() {
 fn triangles_follow_a_corner_too() {
     let text = format!(
         "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1, cell: tri); degree = 2; {CORNER} \
-         adapt(steps: 60, fraction: 0.4, max_dofs: 8e3); }}"
+         adapt(steps: 60, fraction: 0.4, max_dofs: 5e3); }}"
     );
-    falls(&text, 12, 1.0);
+    falls(&text, 6, 1.0);
 }
 
 #[test]
 fn around_a_corner_of_space_errors_fall_as_for_smooth_solutions() {
     let text = "form poisson { field u: scalar; f0[u] = 3 / 4 * dot(x, x)^(-3 / 4); f1[u] = grad(u); } \
          problem fichera solves poisson { mesh = lshape(dim: 3, refine: 1); degree = 2; dirichlet u; \
-         exact u = dot(x, x)^(1 / 4); adapt(steps: 40, fraction: 0.5, max_dofs: 6e4); }";
+         exact u = dot(x, x)^(1 / 4); adapt(steps: 40, fraction: 0.5, max_dofs: 3e4); }";
     let (_, steps) = run(text).expect("a solution");
-    // Steps come in threes, in which all directions are refined.
-    let found = rate(&steps[steps.len() - 9..], |step| step.errors[0].2);
+    let found = rate(&steps[steps.len() - 8..], |step| step.errors[0].2);
     assert!((found - 2.0 / 3.0).abs() < 0.1, "{found}");
 }
 

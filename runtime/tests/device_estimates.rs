@@ -34,7 +34,7 @@ fn devices_and_the_host_estimate_alike() {
     for device in devices() {
         for (form, mesh, degree, more) in cases {
             let text = format!(
-                "{FORM} problem p solves {form} {{ mesh = {mesh}; degree = {degree}; {more} dirichlet u on \"x0\"; }}"
+                "{FORM} problem p solves {form} {{ mesh = {mesh}; degree = {degree}; {more} dirichlet u = 0 on \"x0\"; }}"
             );
             let (program, found) = compile(&Source::new("test", text.as_str()));
             let program = program.unwrap_or_else(|| panic!("{found:?}"));

@@ -104,6 +104,7 @@ impl From<crate::mesh::MeshError> for BisectError {
 #[derive(Clone, Debug)]
 pub struct Bisection {
     tree: Tree,
+    steps: Steps,
     /// The nodes that are leaves, in the order of a walk.
     leaves: Vec<u32>,
 }
@@ -118,7 +119,8 @@ impl Bisection {
         if mesh.cell().is_tensor() {
             return Err(BisectError::Tensor { cell: mesh.cell() });
         }
-        Ok(Self { tree: Tree::new(mesh), leaves: (0..mesh.n_cells() as u32).collect() })
+        let leaves = (0..mesh.n_cells() as u32).collect();
+        Ok(Self { tree: Tree::new(mesh), steps: Steps::new(mesh.cell()), leaves })
     }
 
     /// How many leaves there are: the cells of [`mesh`](Self::mesh), in the same order.
@@ -129,6 +131,12 @@ impl Bisection {
     /// The cell of the mesh that a leaf is a part of, and the way from that to it.
     pub fn leaf(&self, number: usize) -> (usize, Path) {
         self.tree.path(self.leaves[number])
+    }
+
+    /// The cell of the mesh that a leaf is a part of, and where it lies in its reference cell.
+    pub fn place(&self, number: usize) -> (usize, Affine) {
+        let (cell, path) = self.leaf(number);
+        (cell, self.steps.place(path))
     }
 
     /// Bisects the leaves that a test holds for, by their numbers, and others until all meet in whole facets, over periodic

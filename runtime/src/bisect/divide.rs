@@ -221,3 +221,41 @@ struct Between {
     spokes: [u32; 2],
     face: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::generate::generate;
+    use fem_dsl::problem::Argument;
+    use std::collections::BTreeMap;
+
+    /// Linear time, by counting: a visit bisects a leaf, or closes an edge that a bisection opened.
+    #[test]
+    fn nothing_is_looked_at_in_vain() {
+        for (cell, dim) in [("tri", 2.0), ("tet", 3.0)] {
+            let arguments = BTreeMap::from([
+                ("cells".to_owned(), Argument::Number(3.0)),
+                ("dim".to_owned(), Argument::Number(dim)),
+                ("cell".to_owned(), Argument::Word(cell.to_owned())),
+            ]);
+            let mesh = generate("box", &arguments).expect("a box");
+            let mut tree = Tree::new(&mesh);
+            let (mut marked, mut bisections) = (0, 0);
+            for _ in 0..30 {
+                // One leaf at a corner and one in the middle of the walk.
+                let mut leaves = Vec::new();
+                for root in 0..tree.n_roots as u32 {
+                    tree.walk(root, |leaf| leaves.push(leaf));
+                }
+                let chosen = [leaves[0], leaves[leaves.len() / 2]];
+                let visits = tree.refine(&chosen).expect("few leaves");
+                assert!(visits.visits <= 2 * visits.bisections + chosen.len(), "{visits:?}");
+                marked += chosen.len();
+                bisections += visits.bisections;
+            }
+            assert_eq!(tree.n_leaves, tree.n_roots + bisections);
+            // Closing asks for so many more over all rounds, however deep they are.
+            assert!(bisections < 20 * marked, "{cell}: {bisections} for {marked}");
+        }
+    }
+}

@@ -6,7 +6,7 @@
 //! leaves have the map of their parent ([`crate::forest::placed`]). Cells come in the order of the walk.
 
 use super::path::Path;
-use super::rule::{MIDDLE, Steps, local, orders, vertices};
+use super::rule::{MIDDLE, local, orders, vertices};
 use super::{BisectError, Bisection};
 use crate::forest::placed;
 use crate::mesh::refined::{Descendants, Refined};
@@ -40,7 +40,7 @@ impl Bisection {
         let counts = Counts { cell, order: coarse.order(), entities };
         counts.check_indices()?;
         counts.check_room()?;
-        let steps = Steps::new(cell);
+        let steps = &self.steps;
         let leaves = Leaves::new(self, coarse);
         let topology = Topology::new(cell, leaves.n_vertices, leaves.vertices)?;
         let ranks: BTreeMap<Vec<usize>, usize> =

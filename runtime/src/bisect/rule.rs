@@ -172,3 +172,128 @@ impl Steps {
         steps.fold(Affine::IDENTITY, |place, step| place.of(self.maps.child(step)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::path::Path;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The vertices of all descendants of some depth of one first cell, in the order of a walk.
+    fn descendants(cell: Cell, kind: Kind, depth: u32) -> Vec<Vec<[f64; 3]>> {
+        let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
+        let (steps, mut paths) = (Steps::new(cell), vec![Path::new(0, kind)]);
+        for _ in 0..depth {
+            paths = paths.iter().flat_map(|path| [path.child(0), path.child(1)]).collect();
+        }
+        let corners = |path: Path| {
+            let place = steps.place(path);
+            let corner = |vertex: usize| {
+                let s = place.at(&cell.vertex(vertex));
+                let weights = [1.0 - s[0] - s[1] - s[2], s[0], s[1], s[2]];
+                [0, 1, 2].map(|c| (0..4).map(|v| weights[v] * first[v][c]).sum::<f64>())
+            };
+            (0..cell.vertex_count()).map(corner).collect()
+        };
+        paths.into_iter().map(corners).collect()
+    }
+
+    /// Up to motions and sizes: the sorted squares of the edges, over what halving makes of a size.
+    fn shape(cell: Cell, corners: &[[f64; 3]], depth: u32) -> Vec<i64> {
+        let scale = (2.0 * f64::from(depth) / cell.dim() as f64).exp2();
+        let square = |edge: &&[usize]| {
+            let (a, b) = (corners[edge[0]], corners[edge[1]]);
+            let square: f64 = (0..3).map(|c| (a[c] - b[c]).powi(2)).sum();
+            (scale * square * 1e6).round() as i64
+        };
+        let mut squares: Vec<i64> = cell.entities(1).iter().map(square).collect();
+        squares.sort_unstable();
+        squares
+    }
+
+    #[test]
+    fn descendants_keep_to_few_shapes() {
+        for (kind, count) in [
+            (Kind::Triangle, 4),
+            (Kind::Planar, 36),
+            (Kind::Flagged, 36),
+            (Kind::Adjacent, 36),
+            (Kind::Mixed, 69),
+            (Kind::Opposite, 70),
+        ] {
+            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+            let mut shapes = BTreeSet::new();
+            for depth in 0..12 {
+                let all = descendants(cell, kind, depth);
+                shapes.extend(all.iter().map(|corners| shape(cell, corners, depth)));
+            }
+            assert_eq!(shapes.len(), count, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_walk_goes_from_facet_to_facet() {
+        for kind in Kind::ALL {
+            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+            let all = descendants(cell, kind, 10);
+            let common = |two: &&[Vec<[f64; 3]>]| {
+                let near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < 1e-9);
+                let is_in = |at: &&[f64; 3]| two[1].iter().any(|other| near(at, other));
+                two[0].iter().filter(is_in).count() == cell.dim()
+            };
+            let steps = all.windows(2).filter(common).count();
+            let most = if kind == Kind::Triangle { 1.0 } else { 0.84 };
+            assert!(steps as f64 >= most * (all.len() - 1) as f64, "{kind:?}: {steps}");
+        }
+    }
+
+    #[test]
+    fn children_fill_their_parent_and_have_its_marks() {
+        for cell in [Cell::Triangle, Cell::Tetrahedron] {
+            for own in vertices(cell) {
+                let kept = own.iter().filter(|&&vertex| vertex != MIDDLE);
+                assert_eq!(kept.count(), cell.dim());
+                assert!(own.contains(&0) != own.contains(&1));
+            }
+        }
+        // Which edge a face halves first, by kind and face; all faces of all kinds.
+        let marks = |kind: Kind| match kind {
+            Kind::Planar | Kind::Flagged => [[1, 2], [0, 2]],
+            Kind::Adjacent => [[1, 3], [0, 2]],
+            Kind::Mixed => [[2, 3], [0, 2]],
+            Kind::Triangle | Kind::Opposite => [[2, 3], [2, 3]],
+        };
+        let sorted = |mut edge: [usize; 2]| {
+            edge.sort_unstable();
+            edge
+        };
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Triangle) {
+            for (end, (child, next)) in kind.children().into_iter().enumerate() {
+                let own = vertices(Cell::Tetrahedron)[child];
+                let at = |edge: [usize; 2]| sorted(edge.map(|vertex| own[vertex]));
+                // The mark of the face of the child that has these vertices of the parent.
+                let marked = |face: [usize; 3]| {
+                    let left = (0..4).find(|&v| !face.contains(&own[v])).unwrap_or(4);
+                    if left > 1 { at([0, 1]) } else { at(marks(next)[left]) }
+                };
+                let whole = [end, 2, 3];
+                assert_eq!(marked(whole), sorted(marks(kind)[1 - end]), "{kind:?} {end}");
+                assert_eq!(at([0, 1]), marked(whole), "{kind:?} {end}");
+                for other in [2, 3] {
+                    assert_eq!(
+                        marked([end, other, MIDDLE]),
+                        sorted([end, other]),
+                        "{kind:?} {end}"
+                    );
+                }
+                let common = kind.children().map(|(child, _)| {
+                    let own = vertices(Cell::Tetrahedron)[child];
+                    sorted([own[0], own[1]])
+                });
+                let both = common[0].into_iter().find(|v| common[1].contains(v)).unwrap_or(4);
+                let expected = if kind == Kind::Flagged { [both, MIDDLE] } else { [2, 3] };
+                assert_eq!(marked([2, 3, MIDDLE]), expected, "{kind:?} {end}");
+            }
+        }
+    }
+}

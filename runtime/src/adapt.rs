@@ -70,9 +70,9 @@ pub struct Adaptive {
 #[derive(Clone, Debug)]
 enum Cells {
     /// In four or eight, with hanging nodes.
-    Forest(Forest),
+    Forest(Box<Forest>),
     /// In two, without any.
-    Bisection(Bisection),
+    Bisection(Box<Bisection>),
 }
 
 /// What became of the cells.
@@ -95,8 +95,8 @@ impl Adaptive {
     pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, AdaptError> {
         let coarse = mesh.into();
         let cells = match coarse.cell().is_tensor() {
-            true => Cells::Forest(Forest::new(&coarse)?),
-            false => Cells::Bisection(Bisection::new(&coarse)?),
+            true => Cells::Forest(Box::new(Forest::new(&coarse)?)),
+            false => Cells::Bisection(Box::new(Bisection::new(&coarse)?)),
         };
         Ok(Self { coarse, cells })
     }

@@ -411,7 +411,7 @@ fn data_of_the_first_mesh_is_inherited() {
         let layers = if dim == 3 { 3 } else { 1 };
         let nodes = (0..layers).flat_map(|k| (0..9).map(move |n| [n % 3, n / 3, k]));
         let nodes: Vec<f64> = nodes.map(|at| linear(at.map(|i| f64::from(i) / 2.0))).collect();
-        let cells: Vec<f64> = (0..splits * 1 << dim).map(f64::from).collect();
+        let cells: Vec<f64> = (0..splits << dim).map(f64::from).collect();
         let mut bisection = Bisection::new(&mesh).expect("simplices");
         grow(&mut bisection, &mut random, 4);
         let fine = bisection.mesh(&mesh).expect("room");

@@ -196,6 +196,73 @@ fn throughput_is_drawn_over_degree_and_size() {
     assert!(output.stdout.is_empty());
 }
 
+/// The rows of a suite on tiny balls, and what it says when it does not speak JSON.
+fn balls(suite: &str, rest: &[&str]) -> (Vec<Value>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = ["bench", "--suite", suite, "--degree", "1", "--dofs", "2e3", "--threads", "1"];
+    let of = |more: &[&str]| {
+        let output = wf(&[&arguments[..], more].concat(), &folder.path().join("cache"));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let rows = of(&[&["--json"], rest].concat());
+    let rows = rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    (rows, of(&[]))
+}
+
+/// Whether a row has these keys, each with a number above zero.
+fn has_numbers(row: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(row[key].as_f64().is_some_and(|number| number > 0.0), "{key}: {row}");
+    }
+}
+
+#[test]
+fn adaptive_balls_are_measured_beside_uniform_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("balls.svg");
+    let (rows, said) = balls("ljungkvist", &["--plot", file.to_str().expect("UTF-8")]);
+    let of = |dim: u64, mesh: &str| {
+        let own = rows.iter().filter(|row| row["dim"] == dim && row["mesh"] == mesh);
+        own.max_by_key(|row| row["level"].as_u64()).expect("a row")
+    };
+    for (dim, cells, dofs) in [(2, 1280, 1313), (3, 448, 517)] {
+        let (uniform, adaptive) = (of(dim, "uniform"), of(dim, "adaptive"));
+        assert_eq!((&uniform["cells"], &uniform["dofs"]), (&cells.into(), &dofs.into()));
+        assert_eq!(uniform["dofs_with_hanging"], uniform["dofs"], "{uniform}");
+        assert_eq!(uniform["constrained_cells"], 0, "{uniform}");
+        assert!(adaptive["dofs_with_hanging"].as_u64() > adaptive["dofs"].as_u64(), "{adaptive}");
+        has_numbers(uniform, &["seconds", "dofs_per_second", "cells_per_batch"]);
+        // What is too short to be measured may be 0, and its ratio none.
+        for key in ["free_cells", "free_cell_seconds", "hanging_cell_seconds"] {
+            assert!(adaptive[key].as_f64().is_some_and(|number| number >= 0.0), "{adaptive}");
+        }
+        assert!(adaptive.get("cost_ratio").is_some(), "{adaptive}");
+        has_numbers(adaptive, &["constrained_cells", "hanging_fraction"]);
+        has_numbers(adaptive, &["dofs_with_hanging_per_second", "hanging_cells_per_batch"]);
+    }
+    for text in ["Table 1", "20971520    20975617", "Table 2b", "Figure 5", "overhead", "ratio"] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let drawing = std::fs::read_to_string(&file).expect("a picture");
+    for text in ["unknowns in 2D", "unknowns in 3D", "polynomial degree", "adaptive", "p = 1"] {
+        assert!(drawing.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn ways_of_scattering_are_measured_with_their_parts() {
+    let (rows, said) = balls("scatter", &[]);
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    for row in &rows {
+        assert_eq!((&row["suite"], &row["scatter"]), (&"scatter".into(), &"chunks".into()));
+        assert!(row["refused"].is_null(), "{row}");
+        has_numbers(row, &["dofs_with_hanging_per_second", "parts", "smallest_part_cells"]);
+        assert!(row["largest_part_cells"].as_u64() >= row["smallest_part_cells"].as_u64());
+    }
+    assert!(said.contains("adaptive") && said.contains("chunks"), "{said}");
+}
+
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");

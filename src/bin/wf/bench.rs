@@ -64,7 +64,8 @@ pub(crate) struct Arguments {
     pub(crate) threads: Option<u16>,
 
     /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7; 1e6 without it.
-    /// The suites on balls take meshes that have no more, ljungkvist those of the paper as far as they fit without it.
+    /// The suites on balls take uniform meshes that have no more, and adaptive ones as deep; ljungkvist those of the paper,
+    /// as far as they fit, without it.
     #[arg(long, value_name = "N|N..M")]
     pub(crate) dofs: Option<Sizes>,
 

@@ -173,7 +173,8 @@ impl Series<'_> {
     /// Whether a level is measured at a degree.
     fn has(&self, degree: usize, level: usize) -> bool {
         let largest = self.largest(degree);
-        let is_large = self.unknowns(degree, level) >= self.sizes[0];
+        // Below, adaptive meshes begin with cells that are not divided at all.
+        let is_large = level >= 4 - self.dim && self.unknowns(degree, level) >= self.sizes[0];
         largest.is_some_and(|largest| level == largest || (level < largest && is_large))
     }
 

@@ -12,7 +12,7 @@
 //!
 //! let parts = Parts {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
-//!     nodes: vec![0, 1, 2, 1, 2, 3],
+//!     nodes: vec![0, 1, 2, 1, 3, 2],
 //!     ..Parts::default()
 //! };
 //! let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::AsGiven)?;

@@ -32,7 +32,7 @@ mod children;
 mod coarse;
 mod descent;
 mod entities;
-mod key;
+
 mod lattice;
 mod nodes;
 mod red;
@@ -51,7 +51,7 @@ pub(crate) use nodes::placed;
 pub use refined::{RefineError, refined};
 pub use transfer::transfer;
 
-use crate::mesh::{Cell, Mesh, MeshError};
+use crate::mesh::{Cell, Mesh, MeshError, key};
 use balance::Divided;
 
 /// Why a forest cannot be made, or not refined.

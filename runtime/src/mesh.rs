@@ -23,6 +23,7 @@ pub(crate) mod assemble;
 mod counts;
 mod error;
 pub(crate) mod hanging;
+pub(crate) mod key;
 pub(crate) mod measure;
 mod near;
 pub(crate) mod places;

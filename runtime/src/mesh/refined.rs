@@ -1,10 +1,10 @@
 //! Meshes that came of others by refinement: what is known of the coarser one, for data and geometry.
 
 use super::assemble::{Joined, Sign, assemble};
+use super::key::{Key, Layout};
 use super::places::{Order, Rows};
 use super::shape::Shape;
 use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
-use crate::forest::{Key, Layout};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -71,7 +71,7 @@ fn series(name: String, all: Vec<(bool, (f64, f64))>) -> Series {
         own.sort_by(|a, b| a.0.total_cmp(&b.0));
         own
     };
-    Series { name, points: of(false), dashed: of(true), fits_dashed: true, ..Series::default() }
+    Series { name, points: of(false), dashed: of(true), fits_dashed: true }
 }
 
 fn chart(x: String, scale: Scale, series: Vec<Series>) -> Chart {

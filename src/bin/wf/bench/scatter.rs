@@ -129,12 +129,22 @@ fn of_way(
 ) -> Result<Measured, BenchError> {
     let mut product = Product::new(&CASE, subject.degree, &subject.mesh, machine)?;
     let shares = product.shares();
-    // Elsewhere parts are not launched one after another.
-    let counted = matches!(way, None | Some(Scatter::Coloured));
-    let parts = counted.then(|| {
-        let sizes = || shares.iter().flat_map(|share| share.sizes.iter().copied());
-        let sizes = || sizes().filter(|&size| size > 0);
-        (sizes().count(), [sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)])
+    let lists = || shares.iter().map(|share| &share.sizes[..]);
+    let sizes: Option<Vec<usize>> = match way {
+        // Each colour of each class is a launch.
+        Some(Scatter::Coloured) => Some(lists().flatten().copied().collect()),
+        Some(_) => None,
+        // A chunk has cells of all classes.
+        None => {
+            let count = lists().map(<[usize]>::len).max().unwrap_or(0);
+            let of = |chunk: usize| lists().filter_map(|sizes| sizes.get(chunk)).sum();
+            Some((0..count).map(of).collect())
+        }
+    };
+    let parts = sizes.map(|mut sizes| {
+        sizes.retain(|&size| size > 0);
+        let (least, most) = (sizes.iter().min().copied(), sizes.iter().max().copied());
+        (sizes.len(), [least.unwrap_or(0), most.unwrap_or(0)])
     });
     Ok(Measured { seconds: product.mean_seconds(PRODUCTS)?, parts })
 }

@@ -119,19 +119,75 @@ impl<'a> Search<'a> {
 impl Tree {
     /// Takes back what can be of some leaves, whose nodes are marked; how many bisections.
     pub(super) fn coarsen(&mut self, leaves: &[u32], marked: &[bool]) -> usize {
+        let before = self.n_leaves;
+        for edges in self.going(leaves, marked) {
+            let mut nodes: Vec<u32> = edges.iter().flat_map(|&edge| self.divided(edge)).collect();
+            nodes.sort_unstable_by_key(|&node| std::cmp::Reverse(self.nodes[node].depth));
+            nodes.into_iter().for_each(|node| self.join(node));
+        }
+        before - self.n_leaves
+    }
+
+    /// The edges whose middles go, those that go together in one list.
+    fn going(&self, leaves: &[u32], marked: &[bool]) -> Vec<Vec<u32>> {
         let mut search = Search::new(self, marked);
         for &leaf in leaves.iter().filter(|&&leaf| marked[leaf as usize]) {
             if let Some(parent) = self.parent(leaf) {
                 search.from(self.divided_edge(parent));
             }
         }
-        let before = self.n_leaves;
-        for component in search.going {
-            let mut nodes: Vec<u32> =
-                component.iter().flat_map(|&edge| self.divided(edge)).collect();
-            nodes.sort_unstable_by_key(|&node| std::cmp::Reverse(self.nodes[node].depth));
-            nodes.into_iter().for_each(|node| self.join(node));
+        search.going
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::{Arrange, Cell, Mesh, Parts};
+
+    /// Tetrahedra around an edge, the other vertices somewhere in their sectors.
+    fn ring(count: usize, mut number: impl FnMut() -> f64) -> Mesh {
+        let mut points = vec![[0.0; 3], [0.0, 0.0, 0.7 + 0.3 * number()]];
+        for sector in 0..count {
+            let turn = (sector as f64 + 0.2 * number()) / count as f64 * std::f64::consts::TAU;
+            let (radius, height) = (1.0 + 0.3 * number(), 0.5 + 0.5 * number());
+            points.push([radius * turn.cos(), radius * turn.sin(), height]);
         }
-        before - self.n_leaves
+        let other = |sector: usize| 2 + (sector % count) as u32;
+        let nodes = (0..count).flat_map(|sector| [0, other(sector), other(sector + 1), 1]);
+        let parts = Parts { points, nodes: nodes.collect(), ..Parts::default() };
+        Mesh::new(Cell::Tetrahedron, 1, parts, Arrange::AsGiven).expect("a mesh")
+    }
+
+    #[test]
+    fn edges_that_wait_for_each_other_go_together() {
+        let mut state = 1u64;
+        let mut number = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> 40) as f64 / f64::from(1 << 23) - 1.0
+        };
+        let mut circles = 0;
+        for round in 0..1000 {
+            let mesh = ring(3 + round % 4, &mut number);
+            let mut tree = Tree::new(&mesh);
+            let leaves = |tree: &Tree| {
+                let mut leaves = Vec::new();
+                (0..tree.n_roots as u32).for_each(|root| tree.walk(root, |leaf| leaves.push(leaf)));
+                leaves
+            };
+            for _ in 0..6 {
+                tree.refine(&leaves(&tree)).expect("few leaves");
+            }
+            loop {
+                let marked = vec![true; tree.nodes.numbers()];
+                let all = leaves(&tree);
+                circles += tree.going(&all, &marked).iter().filter(|edges| edges.len() > 1).count();
+                if tree.coarsen(&all, &marked) == 0 {
+                    break;
+                }
+            }
+            assert_eq!(tree.n_leaves, tree.n_roots);
+        }
+        assert!(circles > 0, "there should be some");
     }
 }

@@ -193,13 +193,7 @@ fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
 fn step(children: &Children, child: usize, element: Lagrange) -> Step {
     let (cell, map) = (element.cell(), children.child(child));
     let points: Vec<[f64; 3]> = element.points().iter().map(|point| map.at(point)).collect();
-    let table = interpolation(element, &points);
-    let row = |row: &[f64]| {
-        let exact = |weight: f64| if (weight - 1.0).abs() < NOTHING { 1.0 } else { weight };
-        let kept = row.iter().enumerate().filter(|(_, weight)| weight.abs() > NOTHING);
-        kept.map(|(node, &weight)| (node, exact(weight))).collect()
-    };
-    let weights = table.chunks_exact(points.len()).map(row).collect();
+    let weights = weights(element, &points);
     let on = |at: &[[f64; 3]]| {
         let mut dims = 1..cell.dim();
         dims.find_map(|dim| {
@@ -218,6 +212,29 @@ fn step(children: &Children, child: usize, element: Lagrange) -> Step {
         below.iter().map(of).collect()
     });
     Step { weights, nodes, entities }
+}
+
+/// What each of some points takes of which nodes. Those that are nodes need no table, which takes long where orders are high.
+fn weights(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<(usize, f64)>> {
+    let own = element.points();
+    let is_near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < NOTHING);
+    let same = |point: &[f64; 3]| own.iter().position(|node| is_near(node, point));
+    let known: Vec<Option<usize>> = points.iter().map(same).collect();
+    let others = points.iter().zip(&known).filter(|(_, node)| node.is_none());
+    let others: Vec<[f64; 3]> = others.map(|(point, _)| *point).collect();
+    let table = match others.is_empty() {
+        true => Vec::new(),
+        false => interpolation(element, &others),
+    };
+    let mut rows = table.chunks_exact(own.len());
+    let row = |node: &Option<usize>| match node {
+        Some(node) => vec![(*node, 1.0)],
+        None => {
+            let row = rows.next().into_iter().flatten().copied().enumerate();
+            row.filter(|(_, weight)| weight.abs() > NOTHING).collect()
+        }
+    };
+    known.iter().map(row).collect()
 }
 
 /// Whether a point lies on the entity with these vertices: the functions of all others are 0 there.

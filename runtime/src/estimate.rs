@@ -57,8 +57,8 @@ use wanted::Wanted;
 /// The points for which kernels are interpreted at most: compiling takes longer.
 const FEW: usize = 100_000;
 
-/// Bytes of what comes from the kernels at once.
-const PIECE: usize = 32 << 20;
+/// Bytes of what comes from the kernels at once: the caches of a few cores.
+const PIECE: usize = 4 << 20;
 
 /// Why there is no estimate.
 #[derive(Debug, thiserror::Error)]

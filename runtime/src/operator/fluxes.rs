@@ -8,11 +8,11 @@ use super::blocks::{Work, kept};
 use super::engine::Array;
 use super::{BuildError, Class, Operator, Part};
 use crate::batch::Batches;
-use crate::device::DeviceError;
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Batches that one thread does at a time.
@@ -28,31 +28,36 @@ pub struct Asked {
 }
 
 /// What a kernel has stored at the points of its cells.
-struct Stored {
+struct Stored<'a> {
     /// Numbers and points of a cell.
     numbers: usize,
     points: usize,
     lanes: usize,
     target: Target,
-    values: Vec<f64>,
+    values: Cow<'a, [f64]>,
 }
 
-impl Stored {
-    /// A number at a point of the cell of a lane.
-    fn at(&self, lane: usize, number: usize, point: usize) -> f64 {
-        let of_cell = match self.target {
-            Target::Vectors => point * self.numbers + number,
-            Target::Threads => number * self.points + point,
-        };
-        let batch = lane / self.lanes * self.numbers * self.points;
-        self.values[(batch + of_cell) * self.lanes + lane % self.lanes]
+impl<'a> Stored<'a> {
+    /// What a kernel has stored of so many numbers a point.
+    fn new(work: &Work, numbers: usize, values: Cow<'a, [f64]>) -> Self {
+        let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
+        let (lanes, target) = (work.abi.lanes, work.kernel.target);
+        let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
+        Self { numbers, points, lanes, target, values }
     }
 
     /// Adds the numbers of a lane's cell to `[number][point]`.
     fn add(&self, lane: usize, places: &[usize], into: &mut [f64]) {
+        let (of_number, of_point) = match self.target {
+            Target::Vectors => (1, self.numbers),
+            Target::Threads => (self.points, 1),
+        };
+        let cell = lane / self.lanes * self.numbers * self.points * self.lanes + lane % self.lanes;
         for (number, &place) in places.iter().enumerate() {
-            let own = &mut into[place * self.points..][..self.points];
-            own.iter_mut().enumerate().for_each(|(q, sum)| *sum += self.at(lane, number, q));
+            let first = &self.values[cell + number * of_number * self.lanes..];
+            let own = into[place * self.points..].iter_mut().take(self.points);
+            let numbers = first.iter().step_by(of_point * self.lanes);
+            own.zip(numbers).for_each(|(sum, number)| *sum += number);
         }
     }
 }
@@ -96,8 +101,10 @@ impl Operator {
                 if batches.is_empty() {
                     continue;
                 }
-                let (batches, stored) =
-                    self.stored(work, asked.places[*integral].len(), batches, state)?;
+                let places = &asked.places[*integral];
+                let (batches, array) = self.stored(work, batches, state)?;
+                let values = self.engine.numbers(&array).map_err(BuildError::from)?;
+                let stored = Stored::new(work, places.len(), values);
                 let length = asked.numbers * stored.points;
                 numbers.resize(range.len() * length, 0.0);
                 let mut lane_of = vec![usize::MAX; range.len()];
@@ -106,7 +113,7 @@ impl Operator {
                 }
                 let cells = numbers.par_chunks_mut(length).zip(&lane_of).with_min_len(64);
                 cells.filter(|(_, lane)| **lane != usize::MAX).for_each(|(numbers, &lane)| {
-                    stored.add(lane, &asked.places[*integral], numbers);
+                    stored.add(lane, places, numbers);
                 });
             }
             each(range, &numbers)?;
@@ -135,7 +142,8 @@ impl Operator {
         let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
         let batches = Batches::listed(work.abi.lanes, PART, facets);
         let places = &asked.places[integral];
-        let (batches, stored) = self.stored(work, places.len(), batches, state)?;
+        let (batches, array) = self.stored(work, batches, state)?;
+        let stored = Stored::new(work, places.len(), self.engine.numbers(&array)?);
         let length = asked.numbers * stored.points;
         let mut numbers = vec![0.0; length * lanes(&batches).count()];
         for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
@@ -148,21 +156,12 @@ impl Operator {
     fn stored(
         &self,
         work: &Work,
-        numbers: usize,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Batches, Stored), BuildError> {
-        let (batches, array) = self.blocks.flux(&*self.engine, work, batches, state)?;
+    ) -> Result<(Batches, Array), BuildError> {
+        let done = self.blocks.flux(&*self.engine, work, batches, state)?;
         self.finish()?;
-        let values = self.numbers(&array)?;
-        let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
-        let (lanes, target) = (work.abi.lanes, work.kernel.target);
-        let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
-        Ok((batches, Stored { numbers, points, lanes, target, values }))
-    }
-
-    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
-        self.engine.numbers(array)
+        Ok(done)
     }
 }
 

@@ -25,6 +25,8 @@ pub struct Asked {
     pub numbers: usize,
     /// For each of a form's integrals where each number that it tests ([`kernels_gen::plan::tested`]) goes among these.
     pub places: Vec<Vec<usize>>,
+    /// The one of them that all integrals have alike, as the measure of a point, and that counts once.
+    pub once: Option<usize>,
 }
 
 /// What a kernel has stored at the points of its cells.
@@ -46,18 +48,22 @@ impl<'a> Stored<'a> {
         Self { numbers, points, lanes, target, values }
     }
 
-    /// Adds the numbers of a lane's cell to `[number][point]`.
-    fn add(&self, lane: usize, places: &[usize], into: &mut [f64]) {
+    /// Adds the numbers of a lane's cell to `[number][point]`, those of an integral.
+    fn add(&self, lane: usize, asked: &Asked, integral: usize, into: &mut [f64]) {
         let (of_number, of_point) = match self.target {
             Target::Vectors => (1, self.numbers),
             Target::Threads => (self.points, 1),
         };
         let cell = lane / self.lanes * self.numbers * self.points * self.lanes + lane % self.lanes;
-        for (number, &place) in places.iter().enumerate() {
+        for (number, &place) in asked.places[integral].iter().enumerate() {
             let first = &self.values[cell + number * of_number * self.lanes..];
             let own = into[place * self.points..].iter_mut().take(self.points);
             let numbers = first.iter().step_by(of_point * self.lanes);
-            own.zip(numbers).for_each(|(sum, number)| *sum += number);
+            if asked.once == Some(place) {
+                own.zip(numbers).for_each(|(sum, number)| *sum = *number);
+            } else {
+                own.zip(numbers).for_each(|(sum, number)| *sum += number);
+            }
         }
     }
 }
@@ -101,10 +107,9 @@ impl Operator {
                 if batches.is_empty() {
                     continue;
                 }
-                let places = &asked.places[*integral];
                 let (batches, array) = self.stored(work, batches, state)?;
                 let values = self.engine.numbers(&array).map_err(BuildError::from)?;
-                let stored = Stored::new(work, places.len(), values);
+                let stored = Stored::new(work, asked.places[*integral].len(), values);
                 let length = asked.numbers * stored.points;
                 numbers.resize(range.len() * length, 0.0);
                 let mut lane_of = vec![usize::MAX; range.len()];
@@ -113,7 +118,7 @@ impl Operator {
                 }
                 let cells = numbers.par_chunks_mut(length).zip(&lane_of).with_min_len(64);
                 cells.filter(|(_, lane)| **lane != usize::MAX).for_each(|(numbers, &lane)| {
-                    stored.add(lane, places, numbers);
+                    stored.add(lane, asked, *integral, numbers);
                 });
             }
             each(range, &numbers)?;
@@ -141,13 +146,13 @@ impl Operator {
         let facets = self.blocks.on.facets_of(integral).iter();
         let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
         let batches = Batches::listed(work.abi.lanes, PART, facets);
-        let places = &asked.places[integral];
         let (batches, array) = self.stored(work, batches, state)?;
-        let stored = Stored::new(work, places.len(), self.engine.numbers(&array)?);
+        let count = asked.places[integral].len();
+        let stored = Stored::new(work, count, self.engine.numbers(&array)?);
         let length = asked.numbers * stored.points;
         let mut numbers = vec![0.0; length * lanes(&batches).count()];
         for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
-            stored.add(lane, places, numbers);
+            stored.add(lane, asked, integral, numbers);
         }
         Ok(numbers)
     }

@@ -116,7 +116,7 @@ fn ranked(rank: u8) -> [usize; 3] {
     let first = usize::from(rank / 2);
     let mut rest = (0..3).filter(|&i| i != first);
     let [low, high] = [(); 2].map(|()| rest.next().unwrap_or(0));
-    if rank % 2 == 0 { [first, low, high] } else { [first, high, low] }
+    if rank.is_multiple_of(2) { [first, low, high] } else { [first, high, low] }
 }
 
 /// The outward normal of a facet of the reference cell, as long as the facet is beside its parameters.

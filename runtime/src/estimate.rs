@@ -57,8 +57,8 @@ use wanted::Wanted;
 /// The points for which kernels are interpreted at most: compiling takes longer.
 const FEW: usize = 100_000;
 
-/// Bytes of what comes from the kernels at once.
-const PIECE: usize = 32 << 20;
+/// Bytes of what comes from the kernels at once: what caches hold; from a device more, for each transfer waits.
+const PIECE: [usize; 2] = [4 << 20, 64 << 20];
 
 /// Why there is no estimate.
 #[derive(Debug, thiserror::Error)]
@@ -201,7 +201,8 @@ impl Estimator {
         let reduction = Reduction::new(&self.wanted, &self.points, &self.faces, rule);
         let mut cells = reduction.begin(self.on.mesh.n_cells());
         let asked = &self.wanted.asked;
-        let most = PIECE / (8 * asked.numbers * self.points.count).max(1);
+        let piece = PIECE[usize::from(self.operator.is_on_device())];
+        let most = piece / (8 * asked.numbers * self.points.count).max(1);
         self.operator.fluxes(&state, asked, most.max(64), |range, numbers| {
             reduction.take(range, numbers, &mut cells);
             Ok::<_, EstimateError>(())

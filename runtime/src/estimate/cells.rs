@@ -81,6 +81,10 @@ impl<'a> Reduction<'a> {
     /// Takes the numbers of some cells, `[cell][number][point]`.
     pub(super) fn take(&self, cells: Range<usize>, numbers: &[f64], into: &mut Cells) {
         let (fields, each) = (into.fields, into.each);
+        // There may be no integral over any of them.
+        if numbers.is_empty() {
+            return;
+        }
         let shares = &mut into.shares[cells.start * fields..cells.end * fields];
         let length = self.wanted.asked.numbers * self.points.count;
         let own = numbers.par_chunks_exact(length).zip(shares.par_chunks_exact_mut(fields));
@@ -102,6 +106,9 @@ impl<'a> Reduction<'a> {
         let of = |place: usize| &numbers[place * self.points.count..][..self.points.count];
         let measures = of(self.wanted.one);
         let volume: f64 = measures.iter().sum();
+        if volume == 0.0 {
+            return;
+        }
         let sum = |place: Option<usize>| place.map_or(0.0, |place| of(place).iter().sum());
         for ((field, share), part) in self.wanted.fields.iter().zip(shares).zip(&self.parts) {
             share.energy = field.energy.map(sum);

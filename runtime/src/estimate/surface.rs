@@ -1,13 +1,15 @@
-//! The measure of facets: the map of a cell and a view of one of its facets → ds at the points of the rule for facets.
+//! The measure of facets: the map of a cell and a view of one of its facets → n ds at the points of the rule for facets.
 //!
 //! ```text
-//! ds = |cof(J) N| a parameter, with N the normal of the reference cell's facet, as long as that is beside its parameters
+//! n ds = ∂x/∂s × ∂x/∂t a parameter, with the frame's coordinates s, t; in the plane ∂x/∂s turned by a right angle
 //! ```
+//!
+//! On a facet only its own nodes count. Which of both normals it is depends on the frame.
 
-use super::views::{Views, reference_normal};
+use super::views::Views;
 use crate::mesh::Mesh;
-use crate::mesh::measure::Gradients;
-use kernels_gen::element::{ElementError, Lagrange, Rule};
+use crate::mesh::measure::largest_distance;
+use kernels_gen::element::{ElementError, Lagrange, Rule, Tabulation, tabulate};
 
 /// What is known of the facets of all cells.
 pub(super) struct Surface<'m> {
@@ -15,42 +17,88 @@ pub(super) struct Surface<'m> {
     views: usize,
     /// The weights of the rule for facets.
     pub(super) weights: Vec<f64>,
-    normals: Vec<[f64; 3]>,
-    /// The geometry's gradients at the points, `[facet][view]`.
-    gradients: Vec<Gradients>,
+    /// How x depends on the nodes, `[facet][view]`.
+    slopes: Vec<Slopes>,
+}
+
+/// The derivatives of a facet's nodes along the frame.
+struct Slopes {
+    /// The geometry nodes of the cell that lie on the facet.
+    nodes: Vec<usize>,
+    /// Along s and t, `[point][node]`.
+    along: Vec<[f64; 2]>,
+}
+
+impl Slopes {
+    fn new(
+        views: &Views,
+        (local, view): (usize, u8),
+        element: Lagrange,
+        table: &Tabulation,
+    ) -> Self {
+        let dim = element.cell().dim();
+        let places = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]].map(|[s, t]| ([0.0, s, t], 1.0));
+        let frame = views.points(local, view, &places);
+        let along = |tip: usize, gradient: &[f64]| {
+            let axes = gradient.iter().enumerate();
+            axes.map(|(a, d)| d * (frame[tip][a] - frame[0][a])).sum::<f64>()
+        };
+        let counts = |q: usize, node: usize| {
+            let gradient = table.gradient(q, node);
+            [along(1, gradient), if dim == 3 { along(2, gradient) } else { 0.0 }]
+        };
+        // What lies off the facet is 0 on all of it.
+        let normal = element.cell().facet_normal(local);
+        let height = |x: &[f64; 3]| (0..3).map(|a| normal[a] * (x[a] - frame[0][a])).sum::<f64>();
+        let on_facet = element.points().into_iter().enumerate();
+        let on_facet = on_facet.filter(|(_, x)| height(x).abs() < 1e-9).map(|(node, _)| node);
+        let nodes: Vec<usize> = on_facet.collect();
+        let points = 0..table.points;
+        let along = points.flat_map(|q| nodes.iter().map(move |&node| (q, node)));
+        let along = along.map(|(q, node)| counts(q, node)).collect();
+        Self { nodes, along }
+    }
 }
 
 impl<'m> Surface<'m> {
     pub(super) fn new(mesh: &'m Mesh, rule: Rule, views: &Views) -> Result<Self, ElementError> {
         let (cell, points) = (mesh.cell(), rule.on_facet());
         let element = Lagrange::continuous(cell, mesh.order())?;
-        let (locals, count) = (0..cell.facets().len(), views.count());
-        let all = locals.clone().flat_map(|local| (0..count).map(move |view| (local, view)));
-        let at = |(local, view): (usize, usize)| {
-            Gradients::of_element(element, &views.points(local, view as u8, &points))
-        };
-        let gradients = all.map(at).collect();
-        let normals = locals.map(|local| reference_normal(cell, local)).collect();
+        let count = views.count();
+        let all = 0..cell.facets().len() * count;
+        let slopes = all.map(|at| {
+            let (local, view) = (at / count, (at % count) as u8);
+            let table = tabulate(element, &views.points(local, view, &points));
+            Slopes::new(views, (local, view), element, &table)
+        });
+        let slopes = slopes.collect();
         let weights = points.into_iter().map(|(_, weight)| weight).collect();
-        Ok(Self { mesh, views: count, weights, normals, gradients })
+        Ok(Self { mesh, views: count, weights, slopes })
     }
 
-    /// n ds, as long as ds a parameter, at a point of a view of a cell's facet.
+    /// ± n ds a parameter at a point of a view of a cell's facet.
     pub(super) fn area(&self, cell: usize, local: usize, view: u8, point: usize) -> [f64; 3] {
-        let points = self.mesh.points();
-        let nodes = self.mesh.cell_nodes(cell).iter().map(|&node| points[node as usize]);
-        let gradients = &self.gradients[local * self.views + usize::from(view)];
-        let (det, cofactor) = gradients.cofactor(point, nodes);
-        let sign = if det < 0.0 { -1.0 } else { 1.0 };
-        let normal = &self.normals[local];
-        cofactor.map(|row| sign * (0..3).map(|a| row[a] * normal[a]).sum::<f64>())
+        let (all, points) = (self.mesh.cell_nodes(cell), self.mesh.points());
+        let Slopes { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
+        let mut tangents = [[0.0; 3]; 2];
+        for (&node, slopes) in nodes.iter().zip(&along[point * nodes.len()..]) {
+            let x = &points[all[node] as usize];
+            for (tangent, slope) in tangents.iter_mut().zip(slopes) {
+                (0..3).for_each(|c| tangent[c] += slope * x[c]);
+            }
+        }
+        let [s, mut t] = tangents;
+        if self.mesh.dim() == 2 {
+            t = [0.0, 0.0, 1.0];
+        }
+        [s[1] * t[2] - s[2] * t[1], s[2] * t[0] - s[0] * t[2], s[0] * t[1] - s[1] * t[0]]
     }
 
     /// The largest distance of two vertices of a cell's facet.
     pub(super) fn diameter(&self, cell: usize, local: usize) -> f64 {
         let (all, points) = (self.mesh.vertices(cell), self.mesh.points());
         let own = self.mesh.cell().facets()[local].iter().map(|&v| points[all[v] as usize]);
-        crate::mesh::measure::largest_distance(own)
+        largest_distance(own)
     }
 }
 

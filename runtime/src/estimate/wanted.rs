@@ -54,8 +54,9 @@ impl Wanted {
         all.dedup();
         let place = |number: &(usize, Part)| all.binary_search(number).ok();
         let places = integrals.map(|integral| tested(integral).iter().filter_map(place).collect());
-        let asked = Asked { numbers: all.len(), places: places.collect() };
         let value = |row: usize| place(&(row, Part::Value));
+        let once = value(of.one);
+        let asked = Asked { numbers: all.len(), places: places.collect(), once };
         let mut traced = 0;
         let fields = form.fields.iter().zip(&of.fields).enumerate();
         let fields = fields.map(|(number, (field, shares))| {
@@ -83,7 +84,7 @@ impl Wanted {
             }
         });
         let fields = fields.collect();
-        let one = value(of.one).unwrap_or(0);
+        let one = once.unwrap_or(0);
         Self { asked, one, fields, traced }
     }
 }

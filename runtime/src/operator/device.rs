@@ -29,6 +29,7 @@ use crate::vector::Vector;
 use kernels_gen::abi::{Role, Slots};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Cells that are numbered together; on a device only full groups of threads matter.
@@ -206,8 +207,9 @@ impl Engine for OnDevice {
         Ok(Array::There(self.arithmetic.upload(values)?))
     }
 
-    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
-        self.device().download(array.there().ok_or(DeviceError::Foreign)?)
+    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
+        let array = array.there().ok_or(DeviceError::Foreign)?;
+        self.device().download(array).map(Cow::Owned)
     }
 
     fn zeros(&self, len: usize) -> Result<Array, DeviceError> {

@@ -14,6 +14,7 @@ use crate::discretisation::Discretisation;
 use crate::solve::OperatorError;
 use crate::vector::Vector;
 use kernels_gen::abi::Slots;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// An array where its engine has it.
@@ -97,8 +98,8 @@ pub(super) trait Engine: Send + Sync {
     /// An array of reals with these values.
     fn reals(&self, values: &[f64]) -> Result<Array, DeviceError>;
 
-    /// The numbers of an array of reals.
-    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError>;
+    /// The numbers of an array of reals, which are lent where they are in this machine's memory and in double precision.
+    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError>;
 
     /// An array of zeros.
     fn zeros(&self, len: usize) -> Result<Array, DeviceError>;

@@ -8,11 +8,11 @@ use super::blocks::{Work, kept};
 use super::engine::Array;
 use super::{BuildError, Class, Operator, Part};
 use crate::batch::Batches;
-use crate::device::DeviceError;
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,34 +26,45 @@ pub struct Asked {
     pub numbers: usize,
     /// For each of a form's integrals where each number that it tests ([`kernels_gen::plan::tested`]) goes among these.
     pub places: Vec<Vec<usize>>,
+    /// The one of them that all integrals have alike, as the measure of a point, and that counts once.
+    pub once: Option<usize>,
 }
 
 /// What a kernel has stored at the points of its cells.
-struct Stored {
+struct Stored<'a> {
     /// Numbers and points of a cell.
     numbers: usize,
     points: usize,
     lanes: usize,
     target: Target,
-    values: Vec<f64>,
+    values: Cow<'a, [f64]>,
 }
 
-impl Stored {
-    /// A number at a point of the cell of a lane.
-    fn at(&self, lane: usize, number: usize, point: usize) -> f64 {
-        let of_cell = match self.target {
-            Target::Vectors => point * self.numbers + number,
-            Target::Threads => number * self.points + point,
-        };
-        let batch = lane / self.lanes * self.numbers * self.points;
-        self.values[(batch + of_cell) * self.lanes + lane % self.lanes]
+impl<'a> Stored<'a> {
+    /// What a kernel has stored of so many numbers a point.
+    fn new(work: &Work, numbers: usize, values: Cow<'a, [f64]>) -> Self {
+        let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
+        let (lanes, target) = (work.abi.lanes, work.kernel.target);
+        let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
+        Self { numbers, points, lanes, target, values }
     }
 
-    /// Adds the numbers of a lane's cell to `[number][point]`.
-    fn add(&self, lane: usize, places: &[usize], into: &mut [f64]) {
-        for (number, &place) in places.iter().enumerate() {
-            let own = &mut into[place * self.points..][..self.points];
-            own.iter_mut().enumerate().for_each(|(q, sum)| *sum += self.at(lane, number, q));
+    /// Adds the numbers of a lane's cell to `[number][point]`, those of an integral.
+    fn add(&self, lane: usize, asked: &Asked, integral: usize, into: &mut [f64]) {
+        let (of_number, of_point) = match self.target {
+            Target::Vectors => (1, self.numbers),
+            Target::Threads => (self.points, 1),
+        };
+        let cell = lane / self.lanes * self.numbers * self.points * self.lanes + lane % self.lanes;
+        for (number, &place) in asked.places[integral].iter().enumerate() {
+            let first = &self.values[cell + number * of_number * self.lanes..];
+            let own = into[place * self.points..].iter_mut().take(self.points);
+            let numbers = first.iter().step_by(of_point * self.lanes);
+            if asked.once == Some(place) {
+                own.zip(numbers).for_each(|(sum, number)| *sum = *number);
+            } else {
+                own.zip(numbers).for_each(|(sum, number)| *sum += number);
+            }
         }
     }
 }
@@ -97,8 +108,9 @@ impl Operator {
                 if batches.is_empty() {
                     continue;
                 }
-                let (batches, stored) =
-                    self.stored(work, asked.places[*integral].len(), batches, state)?;
+                let (batches, array) = self.stored(work, batches, state)?;
+                let values = self.engine.numbers(&array).map_err(BuildError::from)?;
+                let stored = Stored::new(work, asked.places[*integral].len(), values);
                 let length = asked.numbers * stored.points;
                 numbers.resize(range.len() * length, 0.0);
                 let mut lane_of = vec![usize::MAX; range.len()];
@@ -107,7 +119,7 @@ impl Operator {
                 }
                 let cells = numbers.par_chunks_mut(length).zip(&lane_of).with_min_len(64);
                 cells.filter(|(_, lane)| **lane != usize::MAX).for_each(|(numbers, &lane)| {
-                    stored.add(lane, &asked.places[*integral], numbers);
+                    stored.add(lane, asked, *integral, numbers);
                 });
             }
             each(range, &numbers)?;
@@ -135,12 +147,13 @@ impl Operator {
         let facets = self.blocks.on.facets_of(integral).iter();
         let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
         let batches = Batches::listed(work.abi.lanes, PART, facets);
-        let places = &asked.places[integral];
-        let (batches, stored) = self.stored(work, places.len(), batches, state)?;
+        let (batches, array) = self.stored(work, batches, state)?;
+        let count = asked.places[integral].len();
+        let stored = Stored::new(work, count, self.engine.numbers(&array)?);
         let length = asked.numbers * stored.points;
         let mut numbers = vec![0.0; length * lanes(&batches).count()];
         for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
-            stored.add(lane, places, numbers);
+            stored.add(lane, asked, integral, numbers);
         }
         Ok(numbers)
     }
@@ -149,21 +162,12 @@ impl Operator {
     fn stored(
         &self,
         work: &Work,
-        numbers: usize,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Arc<Batches>, Stored), BuildError> {
-        let (batches, array) = self.blocks.flux(&*self.engine, work, batches, state)?;
+    ) -> Result<(Arc<Batches>, Array), BuildError> {
+        let done = self.blocks.flux(&*self.engine, work, batches, state)?;
         self.finish()?;
-        let values = self.numbers(&array)?;
-        let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
-        let (lanes, target) = (work.abi.lanes, work.kernel.target);
-        let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
-        Ok((batches, Stored { numbers, points, lanes, target, values }))
-    }
-
-    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
-        self.engine.numbers(array)
+        Ok(done)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::discretisation::Discretisation;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Real, Vector};
 use kernels_gen::abi::{Reach, Role, Slots};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The processor.
@@ -148,7 +149,7 @@ impl Engine for Host {
         Ok(Array::Here(Table::reals(values, self.precision)))
     }
 
-    fn numbers(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
+    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
         array.here().and_then(Table::numbers).ok_or(DeviceError::Foreign)
     }
 

@@ -14,6 +14,7 @@ use kernels_gen::abi::hanging::{of_batch, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Numbers of one of the types that kernels take, in this machine's memory.
 #[derive(Clone, Debug)]
@@ -64,9 +65,9 @@ impl Table {
     }
 
     /// The numbers, where they are reals.
-    pub(super) fn numbers(&self) -> Option<Vec<f64>> {
+    pub(super) fn numbers(&self) -> Option<Cow<'_, [f64]>> {
         match self {
-            Self::F64(buffer) => Some(buffer.to_vec()),
+            Self::F64(buffer) => Some(Cow::Borrowed(buffer)),
             Self::F32(buffer) => Some(buffer.iter().copied().map(f64::from).collect()),
             Self::U32(_) => None,
         }

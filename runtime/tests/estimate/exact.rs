@@ -4,8 +4,10 @@ use super::{estimated, of_state, problem};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
+use runtime::assert_close;
 use runtime::estimate::EstimateError;
 use runtime::mesh::{Arrange, Mesh, Parts};
+use runtime::reference::Bounded;
 
 /// η of a solution that is in the space, beside ‖u‖: rounding of the solver's last residual, which derivatives amplify.
 const ROUNDING: f64 = 1e-8;
@@ -207,4 +209,50 @@ fn nothing_has_no_energy() {
     assert_eq!((estimate.energy, estimate.relative()), (0.0, None));
     // ‖f‖² / κ with h = 1/3 and 2 p (p + 1) (2p + 1) = 60.
     assert!((estimate.total - 1.0 / (2.0 * 9.0 * 60.0)).abs() < 1e-12, "{}", estimate.total);
+}
+
+/// What several integrals test in a cell adds up, as in one form with a coefficient that says where.
+#[test]
+fn integrals_over_parts_of_the_cells_add_up() {
+    let total = |form: &str, more: &str| {
+        let text = format!(
+            "form f {{ field u: scalar; {form} }} problem p solves f {{ mesh = \"square.msh\"; degree = 2;
+            dirichlet u = 0 on \"x0\"; {more} }}"
+        );
+        let (program, found) = compile(&Source::new("t", text.as_str()));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        let other = program.problem("p", 2, &Overrides::default()).expect("a problem");
+        let (_, mut mesh) = problem(
+            "form f { field u: scalar; f0[u] = u; } problem p solves f { mesh = box(dim: 2, cells: 4); degree = 1; }",
+        );
+        assert_eq!(mesh.tag_cells("part", |x| x[0] > 0.5), 8);
+        let wave = |_: usize, x: &[f64; 3], u: &mut [f64]| u[0] = (3.0 * x[0] + x[1]).sin();
+        of_state(&other, mesh, wave).1.expect("an estimate")
+    };
+    let parts = total(
+        "f1[u] = grad(u); f0[u] = -1; on cells \"part\" { f1[u] = 2 * grad(u); f0[u] = 5 * u; }",
+        "",
+    );
+    let whole = total(
+        "aux a: scalar on cells; f1[u] = (1 + 2 * a) * grad(u); f0[u] = 5 * a * u - 1;",
+        "aux a = if x[0] > 0.5 { 1 } else { 0 };",
+    );
+    let close = |a: f64, b: f64| assert_close!(a, Bounded::with_scale(b, 100.0 * b), f64::EPSILON);
+    close(parts.energy, whole.energy);
+    assert!(parts.squares.iter().all(|square| *square > 0.0));
+    parts.squares.iter().zip(&whole.squares).for_each(|(a, b)| close(*a, *b));
+}
+
+/// Nothing joins the cells of a discontinuous field: all that flows out of them is left over.
+#[test]
+fn discontinuous_fields_have_an_end_at_every_facet() {
+    let text = "form f { field u: scalar in L2(k); f1[u] = grad(u); f0[u] = u; }
+        problem p solves f { mesh = box(dim: 2, cells: 3); degree = 2; }";
+    let (problem, mesh) = problem(text);
+    let (_, estimate) = of_state(&problem, mesh, |_, x, u| u[0] = x[0]);
+    let estimate = estimate.expect("an estimate");
+    // Two facets of each cell, of length h = 1/3, with 1² each: 2 h / 8 (2p + 1).
+    let want = 9.0 * 2.0 * 2.0 / (9.0 * 40.0);
+    let jumps = estimate.fields[0].jumps;
+    assert_close!(jumps, Bounded::with_scale(want, 100.0 * want), f64::EPSILON);
 }

@@ -23,6 +23,7 @@ fn the_estimate_is_near_the_error() {
         ("box(dim: 2, cells: 5, cell: tri)", 1..=4, WAVE),
         ("ball(dim: 2, refine: 2, order: 2)", 1..=3, HAT),
         ("ball(dim: 2, refine: 2, order: 2, cell: tri)", 1..=3, HAT),
+        ("ball(dim: 3, refine: 1, order: 2)", 1..=2, HAT),
         ("box(dim: 3, cells: 3, cell: hex)", 1..=3, WAVES),
         ("box(dim: 3, cells: 2, cell: hex, deform: 0.1)", 1..=3, WAVES),
         ("box(dim: 3, cells: 2, cell: tet)", 1..=3, WAVES),

@@ -5,6 +5,7 @@ use fem_dsl::diagnostic::{Diagnostic, nearest};
 use fem_dsl::source::Source;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
+use runtime::constraint::affine::AffineError;
 use runtime::mesh::LoadError;
 use runtime::output::OutputError;
 use runtime::run::RunError;
@@ -92,6 +93,33 @@ pub enum Error {
         /// The point.
         point: [f64; 3],
     },
+    /// A node or a component that a field does not have.
+    #[error(
+        "`{field}` has no component {component} at node {node}\n\
+         help: it has {nodes} nodes with {components} {}, both counted from 0",
+        if *.components == 1 { "component" } else { "components" }
+    )]
+    NoUnknown {
+        /// The field.
+        field: String,
+        /// The node.
+        node: usize,
+        /// The component.
+        component: usize,
+        /// How many nodes it has.
+        nodes: usize,
+        /// Components at each.
+        components: usize,
+    },
+    /// Affine constraints that are none.
+    #[error(transparent)]
+    Affine(#[from] AffineError),
+    /// An equation in unknowns that all have an essential condition.
+    #[error(
+        "no unknown of the equation is free: all have an essential condition, or there are none\n\
+         help: leave out the equation, or a condition"
+    )]
+    NothingFree,
     /// A value with another number of components than its place.
     #[error("`{name}` has {expected} components, but its value has {found}")]
     Components {

@@ -80,6 +80,7 @@ pub use fem_dsl::problem::{Argument, Solver};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_to};
 pub use runtime::compile::{Execution, Origin};
+pub use runtime::constraint::affine::{AffineConstraint, AffineError};
 pub use runtime::device::{Backend, Device};
 pub use runtime::mesh::Mesh;
 pub use runtime::run::{Figure, Kernels, RunError, Seconds, Step, StepKind};

@@ -1,5 +1,6 @@
 //! A form on a mesh: [`Form`] + [`Mesh`] → [`Setup`] → [`System`], which gives R(u), J(u)·δu and solves R(u) = 0.
 
+mod affine;
 mod conditions;
 mod data;
 mod measured;
@@ -127,6 +128,7 @@ impl System {
             let own = &mut entries[self.on.dofs_of(field)];
             constraints.impose(own);
         }
+        self.on.affine.impose(&mut entries);
         let mut u = self.vector();
         u.set(&entries);
         u

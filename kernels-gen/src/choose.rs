@@ -37,6 +37,14 @@ pub struct MeshFacts {
     pub hanging: bool,
 }
 
+/// Cells with straight edges, any of which may be as they like, and without conditions.
+impl Default for MeshFacts {
+    fn default() -> Self {
+        let [affine, runs, constrained, periodic, hanging] = [false; 5];
+        Self { affine, order: 1, runs, constrained, periodic, hanging }
+    }
+}
+
 /// What may be forced; everything else is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wishes {

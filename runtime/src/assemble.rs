@@ -27,6 +27,10 @@ impl Csr {
                 "conditions on combinations of components are not assembled from element matrices";
             return Err(OperatorError::new(why));
         }
+        if !on.affine.is_empty() {
+            let why = "affine constraints are not assembled from element matrices";
+            return Err(OperatorError::new(why));
+        }
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
             .map(|field| (&*on.fields[field].space, on.dofs_of(field).start))
             .collect();

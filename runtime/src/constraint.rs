@@ -2,9 +2,10 @@
 //!
 //! A constrained unknown keeps its place in every vector. Kernels read a direction there as 0 and
 //! write nothing; the operator adds the identity to its row. Where two
-//! conditions meet in an unknown, the later one holds. Conditions on combinations of components ([`oblique`]) are kept
-//! apart, for kernels do not know of them.
+//! conditions meet in an unknown, the later one holds. Conditions on combinations of components ([`oblique`]) and on
+//! combinations of any unknowns ([`affine`]) are kept apart, for kernels do not know of them.
 
+pub mod affine;
 pub mod oblique;
 
 use crate::space::Space;

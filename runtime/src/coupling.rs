@@ -1,10 +1,11 @@
 //! Which unknowns are coupled: [`Discretisation`] → [`Coupling`], from which any operator on it becomes a matrix.
 //!
-//! Two unknowns are coupled where they share a cell. A matrix of that pattern is read off its operator by products
+//! Two unknowns are coupled where they share a cell, or what affine constraints have in the place of theirs. A matrix of that pattern is read off its operator by products
 //! with vectors of zeros and ones: unknowns whose columns have no row in common are of one colour, and one product
 //! gives the columns of a whole colour (Curtis, Powell and Reid 1974). So the matrix is that of the kernels, of all
 //! regions and essential conditions together, wherever they run.
 
+use crate::constraint::affine::AffineConstraints;
 use crate::discretisation::Discretisation;
 use crate::linear::{LinearOperator, OperatorError};
 use crate::vector::Vector;
@@ -84,16 +85,37 @@ impl Lists {
 }
 
 impl Coupling {
-    /// The coupling through the cells, of all fields.
+    /// The coupling through the cells, of all fields, and through affine constraints.
     pub fn new(on: &Discretisation) -> Self {
         let (groups, cells) = groups(on);
+        let (groups, cells) = if on.affine.is_empty() {
+            (groups, cells)
+        } else {
+            unknowns(&on.affine, &groups, &cells)
+        };
+        Self::through(&groups, &cells, |_| true)
+    }
+
+    /// The coupling through the cells alone, in the columns of some unknowns, and of others at their nodes.
+    pub fn of_columns(on: &Discretisation, wanted: &[bool]) -> Self {
+        let (groups, cells) = groups(on);
+        Self::through(&groups, &cells, |group| {
+            group.unknowns().any(|unknown| wanted[unknown as usize])
+        })
+    }
+
+    /// The coupling of groups through lists of them, in the columns of some.
+    fn through(groups: &[Group], cells: &Lists, wanted: impl Fn(Group) -> bool) -> Self {
+        let wanted: Vec<bool> = groups.iter().map(|&group| wanted(group)).collect();
         let around = cells.inverse(groups.len());
         let (mut starts, mut rows) = (vec![0], Vec::new());
         let mut coupled: Vec<u32> = Vec::new();
         for (number, group) in groups.iter().enumerate() {
             coupled.clear();
-            for &cell in around.of(number) {
-                coupled.extend_from_slice(cells.of(cell as usize));
+            if wanted[number] {
+                for &cell in around.of(number) {
+                    coupled.extend_from_slice(cells.of(cell as usize));
+                }
             }
             coupled.sort_unstable();
             coupled.dedup();
@@ -104,8 +126,13 @@ impl Coupling {
                 starts.push(rows.len());
             }
         }
-        let products = products(&groups, &cells, &around);
+        let products = products(groups, cells, &around, &wanted);
         Self { starts, rows, products }
+    }
+
+    /// The unknowns that one is coupled with, ascending.
+    pub fn coupled_with(&self, unknown: usize) -> &[u32] {
+        &self.rows[self.starts[unknown]..self.starts[unknown + 1]]
     }
 
     /// Every unknown with every other.
@@ -195,12 +222,47 @@ fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
     (groups, Lists { starts, items })
 }
 
-/// Colours groups so that no cell sees two of one colour from itself or its neighbours: first fit, in their order.
-/// One product for each component of a colour.
-fn products(groups: &[Group], cells: &Lists, around: &Lists) -> Vec<Vec<u32>> {
+/// The unknowns, each a group, and lists of those that a cell couples: an unknown that is given is coupled with itself
+/// alone, and what gives it comes in its place.
+fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec<Group>, Lists) {
+    let n = groups.last().map_or(0, |last| last.first + last.components);
+    let single = |first| Group { first, components: 1 };
+    let (mut starts, mut items) = (vec![0], Vec::new());
+    for cell in 0..cells.starts.len() - 1 {
+        let begin = items.len();
+        for unknown in cells.of(cell).iter().flat_map(|&group| groups[group as usize].unknowns()) {
+            match affine.row_of(unknown as usize) {
+                Some(row) => items.extend(affine.terms().of(row).iter().map(|(term, _)| *term)),
+                None => items.push(unknown),
+            }
+        }
+        let mut own = items.split_off(begin);
+        own.sort_unstable();
+        own.dedup();
+        items.append(&mut own);
+        starts.push(items.len());
+    }
+    for &unknown in affine.unknowns() {
+        items.push(unknown);
+        starts.push(items.len());
+    }
+    ((0..n).map(single).collect(), Lists { starts, items })
+}
+
+/// Colours the wanted groups so that no cell sees two of one colour from itself or its neighbours: first fit, in their
+/// order. One product for each component of a colour.
+fn products(groups: &[Group], cells: &Lists, around: &Lists, wanted: &[bool]) -> Vec<Vec<u32>> {
     let n_cells = cells.starts.len() - 1;
+    // Cells that are asked for their neighbours.
+    let mut asked = vec![false; n_cells];
+    for (number, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
+        around.of(number).iter().for_each(|&cell| asked[cell as usize] = true);
+    }
     let neighbours: Vec<Vec<u32>> = (0..n_cells)
         .map(|cell| {
+            if !asked[cell] {
+                return Vec::new();
+            }
             let mut all: Vec<u32> = cells
                 .of(cell)
                 .iter()
@@ -216,7 +278,7 @@ fn products(groups: &[Group], cells: &Lists, around: &Lists) -> Vec<Vec<u32>> {
     let mut used: Vec<Vec<u64>> = vec![Vec::new(); n_cells];
     let mut colours: Vec<Vec<u32>> = Vec::new();
     let mut taken: Vec<u64> = Vec::new();
-    for number in 0..groups.len() {
+    for number in (0..groups.len()).filter(|&number| wanted[number]) {
         taken.clear();
         for &cell in around.of(number) {
             for &near in &neighbours[cell as usize] {

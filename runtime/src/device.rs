@@ -17,7 +17,8 @@ mod layout;
 pub mod opencl;
 
 pub use arithmetic::{
-    Arithmetic, Combinations, Combined, NONE, Places, Recurrence, Summed, Sums, Toward, WIDTH,
+    Arithmetic, Combinations, Combined, Listed, Lists, NONE, Places, Recurrence, Summed, Sums,
+    Toward, WIDTH,
 };
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,

@@ -2,6 +2,7 @@
 //! conditions, and auxiliary data.
 
 use crate::constraint::Constraints;
+use crate::constraint::affine::AffineConstraints;
 use crate::fingerprint::Fingerprint;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::partition::Partition;
@@ -80,6 +81,8 @@ pub struct Discretisation {
     pub facets: Vec<Vec<Facet>>,
     /// For each of the form's integrals the cells that it is over, ascending, where these are not all.
     pub cells: Vec<Option<Vec<u32>>>,
+    /// Unknowns that are given by others, of whatever field.
+    pub affine: Arc<AffineConstraints>,
 }
 
 impl Discretisation {
@@ -101,7 +104,7 @@ impl Discretisation {
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
         let (aux, facets, cells) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { mesh, partition, fields, aux, facets, cells })
+        Ok(Self { mesh, partition, fields, aux, facets, cells, affine: Arc::default() })
     }
 
     /// The same without any condition, with further fields behind those that there are, the facets of another form, and as
@@ -131,6 +134,7 @@ impl Discretisation {
             aux: self.aux[..form.aux.len().min(self.aux.len())].to_vec(),
             facets: Vec::new(),
             cells: Vec::new(),
+            affine: Arc::default(),
         };
         on.find_regions(form)?;
         Ok(on)
@@ -235,6 +239,14 @@ impl Discretisation {
         let lengths = || self.fields.iter().map(|field| field.space.n_dofs());
         let start = lengths().take(field).sum();
         start..start + lengths().nth(field).unwrap_or(0)
+    }
+
+    /// The field, the node and the component of an unknown, by its place in a vector.
+    pub fn unknown(&self, dof: usize) -> Option<(usize, usize, usize)> {
+        let field = (0..self.fields.len()).find(|&field| self.dofs_of(field).contains(&dof))?;
+        let (own, components) =
+            (dof - self.dofs_of(field).start, self.fields[field].space.components());
+        Some((field, own / components, own % components))
     }
 
     /// The constrained unknowns of all fields with their values, by their place in a vector.

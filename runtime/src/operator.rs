@@ -4,7 +4,9 @@
 //! [`LinearOperator`]. What is said once for all machines stands here and in [`blocks`]; an [`Engine`] runs kernels over
 //! batches: the processor ([`host`]), or a device with memory of its own ([`device`]).
 
+mod affine;
 mod blocks;
+mod combined;
 mod device;
 mod element;
 mod engine;
@@ -27,11 +29,12 @@ use crate::geometry::GeometryError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
-use engine::{Engine, Oblique, Rows};
+use combined::{Combined, WithoutAffine};
+use engine::{Affine, Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 pub use crate::purpose::{CellKernel, Class, Part};
 pub use fluxes::Asked;
@@ -121,6 +124,9 @@ pub enum BuildError {
     Device(#[from] DeviceError),
 }
 
+/// Terms of an affine constraint with which the matrix still has room.
+const WIDEST: usize = 10_000;
+
 /// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
 pub struct Operator {
     blocks: Blocks,
@@ -134,16 +140,8 @@ pub struct Operator {
     state: Option<Vector>,
     /// What is taken from R(u).
     load: Option<Vector>,
-    /// Where combinations of components have conditions.
-    oblique: Option<AtObliqueNodes>,
-}
-
-/// What an operator keeps where combinations of components have conditions.
-struct AtObliqueNodes {
-    /// D at the last linearisation.
-    diagonal: Vector,
-    /// P x.
-    direction: Mutex<Vector>,
+    /// What is kept for conditions on combinations of unknowns, if there are any.
+    combined: Option<Combined>,
 }
 
 impl Operator {
@@ -225,12 +223,11 @@ impl Operator {
         let blocks = Blocks::new(&*engine, on, kernels, precision, params, shelf)?;
         engine.prepare(&blocks)?;
         let (numbering, first) = (OnceLock::new(), None);
-        let (state, load, oblique) = (None, None, None);
-        let mut own = Self { blocks, engine, symmetric, numbering, first, state, load, oblique };
-        own.oblique = own.engine.is_oblique().then(|| AtObliqueNodes {
-            diagonal: own.vector(),
-            direction: Mutex::new(own.vector()),
-        });
+        let (state, load, combined) = (None, None, None);
+        let mut own = Self { blocks, engine, symmetric, numbering, first, state, load, combined };
+        let affine = Arc::clone(&own.blocks.on.affine);
+        own.engine.constrain(&affine)?;
+        own.combined = own.combine();
         Ok(own)
     }
 
@@ -351,7 +348,8 @@ impl Operator {
     /// A device that fails, a vector of another place.
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.engine.impose(u)
+        self.engine.impose(u)?;
+        self.engine.close(Affine::Values, u)
     }
 
     /// Replaces the auxiliary data by others of the same kinds and lengths.
@@ -452,12 +450,6 @@ impl Operator {
         self.blocks.on.n_dofs()
     }
 
-    /// The diagonal, the same in all components of nodes where combinations of them have conditions.
-    fn evened(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal)?;
-        self.engine.hold(Oblique::Even, diagonal)
-    }
-
     fn linearised(&self) -> Inputs<'_> {
         Inputs { state: self.state.as_ref(), direction: None }
     }
@@ -479,17 +471,19 @@ impl LinearOperator for Operator {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let inputs = Inputs { direction: Some(x), ..self.linearised() };
-        let Some(AtObliqueNodes { diagonal, direction }) = &self.oblique else {
-            return self.pass(Task::Action, inputs, Rows::Of(x), y);
+        let Some(combined) = &self.combined else {
+            return WithoutAffine(self).apply(x, y);
         };
-        self.fits(x)?;
-        let mut held = direction.lock().unwrap_or_else(PoisonError::into_inner);
-        held.copy_from(x);
-        self.engine.hold(Oblique::Nothing, &mut held)?;
-        let inputs = Inputs { direction: Some(&held), ..inputs };
+        let held = self.held(combined, x, false)?;
+        let inputs = Inputs { direction: Some(&held), ..self.linearised() };
         self.pass(Task::Action, inputs, Rows::Of(x), y)?;
-        self.engine.hold(Oblique::As { diagonal, x }, y)
+        if combined.is_affine {
+            self.engine.close(Affine::Transposed(Rows::Of(x)), y)?;
+        }
+        match &combined.diagonal {
+            Some(diagonal) => self.engine.hold(Oblique::As { diagonal, x }, y),
+            None => Ok(()),
+        }
     }
 
     fn replayable(&self) -> bool {
@@ -503,11 +497,22 @@ impl NonlinearSystem for Operator {
     }
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
-        self.pass(Task::Residual, Inputs { state: Some(u), direction: None }, Rows::Zero, r)?;
-        self.load.iter().for_each(|load| r.axpy(-1.0, load));
-        match self.oblique {
-            Some(_) => self.engine.hold(Oblique::Nothing, r),
-            None => Ok(()),
+        let at = |u: &Vector, r: &mut Vector| {
+            let inputs = Inputs { state: Some(u), direction: None };
+            self.pass(Task::Residual, inputs, Rows::Zero, r)?;
+            self.load.iter().for_each(|load| r.axpy(-1.0, load));
+            Ok(())
+        };
+        let Some(combined) = &self.combined else { return at(u, r) };
+        if combined.is_affine {
+            at(&*self.held(combined, u, true)?, r)?;
+            self.engine.close(Affine::Transposed(Rows::Zero), r)?;
+        } else {
+            at(u, r)?;
+        }
+        match combined.is_oblique {
+            true => self.engine.hold(Oblique::Nothing, r),
+            false => Ok(()),
         }
     }
 
@@ -517,11 +522,21 @@ impl NonlinearSystem for Operator {
             Some(state) => state.copy_from(u),
             None => self.state = Some(u.clone()),
         }
-        self.state.iter().try_for_each(|state| self.blocks.linearise(&*self.engine, state))?;
-        let Some(mut oblique) = self.oblique.take() else { return Ok(()) };
-        let made = self.evened(&mut oblique.diagonal);
-        self.oblique = Some(oblique);
+        if let Some(state) = &mut self.state {
+            self.engine.close(Affine::Values, state)?;
+            self.blocks.linearise(&*self.engine, state)?;
+        }
+        let Some(mut combined) = self.combined.take() else { return Ok(()) };
+        let mut diagonal = combined.diagonal.take();
+        let made = diagonal.iter_mut().try_for_each(|own| self.closed_diagonal(&combined, own));
+        combined.diagonal = diagonal;
+        self.combined = Some(combined);
         made
+    }
+
+    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        self.fits(u)?;
+        self.engine.close(Affine::Values, u)
     }
 
     fn jacobian(&self) -> &dyn LinearOperator {
@@ -529,11 +544,14 @@ impl NonlinearSystem for Operator {
     }
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
-        match &self.oblique {
-            None => self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal),
+        let Some(combined) = &self.combined else {
+            return self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal);
+        };
+        match &combined.diagonal {
+            None => self.closed_diagonal(combined, diagonal),
             Some(own) => {
                 self.fits(diagonal)?;
-                diagonal.copy_from(&own.diagonal);
+                diagonal.copy_from(own);
                 Ok(())
             }
         }
@@ -548,7 +566,9 @@ impl NonlinearSystem for Operator {
     }
 
     fn coupling(&self) -> Option<Coupling> {
-        // Their rows and columns are numbered by 32-bit indices.
-        (self.n() < u32::MAX as usize).then(|| Coupling::new(&self.blocks.on))
+        // Their rows and columns are numbered by 32-bit indices, and all that a constraint reads is coupled.
+        let widest = self.blocks.on.affine.widest();
+        let sparse = self.n() < u32::MAX as usize && widest <= WIDEST;
+        sparse.then(|| Coupling::new(&self.blocks.on))
     }
 }

@@ -441,6 +441,11 @@ pub trait NonlinearSystem {
     /// Makes `u` the state at which [`NonlinearSystem::jacobian`] is taken.
     fn linearise(&mut self, u: &Vector) -> Result<(), OperatorError>;
 
+    /// Gives unknowns their values that are given by others, which steps along directions leave as they are.
+    fn complete(&self, _u: &mut Vector) -> Result<(), OperatorError> {
+        Ok(())
+    }
+
     /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.
     fn jacobian(&self) -> &dyn LinearOperator;
 

@@ -8,28 +8,75 @@ use crate::{capture, cargo, execute, root, validate};
 /// The backends that must be there when CI tests; a test that needs one of these fails without it.
 const REQUIRED: &str = "rust nvrtc opencl";
 
-type Step = (&'static str, fn() -> Result<(), String>);
+type Step = (&'static str, fn(Beside) -> Result<(), String>);
 
 /// In the order of what they cost.
-const STEPS: [Step; 8] = [
-    ("format", || execute(&mut cargo(&["fmt", "--all", "--check"]))),
-    ("test", test),
+const STEPS: [Step; 2] = [("test", test), ("command line", command_line)];
+
+/// What only looks at the sources, which it does while the tests run: those leave a part of the processor alone, and
+/// compiling takes all of it only before them.
+const LOOKS: [Step; 6] = [
+    ("format", |beside| beside.execute(cargo(&["fmt", "--all", "--check"]))),
     ("clippy", clippy),
-    ("default features", || execute(&mut cargo(&["check", "--workspace"]))),
-    ("the library alone", library),
     ("documentation", documentation),
-    ("validate rust", validate::rust),
-    ("command line", command_line),
+    ("default features", default_features),
+    ("the library alone", library),
+    ("validate rust", |_| validate::rust()),
 ];
+
+/// Whether a step runs beside others: then it gives way to them, and what it prints comes when it has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Tests,
+    Nothing,
+}
+
+impl Beside {
+    /// Runs a command; fails as it does.
+    fn execute(self, mut command: Command) -> Result<(), String> {
+        if self == Self::Nothing {
+            return execute(&mut command);
+        }
+        let mut nice = Command::new("nice");
+        nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                nice.env(name, value);
+            }
+        }
+        let output = nice.current_dir(root()).output();
+        let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let [out, log] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        Err(format!("{command:?} failed: {}\n{out}{log}", output.status))
+    }
+}
 
 /// Runs all steps.
 pub(crate) fn run() -> Result<(), String> {
     let before = changed_files()?;
+    let mut failures = std::thread::scope(|scope| {
+        let looks = scope.spawn(|| failures(&LOOKS, Beside::Tests));
+        let mut failed = failures(&STEPS, Beside::Nothing);
+        failed.extend(looks.join().unwrap_or_else(|_| vec!["looks that panicked"]));
+        failed
+    });
+    if changed_files()? != before {
+        println!("=== the steps above changed tracked files:\n{}", changed_files()?);
+        failures.push("a clean tree");
+    }
+    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+}
+
+/// Runs steps one after another, and gives the names of those that failed.
+fn failures(steps: &[Step], beside: Beside) -> Vec<&'static str> {
     let mut failures = Vec::new();
-    for (name, step) in STEPS {
+    for &(name, step) in steps {
         println!("\n=== {name}");
         let started = Instant::now();
-        let result = step();
+        let result = step(beside);
         let seconds = started.elapsed().as_secs();
         match result {
             Ok(()) => println!("=== {name}: passed in {seconds} s"),
@@ -39,41 +86,49 @@ pub(crate) fn run() -> Result<(), String> {
             }
         }
     }
-    if changed_files()? != before {
-        println!("=== the steps above changed tracked files:\n{}", changed_files()?);
-        failures.push("a clean tree");
-    }
-    if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+    failures
 }
 
 /// README's test command with every feature on, where nothing may be left out for want of a backend.
-fn test() -> Result<(), String> {
+fn test(beside: Beside) -> Result<(), String> {
     let mut test = cargo(&["test", "--workspace", "--all-features"]);
-    execute(test.env("WF_REQUIRE", REQUIRED))
+    test.env("WF_REQUIRE", REQUIRED);
+    beside.execute(test)
 }
 
-fn clippy() -> Result<(), String> {
+fn clippy(beside: Beside) -> Result<(), String> {
     let flags = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-Dwarnings"];
-    execute(&mut cargo(&flags))
+    beside.execute(cargo(&flags))
+}
+
+// What others wrote is checked once for these two and for clippy: examples are among them for the features of what tests
+// need, and all packages for those of what the others need.
+
+/// As README's first command compiles.
+fn default_features(beside: Beside) -> Result<(), String> {
+    beside.execute(cargo(&["check", "--workspace", "--lib", "--bins", "--examples"]))
 }
 
 /// Without what the program needs beside it.
-fn library() -> Result<(), String> {
-    execute(&mut cargo(&["check", "--package", "weakform", "--lib", "--no-default-features"]))
+fn library(beside: Beside) -> Result<(), String> {
+    let packages = ["check", "--workspace", "--exclude", "xtask", "--no-default-features"];
+    beside.execute(cargo(&[&packages[..], &["--lib", "--examples"]].concat()))
 }
 
-fn documentation() -> Result<(), String> {
+fn documentation(beside: Beside) -> Result<(), String> {
     let flags = ["doc", "--workspace", "--no-deps", "--all-features", "--document-private-items"];
     let mut doc = cargo(&flags);
-    execute(doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links"))
+    doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links");
+    beside.execute(doc)
 }
 
 /// What a newcomer does first, with the program that the tests have built: built alone it would have other features of
 /// what others wrote, and take a minute more.
-fn command_line() -> Result<(), String> {
+fn command_line(beside: Beside) -> Result<(), String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut wf = Command::new(own.with_file_name("wf"));
-    execute(wf.args(["run", "examples/poisson.wf", "--no-output"]).current_dir(root()))
+    wf.args(["run", "examples/poisson.wf", "--no-output"]).current_dir(root());
+    beside.execute(wf)
 }
 
 /// The files that differ from the last commit, with their states.

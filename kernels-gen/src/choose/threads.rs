@@ -297,14 +297,7 @@ mod tests {
     /// hexahedra of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 1,
-            runs: false,
-            constrained: true,
-            periodic: false,
-            hanging: false,
-        };
+        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         for (text, degrees) in [
             (
@@ -345,14 +338,7 @@ mod tests {
 
     #[test]
     fn hanging_cells_keep_the_strategy_of_free_ones() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 1,
-            runs: false,
-            constrained: true,
-            periodic: false,
-            hanging: true,
-        };
+        let facts = MeshFacts { constrained: true, hanging: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         for (text, dim) in FORMS.iter().flat_map(|text| [(text, 2), (text, 3)]) {
             for degree in [1, 2, 4, 7] {
@@ -383,14 +369,7 @@ mod tests {
 
     #[test]
     fn simplices_sum_batch_by_batch() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 1,
-            runs: false,
-            constrained: true,
-            periodic: false,
-            hanging: false,
-        };
+        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let forms = [(FORMS[1], 2, 4), (FORMS[1], 3, 3), (FORMS[2], 2, 4), (FORMS[2], 3, 2)];
         for (text, dim, most) in forms {
@@ -426,14 +405,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_takes_the_place_of_values() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 1,
-            runs: false,
-            constrained: false,
-            periodic: false,
-            hanging: false,
-        };
+        let facts = MeshFacts::default();
         let tasks = [Task::Residual, Task::Action];
         let text = "form f { field u: vector; f1[u] = (1 + u[0]^2) * grad(u); }";
         let form = form(text, 3);
@@ -467,14 +439,7 @@ mod tests {
 
     #[test]
     fn mass_matrices_of_low_degree_read_their_points() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 1,
-            runs: false,
-            constrained: false,
-            periodic: false,
-            hanging: false,
-        };
+        let facts = MeshFacts::default();
         let tasks = [Task::Residual, Task::Action];
         for (text, degree, stored) in [
             (FORMS[0], 1, false),
@@ -504,14 +469,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_on_curved_cells_has_the_batches_of_its_readers() {
-        let facts = MeshFacts {
-            affine: false,
-            order: 2,
-            runs: false,
-            constrained: true,
-            periodic: false,
-            hanging: false,
-        };
+        let facts = MeshFacts { order: 2, constrained: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let mut stored = 0;
         for (text, degree) in

@@ -6,6 +6,7 @@
 //! fixes. The second stage is part of the next kernel, or of the host's reading, so that it costs no launch.
 
 mod combined;
+mod lists;
 mod places;
 mod recurrence;
 
@@ -21,6 +22,7 @@ use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
 use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
 pub use combined::{Combinations, Combined, NONE, WIDTH};
+pub use lists::{Listed, Lists};
 pub use places::Places;
 pub use recurrence::{Recurrence, Toward};
 
@@ -30,7 +32,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 28] = [
     "fill",
     "scale",
     "copy",
@@ -45,6 +47,10 @@ const NAMES: [&str; 24] = [
     "hold_at",
     "hold_as",
     "even_at",
+    "copy_at",
+    "sum_at",
+    "sum_parts",
+    "sum_whole",
     "dot",
     "square",
     "weighted",

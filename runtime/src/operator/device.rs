@@ -12,15 +12,15 @@
 mod owners;
 
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
-use super::engine::{Array, Engine, Oblique, Rows};
-use super::oblique;
+use super::engine::{Affine, Array, Engine, Oblique, Rows};
 use super::shelf::Shelf;
 use super::tables::Table;
-use super::{BuildError, Class, Part};
+use super::{BuildError, Class, Part, affine, oblique};
 use crate::batch::Batches;
 use crate::compile::CompiledForDevice;
+use crate::constraint::affine::AffineConstraints;
 use crate::device::{
-    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Places, places,
+    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Listed, Lists, Places, places,
 };
 use crate::discretisation::{Discretisation, Field};
 use crate::partition::Partition;
@@ -42,11 +42,57 @@ pub(super) struct OnDevice {
     /// Whether a class is one launch for each colour of its cells.
     coloured: bool,
     partition: Arc<Partition>,
+    n_dofs: usize,
     constrained: Places,
     /// Conditions on combinations of components.
     oblique: Combined,
+    /// Unknowns that others give, if there are any.
+    affine: Option<GivenByOthers>,
     /// Where kernels leave it to the owners of unknowns to add up.
     owners: Option<Owners>,
+}
+
+/// Unknowns that others give: see [`affine`].
+struct GivenByOthers {
+    direction: Listed,
+    fixed: Option<Listed>,
+    transposed: Listed,
+    unknowns: Places,
+}
+
+impl GivenByOthers {
+    fn new(arithmetic: &Arithmetic, len: usize, sums: &affine::Sums) -> Result<Self, DeviceError> {
+        let listed = |lists: &Lists| Listed::new(arithmetic, len, lists);
+        let unknowns = sums.given.iter().map(|&place| (place as usize, 0.0));
+        Ok(Self {
+            direction: listed(&sums.direction)?,
+            fixed: sums.fixed.as_ref().map(listed).transpose()?,
+            transposed: listed(&sums.transposed)?,
+            unknowns: Places::new(arithmetic, len, unknowns)?,
+        })
+    }
+
+    fn close(
+        &self,
+        on: &Arithmetic,
+        what: Affine<'_>,
+        y: &mut device::Array,
+    ) -> Result<(), DeviceError> {
+        match what {
+            Affine::Direction => self.direction.sum(on, 0.0, 0.0, y),
+            Affine::Values => self.fixed.as_ref().unwrap_or(&self.direction).sum(on, 0.0, 1.0, y),
+            Affine::Transposed(rows) => {
+                self.transposed.sum(on, 1.0, 0.0, y)?;
+                match rows {
+                    Rows::Zero => self.unknowns.fill(on, y, 0.0),
+                    Rows::One => self.unknowns.fill(on, y, 1.0),
+                    Rows::Of(x) => {
+                        self.unknowns.copy(on, remote(x).ok_or(DeviceError::Foreign)?, y)
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl OnDevice {
@@ -76,6 +122,8 @@ impl OnDevice {
             constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
             partition: Arc::clone(partition),
+            n_dofs: on.n_dofs(),
+            affine: None,
             owners: None,
             arithmetic,
             compiled,
@@ -271,6 +319,24 @@ impl Engine for OnDevice {
                 own.hold_as(arithmetic, d, remote(x).ok_or(DeviceError::Foreign)?, y)
             }
         }?)
+    }
+
+    fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError> {
+        self.affine = match affine.is_empty() {
+            true => None,
+            false => {
+                let (layout, n) = (self.arithmetic.layout(), self.n_dofs);
+                let sums = affine::Sums::new(affine, |dof| layout.place(dof));
+                Some(GivenByOthers::new(&self.arithmetic, layout.len(n), &sums)?)
+            }
+        };
+        Ok(())
+    }
+
+    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        let Some(affine) = &self.affine else { return Ok(()) };
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        Ok(affine.close(&self.arithmetic, what, y)?)
     }
 
     fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {

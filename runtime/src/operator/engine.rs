@@ -8,6 +8,7 @@ use super::blocks::{Block, Blocks, Pass, Run, Work};
 use super::tables::Table;
 use super::{BuildError, Class, Part};
 use crate::batch::Batches;
+use crate::constraint::affine::AffineConstraints;
 use crate::device::cpu::Module;
 use crate::device::{self, Arithmetic, DeviceError};
 use crate::discretisation::Discretisation;
@@ -81,6 +82,17 @@ pub(super) enum Oblique<'a> {
     Even,
 }
 
+/// What becomes of a vector where unknowns are given by others: see [`super::affine`].
+#[derive(Clone, Copy)]
+pub(super) enum Affine<'a> {
+    /// C y.
+    Direction,
+    /// C y + g.
+    Values,
+    /// Cᵀ y, with these rows of what is given.
+    Transposed(Rows<'a>),
+}
+
 /// What runs the kernels of an operator.
 pub(super) trait Engine: Send + Sync {
     /// The batches of a class of cells or facets, `lanes` in each, with slots for the nodes of each field where there are
@@ -121,6 +133,12 @@ pub(super) trait Engine: Send + Sync {
 
     /// Makes a vector what it is there.
     fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Takes affine constraints on the unknowns, in the place of those before.
+    fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError>;
+
+    /// Makes a vector what it is with them.
+    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Replaces the values of the essential conditions, in the order of [`Discretisation::conditions`], then those of
     /// combinations of components, three a node.

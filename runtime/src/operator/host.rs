@@ -10,11 +10,12 @@
 //! is the same bit for bit on any number of threads.
 
 use super::blocks::{Blocks, Given, Pass, Run, in_chunks};
-use super::engine::{Array, Engine, Oblique, Rows};
-use super::oblique;
+use super::engine::{Affine, Array, Engine, Oblique, Rows};
 use super::tables::Table;
 use super::{BuildError, Class, Part, refused};
+use super::{affine, oblique};
 use crate::batch::Batches;
+use crate::constraint::affine::AffineConstraints;
 use crate::device::DeviceError;
 use crate::device::cpu::{Argument, Launch, Module, Schedule, Writes};
 use crate::discretisation::Discretisation;
@@ -36,6 +37,8 @@ pub(super) struct Host {
     values: Vec<f64>,
     /// Conditions on combinations of components.
     oblique: oblique::Oblique,
+    /// Unknowns that others give, if there are any.
+    affine: Option<affine::Sums>,
 }
 
 impl Host {
@@ -48,7 +51,7 @@ impl Host {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
         let (constrained, values) = on.conditions().unzip();
         let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
-        Ok(Self { module, precision, schedule, constrained, values, oblique })
+        Ok(Self { module, precision, schedule, constrained, values, oblique, affine: None })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -87,6 +90,21 @@ impl Host {
         Ok(())
     }
 
+    fn close_in<T: Real>(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        let Some(sums) = &self.affine else { return Ok(()) };
+        let y = y.entries_mut::<T>().ok_or_else(wrong)?;
+        match what {
+            Affine::Direction => affine::sum(&sums.direction, 0.0, 0.0, y),
+            Affine::Values => affine::sum(sums.valued(), 0.0, 1.0, y),
+            Affine::Transposed(rows) => {
+                affine::sum(&sums.transposed, 1.0, 0.0, y);
+                let given = sums.given.iter().map(|&unknown| unknown as usize);
+                set_rows(given, rows, y)?;
+            }
+        }
+        Ok(())
+    }
+
     fn sum_of<T: Real>(
         &self,
         pass: Pass<'_>,
@@ -105,16 +123,25 @@ impl Host {
         }
         self.schedule.run(&shared, &launches).map_err(refused)?;
         drop(launches);
-        match rows {
-            Rows::Zero => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(0.0)),
-            Rows::One => self.constrained.iter().for_each(|&i| entries[i] = T::from_f64(1.0)),
-            Rows::Of(x) => {
-                let x = x.entries::<T>().ok_or_else(wrong)?;
-                self.constrained.iter().for_each(|&i| entries[i] = x[i]);
-            }
-        }
-        Ok(())
+        set_rows(self.constrained.iter().copied(), rows, entries)
     }
+}
+
+/// Gives some rows of a vector what they should have.
+fn set_rows<T: Real>(
+    which: impl Iterator<Item = usize>,
+    rows: Rows<'_>,
+    y: &mut [T],
+) -> Result<(), OperatorError> {
+    match rows {
+        Rows::Zero => which.for_each(|i| y[i] = T::from_f64(0.0)),
+        Rows::One => which.for_each(|i| y[i] = T::from_f64(1.0)),
+        Rows::Of(x) => {
+            let x = x.entries::<T>().ok_or_else(wrong)?;
+            which.for_each(|i| y[i] = x[i]);
+        }
+    }
+    Ok(())
 }
 
 /// For vectors of another precision, or elsewhere.
@@ -218,6 +245,18 @@ impl Engine for Host {
         match self.precision {
             Precision::F64 => self.hold_in::<f64>(what, y),
             Precision::F32 => self.hold_in::<f32>(what, y),
+        }
+    }
+
+    fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError> {
+        self.affine = (!affine.is_empty()).then(|| affine::Sums::new(affine, |dof| dof));
+        Ok(())
+    }
+
+    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+        match self.precision {
+            Precision::F64 => self.close_in::<f64>(what, y),
+            Precision::F32 => self.close_in::<f32>(what, y),
         }
     }
 

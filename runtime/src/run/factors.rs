@@ -48,6 +48,8 @@ const BYTES: f64 = 4e9;
 const PART: f64 = 0.5;
 /// Bytes of an entry of the matrix: its pattern, its values, and their copies by rows and columns.
 const AN_ENTRY: f64 = 40.0;
+/// Terms of an affine constraint that make the matrix no denser than elements do.
+const WIDE: usize = 100;
 /// Unknowns up to which an indefinite matrix is factorised unasked: iterations serve it badly.
 const INDEFINITE: usize = 50_000;
 
@@ -105,6 +107,10 @@ impl Size {
 
 /// When a problem whose solver is not named is solved by factors.
 pub(super) fn unasked(on: &Discretisation, facts: Facts) -> Factors {
+    // All that an affine constraint reads is coupled with each other.
+    if on.affine.widest() > WIDE {
+        return Factors::Never;
+    }
     when(Size::of(on), facts)
 }
 

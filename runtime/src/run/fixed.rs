@@ -10,16 +10,20 @@ use super::RunError;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
 use crate::mesh::Mesh;
+use crate::space::Space;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{
     Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
 };
 use fem_dsl::problem::{Freedom, Unfixed};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a combination of components has of one, at least, where it holds it, squared.
 const SHARE: f64 = 1e-12;
+
+/// What an affine constraint leaves of a constant, as a part of its terms, where it holds it.
+const LEFT: f64 = 1e-10;
 
 /// Every component of every field must be determined by the form and its conditions; `mean` are the fields with a mean.
 ///
@@ -283,6 +287,15 @@ impl Parts {
         let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;
         let combined = combined.filter(|own| shares(&own.given)).map(|own| own.node);
         let combined: BTreeSet<u32> = combined.collect();
+        for (part, holds) in self.held_by_affine(on, of).into_iter().enumerate() {
+            if holds && !held[part] {
+                held[part] = true;
+                left -= 1;
+            }
+        }
+        if left == 0 {
+            return held;
+        }
         if field.constraints.is_empty() && combined.is_empty() {
             return held;
         }
@@ -298,6 +311,39 @@ impl Parts {
                     break;
                 }
             }
+        }
+        held
+    }
+
+    /// The part of each node of a space.
+    pub(super) fn of_nodes(&self, space: &Space) -> Vec<u32> {
+        let mut part_of = vec![0; space.n_nodes()];
+        for (cell, &part) in self.of.iter().enumerate() {
+            space.cell_nodes(cell).iter().for_each(|&node| part_of[node as usize] = part);
+        }
+        part_of
+    }
+
+    /// For each part whether an affine constraint does not hold for a constant there, alone.
+    fn held_by_affine(&self, on: &Discretisation, of: Of) -> Vec<bool> {
+        let mut held = vec![false; self.count];
+        if on.affine.is_empty() {
+            return held;
+        }
+        let part_of = self.of_nodes(&on.fields[of.field].space);
+        for row in 0..on.affine.len() {
+            // What is left of the constraint, and how large its terms are, in each part.
+            let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+            for (unknown, factor) in on.affine.equation(row) {
+                if let Some((field, node, component)) = on.unknown(unknown)
+                    && (field, component) == (of.field, of.component)
+                {
+                    let sum = sums.entry(part_of[node]).or_default();
+                    *sum = (sum.0 + factor, sum.1 + factor.abs());
+                }
+            }
+            let kept = sums.into_iter().filter(|(_, (sum, size))| sum.abs() > LEFT * size);
+            kept.for_each(|(part, _)| held[part as usize] = true);
         }
         held
     }

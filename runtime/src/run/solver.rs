@@ -370,6 +370,10 @@ impl NonlinearSystem for Ramp<'_> {
         self.operator.linearise(u)
     }
 
+    fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.complete(u)
+    }
+
     fn jacobian(&self) -> &dyn LinearOperator {
         self.operator.jacobian()
     }

@@ -20,6 +20,7 @@ use crate::solve::NonlinearSystem;
 use crate::vector::{Precision, Vector, noise};
 use fem_dsl::point::{Coefficient, Part, Shape};
 use fem_dsl::problem::Freedom;
+use std::collections::BTreeMap;
 
 /// What rounding may leave of a sum, as a part of the terms.
 const ROUNDING: f64 = 1e-12;
@@ -119,6 +120,7 @@ fn is_elsewhere(terms: &Terms, on: &Discretisation, of: Of) -> bool {
 fn free(on: &Discretisation) -> Vec<bool> {
     let mut free = vec![true; on.n_dofs()];
     on.conditions().for_each(|(dof, _)| free[dof] = false);
+    on.affine.unknowns().iter().for_each(|&dof| free[dof as usize] = false);
     free
 }
 
@@ -280,29 +282,48 @@ fn motions(on: &Discretisation, fields: &[usize], parts: &Parts) -> Result<Vec<M
     for &field in fields {
         let own = &on.fields[field];
         let points = own.space.points(&on.mesh, &on.partition)?;
-        let mut part_of = vec![0u32; own.space.n_nodes()];
-        for (cell, &part) in parts.of.iter().enumerate() {
-            own.space.cell_nodes(cell).iter().for_each(|&node| part_of[node as usize] = part);
-        }
+        let part_of = parts.of_nodes(&own.space);
         let mut held: Vec<Vec<[f64; MOST]>> = vec![Vec::new(); parts.count];
-        let mut hold = |node: usize, weights: [f64; 3]| {
-            let part = part_of[node] as usize;
-            if held[part].len() < count {
-                let mut row = [0.0; MOST];
-                for (c, weight) in weights.into_iter().enumerate().take(dim) {
-                    let of_component = frames[part].motions(dim, points[node], c);
-                    row.iter_mut().zip(of_component).for_each(|(row, own)| *row += weight * own);
-                }
-                let new = beside(&held[part], row);
-                held[part].extend(new);
+        // What a combination of a node's components has of each motion.
+        let row = |node: usize, weights: [f64; 3]| {
+            let (mut row, frame) = ([0.0; MOST], frames[part_of[node] as usize]);
+            for (c, weight) in weights.into_iter().enumerate().take(dim) {
+                let of_component = frame.motions(dim, points[node], c);
+                row.iter_mut().zip(of_component).for_each(|(row, own)| *row += weight * own);
+            }
+            row
+        };
+        let mut hold = |part: u32, row: [f64; MOST]| {
+            let held = &mut held[part as usize];
+            if held.len() < count {
+                let new = beside(held, row);
+                held.extend(new);
             }
         };
         let unit = |c: usize| std::array::from_fn(|i| f64::from(u8::from(i == c)));
-        own.constraints.iter().for_each(|(dof, _)| hold(dof / dim, unit(dof % dim)));
+        for (dof, _) in own.constraints.iter() {
+            hold(part_of[dof / dim], row(dof / dim, unit(dof % dim)));
+        }
         for oblique in own.constraints.oblique() {
             let rows = oblique.given.into_iter();
             let rows = rows.filter(|row| row.iter().any(|entry| entry.abs() > NEW));
-            rows.for_each(|row| hold(oblique.node as usize, row));
+            let (node, part) = (oblique.node as usize, part_of[oblique.node as usize]);
+            rows.for_each(|weights| hold(part, row(node, weights)));
+        }
+        for number in 0..on.affine.len() {
+            let mut rows: BTreeMap<u32, ([f64; MOST], f64)> = BTreeMap::new();
+            for (unknown, factor) in on.affine.equation(number) {
+                let Some((of, node, c)) = on.unknown(unknown) else { continue };
+                if of == field {
+                    let (sum, size) = rows.entry(part_of[node]).or_default();
+                    let own = row(node, unit(c));
+                    sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += factor * own);
+                    *size += factor.abs();
+                }
+            }
+            let left = |row: &[f64; MOST]| row.iter().fold(0.0f64, |most, own| most.max(own.abs()));
+            let rows = rows.into_iter().filter(|(_, (row, size))| left(row) > NEW * size);
+            rows.for_each(|(part, (row, _))| hold(part, row));
         }
         let free: Vec<Vec<[f64; MOST]>> = held.iter().map(|held| others(held, count)).collect();
         let most = free.iter().map(Vec::len).max().unwrap_or(0);

@@ -173,7 +173,7 @@ impl Direction {
         let direct = match &mut self.direct {
             Some(direct) => direct,
             None => {
-                let missing = || OperatorError::new("this operator gives no matrix");
+                let missing = || OperatorError::new(NO_MATRIX);
                 let coupling = system.coupling().ok_or_else(missing)?;
                 self.direct.insert(Direct::new(coupling))
             }
@@ -238,6 +238,10 @@ fn preconditioner(inverse: &Vector, linear: Linear) -> Preconditioner<'_> {
         false => Preconditioner::Identity,
     }
 }
+
+/// Where an operator has no [`NonlinearSystem::coupling`].
+const NO_MATRIX: &str = "the matrix of this operator is too dense, or too large, to be assembled\n\
+                         help: use an iterative solver";
 
 /// Turns the diagonal D of J into what preconditions an indefinite J: 1/|D_ii|, and where D_ii = 0, as for a pressure,
 /// 1/S_ii of S = J D⁻¹ J, Schur's complement up to its sign, in the rows where D is 0.

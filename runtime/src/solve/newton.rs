@@ -193,6 +193,7 @@ pub fn newton(
             break Outcome::Cancelled;
         }
     };
+    system.complete(u)?;
     let mut report = Report {
         solver: "newton",
         outcome,
@@ -251,6 +252,7 @@ pub fn solve_affine(
         };
         r = after;
     }
+    system.complete(u)?;
     report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)

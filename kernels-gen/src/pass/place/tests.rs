@@ -32,14 +32,7 @@ fn form(text: &str, cell: Cell) -> PointForm {
 fn plans(text: &str, cell: Cell, degree: usize, strategy: Strategy) -> Vec<Plan> {
     let form = form(text, cell);
     let elements = elements(&form, cell, degree, 1, None).expect("elements");
-    let facts = MeshFacts {
-        affine: !cell.is_tensor(),
-        order: 1,
-        runs: false,
-        constrained: true,
-        periodic: false,
-        hanging: false,
-    };
+    let facts = MeshFacts { affine: !cell.is_tensor(), constrained: true, ..MeshFacts::default() };
     let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];
     choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes).expect("plans")

@@ -92,6 +92,27 @@ impl Places {
         self.run(arithmetic, "fill_at", None, y, &[Given::Real(a)])
     }
 
+    /// y_i = x_i in these entries, and nothing in others.
+    pub fn copy(
+        &self,
+        arithmetic: &Arithmetic,
+        x: &Array,
+        y: &mut Array,
+    ) -> Result<(), DeviceError> {
+        let n = self.dofs.len();
+        arithmetic.same("copy_at", &[x, y], self.len)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let groups = groups(n);
+        let sizes = [Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        let arrays = [&self.dofs, x, y].map(Given::Array);
+        let given = [&sizes[..], &arrays[..]].concat();
+        // SAFETY: this kernel of `TEXT` takes a list of n places, which all vectors of length `len` have, and two such
+        // vectors of this precision, as has just been checked.
+        unsafe { arithmetic.device.start(arithmetic.kernel("copy_at")?, groups, &given) }
+    }
+
     /// y_i = the value of the entry, in these entries.
     pub fn put(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])

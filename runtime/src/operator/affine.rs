@@ -1,0 +1,150 @@
+//! Unknowns that others give, u = C u + g: what is done to vectors there, around the kernels, which do not know of them.
+//!
+//! ```text
+//! residual    Cᵀ R(C u + g), 0 in the rows of what is given      impose    u ← C u + g
+//! action      Cᵀ A C x, and x in those rows                      diagonal  see below
+//! ```
+//!
+//! The diagonal has entries of A beside its own: with the rows i that read an unknown j,
+//!
+//! ```text
+//! (Cᵀ A C)_jj = A_jj + Σ_i c_ij (A_ij + A_ji) + Σ_ik c_ij c_kj A_ik
+//! ```
+//!
+//! which the columns of A in the given unknowns have, but for the A_ij, which are A_ji where A is symmetric, and otherwise
+//! in the columns of those j that share a cell with i. Such columns are read off by products with vectors of zeros and ones,
+//! many at once ([`Coupling`]).
+
+use crate::constraint::affine::{AffineConstraints, Terms};
+use crate::coupling::{Columns, Coupling};
+use crate::device::Lists;
+use crate::discretisation::Discretisation;
+use crate::vector::Real;
+use rayon::prelude::*;
+
+/// Terms that are worth a thread.
+const GRAIN: usize = 1 << 12;
+
+/// The sums that affine constraints make of vectors.
+pub(super) struct Sums {
+    /// C, in directions: unknowns with an essential condition have 0 there.
+    pub(super) direction: Lists,
+    /// C and g, where those that are fixed have their values; nothing where none is read.
+    pub(super) fixed: Option<Lists>,
+    /// Cᵀ.
+    pub(super) transposed: Lists,
+    /// What is given.
+    pub(super) given: Vec<u32>,
+}
+
+impl Sums {
+    /// The sums of a discretisation, whose unknowns have these places in a vector.
+    pub(super) fn new(affine: &AffineConstraints, place: impl Fn(usize) -> usize) -> Self {
+        let placed = |dofs: &[u32]| dofs.iter().map(|&dof| place(dof as usize) as u32).collect();
+        let given: Vec<u32> = placed(affine.unknowns());
+        let lists = |dofs: Vec<u32>, terms: &[&Terms], values: Vec<f64>| {
+            let mut lists = Lists { dofs, starts: vec![0], values, ..Lists::default() };
+            for row in 0..lists.dofs.len() {
+                for &(term, factor) in terms.iter().flat_map(|terms| terms.of(row)) {
+                    lists.terms.push(place(term as usize) as u32);
+                    lists.factors.push(factor);
+                }
+                lists.starts.push(lists.terms.len());
+            }
+            lists
+        };
+        let (read, rows) = affine.transposed();
+        let values = affine.values().to_vec();
+        let fixed = (!affine.fixed().entries.is_empty())
+            .then(|| lists(given.clone(), &[affine.terms(), affine.fixed()], values.clone()));
+        let none = vec![0.0; read.len()];
+        Self {
+            direction: lists(given.clone(), &[affine.terms()], values),
+            fixed,
+            transposed: lists(placed(&read), &[&rows], none),
+            given,
+        }
+    }
+
+    /// C and g.
+    pub(super) fn valued(&self) -> &Lists {
+        self.fixed.as_ref().unwrap_or(&self.direction)
+    }
+}
+
+/// y_i ← keep · y_i + Σ_k c_ik y_k + a · g_i.
+pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
+    let entry = |dof: u32| -> f64 { y[dof as usize].into() };
+    let of = |sum: usize| {
+        let range = lists.starts[sum]..lists.starts[sum + 1];
+        let (terms, factors) = (&lists.terms[range.clone()], &lists.factors[range]);
+        let part = |(terms, factors): (&[u32], &[f64])| -> f64 {
+            terms.iter().zip(factors).map(|(&term, factor)| factor * entry(term)).sum()
+        };
+        // Parts of one length, so that sums are the same on any number of threads.
+        let listed: f64 = if terms.len() <= GRAIN {
+            part((terms, factors))
+        } else {
+            let parts = terms.par_chunks(GRAIN).zip(factors.par_chunks(GRAIN));
+            parts.map(part).collect::<Vec<f64>>().iter().sum()
+        };
+        keep * entry(lists.dofs[sum]) + listed + a * lists.values[sum]
+    };
+    let sums: Vec<f64> =
+        (0..lists.dofs.len()).into_par_iter().with_min_len(GRAIN).map(of).collect();
+    lists.dofs.iter().zip(sums).for_each(|(&dof, sum)| y[dof as usize] = T::from_f64(sum));
+}
+
+/// The unknowns whose columns the diagonal takes.
+pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
+    let affine = &on.affine;
+    let mut wanted = vec![false; on.n_dofs()];
+    affine.unknowns().iter().for_each(|&unknown| wanted[unknown as usize] = true);
+    if symmetric {
+        return Coupling::of_columns(on, &wanted);
+    }
+    let given = Coupling::of_columns(on, &wanted);
+    for (row, &unknown) in affine.unknowns().iter().enumerate() {
+        let coupled = given.coupled_with(unknown as usize);
+        let read = affine.terms().of(row).iter().map(|(term, _)| *term);
+        read.filter(|term| coupled.binary_search(term).is_ok())
+            .for_each(|term| wanted[term as usize] = true);
+    }
+    Coupling::of_columns(on, &wanted)
+}
+
+/// Makes the diagonal of A that of Cᵀ A C, and 1 in the rows of what is given; `columns` are those of [`columns`].
+pub(super) fn close_diagonal(
+    affine: &AffineConstraints,
+    columns: &Columns,
+    symmetric: bool,
+    diagonal: &mut [f64],
+) {
+    for (row, &unknown) in affine.unknowns().iter().enumerate() {
+        let own = affine.terms().of(row);
+        let factor = |unknown: u32| {
+            own.binary_search_by_key(&unknown, |(term, _)| *term).ok().map(|at| own[at].1)
+        };
+        for (other, entry) in columns.column(unknown as usize) {
+            if let Some(row) = affine.row_of(other) {
+                for &(read, c) in affine.terms().of(row) {
+                    if let Some(own) = factor(read) {
+                        diagonal[read as usize] += c * own * entry;
+                    }
+                }
+            } else if let Some(c) = factor(other as u32) {
+                diagonal[other] += if symmetric { 2.0 * c * entry } else { c * entry };
+            }
+        }
+        if symmetric {
+            continue;
+        }
+        for &(read, c) in own {
+            let mut entries = columns.column(read as usize);
+            if let Some((_, entry)) = entries.find(|(row, _)| *row == unknown as usize) {
+                diagonal[read as usize] += c * entry;
+            }
+        }
+    }
+    affine.unknowns().iter().for_each(|&unknown| diagonal[unknown as usize] = 1.0);
+}

@@ -1,0 +1,148 @@
+//! Affine constraints on the unknowns of a [`System`]: u_i = Σ_j c_ij u_j + g_i.
+
+use super::{FieldName, System};
+use crate::Error;
+use runtime::constraint::affine::{AffineConstraint, AffineConstraints};
+use runtime::functional::weights;
+use runtime::run::RunError;
+use std::sync::Arc;
+
+impl System {
+    /// The number of an unknown in vectors, and in [`AffineConstraint`]: that of a component of a field at a node, which are
+    /// counted as in [`System::points`].
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, node or component.
+    pub fn unknown(
+        &self,
+        field: impl FieldName,
+        node: usize,
+        component: usize,
+    ) -> Result<usize, Error> {
+        let name = field.name();
+        let field = self.field(name)?;
+        let space = &self.on.fields[field].space;
+        let (nodes, components) = (space.n_nodes(), space.components());
+        if node >= nodes || component >= components {
+            return Err(Error::NoUnknown {
+                field: name.to_owned(),
+                node,
+                component,
+                nodes,
+                components,
+            });
+        }
+        Ok(self.on.dofs_of(field).start + node * components + component)
+    }
+
+    /// The constraint that gives a component of a field its mean, (1/|Ω|) ∫ u dx = `mean`: an equation that all of its
+    /// unknowns are in, solved for one. Begin a solve with a state of about this mean (`interpolate`): where all other
+    /// unknowns are far from it, that one is the farther from all that it will be, and tolerances relative to the residual
+    /// there say little.
+    ///
+    /// # Errors
+    ///
+    /// There is no such field or component, or it has a condition everywhere.
+    pub fn mean(
+        &self,
+        field: impl FieldName,
+        component: usize,
+        mean: f64,
+    ) -> Result<AffineConstraint, Error> {
+        let name = field.name();
+        let own = self.field(name)?;
+        let first = self.unknown(name, 0, component)?;
+        let step = self.on.fields[own].space.components();
+        let weights = weights(&self.on, own).map_err(|error| Error::Run(error.into()))?;
+        let volume: f64 = weights.iter().sum();
+        let terms = weights.iter().enumerate().map(|(node, &weight)| (first + node * step, weight));
+        let terms: Vec<(usize, f64)> = terms.collect();
+        self.equation(&terms, mean * volume)
+    }
+
+    /// The constraint that fulfils Σ_j a_j u_j = b, where `terms` are (j, a_j): it gives the unknown with the largest |a_j|
+    /// of those without an essential condition.
+    ///
+    /// # Errors
+    ///
+    /// No unknown of it is free.
+    pub fn equation(&self, terms: &[(usize, f64)], b: f64) -> Result<AffineConstraint, Error> {
+        let fixed: std::collections::HashSet<usize> =
+            self.on.conditions().map(|(unknown, _)| unknown).collect();
+        let row = AffineConstraint::of_equation(terms, b, |unknown| !fixed.contains(&unknown));
+        row.ok_or(Error::NothingFree)
+    }
+
+    /// Takes affine constraints, in the place of those before; without any there are none. Each gives an unknown by others,
+    /// which may be given themselves. Nothing is compiled: the rows are around the kernels.
+    ///
+    /// An unknown that is given stays in vectors. Its row of the residual is 0, and the Jacobian is the identity there;
+    /// states and directions are read as if it had the value that the others give it, and [`System::solve`] leaves it with
+    /// that.
+    ///
+    /// ```
+    /// use weakform::{AffineConstraint, mesh, weak_form};
+    ///
+    /// weak_form! {
+    ///     form heat { field u: scalar; f0[u] = -x[0]; f1[u] = grad(u); }
+    /// }
+    ///
+    /// let setup = heat::form().on(mesh("box(dim: 2, cells: [8, 1])")?).degree(2);
+    /// let mut system = setup.dirichlet(heat::field::u, ["x0"], |x| 1.0 + x[1]).build()?;
+    /// // What leaves at the right side is twice what enters at the left one, whatever that is.
+    /// let points = system.points(heat::field::u)?;
+    /// let at = |point: [f64; 3]| points.iter().position(|other| *other == point).expect("a node");
+    /// let right = points.iter().filter(|point| point[0] == 1.0);
+    /// let rows = right.map(|&[_, y, _]| {
+    ///     AffineConstraint::new(at([1.0, y, 0.0])).plus(2.0, at([0.0, y, 0.0]))
+    /// });
+    /// system.constrain(&rows.collect::<Vec<_>>())?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// assert!((u.to_vec()[at([1.0, 0.5, 0.0])] - 3.0).abs() < 1e-12);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// An unknown that there is not, that two constraints give, or that has an essential condition; unknowns that depend on
+    /// themselves, with their places. Then the constraints are those before.
+    pub fn constrain(&mut self, constraints: &[AffineConstraint]) -> Result<(), Error> {
+        let oblique = self.on.fields.iter().enumerate().flat_map(|(number, field)| {
+            let (start, components) = (self.on.dofs_of(number).start, field.space.components());
+            let of = move |node: u32| {
+                let first = start + node as usize * components;
+                first..first + components
+            };
+            field.constraints.oblique().iter().flat_map(move |own| of(own.node))
+        });
+        let conditions = self.on.conditions().map(|(unknown, _)| unknown).chain(oblique);
+        let place = |unknown: usize| self.place(unknown);
+        let closed = AffineConstraints::close(self.dofs(), constraints, conditions, place)?;
+        let affine = Arc::new(closed);
+        self.operator.constrain(&affine).map_err(RunError::from)?;
+        self.on =
+            Arc::new(runtime::discretisation::Discretisation { affine, ..(*self.on).clone() });
+        Ok(())
+    }
+
+    /// An unknown as a message names it.
+    fn place(&self, unknown: usize) -> String {
+        let Some((field, node, component)) = self.on.unknown(unknown) else {
+            return format!("unknown {unknown}");
+        };
+        let own = &self.form.fields[field];
+        let component = match own.shape.components() {
+            1 => String::new(),
+            _ => format!("[{component}]"),
+        };
+        let points = self.points(own.name.as_str()).unwrap_or_default();
+        let at = points.get(node).map(|point| {
+            let coordinates: Vec<String> =
+                point[..self.on.mesh.dim()].iter().map(f64::to_string).collect();
+            format!(" at ({})", coordinates.join(", "))
+        });
+        format!("{}{component}{}", own.name, at.unwrap_or_default())
+    }
+}

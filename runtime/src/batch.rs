@@ -24,9 +24,6 @@ use std::ops::Range;
 /// Marks a constrained unknown in [`Batches::dofs`].
 pub const CONSTRAINED: u32 = u32::MAX;
 
-/// Cells that may change places when they are sorted: their unknowns are in a cache together.
-const NEAR: usize = 1 << 10;
-
 /// Cells in groups of W.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batches {
@@ -46,7 +43,7 @@ impl Batches {
         Self::of_parts(lanes, chunks.map(|chunk| chunk.cells.clone().filter(|&cell| keep(cell))))
     }
 
-    /// The same, where cells of a chunk come in the order of a key, as far as they stay near each other.
+    /// The same, where cells of a chunk come in the order of a key.
     pub fn sorted(
         partition: &Partition,
         lanes: usize,
@@ -55,7 +52,7 @@ impl Batches {
     ) -> Self {
         let chunks = partition.chunks().iter().map(|chunk| {
             let mut cells: Vec<usize> = chunk.cells.clone().filter(|&cell| keep(cell)).collect();
-            cells.chunks_mut(NEAR).for_each(|near| near.sort_by_key(|&cell| key(cell)));
+            cells.sort_by_key(|&cell| key(cell));
             cells.into_iter()
         });
         Self::of_parts(lanes, chunks)

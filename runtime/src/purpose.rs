@@ -29,6 +29,13 @@ impl Class {
     pub fn is_of_facets(self) -> bool {
         matches!(self, Self::Facets(_))
     }
+
+    /// The integral that it is of.
+    pub fn integral(self) -> usize {
+        match self {
+            Self::Cells(_, integral) | Self::Facets(integral) => integral,
+        }
+    }
 }
 
 impl Part {

@@ -101,12 +101,12 @@ pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
 }
 
 /// A number by which cells with hanging nodes do well to be sorted: a batch leaves out what none of its cells has, so that
-/// neighbours should hang alike. First what hangs, then of which child.
+/// neighbours should hang alike. First of which child, for lower and upper ones take other tables, then what hangs.
 pub fn class(word: u32) -> u32 {
     // In two dimensions axes are numbered alike, and there are no bits of a third.
     let (child, faces, edges) = parts(word, 3);
     let hangs = faces.into_iter().chain(edges).fold(0, |all, hangs| all << 1 | u32::from(hangs));
-    hangs << 3 | child as u32
+    (child as u32) << 6 | hangs
 }
 
 /// What the words of a batch's cells say together.

@@ -1,14 +1,17 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
 //! The driver and NVRTC are looked for while the program runs; what is missing is an error that says so. One stream
-//! orders all work; what is recorded passes by another one (`record`). Memory is bytes here: what they mean is
+//! orders all work; what is recorded passes by another one (`record`), and what needs no order goes beside it (`beside`).
+//! Memory is bytes here: what they mean is
 //! written beside them in [`Array`].
 
+mod beside;
 mod compile;
 mod error;
 mod record;
 mod sparse;
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -22,12 +25,13 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::interface::Owner;
+use super::interface::{Own, Owner};
 use super::{
     Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
     SparseMatrix,
 };
 use crate::jit::Jit;
+use beside::Beside;
 use error::driver;
 use record::{Graph, Recorder};
 
@@ -42,6 +46,8 @@ pub struct Cuda {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     recorder: Recorder,
+    /// Beside the stream, and beside that of the recorder: a stream is a part of what is recorded until that ends.
+    beside: [Beside; 2],
     arch: String,
     name: String,
     /// Bytes that the threads of a group may share.
@@ -97,10 +103,12 @@ impl Cuda {
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
         let recorder = Recorder::new(&context).map_err(driver("make a stream"))?;
+        let other = || Beside::new(&context).map_err(driver("make a stream"));
+        let beside = [other()?, other()?];
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
-        Ok(Self { owner: Owner::new(), context, stream, recorder, arch, name, shared })
+        Ok(Self { owner: Owner::new(), context, stream, recorder, beside, arch, name, shared })
     }
 
     /// The GPU of this number, or the first whose name has this part; the first of all without a name.
@@ -123,6 +131,14 @@ impl Cuda {
     /// The architecture to compile for, as `sm_90`.
     pub fn arch(&self) -> &str {
         &self.arch
+    }
+
+    /// Where this thread's work goes; what is recorded keeps what it `needs`.
+    fn stream(&self, needs: impl Iterator<Item = Own>) -> &Arc<CudaStream> {
+        let recorded = self.recorder.stream(needs);
+        let [plain, in_recording] = &self.beside;
+        let beside = if recorded.is_some() { in_recording } else { plain };
+        beside.stream().or(recorded).unwrap_or(&self.stream)
     }
 
     /// The error of a request for memory.
@@ -217,7 +233,7 @@ impl Device for Cuda {
     fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
         array.changes(0, 0)?;
         let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
-        let stream = self.recorder.stream(std::iter::once(array.own())).unwrap_or(&self.stream);
+        let stream = self.stream(std::iter::once(array.own()));
         let fail = driver("clear memory on the GPU");
         self.context.bind_to_thread().map_err(&fail)?;
         let (start, _guard) = memory.device_ptr(stream);
@@ -277,6 +293,14 @@ impl Device for Cuda {
         Ok(f64::from(time) / 1e3)
     }
 
+    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        let [plain, in_recording] = &self.beside;
+        match self.recorder.stream(std::iter::empty()) {
+            Some(recorded) => in_recording.start(recorded, aside, own),
+            None => plain.start(&self.stream, aside, own),
+        }
+    }
+
     fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
         match self.recorder.record(work) {
             Ok(graph) => Ok(Some(Recording::new(Arc::new(graph)))),
@@ -317,7 +341,7 @@ impl Device for Cuda {
             Given::Size(_) | Given::Real(_) => None,
         });
         let needs = arrays.chain(std::iter::once(kernel.own()));
-        let stream = self.recorder.stream(needs).unwrap_or(&self.stream);
+        let stream = self.stream(needs);
         let mut builder = stream.launch_builder(&kernel.handle::<Code>()?.function);
         for argument in arguments {
             match argument {

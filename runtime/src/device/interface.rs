@@ -429,6 +429,17 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// A driver that fails; marks of another device.
     fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
 
+    /// Does two works that need no order, at once where a device can: kernels that this thread starts and arrays that it
+    /// clears, nothing else. What is asked for afterwards comes behind both.
+    ///
+    /// # Errors
+    ///
+    /// What either says; a driver that fails.
+    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        aside()?;
+        own()
+    }
+
     /// Records what `work` asks for instead of doing it: kernels that this thread starts and arrays that it clears,
     /// nothing else. Gives nothing, and nothing has been done, where a device does not record, where `work` fails or
     /// asks for more, or where somebody else is recording; `work` may have been called in vain.

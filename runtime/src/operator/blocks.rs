@@ -13,7 +13,7 @@ use crate::discretisation::{AuxValues, Discretisation};
 use crate::partition::Partition;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Vector};
-use kernels_gen::abi::{self, KernelAbi, Role, Slots, hanging};
+use kernels_gen::abi::{self, KernelAbi, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,10 +105,6 @@ pub(super) fn in_chunks(
     parts: &[Part],
 ) -> Result<Batches, BuildError> {
     let keep = kept(on, class, parts);
-    if let (Class::Cells(Part::Hanging, _), Some(words)) = (class, on.mesh.hanging()) {
-        let key = |cell: usize| hanging::class(words[cell]);
-        return Ok(Batches::sorted(partition, lanes, keep, key));
-    }
     Ok(match class {
         Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
         Class::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),

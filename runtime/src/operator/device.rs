@@ -172,6 +172,28 @@ impl OnDevice {
         })
     }
 
+    /// Adds what all kernels of a pass compute. Kernels of parts of the cells are beside each other, because those of the
+    /// smaller parts are over before they have filled a device; facets come behind, for they add to what is stored.
+    fn add_all(&self, pass: Pass<'_>, y: &device::Array) -> Result<(), OperatorError> {
+        let of_facets = |run: &Run<'_>| run.work.kernel.class.is_of_facets();
+        let (facets, cells): (Vec<Run<'_>>, Vec<Run<'_>>) = pass.runs().partition(of_facets);
+        let integral = |run: &Run<'_>| run.work.kernel.class.integral();
+        let one = cells.iter().all(|run| integral(run) == integral(&cells[0]));
+        let add = |runs: &[Run<'_>]| runs.iter().try_for_each(|&run| self.add(run, y));
+        if cells.len() > 1 && one && !self.coloured && self.owners.is_none() {
+            let lanes = |run: &Run<'_>| run.block.batches.cells().len();
+            let mut cells = cells;
+            cells.sort_by_key(lanes);
+            let (small, large) = cells.split_at(cells.len() - 1);
+            let device = self.device();
+            let done = device.beside(&mut || Ok(add(small)?), &mut || Ok(add(large)?));
+            done.map_err(|error| OperatorError::new(error.to_string()))?;
+        } else {
+            add(&cells)?;
+        }
+        add(&facets)
+    }
+
     /// The entries from the first on to which the kernels of a pass add, where they store all others.
     fn added(&self, pass: Pass<'_>) -> Option<usize> {
         let mut works = pass.runs().map(|run| run.work);
@@ -296,7 +318,7 @@ impl Engine for OnDevice {
             // By a kernel: the fill of a driver may take twice as long (NVIDIA's OpenCL).
             Rows::Zero | Rows::One => arithmetic.clear(y, added)?,
         }
-        pass.runs().try_for_each(|run| self.add(run, y))?;
+        self.add_all(pass, y)?;
         if let Rows::One = rows {
             constrained.fill(arithmetic, y, 1.0)?;
         }

@@ -9,7 +9,7 @@
 //! Neighbouring chunks add to shared unknowns in an order that the mesh alone fixes, so the result
 //! is the same bit for bit on any number of threads.
 
-use super::blocks::{Blocks, Given, Pass, Run, in_chunks};
+use super::blocks::{Blocks, Given, Pass, Run, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
 use super::tables::Table;
 use super::{BuildError, Class, Part, refused};
@@ -21,7 +21,7 @@ use crate::device::cpu::{Argument, Launch, Module, Schedule, Writes};
 use crate::discretisation::Discretisation;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Real, Vector};
-use kernels_gen::abi::{Reach, Role, Slots};
+use kernels_gen::abi::{Reach, Role, Slots, hanging};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -165,6 +165,13 @@ impl Engine for Host {
         class: (Class, usize, &[Slots]),
         parts: &[Part],
     ) -> Result<Batches, BuildError> {
+        // Vectors do what any of their lanes needs; threads of a device lose more by not being neighbours.
+        if let ((Class::Cells(Part::Hanging, _), lanes, _), Some(words)) =
+            (class, on.mesh.hanging())
+        {
+            let (keep, key) = (kept(on, class.0, parts), |cell: usize| hanging::class(words[cell]));
+            return Ok(Batches::sorted(&on.partition, lanes, keep, key));
+        }
         in_chunks(on, &on.partition, class, parts)
     }
 

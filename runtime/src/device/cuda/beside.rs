@@ -1,0 +1,58 @@
+//! Work beside other work: a further stream, which begins where the stream of all work is, and for which that then waits.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
+
+use super::error::driver;
+use crate::device::Record;
+
+/// A stream for what one thread at a time has done beside other work.
+pub(super) struct Beside {
+    other: Arc<CudaStream>,
+    open: Mutex<Option<ThreadId>>,
+}
+
+impl Beside {
+    /// A stream of its own.
+    pub(super) fn new(context: &Arc<CudaContext>) -> Result<Self, DriverError> {
+        Ok(Self { other: context.new_stream()?, open: Mutex::default() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Option<ThreadId>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where this thread's work is to go, if it is beside other work.
+    pub(super) fn stream(&self) -> Option<&Arc<CudaStream>> {
+        (*self.open() == Some(thread::current().id())).then_some(&self.other)
+    }
+
+    /// Starts `aside` on the other stream and `own` on `stream`; one behind the other where the other stream is taken.
+    pub(super) fn start(
+        &self,
+        stream: &CudaStream,
+        aside: Record<'_>,
+        own: Record<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        let free = {
+            let mut open = self.open();
+            let free = open.is_none();
+            open.get_or_insert_with(|| thread::current().id());
+            free
+        };
+        if !free {
+            aside()?;
+            return own();
+        }
+        // The stream waits for the other in any case, so that nothing is done with memory while that still works on it.
+        let forked = self.other.join(stream).map_err(driver("begin work beside other work"));
+        let begun = forked.map_err(Into::into).and_then(|()| aside());
+        self.open().take();
+        let done = begun.and_then(|()| own());
+        stream.join(&self.other).map_err(driver("wait for work beside other work"))?;
+        done
+    }
+}

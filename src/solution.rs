@@ -1,10 +1,10 @@
 //! A solved problem, and what can be asked of it.
 
 use crate::error::index;
-use crate::{Error, write_vtu};
+use crate::{Error, threads, write_vtu};
 use fem_dsl::problem::Problem;
-use runtime::compile::Origin;
-use runtime::run::{Figure, Seconds, Solution as Solved, Step};
+use runtime::compile::{Origin, Target};
+use runtime::run::{Assembled, Figure, Seconds, Solution as Solved, Step, assembled};
 use std::path::Path;
 
 /// A solved problem.
@@ -62,6 +62,18 @@ impl Solution {
 
     fn field(&self, name: &str) -> Option<usize> {
         self.problem.form.fields.iter().position(|known| known.name == name)
+    }
+
+    /// The linear system J(u) x = J(u) u − R(u) at the solution u, which for a linear form is its own: matrix, right-hand
+    /// side, and the point and the condition of each unknown. Kernels are compiled for the processor.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a matrix that has no room.
+    pub fn assemble(&self) -> Result<Assembled, Error> {
+        let target = Target::native();
+        let made = threads::roomy(|| assembled(&self.problem, &self.solved, &target));
+        made.map_err(Error::Run)
     }
 
     /// How many cells there are.

@@ -1,22 +1,50 @@
 //! The assembled matrix of an operator, in compressed rows.
 
+use crate::coupling::Columns;
+pub use crate::csr::Csr;
 use crate::operator::Operator;
-use crate::solve::OperatorError;
+use crate::solve::{NonlinearSystem, OperatorError};
 use crate::space::Space;
+use crate::vector::Precision;
 use rayon::prelude::*;
 
-/// A sparse matrix by rows; columns ascend in each.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Csr {
-    /// Where each row begins, and the end of the last.
-    pub starts: Vec<usize>,
-    /// Columns.
-    pub columns: Vec<u32>,
-    /// Entries.
-    pub values: Vec<f64>,
-}
-
 impl Csr {
+    /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices
+    /// where these say all, and from products with the operator where vectors have conditions in common, or live on a
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// The operator cannot be applied, or its matrix has no room.
+    pub fn of(operator: &Operator) -> Result<Self, OperatorError> {
+        let on = operator.discretisation();
+        let alone = on.fields.iter().all(|field| field.constraints.oblique().is_empty());
+        let here = !operator.is_on_device() && operator.precision() == Precision::F64;
+        if alone && on.affine.is_empty() && here {
+            return Self::assemble(operator);
+        }
+        let dense = || OperatorError::new("the matrix of this operator is too dense, or too large");
+        let coupling = NonlinearSystem::coupling(operator).ok_or_else(dense)?;
+        Ok(Self::of_columns(&coupling.matrix(operator, &operator.vector())?))
+    }
+
+    /// A matrix by columns, by rows.
+    fn of_columns(matrix: &Columns) -> Self {
+        let n = matrix.starts.len() - 1;
+        let mut starts = vec![0; n + 1];
+        matrix.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let (mut next, count) = (starts.clone(), matrix.rows.len());
+        let (mut columns, mut values) = (vec![0; count], vec![0.0; count]);
+        for column in 0..n {
+            for (row, value) in matrix.column(column) {
+                (columns[next[row]], values[next[row]]) = (column as u32, value);
+                next[row] += 1;
+            }
+        }
+        Self { starts, columns, values }
+    }
+
     /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
     /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
     /// columns. For operators in double precision.
@@ -64,122 +92,5 @@ impl Csr {
         }
         matrix.drop_zeros();
         Ok(matrix)
-    }
-
-    fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
-        let mut counts = vec![0usize; n + 1];
-        for &dof in cells.iter().flatten() {
-            counts[dof as usize + 1] += 1;
-        }
-        for i in 0..n {
-            counts[i + 1] += counts[i];
-        }
-        let mut touching = vec![0u32; counts[n]];
-        let mut next = counts.clone();
-        for (cell, dofs) in cells.iter().enumerate() {
-            for &dof in dofs {
-                touching[next[dof as usize]] = cell as u32;
-                next[dof as usize] += 1;
-            }
-        }
-        let around = |dof: usize| &touching[counts[dof]..counts[dof + 1]];
-        const DOFS: usize = 4096;
-        let rows: Vec<Vec<Vec<u32>>> = (0..n.div_ceil(DOFS))
-            .into_par_iter()
-            .map(|block| {
-                let mut rows: Vec<Vec<u32>> = Vec::with_capacity(DOFS);
-                for dof in block * DOFS..n.min((block + 1) * DOFS) {
-                    // The unknowns of one mesh entity follow one another and have the same row.
-                    let same = dof % DOFS > 0 && around(dof) == around(dof - 1);
-                    let row = match rows.last() {
-                        Some(previous) if same => previous.clone(),
-                        _ => {
-                            let touched = around(dof).iter();
-                            let mut row: Vec<u32> =
-                                touched.flat_map(|&cell| &cells[cell as usize]).copied().collect();
-                            row.sort_unstable();
-                            row.dedup();
-                            row
-                        }
-                    };
-                    rows.push(row);
-                }
-                rows
-            })
-            .collect();
-        let mut starts = Vec::with_capacity(n + 1);
-        starts.push(0);
-        let mut total = 0;
-        for row in rows.iter().flatten() {
-            total += row.len();
-            starts.push(total);
-        }
-        let columns: Vec<u32> = rows.into_iter().flatten().flatten().collect();
-        Self { starts, values: vec![0.0; columns.len()], columns }
-    }
-
-    /// Adds an element matrix, `entries[j · n + i]` at (i, j), but for rows and columns that are fixed.
-    fn add(&mut self, dofs: &[u32], entries: &[f64], fixed: &[bool]) {
-        let n = dofs.len();
-        let mut ascending: Vec<usize> = (0..n).collect();
-        ascending.sort_unstable_by_key(|&j| dofs[j]);
-        for (i, &dof) in dofs.iter().enumerate().filter(|(_, dof)| !fixed[**dof as usize]) {
-            let mut at = self.starts[dof as usize];
-            for &j in &ascending {
-                // The row has every unknown of the cell, so this ends.
-                while self.columns[at] < dofs[j] {
-                    at += 1;
-                }
-                if !fixed[dofs[j] as usize] {
-                    self.values[at] += entries[j * n + i];
-                }
-            }
-        }
-    }
-
-    fn drop_zeros(&mut self) {
-        let (mut kept, mut from) = (0, 0);
-        for row in 1..self.starts.len() {
-            let to = self.starts[row];
-            for at in from..to {
-                if self.values[at] != 0.0 {
-                    self.values[kept] = self.values[at];
-                    self.columns[kept] = self.columns[at];
-                    kept += 1;
-                }
-            }
-            self.starts[row] = kept;
-            from = to;
-        }
-        self.values.truncate(kept);
-        self.columns.truncate(kept);
-    }
-
-    /// y = A x, rows spread over the threads.
-    pub fn apply(&self, x: &[f64], y: &mut [f64]) {
-        const ROWS: usize = 4096;
-        let rows = |(block, y): (usize, &mut [f64])| {
-            for (i, y) in y.iter_mut().enumerate() {
-                let row = block * ROWS + i;
-                let range = self.starts[row]..self.starts[row + 1];
-                let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
-                let mut sums = [0.0; 4];
-                let mut chunks = columns.chunks_exact(4).zip(values.chunks_exact(4));
-                for (columns, values) in &mut chunks {
-                    for lane in 0..4 {
-                        sums[lane] += values[lane] * x[columns[lane] as usize];
-                    }
-                }
-                let rest = columns.len() / 4 * 4;
-                let tail = columns[rest..].iter().zip(&values[rest..]);
-                let tail: f64 = tail.map(|(&column, value)| value * x[column as usize]).sum();
-                *y = (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail;
-            }
-        };
-        if rayon::current_num_threads() == 1 {
-            y.chunks_mut(ROWS).enumerate().for_each(rows);
-        } else {
-            y.par_chunks_mut(ROWS).enumerate().for_each(rows);
-        }
     }
 }

@@ -12,6 +12,7 @@ pub mod bisect;
 pub mod compile;
 pub mod constraint;
 pub mod coupling;
+pub mod csr;
 pub mod device;
 pub mod discretisation;
 pub mod estimate;

@@ -1,4 +1,5 @@
-//! Output: solutions as VTU files that ParaView and VTK read, and as triangles that can be drawn ([`surface`]).
+//! Output: solutions as VTU files that ParaView and VTK read, and as triangles that can be drawn ([`surface`]); matrices and
+//! arrays as files of Matrix Market and NumPy.
 //!
 //! From a mesh with fields of any degree to one `.vtu` file of high-order Lagrange cells. The cells'
 //! degree is the largest among the geometry and the fields; geometry and fields are
@@ -12,6 +13,8 @@
 //! form.
 
 mod atomic;
+mod matrix;
+mod npy;
 mod sample;
 mod series;
 pub mod surface;
@@ -25,6 +28,8 @@ use std::io::Write;
 use std::path::Path;
 use thiserror::Error;
 
+pub use matrix::write_matrix;
+pub use npy::{Number, write_npy};
 pub use series::{STEP, Series};
 
 /// The largest degree of a VTK Lagrange cell; fields of higher degree are sampled at its nodes.

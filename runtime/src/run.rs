@@ -5,6 +5,7 @@
 //! ```
 
 mod adaptive;
+mod assembled;
 mod assess;
 mod estimate;
 mod factors;
@@ -23,6 +24,7 @@ mod step;
 mod unique;
 
 pub use adaptive::Interrupted;
+pub use assembled::{Assembled, assembled};
 use assess::{Means, assess};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};

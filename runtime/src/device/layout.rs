@@ -13,6 +13,8 @@ use kernels_gen::abi::{TILE, in_tiles};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Cells whose nodes are numbered together: those of a warp.
 const STRIP: usize = 32;
@@ -193,39 +195,79 @@ impl Layout {
         let spare =
             if tiled { space.n_nodes().next_multiple_of(TILE) - space.n_nodes() } else { 0 };
         let on_borders = space.n_nodes() - cells * own + spare;
-        let turns: [(usize, &dyn Fn(usize) -> bool); 2] =
+        let turns: [(usize, &(dyn Fn(usize) -> bool + Sync)); 2] =
             [(0, &|local| !inside[local]), (on_borders, &|local| inside[local])];
         let mut layout = self.numbered(space, together, &turns);
         layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
         layout
     }
 
-    /// Numbers the nodes that each of `turns` chooses by their places in their cells, from the number that it names on.
+    /// Numbers the nodes that each of `turns` chooses by their places in their cells, from the number that it names on: a node
+    /// when it is seen first, strip by strip. All strips are looked at together: first each node gets its first strip, then a
+    /// number in that, then the strip's own.
     fn numbered(
         mut self,
         space: &Space,
         together: usize,
-        turns: &[(usize, &dyn Fn(usize) -> bool)],
+        turns: &[(usize, &(dyn Fn(usize) -> bool + Sync))],
     ) -> Self {
-        let nodes = space.nodes_per_cell();
-        let mut numbers = vec![u32::MAX; space.n_nodes()];
+        let (nodes, together) = (space.nodes_per_cell(), together.max(1));
+        let strips = || space.nodes().par_chunks(STRIP * nodes).zip(0..u32::MAX);
+        let unset = || -> Vec<AtomicU32> {
+            (0..space.n_nodes()).into_par_iter().map(|_| AtomicU32::new(u32::MAX)).collect()
+        };
+        let (strip_of, numbers) = (unset(), unset());
+        strips().for_each(|(cells, strip)| {
+            for of in cells.iter().map(|&node| &strip_of[node as usize]) {
+                // A read is cheaper, and most have seen their first strip.
+                if of.load(Relaxed) > strip {
+                    of.fetch_min(strip, Relaxed);
+                }
+            }
+        });
         for &(first, chosen) in turns {
-            let mut next = first as u32;
-            for strip in space.nodes().chunks(STRIP * nodes) {
-                for first in (0..nodes).step_by(together.max(1)) {
-                    let line = first..(first + together.max(1)).min(nodes);
-                    for cell in strip.chunks(nodes) {
+            let count = |(strip_nodes, strip): (&[u32], u32)| {
+                let mut next = 0;
+                for first in (0..nodes).step_by(together) {
+                    let line = first..(first + together).min(nodes);
+                    for cell in strip_nodes.chunks(nodes) {
                         for local in line.clone().filter(|&local| chosen(local)) {
-                            let number = &mut numbers[cell[local] as usize];
-                            if *number == u32::MAX {
-                                *number = next;
+                            let node = cell[local] as usize;
+                            let number = &numbers[node];
+                            // Nobody else writes what is this strip's.
+                            if strip_of[node].load(Relaxed) == strip
+                                && number.load(Relaxed) == u32::MAX
+                            {
+                                number.store(next, Relaxed);
                                 next += 1;
                             }
                         }
                     }
                 }
-            }
+                next
+            };
+            let counts: Vec<u32> = strips().map(count).collect();
+            let starts = counts.iter().scan(first as u32, |next, &count| {
+                let own = *next;
+                *next += count;
+                Some(own)
+            });
+            let starts: Vec<u32> = starts.collect();
+            strips().for_each(|(strip_nodes, strip)| {
+                for cell in strip_nodes.chunks(nodes) {
+                    for local in (0..nodes).filter(|&local| chosen(local)) {
+                        let of = &strip_of[cell[local] as usize];
+                        // What has its number belongs to no strip any more.
+                        if of.load(Relaxed) == strip {
+                            of.store(u32::MAX, Relaxed);
+                            numbers[cell[local] as usize]
+                                .fetch_add(starts[strip as usize], Relaxed);
+                        }
+                    }
+                }
+            });
         }
+        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).collect();
         let numbers: Arc<[u32]> = numbers.into();
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self

@@ -4,10 +4,16 @@
 //! first touch in cell order, and an entity's own direction is the one that its first cell gives
 //! it; [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare any other cell with
 //! that. The work is linear: entities are bucketed by their smallest vertex, and only the few of
-//! a bucket are compared.
+//! a bucket are compared. All processors share it, and numbers do not depend on how many there are.
 
 use super::{Facet, MeshError};
 use kernels_gen::element::Cell;
+use rayon::prelude::*;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Entities that are worth a thread.
+const GRAIN: usize = 1 << 12;
 
 /// All edges, or all faces, of a mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,45 +103,48 @@ impl Entities {
         let key = |place: usize| sorted_vertices(cells, locals, place);
         let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
 
-        // `leader[place]` is the first place that holds the same entity.
-        let mut leader = vec![0u32; n_places];
-        let mut bucket = Vec::new();
-        for vertex in 0..cells.n_vertices {
+        // The first place that holds the same entity, and how many do where it is that one. Each place is in one bucket.
+        let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).collect();
+        let (leader, shared): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(n_places), zeros(n_places));
+        let vertices = (0..cells.n_vertices).into_par_iter().with_min_len(GRAIN);
+        vertices.for_each_init(Vec::new, |bucket, vertex| {
             bucket.clear();
             bucket.extend(buckets.of(vertex).iter().map(|&p| (key(p as usize), p)));
             bucket.sort_unstable();
-            let mut i = 0;
-            while i < bucket.len() {
-                let (first_key, first) = bucket[i];
-                while i < bucket.len() && bucket[i].0 == first_key {
-                    leader[bucket[i].1 as usize] = first;
-                    i += 1;
-                }
+            for same in bucket.chunk_by(|a, b| a.0 == b.0) {
+                let first = same[0].1;
+                same.iter().for_each(|(_, p)| leader[*p as usize].store(first, Relaxed));
+                shared[first as usize].store(same.len() as u32, Relaxed);
             }
-        }
+        });
         drop(buckets);
 
-        let mut of_cell = vec![0u32; n_places];
-        let (mut vertices, mut counts, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
-        for place in 0..n_places {
-            let first = leader[place] as usize;
-            if first == place {
-                of_cell[place] = counts.len() as u32;
-                let (cell, local) = (cells.of(place / m), locals[place % m]);
-                vertices.extend(local.iter().map(|&v| cell[v]));
-                counts.push(1u8);
-                firsts.push(place as u32);
-            } else {
-                of_cell[place] = of_cell[first];
-                let count = &mut counts[of_cell[first] as usize];
-                *count = count.saturating_add(1);
-            }
-        }
+        // Entities are numbered by their first places.
+        let is_first = |place: usize| leader[place].load(Relaxed) as usize == place;
+        let parts = n_places.div_ceil(GRAIN);
+        let part = |part: usize| part * GRAIN..((part + 1) * GRAIN).min(n_places);
+        let firsts = (0..parts).into_par_iter().map(|own| {
+            part(own).filter(|&place| is_first(place)).map(|place| place as u32).collect::<Vec<_>>()
+        });
+        let firsts: Vec<u32> = firsts.collect::<Vec<_>>().concat();
+        let number: Vec<AtomicU32> = zeros(n_places);
+        let numbered = firsts.par_iter().zip(0..firsts.len() as u32);
+        numbered.for_each(|(&place, own)| number[place as usize].store(own, Relaxed));
+        let places = (0..n_places).into_par_iter();
+        let own = |place: usize| number[leader[place].load(Relaxed) as usize].load(Relaxed);
+        let of_cell = places.map(own).collect();
+        let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
+        let counts = firsts.par_iter().map(count).collect();
+        let vertices = firsts.par_iter().flat_map_iter(|&place| {
+            let place = place as usize;
+            let (cell, local) = (cells.of(place / m), locals[place % m]);
+            local.iter().map(|&v| cell[v])
+        });
         Ok(Entities {
             per_cell: m,
             vertices_per_entity: k,
             of_cell,
-            vertices,
+            vertices: vertices.collect(),
             cells: counts,
             first: firsts,
         })
@@ -197,29 +206,33 @@ fn sorted_vertices(cells: Cells<'_>, locals: &[&[usize]], place: usize) -> [u32;
     key
 }
 
-/// Items grouped by a small integer, each group in ascending order of the items.
+/// Items grouped by a small integer, in no order.
 struct Buckets {
     starts: Vec<u32>,
     items: Vec<u32>,
 }
 
 impl Buckets {
-    fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32) -> Buckets {
-        let mut starts = vec![0u32; n + 1];
-        for item in 0..n_items {
-            starts[of(item) as usize + 1] += 1;
+    fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32 + Sync) -> Buckets {
+        let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
+        let items = || (0..n_items).into_par_iter().with_min_len(GRAIN);
+        items().for_each(|item| {
+            counts[of(item) as usize].fetch_add(1, Relaxed);
+        });
+        let mut starts = Vec::with_capacity(n + 1);
+        let mut next = 0;
+        starts.push(next);
+        for count in &counts {
+            let first = next;
+            next += count.swap(first, Relaxed);
+            starts.push(next);
         }
-        for i in 0..n {
-            starts[i + 1] += starts[i];
-        }
-        let mut next = starts.clone();
-        let mut items = vec![0u32; n_items];
-        for item in 0..n_items {
-            let slot = &mut next[of(item) as usize];
-            items[*slot as usize] = item as u32;
-            *slot += 1;
-        }
-        Buckets { starts, items }
+        let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).collect();
+        items().for_each(|item| {
+            let place = counts[of(item) as usize].fetch_add(1, Relaxed);
+            places[place as usize].store(item as u32, Relaxed);
+        });
+        Buckets { starts, items: places.into_par_iter().map(AtomicU32::into_inner).collect() }
     }
 
     fn of(&self, bucket: usize) -> &[u32] {

@@ -10,6 +10,7 @@
 )]
 
 mod arguments;
+mod assemble;
 mod bench;
 mod blame;
 mod check;
@@ -67,6 +68,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Assemble(assemble::Arguments),
     Bench(bench::Arguments),
     Check(check::Arguments),
     Completions(completions::Arguments),
@@ -84,6 +86,7 @@ enum Command {
 impl Command {
     fn execute(&self, console: &Console) -> Result<Report, Failure> {
         match self {
+            Self::Assemble(arguments) => assemble::execute(arguments, console),
             Self::Bench(arguments) => bench::execute(arguments, console),
             Self::Check(arguments) => check::execute(arguments, console),
             Self::Completions(arguments) => completions::execute(arguments),
@@ -136,6 +139,7 @@ mod tests {
 
     #[test]
     fn commands_parse_their_examples() {
+        parses::<assemble::Arguments>("assemble a.wf --degree 2 -o folder");
         parses::<check::Arguments>("check a.wf b.wf");
         parses::<completions::Arguments>("completions zsh");
         parses::<fmt::Arguments>("fmt - a.wf --check");

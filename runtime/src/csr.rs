@@ -1,0 +1,147 @@
+//! Sparse matrices in compressed rows.
+
+use rayon::prelude::*;
+
+/// A sparse matrix by rows; columns ascend in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    /// Where each row begins, and the end of the last.
+    pub starts: Vec<usize>,
+    /// Columns.
+    pub columns: Vec<u32>,
+    /// Entries.
+    pub values: Vec<f64>,
+}
+
+impl Csr {
+    /// How many rows there are.
+    pub fn size(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Columns and entries of a row.
+    pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[i]..self.starts[i + 1];
+        let columns = self.columns[range.clone()].iter().map(|&column| column as usize);
+        columns.zip(self.values[range].iter().copied())
+    }
+
+    /// A matrix of zeros wherever two of a cell's unknowns meet.
+    pub(crate) fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
+        let mut counts = vec![0usize; n + 1];
+        for &dof in cells.iter().flatten() {
+            counts[dof as usize + 1] += 1;
+        }
+        for i in 0..n {
+            counts[i + 1] += counts[i];
+        }
+        let mut touching = vec![0u32; counts[n]];
+        let mut next = counts.clone();
+        for (cell, dofs) in cells.iter().enumerate() {
+            for &dof in dofs {
+                touching[next[dof as usize]] = cell as u32;
+                next[dof as usize] += 1;
+            }
+        }
+        let around = |dof: usize| &touching[counts[dof]..counts[dof + 1]];
+        const DOFS: usize = 4096;
+        let rows: Vec<Vec<Vec<u32>>> = (0..n.div_ceil(DOFS))
+            .into_par_iter()
+            .map(|block| {
+                let mut rows: Vec<Vec<u32>> = Vec::with_capacity(DOFS);
+                for dof in block * DOFS..n.min((block + 1) * DOFS) {
+                    // The unknowns of one mesh entity follow one another and have the same row.
+                    let same = dof % DOFS > 0 && around(dof) == around(dof - 1);
+                    let row = match rows.last() {
+                        Some(previous) if same => previous.clone(),
+                        _ => {
+                            let touched = around(dof).iter();
+                            let mut row: Vec<u32> =
+                                touched.flat_map(|&cell| &cells[cell as usize]).copied().collect();
+                            row.sort_unstable();
+                            row.dedup();
+                            row
+                        }
+                    };
+                    rows.push(row);
+                }
+                rows
+            })
+            .collect();
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        let mut total = 0;
+        for row in rows.iter().flatten() {
+            total += row.len();
+            starts.push(total);
+        }
+        let columns: Vec<u32> = rows.into_iter().flatten().flatten().collect();
+        Self { starts, values: vec![0.0; columns.len()], columns }
+    }
+
+    /// Adds an element matrix, `entries[j · n + i]` at (i, j), but for rows and columns that are fixed.
+    pub(crate) fn add(&mut self, dofs: &[u32], entries: &[f64], fixed: &[bool]) {
+        let n = dofs.len();
+        let mut ascending: Vec<usize> = (0..n).collect();
+        ascending.sort_unstable_by_key(|&j| dofs[j]);
+        for (i, &dof) in dofs.iter().enumerate().filter(|(_, dof)| !fixed[**dof as usize]) {
+            let mut at = self.starts[dof as usize];
+            for &j in &ascending {
+                // The row has every unknown of the cell, so this ends.
+                while self.columns[at] < dofs[j] {
+                    at += 1;
+                }
+                if !fixed[dofs[j] as usize] {
+                    self.values[at] += entries[j * n + i];
+                }
+            }
+        }
+    }
+
+    /// Leaves entries out that are 0.
+    pub(crate) fn drop_zeros(&mut self) {
+        let (mut kept, mut from) = (0, 0);
+        for row in 1..self.starts.len() {
+            let to = self.starts[row];
+            for at in from..to {
+                if self.values[at] != 0.0 {
+                    self.values[kept] = self.values[at];
+                    self.columns[kept] = self.columns[at];
+                    kept += 1;
+                }
+            }
+            self.starts[row] = kept;
+            from = to;
+        }
+        self.values.truncate(kept);
+        self.columns.truncate(kept);
+    }
+
+    /// y = A x, rows spread over the threads.
+    pub fn apply(&self, x: &[f64], y: &mut [f64]) {
+        const ROWS: usize = 4096;
+        let rows = |(block, y): (usize, &mut [f64])| {
+            for (i, y) in y.iter_mut().enumerate() {
+                let row = block * ROWS + i;
+                let range = self.starts[row]..self.starts[row + 1];
+                let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
+                let mut sums = [0.0; 4];
+                let mut chunks = columns.chunks_exact(4).zip(values.chunks_exact(4));
+                for (columns, values) in &mut chunks {
+                    for lane in 0..4 {
+                        sums[lane] += values[lane] * x[columns[lane] as usize];
+                    }
+                }
+                let rest = columns.len() / 4 * 4;
+                let tail = columns[rest..].iter().zip(&values[rest..]);
+                let tail: f64 = tail.map(|(&column, value)| value * x[column as usize]).sum();
+                *y = (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail;
+            }
+        };
+        if rayon::current_num_threads() == 1 {
+            y.chunks_mut(ROWS).enumerate().for_each(rows);
+        } else {
+            y.par_chunks_mut(ROWS).enumerate().for_each(rows);
+        }
+    }
+}

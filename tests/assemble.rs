@@ -1,0 +1,165 @@
+//! Linear systems of solved problems: against the operator, read back from files, and solved by others.
+
+use std::path::Path;
+use std::process::Command;
+use weakform::{Csr, Error, Form};
+
+/// Problems of which each has something that a matrix must not forget.
+const PROBLEMS: &str = "
+form poisson { field u: scalar; param f = 1; f0[u] = -f; f1[u] = (1 + x[0]) * grad(u); }
+form transport { field u: scalar; f0[u] = grad(u)[0] - 1; f1[u] = 0.1 * grad(u); on boundary \"x1\" { f0[u] = u; } }
+form nonlinear { field u: scalar; f0[u] = u^3 - 1; f1[u] = (1 + u^2) * grad(u); }
+form elastic { field u: vector; f0[u] = 0.1 * u - [0, 1]; f1[u] = 2 * sym(grad(u)) + div(u) * I; }
+form stokes { field u: vector in H1(k); field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }
+problem triangles solves poisson { mesh = box(dim: 2, cells: 4, cell: tri); degree = 3; dirichlet u = x[1]; }
+problem hanging solves poisson {
+    mesh = lshape(dim: 2, refine: 1); degree = 2; dirichlet u = 0; adapt(steps: 2, fraction: 0.4);
+}
+problem carried solves transport { mesh = box(dim: 2, cells: 4, deform: 0.1); degree = 2; dirichlet u = 0 on \"x0\"; }
+problem bent solves nonlinear { mesh = box(dim: 2, cells: 3); degree = 2; dirichlet u = x[0] on \"x0\", \"x1\"; }
+problem slipping solves elastic { mesh = ball(dim: 2, order: 2); degree = 2; dirichlet dot(u, n) = 0; }
+problem periodic solves poisson {
+    mesh = box(dim: 3, cells: 2); degree = 2; periodic \"x0\" = \"x1\"; dirichlet u = 0 on \"y0\"; param f = 2;
+}
+problem channel solves stokes {
+    mesh = box(dim: 2, cells: 3); degree = 2; dirichlet u = [x[1] * (1 - x[1]), 0]; mean p = 2;
+}
+";
+
+const NAMES: [&str; 7] =
+    ["triangles", "hanging", "carried", "bent", "slipping", "periodic", "channel"];
+
+/// A x.
+fn product(matrix: &Csr, x: &[f64]) -> Vec<f64> {
+    (0..matrix.size()).map(|i| matrix.row(i).map(|(j, a)| a * x[j]).sum()).collect()
+}
+
+/// ‖a − b‖ over ‖b‖, by the largest entries.
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, |most: f64, x| most.max(x.abs()));
+    most(&mut a.iter().zip(b).map(|(a, b)| a - b)) / most(&mut b.iter().copied())
+}
+
+#[test]
+fn systems_have_the_solutions_of_their_problems() -> Result<(), Error> {
+    for name in NAMES {
+        let form = PROBLEMS.lines().find_map(|line| {
+            let rest = line.strip_prefix(&format!("problem {name} solves "))?;
+            rest.split(' ').next()
+        });
+        let problem = Form::parse(PROBLEMS, form.expect("its form"))?.problem(name)?;
+        let solution = problem.run()?;
+        let system = solution.assemble()?;
+        let n = solution.dofs();
+        assert_eq!((system.matrix.size(), system.rhs.len(), system.points.len()), (n, n, n));
+        let left = distance(&product(&system.matrix, solution.values()), &system.rhs);
+        assert!(left < 1e-7, "{name}: {left:e} is left");
+        assert_eq!(system.symmetric, !["carried", "bent"].contains(&name), "{name}");
+        let entry = |i: usize, j: usize| {
+            system.matrix.row(i).find(|(column, _)| *column == j).map_or(0.0, |(_, a)| a)
+        };
+        let largest = system.matrix.values.iter().fold(0.0, |most: f64, a| most.max(a.abs()));
+        for i in 0..n {
+            if system.constrained[i] {
+                assert_eq!(system.matrix.row(i).collect::<Vec<_>>(), [(i, 1.0)], "{name}: row {i}");
+                let value = solution.values()[i];
+                assert!((system.rhs[i] - value).abs() < 1e-12, "{name}: row {i}");
+            }
+            for (j, a) in system.matrix.row(i) {
+                assert!(i == j || !system.constrained[j], "{name}: column {j}");
+                let other = if system.symmetric { entry(j, i) } else { a };
+                assert!((a - other).abs() < 1e-12 * largest, "{name}: {i}, {j}");
+            }
+        }
+        assert!(system.constrained.iter().any(|given| *given), "{name}");
+    }
+    Ok(())
+}
+
+fn wf(arguments: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_wf")).args(arguments).output().expect("wf");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The numbers of a file of NumPy with eight bytes each.
+fn reals(file: &Path) -> Vec<f64> {
+    let bytes = std::fs::read(file).expect("a file");
+    let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let numbers = bytes[10 + length..].chunks_exact(8);
+    numbers.map(|number| f64::from_le_bytes(number.try_into().expect("eight"))).collect()
+}
+
+#[test]
+fn files_have_the_system_to_the_bit() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("problems.wf");
+    std::fs::write(&file, PROBLEMS).expect("a file");
+    let (file, out) = (file.to_str().expect("a name"), folder.path().join("system"));
+    let into = out.to_str().expect("a name");
+    let (done, json, error) =
+        wf(&["assemble", file, "--problem", "carried", "-o", into, "--json", "--interpret"]);
+    assert!(done, "{error}{json}");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("an object");
+    let n = value["unknowns"].as_u64().expect("a number") as usize;
+    assert_eq!((n, value["symmetric"].as_bool()), (81, Some(false)));
+    assert_eq!(value["fields"][0]["name"], "u");
+    let text = std::fs::read_to_string(out.join("matrix.mtx")).expect("a matrix");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("%%MatrixMarket matrix coordinate real general"));
+    let entries = value["entries"].as_u64().expect("a number");
+    assert_eq!(lines.next(), Some(format!("{n} {n} {entries}").as_str()));
+    let [rhs, u] = ["rhs.npy", "solution.npy"].map(|file| reals(&out.join(file)));
+    assert_eq!((rhs.len(), u.len(), reals(&out.join("coordinates.npy")).len()), (n, n, 2 * n));
+    let mut left = rhs.clone();
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [i, j] = [words[0], words[1]].map(|word| word.parse::<usize>().expect("a number") - 1);
+        left[i] -= words[2].parse::<f64>().expect("a number") * u[j];
+    }
+    let most = left.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    assert!(most < 1e-8, "{most:e}");
+    let given = std::fs::read(out.join("constrained.npy")).expect("a file");
+    assert_eq!(given[given.len() - n..].iter().filter(|byte| **byte == 1).count(), 9);
+
+    let (done, _, error) = wf(&["assemble", file, "-o", into]);
+    assert!(!done && error.contains("choose one with --problem"), "{error}");
+    let inside = format!("{file}/folder");
+    let (done, _, error) = wf(&["assemble", file, "--problem", "carried", "-o", &inside]);
+    assert!(!done && error.contains("cannot make the folder"), "{error}");
+}
+
+/// What scipy makes of the files, where there is one.
+const SCRIPT: &str = "
+import sys, numpy, scipy.io, scipy.sparse.linalg
+folder = sys.argv[1]
+a = scipy.sparse.csc_matrix(scipy.io.mmread(folder + '/matrix.mtx'))
+b, u = numpy.load(folder + '/rhs.npy'), numpy.load(folder + '/solution.npy')
+x = scipy.sparse.linalg.spsolve(a, b)
+assert numpy.load(folder + '/coordinates.npy').shape == (len(u), 2)
+assert numpy.load(folder + '/constrained.npy').dtype == bool
+print(abs(x - u).max() / abs(u).max())
+";
+
+#[test]
+fn scipy_finds_the_same_solution() {
+    let python = |arguments: &[&str]| Command::new("python3").args(arguments).output();
+    if !python(&["-c", "import scipy.io"]).is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: there is no scipy");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("problems.wf");
+    let text = PROBLEMS.replace("degree = 3;", "degree = 3; solver = direct;");
+    std::fs::write(&file, text).expect("a file");
+    let (file, into) = (file.to_str().expect("a name"), folder.path().to_str().expect("a name"));
+    let (done, _, error) = wf(&["assemble", file, "--problem", "triangles", "-o", into]);
+    assert!(done, "{error}");
+    let output = python(&["-c", SCRIPT, into]).expect("python");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let difference: f64 = printed
+        .trim()
+        .parse()
+        .unwrap_or_else(|_| panic!("{printed}{}", String::from_utf8_lossy(&output.stderr)));
+    assert!(difference < 1e-10, "{difference:e}");
+}

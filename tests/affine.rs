@@ -6,7 +6,7 @@ mod devices;
 
 use std::sync::Arc;
 use weakform::{
-    AffineConstraint, Device, Error, Execution, Form, Setup, Solver, System, Vector, mesh,
+    ALL, AffineConstraint, Device, Error, Execution, Form, Setup, Solver, System, Vector, mesh,
 };
 
 /// A form whose Jacobian is symmetric, and one where it is not.
@@ -180,6 +180,60 @@ fn operators_are_those_of_an_explicit_matrix() -> Result<(), Error> {
             system.apply(&vector(&system, &x), &mut y)?;
             close("A x", &y.to_vec(), &times(&a, &x));
         }
+    }
+    Ok(())
+}
+
+/// Unknowns at a wall that is not along an axis may give others: the operator is the residual's derivative along what walls
+/// leave, and symmetric.
+#[test]
+fn nodes_that_slip_may_give_others() -> Result<(), Error> {
+    let text = "form elastic { field u: vector; f0[u] = u - [1, x[0]]; f1[u] = 2 * sym(grad(u)) + div(u) * I; }";
+    let form = Form::parse(text, "elastic")?;
+    for device in places() {
+        let setup = form.clone().on(mesh("ball(dim: 2, order: 2, refine: 1)")?).degree(2);
+        let mut system = on(setup.dirichlet_normal("u", ALL, |_| 0.0), &device)?;
+        let points = system.points("u")?;
+        let radius = |node: &usize| points[*node][0].hypot(points[*node][1]);
+        let nodes = 0..points.len();
+        let (walls, inside): (Vec<usize>, Vec<usize>) =
+            nodes.partition(|node| (radius(node) - 1.0).abs() < 1e-9);
+        let oblique = |node: &&usize| points[**node][0].abs().min(points[**node][1].abs()) > 0.1;
+        let walls: Vec<usize> = walls.iter().filter(oblique).copied().collect();
+        assert!(walls.len() > 4);
+        let pairs = inside.iter().zip(&walls).take(6).enumerate();
+        let rows: Vec<AffineConstraint> = pairs
+            .map(|(i, (&node, &wall))| {
+                AffineConstraint::new(2 * node + i % 2).plus(0.7, 2 * wall).plus(-0.4, 2 * wall + 1)
+            })
+            .collect();
+        // Residuals have nothing along normals.
+        let mut random = numbers(7);
+        let mut draw = || -> Result<Vec<f64>, Error> {
+            let state: Vec<f64> = (0..system.dofs()).map(|_| random()).collect();
+            let mut r = system.vector();
+            system.residual(&vector(&system, &state), &mut r)?;
+            Ok(r.to_vec())
+        };
+        let (x, z) = (draw()?, draw()?);
+        system.constrain(&rows)?;
+        let [zero, mut r, mut moved, mut y, mut w] = [(); 5].map(|()| system.vector());
+        system.linearise(&zero)?;
+        system.residual(&zero, &mut r)?;
+        system.residual(&vector(&system, &x), &mut moved)?;
+        system.apply(&vector(&system, &x), &mut y)?;
+        system.apply(&vector(&system, &z), &mut w)?;
+        let (y, w) = (y.to_vec(), w.to_vec());
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (forth, back) = (dot(&y, &z), dot(&w, &x));
+        assert!((forth - back).abs() < 1e-12 * dot(&y, &y), "{forth} and {back}");
+        let mut change: Vec<f64> =
+            moved.to_vec().iter().zip(r.to_vec()).map(|(a, b)| a - b).collect();
+        rows.iter().for_each(|row| change[row.unknown] = x[row.unknown]);
+        close("the change of R", &y, &change);
+        // They themselves are given by their walls.
+        let error = system.constrain(&[AffineConstraint::new(2 * walls[0])]).expect_err("refused");
+        assert!(error.to_string().contains("an essential condition too"), "{error}");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Which unknowns are coupled: [`Discretisation`] → [`Coupling`], from which any operator on it becomes a matrix.
 //!
-//! Two unknowns are coupled where they share a cell, or what affine constraints have in the place of theirs. A matrix of that pattern is read off its operator by products
-//! with vectors of zeros and ones: unknowns whose columns have no row in common are of one colour, and one product
+//! Two unknowns are coupled where they share a cell, or what affine constraints have in the place of theirs. A matrix of
+//! that pattern is read off its operator by products with vectors of zeros and ones: unknowns whose columns have no row in common are of one colour, and one product
 //! gives the columns of a whole colour (Curtis, Powell and Reid 1974). So the matrix is that of the kernels, of all
 //! regions and essential conditions together, wherever they run.
 

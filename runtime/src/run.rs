@@ -21,6 +21,8 @@ mod reports;
 mod singular;
 mod solver;
 mod step;
+#[cfg(test)]
+mod testing;
 mod unique;
 
 pub use adaptive::Interrupted;

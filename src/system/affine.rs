@@ -2,10 +2,10 @@
 
 use super::{FieldName, System};
 use crate::Error;
-use runtime::constraint::affine::{AffineConstraint, AffineConstraints};
+use runtime::constraint::affine::{AffineConstraint, AffineConstraints, AffineError};
 use runtime::functional::weights;
 use runtime::run::RunError;
-use std::sync::Arc;
+use std::collections::HashSet;
 
 impl System {
     /// The number of an unknown in vectors, and in [`AffineConstraint`]: that of a component of a field at a node, which are
@@ -68,8 +68,7 @@ impl System {
     ///
     /// No unknown of it is free.
     pub fn equation(&self, terms: &[(usize, f64)], b: f64) -> Result<AffineConstraint, Error> {
-        let fixed: std::collections::HashSet<usize> =
-            self.on.conditions().map(|(unknown, _)| unknown).collect();
+        let fixed: HashSet<usize> = self.on.conditions().map(|(unknown, _)| unknown).collect();
         let row = AffineConstraint::of_equation(terms, b, |unknown| !fixed.contains(&unknown));
         row.ok_or(Error::NothingFree)
     }
@@ -109,22 +108,24 @@ impl System {
     /// An unknown that there is not, that two constraints give, or that has an essential condition; unknowns that depend on
     /// themselves, with their places. Then the constraints are those before.
     pub fn constrain(&mut self, constraints: &[AffineConstraint]) -> Result<(), Error> {
-        let oblique = self.on.fields.iter().enumerate().flat_map(|(number, field)| {
-            let (start, components) = (self.on.dofs_of(number).start, field.space.components());
-            let of = move |node: u32| {
-                let first = start + node as usize * components;
-                first..first + components
-            };
-            field.constraints.oblique().iter().flat_map(move |own| of(own.node))
-        });
-        let conditions = self.on.conditions().map(|(unknown, _)| unknown).chain(oblique);
+        for constraint in constraints {
+            if self.is_oblique(constraint.unknown) {
+                return Err(AffineError::Fixed { place: self.place(constraint.unknown) }.into());
+            }
+        }
+        let conditions = self.on.conditions().map(|(unknown, _)| unknown);
         let place = |unknown: usize| self.place(unknown);
         let closed = AffineConstraints::close(self.dofs(), constraints, conditions, place)?;
-        let affine = Arc::new(closed);
-        self.operator.constrain(&affine).map_err(RunError::from)?;
-        self.on =
-            Arc::new(runtime::discretisation::Discretisation { affine, ..(*self.on).clone() });
+        self.on = self.operator.constrain(closed).map_err(RunError::from)?;
         Ok(())
+    }
+
+    /// Whether a combination of the components at an unknown's node has a condition. Such an unknown may give others.
+    fn is_oblique(&self, unknown: usize) -> bool {
+        self.on.unknown(unknown).is_some_and(|(field, node, _)| {
+            let oblique = self.on.fields[field].constraints.oblique();
+            oblique.iter().any(|own| own.node as usize == node)
+        })
     }
 
     /// An unknown as a message names it.

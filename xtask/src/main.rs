@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask ci                 all that CI runs, in its order
+usage: cargo xtask ci                 all that CI runs
        cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
        cargo xtask gallery            docs/gallery.md and its pictures, written anew
        cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri

@@ -53,17 +53,20 @@ impl Operator {
     }
 
     /// Takes affine constraints in the place of those before. Unknowns that are given stay in vectors; what they have there
-    /// in a state or a direction is not read.
+    /// in a state or a direction is not read. Gives the discretisation with them.
     ///
     /// # Errors
     ///
     /// A device that fails.
-    pub fn constrain(&mut self, affine: &Arc<AffineConstraints>) -> Result<(), DeviceError> {
-        self.engine.constrain(affine)?;
-        let affine = Arc::clone(affine);
+    pub fn constrain(
+        &mut self,
+        affine: AffineConstraints,
+    ) -> Result<Arc<Discretisation>, DeviceError> {
+        self.engine.constrain(&affine)?;
+        let affine = Arc::new(affine);
         self.blocks.on = Arc::new(Discretisation { affine, ..(*self.blocks.on).clone() });
         self.combined = self.combine();
-        Ok(())
+        Ok(Arc::clone(&self.blocks.on))
     }
 
     /// The vector that fulfils what combinations of unknowns are to fulfil, from one that does not; `values` says whether it

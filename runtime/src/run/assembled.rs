@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Of a linear form that is its system, whatever u is; of another one the last step of Newton's method, whose x is u as far
-//! as u is solved for. Unknowns with an essential condition have a row and a column of the identity, and their values in b. Hanging nodes are
-//! no unknowns.
+//! as u is solved for. Unknowns with an essential condition have a row and a column of the identity, and their values in b.
+//! Hanging nodes are no unknowns.
 
 use super::{Balance, RunError, Solution, compile_operator};
 use crate::assemble::Csr;

@@ -74,7 +74,7 @@ impl Setup {
 }
 
 impl Choices {
-    /// Degrees up to the largest that each cell has, or up to 8 on tensor cells.
+    /// The cells and degrees of [`cells`].
     pub(crate) fn new(full: bool, isas: Vec<Isa>) -> Self {
         Self { full, cells: cells(full), isas, plain: plain() }
     }

@@ -131,6 +131,11 @@ impl Arguments {
     }
 }
 
+/// What computes, as a headline names it.
+fn named(device: Option<&Arc<dyn Device>>) -> String {
+    device.map_or_else(|| "this processor".to_owned(), |device| device.name())
+}
+
 /// What computes, and what is asked of its kernels.
 fn machine(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Machine {
     let wishes = wishes(arguments);

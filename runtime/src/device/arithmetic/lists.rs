@@ -33,7 +33,7 @@ pub struct Lists {
 
 /// Some of the lists on a device.
 #[derive(Debug)]
-struct Group {
+struct Tables {
     count: usize,
     dofs: Array,
     starts: Array,
@@ -45,7 +45,7 @@ struct Group {
 /// Long lists: `starts` are those of their parts.
 #[derive(Debug)]
 struct Long {
-    lists: Group,
+    lists: Tables,
     parts: usize,
     /// The first part of each list, and the end of the last.
     first: Array,
@@ -56,7 +56,7 @@ struct Long {
 /// Lists on a device.
 #[derive(Debug)]
 pub struct Listed {
-    short: Group,
+    short: Tables,
     long: Long,
     /// The length of vectors.
     len: usize,
@@ -69,7 +69,7 @@ impl Lists {
         arithmetic: &Arithmetic,
         which: impl Fn(usize) -> bool,
         most: usize,
-    ) -> Result<(Group, Vec<u32>), DeviceError> {
+    ) -> Result<(Tables, Vec<u32>), DeviceError> {
         let (mut dofs, mut terms, mut factors, mut values) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut starts, mut first) = (vec![0], vec![0]);
@@ -89,7 +89,7 @@ impl Lists {
             first.push(starts.len() as u32 - 1);
         }
         let device = &arithmetic.device;
-        let lists = Group {
+        let lists = Tables {
             count: dofs.len(),
             dofs: device.upload(&dofs)?,
             starts: device.upload(&starts)?,
@@ -128,7 +128,7 @@ impl Listed {
         if !lists.are_sound(len) {
             return Err(DeviceError::Mismatch { operation: "list sums" });
         }
-        let (short, _) = lists.some(arithmetic, |entries| entries <= SHORT, SHORT.max(1))?;
+        let (short, _) = lists.some(arithmetic, |entries| entries <= SHORT, SHORT)?;
         let (long, first) = lists.some(arithmetic, |entries| entries > SHORT, PART)?;
         let parts = long.starts.len() - 1;
         let device = &arithmetic.device;

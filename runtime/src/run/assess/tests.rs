@@ -2,23 +2,9 @@
 
 use super::*;
 use crate::assert_close;
-use crate::mesh::load;
 use crate::reference::Bounded;
-use crate::run::{Setup, set_up};
-use fem_dsl::check::problem::Overrides;
-use fem_dsl::program::compile;
-use fem_dsl::source::Source;
-use std::path::Path;
-
-fn problem(text: &str) -> (Problem, Setup) {
-    let (program, found) = compile(&Source::new("test", text));
-    let program = program.unwrap_or_else(|| panic!("{found:?}"));
-    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
-    let mesh = load(&source, Path::new("")).expect("a mesh");
-    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
-    let setup = set_up(&problem, mesh).expect("a problem");
-    (problem, setup)
-}
+use crate::run::Setup;
+use crate::run::testing::problem;
 
 /// The known solutions at the nodes, and beside them numbers of this size without any order.
 fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {

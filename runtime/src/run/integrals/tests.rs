@@ -2,31 +2,16 @@
 
 use super::*;
 use crate::compile::Execution;
-use crate::mesh::load;
-use crate::run::{Setup, compile_operator_for, set_up};
-use fem_dsl::check::problem::Overrides;
+use crate::run::testing::problem;
+use crate::run::{Setup, compile_operator_for};
 use fem_dsl::measures;
-use fem_dsl::problem::Problem;
-use fem_dsl::program::compile;
-use fem_dsl::source::Source;
 use kernels_gen::plan::Task;
-use std::path::Path;
 
 const TEXT: &str =
     "form f { field u: scalar; aux a: scalar on nodes; f0[u] = a * u - x[0]; f1[u] = grad(u); }
 problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 2; aux a = 1 + x[0];
     dirichlet u on \"x0\"; exact u = sin(x[0] + 2 * x[1]);
     report sum = integral(u); report side = integral(u * n[0], on: \"x1\"); }";
-
-fn problem() -> (Problem, Setup) {
-    let (program, found) = compile(&Source::new("test", TEXT));
-    let program = program.unwrap_or_else(|| panic!("{found:?}"));
-    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
-    let mesh = load(&source, Path::new("")).expect("a mesh");
-    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
-    let setup = set_up(&problem, mesh).expect("a problem");
-    (problem, setup)
-}
 
 /// The numbers of what a form integrates, the tables that were made for it, and whether the solve's vector was its state.
 fn integrated(form: &PointForm, of: State<'_>, shelf: &mut Shelf) -> (Vec<f64>, usize, bool) {
@@ -45,7 +30,7 @@ fn integrated(form: &PointForm, of: State<'_>, shelf: &mut Shelf) -> (Vec<f64>, 
 
 #[test]
 fn tables_are_made_once() {
-    let (problem, setup) = problem();
+    let (problem, setup) = problem(TEXT);
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let (operator, _) =
         compile_operator_for(&problem.form, &setup, &[Task::Residual], &target, None)

@@ -14,7 +14,7 @@ use runtime::mesh::Mesh;
 use runtime::operator::Part;
 use serde_json::{Value, json};
 
-use super::{Arguments, machine};
+use super::{Arguments, machine, named};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -103,7 +103,7 @@ pub(super) fn suite(
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
-    let name = device.map_or_else(|| "this processor".to_owned(), |device| device.name());
+    let name = named(device);
     let threads = rayon::current_num_threads();
     report.text.push_str(&format!("{name}, {threads} threads of the processor\n"));
     let mut rows = Vec::new();

@@ -12,7 +12,7 @@ use runtime::device::Device;
 use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 
-use super::{Arguments, Degrees, machine};
+use super::{Arguments, Degrees, machine, named};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -45,7 +45,7 @@ pub(super) fn suite(
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
-    let name = device.map_or_else(|| "this processor".to_owned(), |device| device.name());
+    let name = named(device);
     report.text.push_str(&format!(
         "{name}: million unknowns a second, with those of hanging nodes; colours (chunks on the processor) and the cells of\n\
          the smallest and the largest\n\

@@ -1,0 +1,20 @@
+//! Problems for the tests of this folder, from their text.
+
+use super::{Setup, set_up};
+use crate::mesh::load;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Problem;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use std::path::Path;
+
+/// The problem `p` of a text, on its mesh.
+pub(super) fn problem(text: &str) -> (Problem, Setup) {
+    let (program, found) = compile(&Source::new("test", text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}"));
+    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+    let mesh = load(&source, Path::new("")).expect("a mesh");
+    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
+    let setup = set_up(&problem, mesh).expect("a problem");
+    (problem, setup)
+}

@@ -11,6 +11,9 @@
 //! | [`Role::Tables`] | [`KernelAbi::tables`], in the kernel's precision; always the last argument |
 //! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
+//! | [`Role::CellMatrix`] | `[batch][entry][lane]`, entries as [`crate::plan::cell_matrix`] numbers them |
+//! | [`Role::Matrix`] | the entries of a sparse matrix |
+//! | [`Role::Entries`] | `u32 [batch][entry][lane]`: where each goes in [`Role::Matrix`]; `u32::MAX` is nowhere |
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
@@ -101,6 +104,12 @@ pub enum Role {
     /// What each cell by itself contributes to the result of a field; constrained unknowns have theirs too, and
     /// so have the cells that fill up a batch.
     CellResult(usize),
+    /// The element matrix of each cell, and of those that fill up a batch.
+    CellMatrix,
+    /// The entries of a sparse matrix, to which element matrices are added.
+    Matrix,
+    /// Where each entry of an element matrix goes.
+    Entries,
     /// Auxiliary data at nodes.
     AuxNodes(usize),
     /// Auxiliary data, one value a cell.
@@ -153,6 +162,7 @@ impl Role {
                 | Self::Hanging
                 | Self::Hang
                 | Self::Active
+                | Self::Entries
                 | Self::Starts
                 | Self::Places
         )

@@ -56,6 +56,9 @@ pub struct Wishes {
     pub linearisation: Option<Linearisation>,
     /// How results come to their vector on a GPU.
     pub scatter: Option<Scatter>,
+    /// How element matrices come to a sparse matrix: stored by their cells ([`Scatter::Owner`], without a wish), or added to its
+    /// entries.
+    pub matrix: Option<Scatter>,
     /// The slots of a batch whose cells sum first, for each field.
     pub slots: Option<Slots>,
     /// On GPUs, whether vectors of several components are in tiles.
@@ -145,10 +148,19 @@ fn of_region(
     let block = ZEN4.block.at(&Sizes::new(form, elements));
     let base = |task: Task| Plan {
         lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
-        indices,
+        indices: if task.is_of_matrices() { Indices::Nodes } else { indices },
+        scatter: if task == Task::Matrix {
+            wishes.matrix.unwrap_or(Scatter::Owner)
+        } else {
+            Scatter::Atomic
+        },
         even_odd: EvenOdd::Always,
         unroll: ZEN4.unroll,
-        block: wishes.block.unwrap_or(if task.stores() { 1 } else { block }),
+        block: if task.is_of_matrices() {
+            1
+        } else {
+            wishes.block.unwrap_or(if task.stores() { 1 } else { block })
+        },
         ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
     };
     let machine = ZEN4.machine;
@@ -192,6 +204,7 @@ fn of_region(
     plans.extend(hanging.into_iter().flatten());
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
+        scatter: base(task).scatter,
         ..Plan::new(Target::Vectors, task, 1, precision, own)
     }));
     Ok(plans)
@@ -217,6 +230,9 @@ fn over_facets(
                 Task::Action => !integral.action.is_empty(),
                 Task::Diagonal => {
                     integral.jacobian.iter().any(|entry| own(entry.test) == own(entry.trial))
+                }
+                Task::Matrix | Task::StoredProduct | Task::MatrixProduct => {
+                    !integral.jacobian.is_empty()
                 }
                 Task::Linearise | Task::Metric => false,
             };

@@ -124,8 +124,12 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> f64 {
             | Role::Terms(_)
             | Role::Hanging
             | Role::Hang
+            | Role::Entries
             | Role::Active => 4.0 * share(argument.extent),
+            // About what a cell has for itself of a matrix in which neighbours share entries.
+            Role::Matrix => 0.0,
             Role::CellResult(_)
+            | Role::CellMatrix
             | Role::AuxCells(_)
             | Role::AuxPoints(_)
             | Role::Geometry

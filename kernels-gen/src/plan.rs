@@ -4,6 +4,7 @@
 //! independent of the others; [`Plan::check`] says which combinations are supported and why others
 //! are not.
 
+pub mod cell_matrix;
 pub mod rule;
 
 use crate::abi::Indices;
@@ -30,12 +31,27 @@ pub enum Task {
     /// What R(u) tests at the quadrature points, pulled back to the reference cell and weighted: w |det J| f0 and
     /// w |det J| J⁻¹ f1, those of [`tested`].
     Flux,
+    /// The element matrices of J(u): [`cell_matrix::CellMatrix`].
+    Matrix,
+    /// J(u) δu with the element matrices that [`Task::Matrix`] has stored.
+    StoredProduct,
+    /// J(u) δu with element matrices that are made anew and not stored.
+    MatrixProduct,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 6] =
-        [Self::Residual, Self::Action, Self::Diagonal, Self::Linearise, Self::Metric, Self::Flux];
+    pub const ALL: [Self; 9] = [
+        Self::Residual,
+        Self::Action,
+        Self::Diagonal,
+        Self::Linearise,
+        Self::Metric,
+        Self::Flux,
+        Self::Matrix,
+        Self::StoredProduct,
+        Self::MatrixProduct,
+    ];
 
     /// The word for names.
     pub fn word(self) -> &'static str {
@@ -46,7 +62,15 @@ impl Task {
             Self::Linearise => "linearise",
             Self::Metric => "metric",
             Self::Flux => "flux",
+            Self::Matrix => "matrix",
+            Self::StoredProduct => "stored_product",
+            Self::MatrixProduct => "matrix_product",
         }
+    }
+
+    /// Whether it makes or takes element matrices.
+    pub fn is_of_matrices(self) -> bool {
+        matches!(self, Self::Matrix | Self::StoredProduct | Self::MatrixProduct)
     }
 
     /// Whether numbers are stored at the quadrature points, and nothing is added to a vector.
@@ -499,6 +523,17 @@ impl Plan {
                 return unsupported("corners are gathered where a field is");
             }
             _ => {}
+        }
+        if self.task.is_of_matrices() {
+            if self.indices == Indices::Runs && self.task != Task::Matrix {
+                return unsupported("an element matrix takes unknowns one by one");
+            }
+            if self.strategy != Strategy::CellPerLane {
+                return unsupported("an element matrix is one thread's");
+            }
+            if self.scatter == Scatter::Block {
+                return unsupported("element matrices are added entry by entry");
+            }
         }
         if self.scatter != Scatter::Block && !self.slots.is_empty() {
             return unsupported("slots are where the cells of a batch sum first");

@@ -17,15 +17,44 @@ impl Csr {
     ///
     /// The operator cannot be applied, or its matrix has no room.
     pub fn of(operator: &Operator) -> Result<Self, OperatorError> {
+        if operator.has_combinations() {
+            return Self::of_products(operator);
+        }
+        if let Some(mut matrix) = operator.assembled()? {
+            matrix.drop_zeros();
+            return Ok(matrix);
+        }
         let on = operator.discretisation();
         let alone = on.fields.iter().all(|field| field.constraints.oblique().is_empty());
         let here = !operator.is_on_device() && operator.precision() == Precision::F64;
         if alone && on.affine.is_empty() && here {
             return Self::assemble(operator);
         }
+        Self::of_products(operator)
+    }
+
+    fn of_products(operator: &Operator) -> Result<Self, OperatorError> {
         let dense = || OperatorError::new("the matrix of this operator is too dense, or too large");
         let coupling = NonlinearSystem::coupling(operator).ok_or_else(dense)?;
         Ok(Self::of_columns(&coupling.matrix(operator, &operator.vector())?))
+    }
+
+    /// The matrix by columns, without entries that are 0.
+    pub fn by_columns(&self) -> Columns {
+        let n = self.size();
+        let there = || self.values.iter().zip(&self.columns).filter(|(value, _)| **value != 0.0);
+        let mut starts = vec![0; n + 1];
+        there().for_each(|(_, &column)| starts[column as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let (mut next, count) = (starts.clone(), starts[n]);
+        let (mut rows, mut values) = (vec![0; count], vec![0.0; count]);
+        for row in 0..n {
+            for (column, value) in self.row(row).filter(|(_, value)| *value != 0.0) {
+                (rows[next[column]], values[next[column]]) = (row as u32, value);
+                next[column] += 1;
+            }
+        }
+        Columns { starts, rows, values }
     }
 
     /// A matrix by columns, by rows.

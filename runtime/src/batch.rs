@@ -253,7 +253,7 @@ impl Batches {
     }
 
     /// For each facet of a cell, the nodes of cells that are turned so.
-    fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
+    pub(crate) fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
         (0..element.cell().facets().len()).map(|facet| element.turned(facet)).collect()
     }
 

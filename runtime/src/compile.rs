@@ -7,6 +7,7 @@
 mod ahead;
 mod spills;
 
+use crate::assembly::Representation;
 use crate::device::cpu::{Linked, Machine, Module};
 use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
@@ -20,6 +21,7 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Language, SourceFile};
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
+use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
 use spills::Spills;
 use std::fmt;
@@ -75,6 +77,8 @@ pub struct Target {
     pub execution: Execution,
     /// Kernels that were compiled together with the program.
     pub linked: &'static [Linked],
+    /// How a Jacobian is applied; chosen for its solver without it.
+    pub representation: Option<Representation>,
 }
 
 impl Target {
@@ -82,7 +86,16 @@ impl Target {
     pub fn native() -> Self {
         let isa = Machine::detect().simd.isa();
         let (wishes, execution) = (Wishes::default(), Execution::default());
-        Self { isa, precision: Precision::F64, wishes, execution, linked: &[] }
+        let (precision, representation) = (Precision::F64, None);
+        Self { isa, precision, wishes, execution, linked: &[], representation }
+    }
+
+    /// The same for operators whose Jacobian is applied like this.
+    #[must_use]
+    pub fn representing(mut self, how: Representation) -> Self {
+        self.representation = Some(how);
+        self.wishes.matrix = Some(how.scatter());
+        self
     }
 
     /// Why kernels are interpreted, if they are.
@@ -187,7 +200,7 @@ pub fn compile(
     let start = Instant::now();
     let Made { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
-    let kernels = purposes(form, &plans, &source, facts);
+    let kernels = purposes(form, elements, &plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
     Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
@@ -196,6 +209,7 @@ pub fn compile(
 /// What each kernel is for.
 fn purposes(
     form: &PointForm,
+    elements: &Elements,
     plans: &[Plan],
     source: &SourceFile,
     facts: &MeshFacts,
@@ -214,6 +228,7 @@ fn purposes(
         name: abi.name.clone(),
         geometry: plan.geometry,
         target: plan.target,
+        matrix: plan.task.is_of_matrices().then(|| CellMatrix::new(form, elements, plan.integral)),
     };
     plans.iter().zip(&source.kernels).map(purpose).collect()
 }
@@ -278,7 +293,7 @@ pub fn compile_for_device(
         }
     };
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    let purposes = purposes(form, &plans, &source, facts);
+    let purposes = purposes(form, elements, &plans, &source, facts);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
 }

@@ -6,29 +6,10 @@
 //! regions and essential conditions together, wherever they run.
 
 use crate::constraint::affine::AffineConstraints;
+pub use crate::csr::Columns;
 use crate::discretisation::Discretisation;
 use crate::linear::{LinearOperator, OperatorError};
 use crate::vector::Vector;
-
-/// A sparse matrix by columns; rows ascend in each.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Columns {
-    /// Where each column begins, and the end of the last.
-    pub starts: Vec<usize>,
-    /// Rows.
-    pub rows: Vec<u32>,
-    /// Entries.
-    pub values: Vec<f64>,
-}
-
-impl Columns {
-    /// Rows and entries of a column.
-    pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
-        let range = self.starts[j]..self.starts[j + 1];
-        let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
-        rows.zip(self.values[range].iter().copied())
-    }
-}
 
 /// The unknowns of a node of a field: they are coupled with the same others.
 #[derive(Clone, Copy)]

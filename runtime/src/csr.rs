@@ -1,6 +1,27 @@
-//! Sparse matrices in compressed rows.
+//! Sparse matrices in compressed rows, and in compressed columns.
 
+use crate::vector::Real;
 use rayon::prelude::*;
+
+/// A sparse matrix by columns; rows ascend in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// Where each column begins, and the end of the last.
+    pub starts: Vec<usize>,
+    /// Rows.
+    pub rows: Vec<u32>,
+    /// Entries.
+    pub values: Vec<f64>,
+}
+
+impl Columns {
+    /// Rows and entries of a column.
+    pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[j]..self.starts[j + 1];
+        let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
+        rows.zip(self.values[range].iter().copied())
+    }
+}
 
 /// A sparse matrix by rows; columns ascend in each.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,18 +145,7 @@ impl Csr {
             for (i, y) in y.iter_mut().enumerate() {
                 let row = block * ROWS + i;
                 let range = self.starts[row]..self.starts[row + 1];
-                let (columns, values) = (&self.columns[range.clone()], &self.values[range]);
-                let mut sums = [0.0; 4];
-                let mut chunks = columns.chunks_exact(4).zip(values.chunks_exact(4));
-                for (columns, values) in &mut chunks {
-                    for lane in 0..4 {
-                        sums[lane] += values[lane] * x[columns[lane] as usize];
-                    }
-                }
-                let rest = columns.len() / 4 * 4;
-                let tail = columns[rest..].iter().zip(&values[rest..]);
-                let tail: f64 = tail.map(|(&column, value)| value * x[column as usize]).sum();
-                *y = (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail;
+                *y = dot(&self.columns[range.clone()], &self.values[range], x);
             }
         };
         if rayon::current_num_threads() == 1 {
@@ -144,4 +154,21 @@ impl Csr {
             y.par_chunks_mut(ROWS).enumerate().for_each(rows);
         }
     }
+}
+
+/// A row times a vector, in four sums.
+pub(crate) fn dot<T: Real>(columns: &[u32], values: &[T], x: &[T]) -> T {
+    let zero = T::from_f64(0.0);
+    let mut sums = [zero; 4];
+    for (columns, values) in columns.chunks_exact(4).zip(values.chunks_exact(4)) {
+        for lane in 0..4 {
+            sums[lane] = sums[lane] + values[lane] * x[columns[lane] as usize];
+        }
+    }
+    let rest = columns.len() / 4 * 4;
+    let mut tail = zero;
+    for (&column, &value) in columns[rest..].iter().zip(&values[rest..]) {
+        tail = tail + value * x[column as usize];
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + tail
 }

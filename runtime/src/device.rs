@@ -7,6 +7,7 @@
 //! The CPU's kernels work on slices ([`cpu`]). Devices with memory of their own are a [`Device`] each, which [`open`]
 //! finds by its [`Backend`]; [`Arithmetic`] is what vectors need of one.
 
+pub(crate) mod acoo;
 mod arithmetic;
 pub mod cpu;
 #[cfg(feature = "cuda")]

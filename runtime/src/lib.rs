@@ -6,6 +6,7 @@ extern crate self as runtime;
 
 pub mod adapt;
 pub mod assemble;
+pub mod assembly;
 pub mod batch;
 pub mod bench;
 pub mod bisect;

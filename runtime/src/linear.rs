@@ -1,5 +1,6 @@
 //! What is known of a linear operator to all who apply one: [`LinearOperator`].
 
+use crate::csr::Columns;
 use crate::vector::{Product, Vector};
 
 /// An operator that could not be applied (a kernel failed to launch, a device was lost).
@@ -29,6 +30,15 @@ pub trait LinearOperator {
     /// are needed, and may have it repeat what one call has asked for.
     fn replayable(&self) -> bool {
         false
+    }
+
+    /// The matrix, where the operator has it; else it can be read off by products ([`crate::coupling`]).
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
+        Ok(None)
     }
 
     /// y = A x and x·y, for operators that can form the product on the way.

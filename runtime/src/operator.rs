@@ -12,6 +12,7 @@ mod element;
 mod engine;
 mod fluxes;
 mod host;
+mod matrix;
 mod oblique;
 mod parts;
 mod shelf;
@@ -19,9 +20,10 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use crate::assembly::Assembly;
 use crate::batch::SlotsError;
 use crate::compile::CompiledForDevice;
-use crate::coupling::Coupling;
+use crate::coupling::{Columns, Coupling};
 use crate::device::cpu::{LaunchError, Module, Unordered};
 use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
@@ -33,6 +35,7 @@ use combined::{Combined, WithoutAffine};
 use engine::{Affine, Engine, Oblique, Rows};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
+use matrix::Represented;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -116,6 +119,32 @@ pub enum BuildError {
     /// Threads would write to one place at once.
     #[error(transparent)]
     Unordered(#[from] Unordered),
+    /// A way to apply the Jacobian for which there are no kernels.
+    #[error(
+        "the operator has no kernels for `{task}`: compile it for the tasks of the representation that is asked for"
+    )]
+    NoKernels {
+        /// The task.
+        task: &'static str,
+    },
+    /// Kernels that bring element matrices to their places in another way.
+    #[error(
+        "the kernels of element matrices were not chosen for the assembly `{assembly}`: wish for its scatter when they are"
+    )]
+    OtherAssembly {
+        /// What was asked for.
+        assembly: Assembly,
+    },
+    /// A matrix that is too large.
+    #[error(
+        "the matrix has {entries} entries, more than the {} that 32-bit indices can number; apply the operator \
+         matrix-free, or element by element",
+        u32::MAX - 1
+    )]
+    TooManyEntries {
+        /// How many.
+        entries: usize,
+    },
     /// What is stored could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
@@ -142,6 +171,8 @@ pub struct Operator {
     load: Option<Vector>,
     /// What is kept for conditions on combinations of unknowns, if there are any.
     combined: Option<Combined>,
+    /// How the Jacobian is applied, where that is not matrix-free.
+    represented: Option<Represented>,
 }
 
 impl Operator {
@@ -223,8 +254,18 @@ impl Operator {
         let blocks = Blocks::new(&*engine, on, kernels, precision, params, shelf)?;
         engine.prepare(&blocks)?;
         let (numbering, first) = (OnceLock::new(), None);
-        let (state, load, combined) = (None, None, None);
-        let mut own = Self { blocks, engine, symmetric, numbering, first, state, load, combined };
+        let (state, load, combined, represented) = (None, None, None, None);
+        let mut own = Self {
+            blocks,
+            engine,
+            symmetric,
+            numbering,
+            first,
+            state,
+            load,
+            combined,
+            represented,
+        };
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constrain(&affine)?;
         own.combined = own.combine();
@@ -475,8 +516,7 @@ impl LinearOperator for Operator {
             return WithoutAffine(self).apply(x, y);
         };
         let held = self.held(combined, x, false)?;
-        let inputs = Inputs { direction: Some(&held), ..self.linearised() };
-        self.pass(Task::Action, inputs, Rows::Of(x), y)?;
+        self.act(&held, Rows::Of(x), y)?;
         if combined.is_affine {
             self.engine.close(Affine::Transposed(Rows::Of(x)), y)?;
         }
@@ -488,6 +528,12 @@ impl LinearOperator for Operator {
 
     fn replayable(&self) -> bool {
         self.is_on_device()
+    }
+
+    fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
+        // With conditions on combinations of unknowns the matrix is another.
+        let alone = self.combined.is_none();
+        Ok(self.assembled()?.filter(|_| alone).map(|matrix| matrix.by_columns()))
     }
 }
 
@@ -526,6 +572,7 @@ impl NonlinearSystem for Operator {
             self.engine.close(Affine::Values, state)?;
             self.blocks.linearise(&*self.engine, state)?;
         }
+        self.assemble()?;
         let Some(mut combined) = self.combined.take() else { return Ok(()) };
         let mut diagonal = combined.diagonal.take();
         let made = diagonal.iter_mut().try_for_each(|own| self.closed_diagonal(&combined, own));

@@ -1,5 +1,6 @@
 //! What a kernel is for: its task, and the cells or facets over which it runs. Those who compile say it, operators read it.
 
+use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Geometry, Target, Task};
 
 /// Which cells a kernel is for.
@@ -58,4 +59,6 @@ pub struct CellKernel {
     pub geometry: Geometry,
     /// What it is written for, which says how numbers at the points lie.
     pub target: Target,
+    /// The entries of a cell, where it makes or takes element matrices.
+    pub matrix: Option<CellMatrix>,
 }

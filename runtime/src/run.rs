@@ -465,8 +465,9 @@ fn run_started(
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
     let reporting = device.clone();
+    let represented = solver::represented(target, &on, solver);
     let (mut operator, kernels) =
-        compile_operator(form, &elements, &on, &parameters.values, target, device)?;
+        compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;
     if let Some(balance) = &mut balance {
         balance.check()?;

@@ -64,13 +64,18 @@ fn of_region(
         let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
         // Where fields share a vector, an index says where the numbers of a node begin.
         let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
+        let matrix = task.is_of_matrices();
+        let of_matrix = || wishes.matrix.unwrap_or(Scatter::Owner);
         Plan {
             tiles,
-            scatter,
-            edges: gpu.edges.at(&sizes),
+            scatter: if task == Task::Matrix { of_matrix() } else { scatter },
+            edges: !matrix && gpu.edges.at(&sizes),
             unroll: gpu.unroll,
-            residency: wishes.residency.unwrap_or_else(|| gpu.residency.at(&sizes)),
-            in_order: wishes.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
+            residency: match wishes.residency {
+                _ if matrix => 1,
+                wish => wish.unwrap_or_else(|| gpu.residency.at(&sizes)),
+            },
+            in_order: !matrix && wishes.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
             shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: EvenOdd::Always,
             linearisation: match task {
@@ -122,13 +127,20 @@ fn of_region(
             Task::Action if wished == (None, None) && one_number && gpu.reads_points.at(&sizes) => {
                 place(Plan { linearisation: Linearisation::Stored, ..plan })
             }
+            // One thread has all of a cell.
+            task if task.is_of_matrices() => plan,
             // Nothing is summed, and what is read of corners is not at hand.
             _ if task.stores() => by_lines(&plan).unwrap_or(plan),
             _ => place(plan),
         });
     }
-    let sum =
-        |plan: Plan| if !plan.task.stores() { summing(form, elements, plan, wishes) } else { plan };
+    let sum = |plan: Plan| {
+        if !plan.task.stores() && !plan.task.is_of_matrices() {
+            summing(form, elements, plan, wishes)
+        } else {
+            plan
+        }
+    };
     let mut plans: Vec<Plan> = plans.into_iter().map(sum).collect();
     for (task, reader) in readers(&plans) {
         let same = |plan: &Plan| (plan.lanes, &plan.slots) == (reader.lanes, &reader.slots);
@@ -158,10 +170,10 @@ fn of_region(
         plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });
     }
     // What is stored for others than these kernels has batches of its own.
-    let (fluxes, plans): (Vec<Plan>, Vec<Plan>) =
-        plans.into_iter().partition(|plan| plan.task == Task::Flux);
+    let apart = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
+    let (apart, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(apart);
     let mut plans = transposed::transpose(form, elements, plans, wishes)?;
-    plans.extend(fluxes);
+    plans.extend(apart);
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,

@@ -5,6 +5,7 @@
 //! arrays are the thread's own, and all loops over them are to be unrolled, so that they become
 //! registers.
 
+pub mod rows;
 mod statement;
 pub mod sum;
 

@@ -15,6 +15,9 @@ pub struct Builder {
     constants: BTreeMap<u64, ValueId>,
     /// Cells of a batch whose threads deal them out, and the cell that is meant.
     cells: Option<(usize, Index)>,
+    /// Private arrays in the order in which they were asked for, but for those that are free again.
+    taken: Vec<LocalId>,
+    released: Vec<LocalId>,
 }
 
 impl AsMut<Self> for Builder {
@@ -50,6 +53,8 @@ impl Builder {
             blocks: vec![Vec::new()],
             constants: BTreeMap::new(),
             cells: None,
+            taken: Vec::new(),
+            released: Vec::new(),
         }
     }
 
@@ -77,7 +82,27 @@ impl Builder {
 
     /// Declares a private array.
     pub fn local(&mut self, name: &str, length: usize) -> LocalId {
-        self.kernel.locals.push(Local { name: name.to_owned(), length })
+        let alike = |id: &LocalId| {
+            let local = &self.kernel.locals[*id];
+            local.name == name && local.length == length
+        };
+        let id = match self.released.iter().position(alike) {
+            Some(at) => self.released.remove(at),
+            None => self.kernel.locals.push(Local { name: name.to_owned(), length }),
+        };
+        self.taken.push(id);
+        id
+    }
+
+    /// How many private arrays have been asked for: where [`Builder::release`] can go back to.
+    pub fn mark(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Says that nothing reads any more what was asked for since the `mark`: what comes next of the same name and length
+    /// is the same array.
+    pub fn release(&mut self, mark: usize) {
+        self.released.extend(self.taken.drain(mark..));
     }
 
     /// Declares a constant table; an equal one is shared.

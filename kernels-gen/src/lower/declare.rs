@@ -4,6 +4,7 @@ use super::facts::Source;
 use super::lowering::Lowering;
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
+use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
 use fem_dsl::point::{Input, Location};
 
@@ -99,7 +100,35 @@ impl Lowering<'_> {
                 self.argument(Role::Hang, "hang", Element::U32, 1, false);
             }
         }
+        if matches!(self.facts.plan.task, Task::StoredProduct | Task::MatrixProduct) {
+            for field in self.facts.trial_fields() {
+                let name = self.facts.multiplied(field).name;
+                self.argument(Role::Direction(field), &name, Element::Real, 0, false);
+                self.declare_map(Source::Direction(field));
+            }
+        }
+        if matches!(self.facts.plan.task, Task::Matrix | Task::StoredProduct) {
+            self.declare_matrix();
+        }
         self.declare_results();
+    }
+
+    fn declare_matrix(&mut self) {
+        let facts = self.facts;
+        let written = facts.plan.task == Task::Matrix;
+        if written && facts.plan.geometry == Geometry::Corners {
+            self.declare_map(Source::Direction(0));
+        }
+        let matrix = CellMatrix::new(facts.form, facts.elements, facts.plan.integral);
+        let extent = matrix.entries * facts.plan.lanes;
+        if facts.plan.scatter == Scatter::Owner || !written {
+            return self.argument(Role::CellMatrix, "matrices", Element::Real, extent, written);
+        }
+        self.argument(Role::Entries, "entries", Element::U32, extent, false);
+        self.argument(Role::Active, "active", Element::U32, 1, false);
+        let active = self.arguments[&Role::Active];
+        self.b.set_active(active);
+        self.argument(Role::Matrix, "matrix", Element::Real, 0, true);
     }
 
     fn declare_results(&mut self) {

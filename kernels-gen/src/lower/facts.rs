@@ -71,6 +71,9 @@ pub(crate) struct Facts<'a> {
     pub(crate) inputs: BTreeSet<Input>,
     /// What the task computes at a point.
     pub(crate) needed: Vec<NodeId>,
+    /// The component, among those of all fields, on whose basis functions an action is, with coefficients that the kernel
+    /// itself has kept: a column of an element matrix.
+    pub(crate) trial: Option<usize>,
     points: usize,
 }
 
@@ -105,10 +108,13 @@ impl<'a> Facts<'a> {
             _ if !counts(test, trial) => false,
             Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,
+            Task::Matrix | Task::StoredProduct | Task::MatrixProduct => true,
             Task::Residual | Task::Metric | Task::Flux => false,
         });
         let nodes: Vec<NodeId> = match (plan.task, plan.linearisation) {
-            (Task::Linearise | Task::Diagonal, _) => blocks.nodes(),
+            (Task::Linearise | Task::Diagonal | Task::Matrix | Task::MatrixProduct, _) => {
+                blocks.nodes()
+            }
             _ => outputs.iter().map(|(_, node)| *node).collect(),
         };
         let mut inputs = inputs_of(integral, &nodes);
@@ -134,6 +140,7 @@ impl<'a> Facts<'a> {
             }),
             inputs,
             needed: nodes,
+            trial: None,
             points: match integral.region {
                 Region::Cells | Region::CellsUnder(_) => elements.rule.count(),
                 Region::Facets(_) => elements.rule.on_facet().len(),
@@ -141,6 +148,65 @@ impl<'a> Facts<'a> {
         };
         facts.find_quantities();
         facts
+    }
+
+    /// The plan of the coefficients of an element matrix.
+    pub(crate) fn plan_of_matrix(&self) -> Plan {
+        Plan { task: Task::Matrix, ..self.plan.clone() }
+    }
+
+    /// The plan of the columns of an element matrix.
+    pub(crate) fn plan_of_columns(&self) -> Plan {
+        let (task, linearisation) = (Task::Action, Linearisation::Stored);
+        Plan { task, linearisation, scatter: Scatter::Atomic, ..self.plan.clone() }
+    }
+
+    /// The facts of the columns of an element matrix that belong to a component, one for each component that has any:
+    /// of an action that takes its coefficients from where the kernel of these facts has kept them.
+    pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<Facts<'c>> {
+        let column = |trial: usize| {
+            let mut blocks = self.blocks.clone();
+            blocks.pairs.retain(|pair| pair.1 == trial);
+            let mut column = Facts {
+                form: self.form,
+                integral: self.integral,
+                elements: self.elements,
+                plan,
+                quantities: Vec::new(),
+                outputs: Vec::new(),
+                blocks,
+                needs_x: false,
+                reads_gradients: false,
+                inputs: BTreeSet::new(),
+                needed: Vec::new(),
+                trial: Some(trial),
+                points: self.points,
+            };
+            column.find_quantities();
+            column.quantities.iter_mut().for_each(|own| own.components = 1);
+            column
+        };
+        let columns = (0..self.rows()).map(column);
+        columns.filter(|column| !column.blocks.pairs.is_empty()).collect()
+    }
+
+    /// The components that a kernel writes, field by field; in a column of an element matrix those alone that it couples
+    /// with, as ranges.
+    pub(crate) fn written_rows(&self) -> Vec<(usize, std::ops::Range<usize>)> {
+        let fields = self.results().into_iter();
+        if self.trial.is_none() {
+            return fields.map(|field| (field, self.rows_of(field))).collect();
+        }
+        let mut ranges: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+        for field in fields {
+            for row in self.rows_of(field).filter(|&row| self.is_tested(row)) {
+                match ranges.last_mut() {
+                    Some((of, range)) if *of == field && range.end == row => range.end = row + 1,
+                    _ => ranges.push((field, row..row + 1)),
+                }
+            }
+        }
+        ranges
     }
 
     /// Whether the integral is one over facets, which are ξ₀ = 0 of their cells.
@@ -203,7 +269,9 @@ impl<'a> Facts<'a> {
 
     fn is_tested(&self, row: usize) -> bool {
         match self.plan.task {
-            Task::Diagonal => self.blocks.pairs.iter().any(|(test, _, _)| *test == row),
+            Task::Diagonal | Task::StoredProduct | Task::MatrixProduct => {
+                self.blocks.pairs.iter().any(|(test, _, _)| *test == row)
+            }
             _ => self.tested(row) != (false, false),
         }
     }
@@ -215,7 +283,11 @@ impl<'a> Facts<'a> {
 
     /// Whether geometry is read at all.
     pub(crate) fn needs_geometry(&self) -> bool {
-        self.plan.task != Task::Action || self.plan.linearisation == Linearisation::Recompute
+        match self.plan.task {
+            Task::Action => self.plan.linearisation == Linearisation::Recompute,
+            Task::StoredProduct => false,
+            _ => true,
+        }
     }
 
     /// Whether gathered coordinates lie axis by axis.
@@ -229,7 +301,28 @@ impl<'a> Facts<'a> {
 
     /// Whether the task writes a vector, or what is added up to one.
     pub(crate) fn has_result(&self) -> bool {
-        matches!(self.plan.task, Task::Residual | Task::Action | Task::Diagonal)
+        match self.plan.task {
+            Task::Residual | Task::Action | Task::Diagonal => true,
+            Task::StoredProduct | Task::MatrixProduct => true,
+            Task::Linearise | Task::Metric | Task::Flux | Task::Matrix => false,
+        }
+    }
+
+    /// The fields whose basis functions have columns in the element matrices.
+    pub(crate) fn trial_fields(&self) -> Vec<usize> {
+        let coupled = |field: &usize| {
+            let own = self.rows_of(*field);
+            self.blocks.pairs.iter().any(|pair| own.contains(&pair.1))
+        };
+        (0..self.form.fields.len()).filter(coupled).collect()
+    }
+
+    /// The unknowns of a field that element matrices are multiplied with.
+    pub(crate) fn multiplied(&self, field: usize) -> Quantity {
+        let name = format!("delta_{}", self.form.fields[field].name);
+        let (components, element) = (self.components(field), self.elements.fields[field]);
+        let source = Source::Direction(field);
+        Quantity { source, name, components, element, value: true, gradient: false }
     }
 
     /// Numbers a cell of the geometry argument, or a point where it is stored.

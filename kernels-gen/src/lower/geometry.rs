@@ -200,16 +200,15 @@ fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
 /// The geometry at a point where nothing needs it, or where it was stored.
 pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
     if !s.facts.needs_geometry() {
-        let weight = s.b.constant(0.0);
-        return Some(AtPoint {
-            k: Vec::new(),
-            det: None,
-            weight,
-            x: Vec::new(),
-            normal: Vec::new(),
-        });
+        return Some(unread(s));
     }
     (s.facts.plan.geometry == Geometry::Stored).then(|| stored(s, point))
+}
+
+/// Geometry of which nothing is read.
+pub(crate) fn unread(s: &mut Lowering<'_>) -> AtPoint {
+    let (k, x, normal) = (Vec::new(), Vec::new(), Vec::new());
+    AtPoint { k, det: None, weight: s.b.constant(0.0), x, normal }
 }
 
 /// Geometry at a point that was stored there.

@@ -20,6 +20,7 @@ use crate::kir::{
     ArgumentId, Condition, Entries, Index, Integer, LocalId, TableId, ValueId, VarId,
 };
 use crate::lower::contract::Matrix;
+use crate::plan::Task;
 
 /// Matrices of so many rows are written out.
 const WRITTEN_OUT: usize = 4;
@@ -28,7 +29,9 @@ impl Facts<'_> {
     /// Whether nodes of anything that is read or written hang.
     pub(crate) fn anything_hangs(&self) -> bool {
         let read = self.quantities.iter().any(|own| self.hangs(own.source, own.element));
-        read || self.results().into_iter().any(|field| self.result_hangs(field))
+        let matrix = self.plan.task == Task::Matrix;
+        let fields = if matrix { (0..self.form.fields.len()).collect() } else { self.results() };
+        read || fields.into_iter().any(|field| self.result_hangs(field))
     }
 
     /// Whether nodes of a field hang.
@@ -39,7 +42,8 @@ impl Facts<'_> {
     /// Whether nodes of a quantity hang: unknowns of continuous elements do. Data has values at all nodes.
     pub(crate) fn hangs(&self, source: Source, element: Lagrange) -> bool {
         let unknown = matches!(source, Source::State(_) | Source::Direction(_));
-        self.plan.hanging && unknown && element.is_continuous()
+        let resolves = self.plan.hanging && self.plan.task != Task::StoredProduct;
+        resolves && unknown && element.is_continuous()
     }
 }
 

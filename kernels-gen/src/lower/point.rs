@@ -41,7 +41,9 @@ pub(crate) fn at_point(
             Vec::new()
         }
         (Task::Action, Linearisation::Stored) => act_stored(s, point, evaluate),
-        (Task::Diagonal, _) => {
+        // It has no points.
+        (Task::StoredProduct, _) => Vec::new(),
+        (Task::Diagonal | Task::Matrix | Task::MatrixProduct, _) => {
             keep_coefficients(s, at, point, evaluate);
             Vec::new()
         }
@@ -58,8 +60,8 @@ pub(crate) fn at_point(
     }
 }
 
-/// Puts the pulled coefficients of the diagonal into a private array: number by number on tensor
-/// cells, of this point only on simplices.
+/// Puts the pulled coefficients into a private array: number by number on tensor cells and for element matrices; those of
+/// this point only for the diagonal on simplices and facets.
 fn keep_coefficients(
     s: &mut Lowering<'_>,
     at: &AtPoint,
@@ -67,13 +69,14 @@ fn keep_coefficients(
     evaluate: &mut Evaluate<'_>,
 ) {
     let tensor = s.facts.elements.cell.is_tensor() && !s.facts.on_facets();
-    let count = if tensor { s.facts.points() } else { 1 };
+    let all = tensor || s.facts.plan.task == Task::Matrix;
+    let count = if all { s.facts.points() } else { 1 };
     let coefficients = s.coefficients(count);
     let blocks = &s.facts.blocks;
     for (pulled, (block, first)) in pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
     {
         for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
-            let place = if tensor { point.clone() } else { Index::default() };
+            let place = if all { point.clone() } else { Index::default() };
             s.b.store(coefficients, place.plus((first + i) * count), number);
         }
     }
@@ -117,17 +120,19 @@ fn reference_gradient(
 
 fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -> Vec<Tested> {
     let numbers = s.facts.blocks.numbers;
-    let argument = s.arguments[&Role::Stored];
     let blocks = &s.facts.blocks;
-    let loaded: Vec<Pulled> = blocks
-        .blocks
-        .iter()
-        .map(|(block, first)| {
-            let mut at = *first;
-            blocks.of_numbers(block, || {
-                at += 1;
-                let at = s.stored_at(numbers, point, at - 1);
-                s.b.load_lanes(argument, at)
+    let own = s.facts.trial.map(|_| s.coefficients(s.facts.points()));
+    let loaded: Vec<Pulled> = (0..blocks.blocks.len())
+        .map(|block| {
+            if !blocks.pairs.iter().any(|pair| pair.2 == block) {
+                return Pulled::default();
+            }
+            blocks.reread(block, |number| match own {
+                Some(own) => s.b.load(own, point.plus(number * s.facts.points())),
+                None => {
+                    let at = s.stored_at(numbers, point, number);
+                    s.b.load_lanes(s.arguments[&Role::Stored], at)
+                }
             })
         })
         .collect();
@@ -135,7 +140,10 @@ fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) 
     for field in 0..s.facts.form.fields.len() {
         let quantity = s.facts.quantity(Source::Direction(field));
         for component in 0..s.facts.components(field) {
-            let (value, gradient) = match quantity {
+            let row = s.facts.row(field, component);
+            let read = s.facts.trial.is_none_or(|trial| trial == row);
+            let component = if s.facts.trial.is_some() { 0 } else { component };
+            let (value, gradient) = match quantity.filter(|_| read) {
                 Some(q) => (
                     s.facts.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
                     if s.facts.quantities[q].gradient {

@@ -127,6 +127,39 @@ impl Nodal {
     }
 }
 
+/// Where the entries of an element matrix go.
+#[derive(Clone, Copy)]
+pub(crate) struct MatrixEntries {
+    array: ArgumentId,
+    /// Where it is not cell by cell.
+    map: Option<ArgumentId>,
+    /// Entries of a cell.
+    entries: usize,
+    write: Write,
+}
+
+impl MatrixEntries {
+    /// Those of a kernel with this plan's scatter.
+    pub(crate) fn new(s: &Lowering<'_>, entries: usize, scatter: Scatter) -> Self {
+        let (role, write) = match scatter {
+            Scatter::Owner => (Role::CellMatrix, Write::Exclusive),
+            Scatter::Coloured => (Role::Matrix, Write::Alone),
+            Scatter::Atomic | Scatter::Block => (Role::Matrix, Write::LaneSerial),
+        };
+        let map = s.arguments.get(&Role::Entries).copied();
+        Self { array: s.arguments[&role], map, entries, write }
+    }
+
+    /// Adds to an entry, or stores what the cell has for it.
+    pub(crate) fn put(self, b: &mut Builder, entry: &Index, value: ValueId) {
+        let at = &Index::from(b.batch()).times(self.entries) + entry;
+        let (target, write) = (self.array, self.write);
+        let Some(map) = self.map else { return b.store_lanes(target, at, value) };
+        let to = Indexed { map, at, scale: 1, offset: 0, masked: true };
+        b.statement(Statement::Scatter { target, to, value, write });
+    }
+}
+
 /// The index array through which a source is addressed, and what it holds.
 fn map_of(s: &Lowering<'_>, source: Source) -> (ArgumentId, Indices) {
     (s.arguments[&s.facts.map_of(source)], s.facts.indices_of(source))

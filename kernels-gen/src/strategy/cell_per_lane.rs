@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Tensor cells are sum-factorised (`tensor`), and so are their facets (`facet`); simplices and theirs use dense tables
-//! (`simplex`).
+//! (`simplex`). Element matrices are made column by column (`matrix`), and multiplied with a cell's unknowns (`product`).
 
 mod diagonal;
 mod facet;
+mod matrix;
 mod prefetch;
+mod product;
 mod simplex;
 mod tensor;
 
@@ -18,17 +20,33 @@ use crate::kir::Kernel;
 use crate::lower::facts::Facts;
 use crate::lower::lowering::Lowering;
 use crate::lower::slots;
+use crate::plan::Task;
 
 /// Writes the kernel.
 pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
+    let plans = [facts.plan_of_matrix(), facts.plan_of_columns()];
+    let (of_matrix, of_columns);
     let mut s = Lowering::new(facts);
     slots::ahead(&mut s);
     slots::fill(&mut s);
-    match (facts.elements.cell.is_tensor(), facts.on_facets()) {
-        (true, true) => facet::lower(&mut s),
-        (true, false) => tensor::lower(&mut s),
-        (false, _) => simplex::lower(&mut s),
+    match facts.plan.task {
+        Task::StoredProduct => product::lower(&mut s),
+        Task::Matrix | Task::MatrixProduct => {
+            of_matrix = Facts::new(facts.form, facts.elements, &plans[0]);
+            of_columns = of_matrix.columns(&plans[1]);
+            matrix::lower(&mut s, &of_matrix, &of_columns);
+        }
+        _ => cell(&mut s),
     }
     slots::empty(&mut s);
     s.finish()
+}
+
+/// What a lane does from gathering on, or up to where coefficients are kept.
+fn cell(s: &mut Lowering<'_>) {
+    match (s.facts.elements.cell.is_tensor(), s.facts.on_facets()) {
+        (true, true) => facet::lower(s),
+        (true, false) => tensor::lower(s),
+        (false, _) => simplex::lower(s),
+    }
 }

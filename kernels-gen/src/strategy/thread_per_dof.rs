@@ -197,7 +197,12 @@ impl Dofs {
         let end = match s.facts.plan.task {
             Task::Residual | Task::Action => tested(s, line, volume),
             Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
-            Task::Linearise | Task::Metric | Task::Flux => End::Stored,
+            Task::Linearise
+            | Task::Metric
+            | Task::Flux
+            | Task::Matrix
+            | Task::StoredProduct
+            | Task::MatrixProduct => End::Stored,
         };
         Self { dim, q, cells, cell, digits, inputs, derive, end }
     }

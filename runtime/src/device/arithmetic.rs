@@ -64,14 +64,14 @@ const NAMES: [&str; 28] = [
 ];
 
 /// Threads of a group.
-const THREADS: usize = 256;
+pub(super) const THREADS: usize = 256;
 /// Groups at most: what a large GPU holds at once.
 const MOST: usize = 1024;
 /// Entries that a thread should have at least.
 const ENTRIES: usize = 4;
 
 /// Groups for `n` entries: by their number alone, so that sums are.
-fn groups(n: usize) -> usize {
+pub(super) fn groups(n: usize) -> usize {
     n.div_ceil(THREADS * ENTRIES).clamp(1, MOST)
 }
 

@@ -143,6 +143,11 @@ impl Array {
         Self::new(Owner(0), kind, 0, Arc::new(()))
     }
 
+    /// Says what indices a kernel has written: all up to `largest`, and the same from the place `settled` on.
+    pub(crate) fn with_indices(self, largest: u32, settled: usize) -> Self {
+        Self { indices: Some(Indices { largest: Largest::of(&[largest]), settled }), ..self }
+    }
+
     /// The type of its elements.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -32,6 +32,8 @@ pub(super) struct Block {
     tables: BTreeMap<Key, Arc<Array>>,
     /// What [`Task::Linearise`] stores.
     stored: Option<Array>,
+    /// What [`Task::Matrix`] stores.
+    matrices: Option<Array>,
 }
 
 /// A kernel and where it runs.
@@ -378,6 +380,75 @@ impl Blocks {
         self.works.iter().filter(move |work| work.kernel.task == task)
     }
 
+    /// The kernels of element matrices, each with its number and its block.
+    pub(super) fn matrix_works(&self) -> impl Iterator<Item = (usize, &Work, &Block)> {
+        let works = self.works.iter().enumerate();
+        let works = works.filter(|(_, work)| work.kernel.task == Task::Matrix);
+        works.map(|(number, work)| (number, work, &self.blocks[work.block]))
+    }
+
+    /// The same over their blocks, for a state.
+    pub(super) fn matrix_runs<'a>(
+        &'a self,
+        state: Option<&'a Vector>,
+    ) -> impl Iterator<Item = (usize, Run<'a>)> {
+        let inputs = Inputs { state, direction: None };
+        self.matrix_works().map(move |(number, work, _)| (number, self.run(work, inputs)))
+    }
+
+    /// Makes room for the element matrices that kernels store, and for others behind those of one kernel, all together so
+    /// many numbers.
+    pub(super) fn make_room_for_matrices(
+        &mut self,
+        engine: &dyn Engine,
+        others: Option<(usize, usize)>,
+    ) -> Result<(), DeviceError> {
+        for (number, work) in self.works.iter().enumerate() {
+            if work.kernel.task != Task::Matrix {
+                continue;
+            }
+            let stored = work.abi.arguments.iter().find(|own| own.role == Role::CellMatrix);
+            let block = &mut self.blocks[work.block];
+            if let (Some(stored), None) = (stored, &block.matrices) {
+                let own = stored.extent * block.batches.len();
+                let all = others.filter(|(first, _)| *first == number).map_or(own, |(_, all)| all);
+                block.matrices = Some(engine.zeros(all)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The element matrices that a kernel has stored.
+    pub(super) fn take_matrices(&mut self, work: usize) -> Option<Array> {
+        self.blocks[self.works[work].block].matrices.take()
+    }
+
+    /// Has kernels store the element matrices at a state.
+    pub(super) fn make_matrices(
+        &mut self,
+        engine: &dyn Engine,
+        state: Option<&Vector>,
+    ) -> Result<(), OperatorError> {
+        for work in 0..self.works.len() {
+            let Work { kernel, block, .. } = &self.works[work];
+            let block = *block;
+            if kernel.task != Task::Matrix {
+                continue;
+            }
+            let Some(mut matrices) = self.blocks[block].matrices.take() else { continue };
+            let inputs = Inputs { state, direction: None };
+            let done = engine.store(self.run(&self.works[work], inputs), &mut matrices);
+            self.blocks[block].matrices = Some(matrices);
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Gives the room for element matrices back.
+    pub(super) fn drop_matrices(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.matrices = None);
+    }
+
     /// A kernel over its block.
     fn run<'a>(&'a self, work: &'a Work, inputs: Inputs<'a>) -> Run<'a> {
         Run { work, block: &self.blocks[work.block], blocks: self, inputs }
@@ -393,7 +464,7 @@ impl Block {
     /// Batches without tables, with the number of those that the shelf has for them.
     fn of(class: Class, batches: Arc<Batches>, rack: usize) -> Self {
         let (slots, tables) = (Vec::new(), BTreeMap::new());
-        Self { class, slots, batches, rack, cells: 0, tables, stored: None }
+        Self { class, slots, batches, rack, cells: 0, tables, stored: None, matrices: None }
     }
 
     /// Makes the tables that a kernel's ABI names, but for those that a shelf has, and says how many.
@@ -440,6 +511,7 @@ impl Block {
     pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
         match role {
             Role::Stored => self.stored.as_ref(),
+            Role::CellMatrix => self.matrices.as_ref(),
             role => self.tables.get(&Key::of(role, geometry)?).map(|table| &**table),
         }
     }

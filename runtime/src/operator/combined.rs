@@ -1,7 +1,6 @@
 //! Operators whose unknowns have conditions in common: on combinations of components ([`super::oblique`]), and on any
 //! unknowns ([`super::affine`]). Kernels do not know of them; vectors are made what they are to be before and behind.
 
-use super::blocks::Inputs;
 use super::engine::{Affine, Oblique, Rows};
 use super::{Operator, affine};
 use crate::constraint::affine::AffineConstraints;
@@ -35,8 +34,7 @@ impl LinearOperator for WithoutAffine<'_> {
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let inputs = Inputs { direction: Some(x), ..self.0.linearised() };
-        self.0.pass(Task::Action, inputs, Rows::Of(x), y)
+        self.0.act(x, Rows::Of(x), y)
     }
 }
 

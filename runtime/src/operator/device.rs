@@ -13,24 +13,29 @@ mod owners;
 
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
+use super::matrix::{Lists, Matrix};
 use super::shelf::Shelf;
 use super::tables::Table;
 use super::{BuildError, Class, Part, affine, oblique};
 use crate::batch::Batches;
 use crate::compile::CompiledForDevice;
 use crate::constraint::affine::AffineConstraints;
+use crate::device::acoo::{Acoo, Elements};
 use crate::device::{
-    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Listed, Lists, Places, places,
+    self, Arithmetic, Combined, Device, DeviceError, Kernel, Layout, Listed, Module, Places, places,
 };
 use crate::discretisation::{Discretisation, Field};
 use crate::partition::Partition;
 use crate::solve::OperatorError;
-use crate::vector::Vector;
+use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Role, Slots};
+use kernels_gen::dialect::Generated;
+use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
+use kernels_gen::dialect::c::{Words, rows};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Cells that are numbered together; on a device only full groups of threads matter.
 const CHUNK: usize = 1 << 16;
@@ -50,6 +55,11 @@ pub(super) struct OnDevice {
     affine: Option<GivenByOthers>,
     /// Where kernels leave it to the owners of unknowns to add up.
     owners: Option<Owners>,
+    /// The kernels of what entries of a matrix add up, and of products with one, when they are asked for.
+    sums: OnceLock<Module>,
+    products: OnceLock<Module>,
+    /// What merges elements to rows, where that is asked for.
+    acoo: Option<Acoo>,
 }
 
 /// Unknowns that others give: see [`affine`].
@@ -62,7 +72,7 @@ struct GivenByOthers {
 
 impl GivenByOthers {
     fn new(arithmetic: &Arithmetic, len: usize, sums: &affine::Sums) -> Result<Self, DeviceError> {
-        let listed = |lists: &Lists| Listed::new(arithmetic, len, lists);
+        let listed = |lists: &device::Lists| Listed::new(arithmetic, len, lists);
         let unknowns = sums.given.iter().map(|&place| (place as usize, 0.0));
         Ok(Self {
             direction: listed(&sums.direction)?,
@@ -125,6 +135,9 @@ impl OnDevice {
             n_dofs: on.n_dofs(),
             affine: None,
             owners: None,
+            sums: OnceLock::new(),
+            products: OnceLock::new(),
+            acoo: None,
             arithmetic,
             compiled,
         })
@@ -134,22 +147,23 @@ impl OnDevice {
         &**self.arithmetic.device()
     }
 
-    /// Runs a kernel on all batches of its block; `written` is what it writes. What adds to a vector goes colour by
-    /// colour, if so.
+    /// Runs a kernel on all batches of its block; `own` is what it writes, and where entries of a matrix go. What adds goes
+    /// colour by colour, if so.
     fn launch<'a>(
         &'a self,
         run: Run<'a>,
-        written: &dyn Fn(Role) -> Option<&'a device::Array>,
+        own: &dyn Fn(Role) -> Option<&'a device::Array>,
     ) -> Result<(), OperatorError> {
         let arguments = run.arguments(|wanted| match run.read(wanted.role) {
-            _ if wanted.written => written(wanted.role),
+            _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
             Some(Given::Array(array)) => array.there(),
             // Indices say where a field begins.
             Some(Given::Unknowns(vector, _)) => remote(vector),
             None => None,
         })?;
         let (work, batches) = (run.work, &run.block.batches);
-        let adds = self.coloured && writes(work, |role| matches!(role, Role::Result(_)));
+        let added = |role: Role| matches!(role, Role::Result(_) | Role::Matrix);
+        let adds = self.coloured && writes(work, added);
         let all = 0..batches.len();
         let ranges = if adds { batches.parts() } else { std::slice::from_ref(&all) };
         let loaded = self.compiled.kernel(work.number).ok_or(DeviceError::Foreign)?;
@@ -157,6 +171,29 @@ impl OnDevice {
             self.device().launch(loaded, range.clone(), &arguments)?;
         }
         Ok(())
+    }
+
+    /// The kernels of sums of what cells have stored.
+    fn sums(&self) -> Result<&Module, DeviceError> {
+        self.written(&self.sums, sum_of_cells)
+    }
+
+    /// The kernels of products with a matrix.
+    fn products(&self) -> Result<&Module, DeviceError> {
+        self.written(&self.products, rows::rows_times_vector)
+    }
+
+    fn written<'o>(
+        &self,
+        known: &'o OnceLock<Module>,
+        source: impl FnOnce(&Words, Precision) -> Generated,
+    ) -> Result<&'o Module, DeviceError> {
+        if let Some(known) = known.get() {
+            return Ok(known);
+        }
+        let (device, precision) = (self.device(), self.arithmetic.precision());
+        let module = device.load(&source(device.words(), precision))?;
+        Ok(known.get_or_init(|| module))
     }
 
     /// Adds what a kernel computes for all cells of its block to a vector.
@@ -243,6 +280,10 @@ fn writes(work: &Work, what: impl Fn(Role) -> bool) -> bool {
     work.abi.arguments.iter().any(|argument| argument.written && what(argument.role))
 }
 
+fn there(array: &Array) -> Result<&device::Array, DeviceError> {
+    array.there().ok_or(DeviceError::Foreign)
+}
+
 fn remote(vector: &Vector) -> Option<&device::Array> {
     vector.array().map(|(_, array)| array)
 }
@@ -280,6 +321,12 @@ impl Engine for OnDevice {
     fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
         let array = array.there().ok_or(DeviceError::Foreign)?;
         self.device().download(array).map(Cow::Owned)
+    }
+
+    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError> {
+        let array = array.there().ok_or(DeviceError::Foreign)?;
+        let numbers = self.device().download(array)?;
+        Ok(numbers.into_iter().map(|number| number as u32).collect())
     }
 
     fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
@@ -323,6 +370,101 @@ impl Engine for OnDevice {
             constrained.fill(arithmetic, y, 1.0)?;
         }
         Ok(())
+    }
+
+    fn indices(&self, indices: Vec<u32>, _: usize, _: usize) -> Result<Array, DeviceError> {
+        Ok(Array::There(self.device().upload::<u32>(&indices)?))
+    }
+
+    fn add_entries(
+        &self,
+        runs: &[(Run<'_>, &Array)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        self.arithmetic.check()?;
+        self.device().clear(entries)?;
+        let entries = &*entries;
+        for (run, places) in runs {
+            self.launch(*run, &|role| match role {
+                Role::Entries => places.there(),
+                _ => Some(entries),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn sum_entries(
+        &self,
+        stored: &[(&Array, &Lists)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        let device = self.device();
+        device.clear(entries)?;
+        let module = self.sums()?;
+        let kernel = module.kernel(NAME).map_err(DeviceError::from)?;
+        let groups = 0..entries.len().div_ceil(UNKNOWNS);
+        for (stored, lists) in stored {
+            let [starts, elements] = [there(&lists.starts)?, there(&lists.elements)?];
+            device.launch(kernel, groups.clone(), &[starts, elements, there(stored)?, entries])?;
+        }
+        Ok(())
+    }
+
+    fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
+        let (device, precision) = (self.arithmetic.device(), self.arithmetic.precision());
+        let rows = len.next_multiple_of(rows::ROWS);
+        self.acoo = Some(Acoo::new(device, precision, elements, (len, rows))?);
+        Ok(())
+    }
+
+    fn merge_elements(
+        &self,
+        elements: &Elements,
+        first: Array,
+        others: Vec<(usize, Array)>,
+        _: usize,
+    ) -> Result<[Array; 3], OperatorError> {
+        let (Some(acoo), Array::There(mut cells)) = (&self.acoo, first) else {
+            return Err(DeviceError::Foreign.into());
+        };
+        for (first, own) in &others {
+            acoo.append(there(own)?, &mut cells, *first)?;
+        }
+        // The last ones are those of unknowns with conditions.
+        acoo.ones(&mut cells, elements.works.last().map_or(0, |work| work.first))?;
+        drop(others);
+        let made = acoo.assemble(cells)?;
+        Ok([made.starts, made.columns, made.entries].map(Array::There))
+    }
+
+    fn set_entries(
+        &self,
+        which: &[u32],
+        value: f64,
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        let which = which.iter().map(|&at| (at as usize, 0.0));
+        let places = Places::new(&self.arithmetic, entries.len(), which)?;
+        Ok(places.fill(&self.arithmetic, entries, value)?)
+    }
+
+    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.arithmetic.check()?;
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        let x = remote(x).ok_or(DeviceError::Foreign)?;
+        let [starts, columns] = [there(&matrix.starts)?, there(&matrix.columns)?];
+        // Places that are no unknown's have no row.
+        if y.len() > self.n_dofs {
+            self.arithmetic.clear(y, y.len())?;
+        }
+        let module = self.products()?;
+        let kernel = module.kernel(rows::NAME).map_err(DeviceError::from)?;
+        let groups = 0..(starts.len() - 1).div_ceil(rows::ROWS);
+        let entries = there(&matrix.entries)?;
+        Ok(self.device().launch(kernel, groups, &[starts, columns, entries, x, y])?)
     }
 
     fn is_oblique(&self) -> bool {

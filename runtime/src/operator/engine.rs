@@ -5,10 +5,12 @@
 //! device in that of its layout, kernel by kernel.
 
 use super::blocks::{Block, Blocks, Pass, Run, Work};
+use super::matrix::{Lists, Matrix};
 use super::tables::Table;
 use super::{BuildError, Class, Part};
 use crate::batch::Batches;
 use crate::constraint::affine::AffineConstraints;
+use crate::device::acoo::Elements;
 use crate::device::cpu::Module;
 use crate::device::{self, Arithmetic, DeviceError};
 use crate::discretisation::Discretisation;
@@ -113,6 +115,9 @@ pub(super) trait Engine: Send + Sync {
     /// The numbers of an array of reals, which are lent where they are in this machine's memory and in double precision.
     fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError>;
 
+    /// The numbers of an array of indices.
+    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError>;
+
     /// An array of zeros.
     fn zeros(&self, len: usize) -> Result<Array, DeviceError>;
 
@@ -127,6 +132,61 @@ pub(super) trait Engine: Send + Sync {
 
     /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+
+    /// An array of indices, `entries` of `lanes` each a batch; one of each where they are not of batches.
+    fn indices(
+        &self,
+        indices: Vec<u32>,
+        entries: usize,
+        lanes: usize,
+    ) -> Result<Array, DeviceError>;
+
+    /// What it needs to know of kernels that add to the `n` entries of a matrix, each with where its entries go.
+    fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
+        let _ = (runs, n);
+        Ok(())
+    }
+
+    /// The entries of a matrix ← what kernels add to them, each with where its entries go.
+    fn add_entries(
+        &self,
+        runs: &[(Run<'_>, &Array)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError>;
+
+    /// The entries of a matrix ← sums of what kernels have stored.
+    fn sum_entries(
+        &self,
+        stored: &[(&Array, &Lists)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError>;
+
+    /// What it needs to know of elements that it will be asked to merge, for vectors of length `len`.
+    fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
+        let _ = (elements, len);
+        Ok(())
+    }
+
+    /// Starts, columns and entries of the matrix with these elements: those of the first kernel that stored some, behind
+    /// which there is room for all, and those of others.
+    fn merge_elements(
+        &self,
+        elements: &Elements,
+        first: Array,
+        others: Vec<(usize, Array)>,
+        len: usize,
+    ) -> Result<[Array; 3], OperatorError>;
+
+    /// Gives some entries of a matrix a value.
+    fn set_entries(
+        &self,
+        which: &[u32],
+        value: f64,
+        entries: &mut Array,
+    ) -> Result<(), OperatorError>;
+
+    /// y = A x.
+    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Whether combinations of components have conditions.
     fn is_oblique(&self) -> bool;

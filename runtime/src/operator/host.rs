@@ -11,17 +11,21 @@
 
 use super::blocks::{Blocks, Given, Pass, Run, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
+use super::matrix::{Lists, Matrix};
 use super::tables::Table;
 use super::{BuildError, Class, Part, refused};
 use super::{affine, oblique};
+use crate::assembly::acoo;
 use crate::batch::Batches;
 use crate::constraint::affine::AffineConstraints;
 use crate::device::DeviceError;
-use crate::device::cpu::{Argument, Launch, Module, Schedule, Writes};
+use crate::device::acoo::Elements;
+use crate::device::cpu::{Argument, Buffer, IndexArray, Launch, Module, Schedule, Writes};
 use crate::discretisation::Discretisation;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Real, Vector};
 use kernels_gen::abi::{Reach, Role, Slots, hanging};
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -39,6 +43,8 @@ pub(super) struct Host {
     oblique: oblique::Oblique,
     /// Unknowns that others give, if there are any.
     affine: Option<affine::Sums>,
+    /// Which chunks may add to the entries of a matrix at once.
+    entries: Option<Schedule>,
 }
 
 impl Host {
@@ -51,7 +57,8 @@ impl Host {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
         let (constrained, values) = on.conditions().unzip();
         let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
-        Ok(Self { module, precision, schedule, constrained, values, oblique, affine: None })
+        let (affine, entries) = (None, None);
+        Ok(Self { module, precision, schedule, constrained, values, oblique, affine, entries })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -60,13 +67,26 @@ impl Host {
         run: Run<'a>,
         mut written: impl FnMut(Role) -> Option<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
-        let on = &run.blocks.on;
-        let arguments = run.arguments(|wanted| match run.read(wanted.role) {
-            _ if wanted.written => written(wanted.role),
-            Some(Given::Array(array)) => array.here().map(Table::read),
-            Some(Given::Unknowns(vector, field)) => part(on, vector, field),
-            None => None,
+        let arguments = run.arguments(|wanted| match wanted.written {
+            true => written(wanted.role),
+            false => self.read(run, wanted.role),
         })?;
+        self.bind_to(run, arguments)
+    }
+
+    /// What a kernel reads in a role.
+    fn read<'a>(&self, run: Run<'a>, role: Role) -> Option<Argument<'a>> {
+        match run.read(role)? {
+            Given::Array(array) => array.here().map(Table::read),
+            Given::Unknowns(vector, field) => part(&run.blocks.on, vector, field),
+        }
+    }
+
+    fn bind_to<'a>(
+        &'a self,
+        run: Run<'a>,
+        arguments: Vec<Argument<'a>>,
+    ) -> Result<Launch<'a>, OperatorError> {
         let name = &run.work.kernel.name;
         let loaded = self.module.kernel(name).map_err(refused)?;
         let bound = loaded.bind(arguments).map_err(refused)?;
@@ -105,6 +125,28 @@ impl Host {
         Ok(())
     }
 
+    /// Has kernels add to the entries of a matrix.
+    fn add_to<T: Real>(
+        &self,
+        runs: &[(Run<'_>, &Array)],
+        entries: &mut [T],
+    ) -> Result<(), OperatorError> {
+        let Some(schedule) = &self.entries else { return Err(wrong()) };
+        entries.par_iter_mut().with_min_len(1 << 16).for_each(|entry| *entry = T::from_f64(0.0));
+        let all = 0..entries.len();
+        let shared = schedule.lend(entries);
+        let mut launches = Vec::with_capacity(runs.len());
+        for &(run, places) in runs {
+            let arguments = run.arguments(|wanted| match wanted.role {
+                Role::Matrix => Some(shared.part(all.clone())),
+                Role::Entries => places.here().map(Table::read),
+                _ => self.read(run, wanted.role),
+            })?;
+            launches.push(self.bind_to(run, arguments)?);
+        }
+        schedule.run(&shared, &launches).map_err(refused)
+    }
+
     fn sum_of<T: Real>(
         &self,
         pass: Pass<'_>,
@@ -141,6 +183,76 @@ fn set_rows<T: Real>(
             which.for_each(|i| y[i] = x[i]);
         }
     }
+    Ok(())
+}
+
+/// Rows of a matrix, or entries of it, that are worth a thread.
+const GRAIN: usize = 1 << 10;
+
+fn numbers(array: &Array) -> Result<&[u32], OperatorError> {
+    match array.here() {
+        Some(Table::U32(indices)) => Ok(indices),
+        _ => Err(wrong()),
+    }
+}
+
+/// All elements in one array: others behind the first, and 1 for unknowns with conditions.
+fn put_in_line<'a, T: Real>(
+    elements: &Elements,
+    cells: &mut [T],
+    others: &'a [(usize, Array)],
+    values: impl Fn(&'a Table) -> Option<&'a Buffer<T>>,
+) -> Result<(), OperatorError> {
+    for (first, own) in others {
+        let own = own.here().and_then(&values).ok_or_else(wrong)?;
+        cells[*first..first + own.len()].copy_from_slice(own);
+    }
+    let fixed = elements.works.last().map_or(0, |work| work.first);
+    cells[fixed..].fill(T::from_f64(1.0));
+    Ok(())
+}
+
+/// Entries ← sums of what is stored.
+fn sum_in<'a, T: Real>(
+    stored: &[(&'a Array, &'a Lists)],
+    entries: &mut [T],
+    values: impl Fn(&'a Array) -> Option<&'a Buffer<T>>,
+) -> Result<(), OperatorError> {
+    let mut sources = Vec::new();
+    for (array, lists) in stored {
+        let (starts, elements) = (numbers(&lists.starts)?, numbers(&lists.elements)?);
+        sources.push((values(array).ok_or_else(wrong)?, starts, elements));
+    }
+    entries.par_chunks_mut(GRAIN).enumerate().for_each(|(block, entries)| {
+        for (i, entry) in entries.iter_mut().enumerate() {
+            let place = block * GRAIN + i;
+            let mut sum = T::from_f64(0.0);
+            for (values, starts, elements) in &sources {
+                let list = &elements[starts[place] as usize..starts[place + 1] as usize];
+                list.iter().for_each(|&element| sum = sum + values[element as usize]);
+            }
+            *entry = sum;
+        }
+    });
+    Ok(())
+}
+
+fn multiply_in<T: Real>(
+    matrix: &Matrix,
+    values: &[T],
+    x: &Vector,
+    y: &mut Vector,
+) -> Result<(), OperatorError> {
+    let (starts, columns) = (numbers(&matrix.starts)?, numbers(&matrix.columns)?);
+    let x = x.entries::<T>().ok_or_else(wrong)?;
+    let y = y.entries_mut::<T>().ok_or_else(wrong)?;
+    y.par_chunks_mut(GRAIN).enumerate().for_each(|(block, y)| {
+        for (i, y) in y.iter_mut().enumerate() {
+            let row = block * GRAIN + i;
+            let range = starts[row] as usize..starts[row + 1] as usize;
+            *y = crate::csr::dot(&columns[range.clone()], &values[range], x);
+        }
+    });
     Ok(())
 }
 
@@ -185,6 +297,10 @@ impl Engine for Host {
 
     fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
         array.here().and_then(Table::numbers).ok_or(DeviceError::Foreign)
+    }
+
+    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError> {
+        numbers(array).map(Cow::Borrowed).map_err(|_| DeviceError::Foreign)
     }
 
     fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
@@ -241,6 +357,127 @@ impl Engine for Host {
         match self.precision {
             Precision::F64 => self.sum_of::<f64>(pass, rows, y),
             Precision::F32 => self.sum_of::<f32>(pass, rows, y),
+        }
+    }
+
+    fn indices(
+        &self,
+        indices: Vec<u32>,
+        entries: usize,
+        lanes: usize,
+    ) -> Result<Array, DeviceError> {
+        let numbers = Buffer::from_slice(&indices);
+        let alone = (entries, lanes) == (1, 1);
+        let array = if alone {
+            IndexArray::plain(numbers)
+        } else {
+            IndexArray::new(numbers, entries, lanes)
+        };
+        Ok(Array::Here(Table::U32(array)))
+    }
+
+    /// Proves that chunks which do not wait for each other add to different entries.
+    fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
+        let mut writes = Vec::new();
+        for (run, places) in runs {
+            let abi = &run.work.abi;
+            let at = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
+            let (Some(map), Some(array)) = (at(Role::Entries), at(Role::Matrix)) else { continue };
+            let Some(Table::U32(indices)) = places.here() else { continue };
+            writes.push(Writes {
+                abi,
+                map,
+                array,
+                indices,
+                parts: run.block.batches.parts(),
+                first: 0,
+            });
+        }
+        let Some((run, _)) = runs.first() else { return Ok(()) };
+        self.entries = Some(Schedule::new(&run.blocks.on.partition, n, Vec::new(), &writes)?);
+        Ok(())
+    }
+
+    fn add_entries(
+        &self,
+        runs: &[(Run<'_>, &Array)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        match entries {
+            Array::Here(Table::F64(values)) => self.add_to(runs, values),
+            Array::Here(Table::F32(values)) => self.add_to(runs, values),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn sum_entries(
+        &self,
+        stored: &[(&Array, &Lists)],
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        match entries {
+            Array::Here(Table::F64(values)) => sum_in(stored, values, |array| match array.here() {
+                Some(Table::F64(values)) => Some(values),
+                _ => None,
+            }),
+            Array::Here(Table::F32(values)) => sum_in(stored, values, |array| match array.here() {
+                Some(Table::F32(values)) => Some(values),
+                _ => None,
+            }),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn merge_elements(
+        &self,
+        elements: &Elements,
+        first: Array,
+        others: Vec<(usize, Array)>,
+        len: usize,
+    ) -> Result<[Array; 3], OperatorError> {
+        let Array::Here(mut cells) = first else { return Err(wrong()) };
+        let (starts, columns, entries) = match &mut cells {
+            Table::F64(cells) => {
+                put_in_line(elements, cells, &others, |table| match table {
+                    Table::F64(own) => Some(own),
+                    _ => None,
+                })?;
+                let (starts, columns, entries) = acoo::merge(elements, cells, len);
+                (starts, columns, Table::F64(Buffer::from_slice(&entries)))
+            }
+            Table::F32(cells) => {
+                put_in_line(elements, cells, &others, |table| match table {
+                    Table::F32(own) => Some(own),
+                    _ => None,
+                })?;
+                let (starts, columns, entries) = acoo::merge(elements, cells, len);
+                (starts, columns, Table::F32(Buffer::from_slice(&entries)))
+            }
+            Table::U32(_) => return Err(wrong()),
+        };
+        Ok([self.indices(starts, 1, 1)?, self.indices(columns, 1, 1)?, Array::Here(entries)])
+    }
+
+    fn set_entries(
+        &self,
+        which: &[u32],
+        value: f64,
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let which = which.iter().map(|&at| at as usize);
+        match entries {
+            Array::Here(Table::F64(values)) => which.for_each(|at| values[at] = value),
+            Array::Here(Table::F32(values)) => which.for_each(|at| values[at] = value as f32),
+            _ => return Err(wrong()),
+        }
+        Ok(())
+    }
+
+    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        match matrix.entries.here() {
+            Some(Table::F64(values)) => multiply_in::<f64>(matrix, values, x, y),
+            Some(Table::F32(values)) => multiply_in::<f32>(matrix, values, x, y),
+            _ => Err(wrong()),
         }
     }
 

@@ -145,6 +145,9 @@ impl Key {
             | Role::Direction(_)
             | Role::Result(_)
             | Role::CellResult(_)
+            | Role::CellMatrix
+            | Role::Matrix
+            | Role::Entries
             | Role::Starts
             | Role::Places
             | Role::AuxNodes(_)

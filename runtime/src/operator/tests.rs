@@ -225,7 +225,14 @@ fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>,
             reaches,
             ..KernelAbi::by_hand(name.clone(), precision, lanes, arguments)
         });
-        uses.push(CellKernel { task, class, name, geometry, target: Target::Vectors });
+        uses.push(CellKernel {
+            task,
+            class,
+            name,
+            geometry,
+            target: Target::Vectors,
+            matrix: None,
+        });
     }
     (abis, uses)
 }

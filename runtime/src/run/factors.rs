@@ -74,6 +74,24 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
     Cost { seconds, bytes: 16.0 * entries + AN_ENTRY * n * coupled }
 }
 
+/// Seconds of products beyond which the kernels of element matrices are worth being compiled.
+const COMPILING: f64 = 1.0;
+
+/// Whether the matrix is better assembled from element matrices than read off by products.
+pub(super) fn worth_matrices(on: &Discretisation) -> bool {
+    let dim = on.mesh.dim();
+    let seconds = on.fields.iter().map(|field| {
+        let (space, n) = (&field.space, on.n_dofs() as f64);
+        let degree = space.element().degree() as f64;
+        4.0 / 3.0
+            * (2.0 * degree + 1.0).powi(dim as i32)
+            * space.components() as f64
+            * n
+            * A_PRODUCT
+    });
+    seconds.sum::<f64>() > COMPILING
+}
+
 /// What is known of a problem beside its discretisation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {

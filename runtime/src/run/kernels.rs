@@ -48,7 +48,15 @@ pub fn compile_operator(
     target: &Target,
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
-    compile_for(form, elements, on, params, &TASKS, target, device, Shelf::default())
+    let how = target.representation.unwrap_or_default();
+    let others = TASKS.into_iter().filter(|&task| task != Task::Action);
+    let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
+    let target = &target.representing(how);
+    let shelf = Shelf::default();
+    let (mut operator, kernels) =
+        compile_for(form, elements, on, params, &tasks, target, device, shelf)?;
+    operator.represent(how)?;
+    Ok((operator, kernels))
 }
 
 /// The same for a problem that is set up, with no more kernels than some tasks take.

@@ -10,6 +10,8 @@ use super::factors::{self, Facts};
 use super::not_finite::cause;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
+use crate::assembly::{Assembly, Representation};
+use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::coupling::Coupling;
 use crate::discretisation::Discretisation;
@@ -115,6 +117,16 @@ impl System<'_> {
         }
         (format!("unknown {unknown}"), None, String::from("u"))
     }
+}
+
+/// What kernels are compiled for: for element matrices where factors are asked for and products would take long.
+pub(super) fn represented(target: &Target, on: &Discretisation, named: Option<&Solver>) -> Target {
+    let settings = Settings { named };
+    let direct = settings.is_direct().unwrap_or(false) && on.affine.is_empty();
+    if target.representation.is_none() && direct && factors::worth_matrices(on) {
+        return target.representing(Representation::Assembled(Assembly::default()));
+    }
+    *target
 }
 
 /// How linear systems are solved where no solver is named.
@@ -402,6 +414,12 @@ struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
+    /// Whether factors are asked for.
+    fn is_direct(self) -> Result<bool, RunError> {
+        let name = self.named.map(|solver| solver.name.as_str());
+        Ok(name == Some("direct") || self.word("linear")? == Some("direct"))
+    }
+
     fn find(self, key: &str) -> Option<&'a Argument> {
         self.named.and_then(|solver| solver.arguments.get(key))
     }
@@ -433,8 +451,7 @@ impl<'a> Settings<'a> {
     /// The linear solver of this name, or the one that fits, and when that takes factors.
     /// Refuses a solver by factors where this build has none.
     fn available(self) -> Result<(), RunError> {
-        let name = self.named.map(|solver| solver.name.as_str());
-        let direct = name == Some("direct") || self.word("linear")? == Some("direct");
+        let direct = self.is_direct()?;
         match direct && !AVAILABLE {
             true => Err(RunError::Setting(format!(
                 "{}, or use another solver than `direct`",

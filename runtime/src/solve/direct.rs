@@ -84,7 +84,10 @@ impl Direct {
                 like.len()
             )));
         }
-        let matrix = self.coupling.matrix(a, like)?;
+        let matrix = match a.matrix()? {
+            Some(known) => known,
+            None => self.coupling.matrix(a, like)?,
+        };
         Ok(match self.analysis.factorise(&matrix, symmetric) {
             Ok(factors) => Ok(factors),
             Err(FactorError::Singular { unknown, condition }) => {

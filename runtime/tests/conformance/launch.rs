@@ -206,7 +206,11 @@ impl Launcher<'_> {
                 let flux = reference.flux(&inputs, plan.integral);
                 return flux.expect("elements that the plan supports");
             }
-            Task::Linearise | Task::Metric => panic!("no vector comes of {:?}", plan.task),
+            Task::Linearise
+            | Task::Metric
+            | Task::Matrix
+            | Task::StoredProduct
+            | Task::MatrixProduct => panic!("no vector comes of {:?}", plan.task),
         };
         vectors.concat()
     }
@@ -309,6 +313,9 @@ impl Launcher<'_> {
             Role::CellResult(_) => vec![f64::NAN; extent],
             Role::Tables => panic!("a kernel brings its tables along"),
             Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
+            Role::CellMatrix | Role::Matrix | Role::Entries => {
+                panic!("operators make {role:?}: see `random_forms`")
+            }
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {

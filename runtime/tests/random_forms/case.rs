@@ -10,6 +10,7 @@ use kernels_gen::generate::{
 };
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
 use runtime::adapt::Adaptive;
+use runtime::assembly::{Assembly, Representation};
 use runtime::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::Mesh;
@@ -110,7 +111,8 @@ impl Case {
     fn name(&self) -> String {
         let (mesh, k) = (&self.on.mesh, self.elements.degree);
         let how = self.strategy.map_or(String::new(), |strategy| format!(" by {strategy}"));
-        format!("k = {k} on {} {} cells{how}\n{}", mesh.n_cells(), mesh.cell(), self.regions.text)
+        let (cells, as_what) = (mesh.n_cells(), self.representation());
+        format!("k = {k} on {cells} {} cells{how}, {as_what}\n{}", mesh.cell(), self.regions.text)
     }
 
     /// The operator, and whether kernels of it are for groups of threads. Their text is printed too.
@@ -121,7 +123,10 @@ impl Case {
         let how = if stored { Linearisation::Stored } else { Linearisation::Recompute };
         target.wishes.linearisation = Some(how);
         target.wishes.lanes = [None, Some(2), Some(4)][mix(self.seed, 5) as usize % 3];
-        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let representation = self.representation();
+        target.wishes.matrix = Some(representation.scatter());
+        let mut tasks = vec![Task::Residual, Task::Action, Task::Diagonal];
+        tasks.extend(representation.tasks().iter().filter(|&&task| task != Task::Action));
         let made =
             |target: &Target| compile(&self.form, &self.elements, &facts(&self.on), &tasks, target);
         let mut threads = target;
@@ -144,7 +149,24 @@ impl Case {
         assert!(printed.is_ok(), "{printed:?}, {}", self.name());
         let (on, params) = (self.on.clone(), &self.params);
         let operator = Operator::on_host(on, module, kernels, Precision::F64, params, false);
-        (operator.unwrap_or_else(|error| panic!("{error}, {}", self.name())), by_threads)
+        let mut operator = operator.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        let represented = operator.represent(representation);
+        represented.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        (operator, by_threads)
+    }
+
+    /// How the Jacobian is applied.
+    fn representation(&self) -> Representation {
+        let assembled = Representation::Assembled;
+        let all = [
+            Representation::Stored,
+            Representation::Recomputed,
+            assembled(Assembly::Owner),
+            assembled(Assembly::Pattern),
+            assembled(Assembly::Coloured),
+            assembled(Assembly::Acoo),
+        ];
+        all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default()
     }
 
     /// The operator gives what the reference does.

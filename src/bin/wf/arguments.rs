@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use kernels_gen::plan::Scatter;
+use runtime::assembly::{Assembly, Representation};
 use runtime::compile::{Execution, Target};
 use runtime::device;
 use weakform::Cell;
@@ -137,6 +138,54 @@ impl DeviceArguments {
         }
         let opened = device::open(self.backend.into(), self.device.as_deref());
         opened.map(Some).map_err(|error| Failure::input(error.to_string()))
+    }
+}
+
+/// How the Jacobian is applied in each iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OperatorArgument {
+    /// From the form, cell by cell: no matrix is made.
+    MatrixFree,
+    /// As a sparse matrix, made at each linearisation.
+    Assembled,
+    /// Element by element, with element matrices that are stored.
+    EbeV1,
+    /// Element by element, with element matrices that are made in each product.
+    EbeV2,
+}
+
+/// How the Jacobian of a solve is applied.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct OperatorArguments {
+    /// How the Jacobian is applied: from the form, as a sparse matrix, or with element matrices. Matrix-free without it, which
+    /// is what is fastest, but for `solver = direct`, which takes a matrix anyway.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) operator: Option<OperatorArgument>,
+
+    /// How the matrix of `--operator assembled` is made: pattern (cells add to places that are known), coloured (the same,
+    /// colour by colour), owner (places add up what cells have stored) or acoo (lists of the rows, sorted and merged). Owner
+    /// without it; owner and coloured give the same bits at every run.
+    #[arg(long, value_name = "WAY")]
+    pub(crate) assembly: Option<Assembly>,
+}
+
+impl OperatorArguments {
+    /// How the Jacobian is applied, where that is said.
+    pub(crate) fn representation(&self) -> Result<Option<Representation>, Failure> {
+        let assembled = Representation::Assembled(self.assembly.unwrap_or_default());
+        Ok(match (self.operator, self.assembly) {
+            (None, None) => None,
+            (None | Some(OperatorArgument::Assembled), _) => Some(assembled),
+            (Some(_), Some(assembly)) => {
+                return Err(Failure::input(format!(
+                    "--assembly {assembly} makes a matrix, which that --operator has no use for\n\
+                     help: add `--operator assembled`, or leave --assembly out"
+                )));
+            }
+            (Some(OperatorArgument::MatrixFree), _) => Some(Representation::MatrixFree),
+            (Some(OperatorArgument::EbeV1), _) => Some(Representation::Stored),
+            (Some(OperatorArgument::EbeV2), _) => Some(Representation::Recomputed),
+        })
     }
 }
 

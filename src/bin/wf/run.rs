@@ -18,7 +18,7 @@ use runtime::output::{STEP, Series, writable, write_text};
 use runtime::run::{Interrupted, RunError, Solution, run_steps};
 use serde_json::json;
 
-use crate::arguments::{DeviceArguments, ProblemArguments, written_as};
+use crate::arguments::{DeviceArguments, OperatorArguments, ProblemArguments, written_as};
 use crate::blame::Blame;
 use crate::console::Console;
 use crate::problem::{chosen, compile, overrides, prepare, read, spare, with_threads};
@@ -50,7 +50,8 @@ Examples:
   wf run examples/poisson.wf --dry-run              what it takes, without solving
   wf run examples/poisson.wf --interpret      without a compiler
   wf run examples/poisson.wf --backend cuda   the whole solve on a GPU
-  wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run")]
+  wf run examples/poisson.wf --backend cuda --scatter owner   the same bits at every run
+  wf run examples/poisson.wf --operator assembled             with a sparse matrix, as other codes do")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) problem: ProblemArguments,
@@ -78,6 +79,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) picture: PictureArguments,
+
+    #[command(flatten)]
+    pub(crate) operator: OperatorArguments,
 
     /// Solve nothing: say how many cells and unknowns there are, and what memory they take at least.
     #[arg(long)]
@@ -217,6 +221,9 @@ impl Solve<'_> {
         which.warn(&problem, console);
         let mut target = arguments.problem.target();
         target.wishes.scatter = arguments.device.scatter;
+        if let Some(how) = arguments.operator.representation()? {
+            target = target.representing(how);
+        }
         console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
         let (earlier, taken) = (start.as_deref(), Vec::new());
         let mut steps = Steps { solve: self, problem: &problem, log, taken, failure: None };

@@ -10,6 +10,7 @@
 //! with the values B and the derivatives D of the nodes of a line at the points; transposed, that is how what is tested
 //! comes back to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the dense tables of `simplex`.
 
+use super::matrix::Column;
 use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
@@ -24,8 +25,9 @@ use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::Nodal;
 use crate::lower::stored::Tested;
-use crate::plan::Task;
+use crate::plan::{Scatter, Task};
 use fem_dsl::point::Part;
+use std::ops::Range;
 
 /// The nodes of a line, at the points of a line and at its beginning.
 struct Line {
@@ -71,6 +73,8 @@ struct Parts {
 /// What a facet's kernel computes for one field.
 struct ElementVector {
     field: usize,
+    /// Its components among those of all fields.
+    rows: Range<usize>,
     line: Line,
     parts: Parts,
     /// The diagonal, node by node.
@@ -84,35 +88,99 @@ struct Facet {
 }
 
 pub(super) fn lower(s: &mut Lowering<'_>) {
-    let points = s.facts.elements.rule.line().expect("a tensor cell should have a tensor rule");
-    let facet = Facet { dim: s.facts.form.dim, points, q: points.count() };
+    let facet = Facet::new(s);
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
-        traces.push(facet.gather(s, quantity));
+        let line = Line::new(facet.points, quantity.element);
+        let (nodal, first) = (Nodal::of(s, quantity), facet.first(s, &line));
+        s.b.comment(&format!("gather {}", quantity.name));
+        traces.push(
+            facet.gather(s, quantity, line, &mut |b, node, c| nodal.gather(b, &(&first + node), c)),
+        );
     }
     s.gathered();
-    let mut inputs = Vec::new();
-    for (quantity, (line, face, slope)) in s.facts.quantities.iter().zip(traces) {
-        inputs.push(facet.interpolate(s, quantity, &line, face, slope));
-    }
-    let outcomes: Vec<ElementVector> =
-        s.facts.results().into_iter().map(|field| facet.outcome(s, field)).collect();
+    let inputs: Vec<Parts> = traces
+        .into_iter()
+        .enumerate()
+        .map(|(index, trace)| facet.interpolate(s, index, trace))
+        .collect();
+    let outcomes = facet.outcomes(s);
     s.b.comment("points");
-    let outer = if facet.dim == 3 { facet.q } else { 1 };
-    if s.facts.plan.task == Task::Diagonal {
-        s.coefficients(1);
+    if matches!(s.facts.plan.task, Task::Diagonal | Task::Matrix) {
+        let all = s.facts.plan.task == Task::Matrix;
+        s.coefficients(if all { s.facts.points() } else { 1 });
     }
-    repeat(s, "z", outer, false, |s, z| {
-        repeat(s, "y", facet.q, false, |s, y| {
-            let point = &z.times(facet.q) + &y;
-            facet.at(s, &inputs, &outcomes, &point, [&y, &z]);
-        });
-    });
+    facet.each_point(s, &inputs, &outcomes);
     s.b.stage(s.facts.plan.block);
-    outcomes.iter().for_each(|outcome| facet.integrate(s, outcome));
+    let stores = s.facts.plan.scatter == Scatter::Owner;
+    for outcome in &outcomes {
+        let (nodal, first) = (Nodal::result(s, outcome.field), facet.first(s, &outcome.line));
+        facet.integrate(s, outcome, stores, &mut |b, node, c, value| {
+            nodal.scatter(b, &(&first + node), c, value);
+        });
+    }
+}
+
+/// The columns of the element matrix that belong to one component.
+pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
+    let facet = Facet::new(s);
+    let quantity = s.facts.quantities[0].clone();
+    let line = || Line::new(facet.points, quantity.element);
+    let (nodes, mark) = (line().n * facet.plane(&line()), s.b.mark());
+    let unit = s.b.local("unit", nodes);
+    repeat(s, "column", nodes, false, |s, j| {
+        s.b.release(mark + 1);
+        s.b.clear(unit, 0, nodes);
+        let one = s.b.constant(1.0);
+        s.b.store(unit, j.clone(), one);
+        let trace =
+            facet.gather(s, &quantity, line(), &mut |b, node, _| b.load(unit, node.clone()));
+        let inputs = [facet.interpolate(s, 0, trace)];
+        let outcomes = facet.outcomes(s);
+        facet.each_point(s, &inputs, &outcomes);
+        for outcome in &outcomes {
+            let first = outcome.rows.start;
+            facet.integrate(s, outcome, column.stores, &mut |b, i, c, value| {
+                column.put(b, first + c, (i, &j), value);
+            });
+        }
+    });
+}
+
+/// The values of a quantity on the facet, and its derivatives along ξ₀ where a gradient is needed.
+struct Trace {
+    line: Line,
+    face: LocalId,
+    slope: Option<LocalId>,
 }
 
 impl Facet {
+    fn new(s: &Lowering<'_>) -> Self {
+        let points = s.facts.elements.rule.line().expect("a tensor cell should have a tensor rule");
+        Self { dim: s.facts.form.dim, points, q: points.count() }
+    }
+
+    /// The first node of the batch among those of all.
+    fn first(&self, s: &Lowering<'_>, line: &Line) -> Index {
+        Index::from(s.b.batch()).times(line.n * self.plane(line))
+    }
+
+    fn outcomes(&self, s: &mut Lowering<'_>) -> Vec<ElementVector> {
+        let written = s.facts.written_rows().into_iter();
+        written.map(|(field, rows)| self.outcome(s, field, rows)).collect()
+    }
+
+    /// The point function at all points.
+    fn each_point(&self, s: &mut Lowering<'_>, inputs: &[Parts], outcomes: &[ElementVector]) {
+        let outer = if self.dim == 3 { self.q } else { 1 };
+        repeat(s, "z", outer, false, |s, z| {
+            repeat(s, "y", self.q, false, |s, y| {
+                let point = &z.times(self.q) + &y;
+                self.at(s, inputs, outcomes, &point, [&y, &z]);
+            });
+        });
+    }
+
     /// q^(d−1).
     fn count(&self) -> usize {
         self.q.pow(self.dim as u32 - 1)
@@ -123,26 +191,24 @@ impl Facet {
         line.n.pow(self.dim as u32 - 1)
     }
 
-    /// The values on the facet, and the derivatives along ξ₀ where a gradient is needed.
+    /// The trace of a quantity, whose values at the nodes of the cell `value` gives.
     fn gather(
         &self,
         s: &mut Lowering<'_>,
         quantity: &Quantity,
-    ) -> (Line, LocalId, Option<LocalId>) {
-        let line = Line::new(self.points, quantity.element);
+        line: Line,
+        value: &mut dyn FnMut(&mut Builder, &Index, usize) -> ValueId,
+    ) -> Trace {
         let (n, plane, components) = (line.n, self.plane(&line), quantity.components);
         let name = &quantity.name;
         let face = s.b.local(&format!("{name}_face"), components * plane);
         let slope =
             quantity.gradient.then(|| s.b.local(&format!("{name}_slope"), components * plane));
-        let first = Index::from(s.b.batch()).times(n * plane);
-        let nodal = Nodal::of(s, quantity);
-        s.b.comment(&format!("gather {name}"));
         let resolved = s.facts.hangs(quantity.source, quantity.element).then(|| {
             let nodes = self.nodes(s, name, &line, components);
             s.b.repeat("a", nodes.length, false, |b, a| {
                 for c in 0..components {
-                    let value = nodal.gather(b, &(&first + &a), c);
+                    let value = value(b, &a, c);
                     b.store(nodes.array, a.plus(c * nodes.length), value);
                 }
             });
@@ -150,12 +216,12 @@ impl Facet {
             nodes
         });
         s.b.repeat("a", plane, false, |b, a| {
-            let start = &first + &a.times(n);
+            let start = a.times(n);
             for c in 0..components {
                 let count = if slope.is_some() { n } else { line.reach() };
                 let value = |i: usize| match &resolved {
-                    Some(nodes) => b.load(nodes.array, a.times(n).plus(c * nodes.length + i)),
-                    None => nodal.gather(b, &start.plus(i), c),
+                    Some(nodes) => b.load(nodes.array, start.plus(c * nodes.length + i)),
+                    None => value(b, &start.plus(i), c),
                 };
                 let values: Vec<ValueId> = (0..count).map(value).collect();
                 let trace = weighted(b, &line.ends, &values);
@@ -166,7 +232,7 @@ impl Facet {
                 }
             }
         });
-        (line, face, slope)
+        Trace { line, face, slope }
     }
 
     /// A private array of the nodes of a cell, which may hang.
@@ -177,14 +243,9 @@ impl Facet {
         Nodes { array, line: line.nodes, components, dim: self.dim, strides, length }
     }
 
-    fn interpolate(
-        &self,
-        s: &mut Lowering<'_>,
-        quantity: &Quantity,
-        line: &Line,
-        face: LocalId,
-        slope: Option<LocalId>,
-    ) -> Parts {
+    fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> Parts {
+        let Trace { line, face, slope } = trace;
+        let quantity = &s.facts.quantities[index];
         let (name, components) = (&quantity.name, quantity.components);
         s.b.comment(&format!("interpolate {name}"));
         let room = |s: &mut Lowering<'_>, what: &str| {
@@ -250,9 +311,9 @@ impl Facet {
         }
     }
 
-    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> ElementVector {
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let line = Line::new(self.points, s.facts.elements.fields[field]);
-        let (components, nodes) = (s.facts.components(field), line.n * self.plane(&line));
+        let (components, nodes) = (rows.len(), line.n * self.plane(&line));
         let mut parts = Parts { value: None, gradient: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
@@ -260,9 +321,9 @@ impl Facet {
             let sums = if s.facts.result_hangs(field) { 2 } else { 1 };
             let diagonal = s.b.local(&name, sums * components * nodes);
             s.b.clear(diagonal, 0, sums * components * nodes);
-            return ElementVector { field, line, parts, diagonal: Some(diagonal) };
+            return ElementVector { field, rows, line, parts, diagonal: Some(diagonal) };
         }
-        let tested = s.facts.rows_of(field).map(|row| s.facts.tested(row));
+        let tested = rows.clone().map(|row| s.facts.tested(row));
         let tested = tested.fold((false, false), |all, one| (all.0 || one.0, all.1 || one.1));
         let room = |s: &mut Lowering<'_>, what: &str| {
             let name = s.facts.of_field(what, field);
@@ -274,7 +335,7 @@ impl Facet {
         if tested.1 {
             parts.gradient = ["r_x", "r_y", "r_z"][..self.dim].iter().map(|w| room(s, w)).collect();
         }
-        ElementVector { field, line, parts, diagonal: None }
+        ElementVector { field, rows, line, parts, diagonal: None }
     }
 
     /// The point function at one point.
@@ -310,7 +371,7 @@ impl Facet {
                         self.hanging_diagonal(s, outcome, nodal, line);
                     }
                 }
-                None => self.keep(s, outcome, &tested[s.facts.rows_of(outcome.field)], point),
+                None => self.keep(s, outcome, &tested[outcome.rows.clone()], point),
             }
         }
     }
@@ -442,11 +503,17 @@ impl Facet {
         }
     }
 
-    /// Back to the nodes, and to the vector.
-    fn integrate(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
-        let ElementVector { field, line, parts, diagonal } = outcome;
-        let (components, plane, n) = (s.facts.components(*field), self.plane(line), line.n);
-        let stores = s.facts.plan.scatter == crate::plan::Scatter::Owner;
+    /// Back to the nodes, and to where `put` puts what they get: those of all where each has a number of its own
+    /// (`stores`).
+    fn integrate(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        stores: bool,
+        put: &mut dyn FnMut(&mut Builder, &Index, usize, ValueId),
+    ) {
+        let ElementVector { field, rows, line, parts, diagonal } = outcome;
+        let (components, plane, n) = (rows.len(), self.plane(line), line.n);
         let (mut face, mut slope) = (None, None);
         if diagonal.is_none() {
             s.comment_on("integrate", *field);
@@ -483,15 +550,13 @@ impl Facet {
             let name = s.facts.of_field("r", *field);
             self.nodes(s, &name, line, components)
         });
-        let nodal = Nodal::result(s, *field);
-        let first = Index::from(s.b.batch()).times(n * plane);
         s.comment_on("scatter", *field);
         // Without gradients only the nodes that have a value on the facet get anything.
         let all = slope.is_some() || diagonal.is_some() || stores || hangs;
         let reach = if all { n } else { line.reach() };
         s.b.repeat("a", plane, false, |b, a| {
             for i in 0..reach {
-                let node = (&first + &a.times(n)).plus(i);
+                let node = a.times(n).plus(i);
                 for c in 0..components {
                     let own = a.plus(c * plane);
                     let mut value = match (face, diagonal) {
@@ -511,7 +576,7 @@ impl Facet {
                             let place = a.times(n).plus(c * nodes.length + i);
                             b.store(nodes.array, place, value);
                         }
-                        None => nodal.scatter(b, &node, c, value),
+                        None => put(b, &node, c, value),
                     }
                 }
             }
@@ -521,7 +586,7 @@ impl Facet {
         s.b.repeat("a", nodes.length, false, |b, a| {
             for c in 0..components {
                 let value = b.load(nodes.array, a.plus(c * nodes.length));
-                nodal.scatter(b, &(&first + &a), c, value);
+                put(b, &a, c, value);
             }
         });
     }

@@ -37,6 +37,9 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
         | Role::Direction(_)
         | Role::Result(_)
         | Role::CellResult(_)
+        | Role::CellMatrix
+        | Role::Matrix
+        | Role::Entries
         | Role::AuxNodes(_)
         | Role::Coordinates
         | Role::Axis(_)
@@ -113,7 +116,7 @@ pub(super) fn nodes(s: &mut Lowering<'_>) {
 
 /// Asks for the numbers at `count` points of the next cells, from the point `first` on.
 pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
-    if s.facts.plan.target == Target::Threads {
+    if s.facts.plan.target == Target::Threads || s.facts.trial.is_some() {
         return;
     }
     let (next, points) = (Index::from(s.b.batch()).plus(1), s.facts.points());

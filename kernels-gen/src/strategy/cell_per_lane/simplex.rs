@@ -7,11 +7,12 @@
 //!
 //! A derivative that is the same at all points (degree 1) is taken before the loop.
 
+use super::matrix::Column;
 use super::prefetch;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::ends::squared;
 use crate::lower::facts::Quantity;
-use crate::lower::geometry::{cell_geometry, gather_corners, geometry_at, position};
+use crate::lower::geometry::{cell_geometry, gather_corners, geometry_at, position, unread};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::Nodal;
@@ -46,8 +47,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     }
     let mut results = Vec::new();
     for field in s.facts.results() {
-        let (components, element) = (s.facts.components(field), s.facts.elements.fields[field]);
-        let tables = Tables::new(s, &s.facts.form.fields[field].name, element, By::One);
+        let (components, tables) = (s.facts.components(field), result_tables(s, field));
         let name = s.facts.of_field("r_nodal", field);
         let nodal = s.b.local(&name, components * tables.nodes);
         s.b.clear(nodal, 0, components * tables.nodes);
@@ -87,6 +87,48 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         s.b.stage(s.facts.plan.block);
     }
     results.iter().for_each(|result| scatter(s, result));
+}
+
+/// The columns of the element matrix that belong to one component, whose basis functions are taken from their tables.
+pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
+    let Quantity { name, element, .. } = s.facts.quantities[0].clone();
+    let of_trial = Tables::new(s, &name, element, By::One);
+    let mut results = Vec::new();
+    for (field, rows) in s.facts.written_rows() {
+        let tables = result_tables(s, field);
+        let nodal = s.b.local(&s.facts.of_field("r_nodal", field), rows.len() * tables.nodes);
+        results.push((rows, nodal, tables));
+    }
+    let small = of_trial.nodes * s.facts.points() <= s.facts.unroll();
+    repeat(s, "j", of_trial.nodes, small, |s, j| {
+        s.forget();
+        for (rows, nodal, tables) in &results {
+            s.b.clear(*nodal, 0, rows.len() * tables.nodes);
+        }
+        repeat(s, "q", s.facts.points(), false, |s, point| {
+            let at = unread(s);
+            let mut evaluate = |s: &mut Lowering<'_>, _: usize, _: usize, part: Part| {
+                of_trial.basis(s, part, &j, &point)
+            };
+            let tested = at_point(s, &at, &point, &mut evaluate);
+            for (rows, nodal, tables) in &results {
+                integrate(s, *nodal, tables, &tested[rows.clone()], &point);
+            }
+        });
+        for (rows, nodal, tables) in &results {
+            s.b.repeat("i", tables.nodes, small, |b, i| {
+                for (c, row) in rows.clone().enumerate() {
+                    let value = b.load(*nodal, i.plus(c * tables.nodes));
+                    column.put(b, row, (&i, &j), value);
+                }
+            });
+        }
+    });
+}
+
+fn result_tables(s: &mut Lowering<'_>, field: usize) -> Tables {
+    let element = s.facts.elements.fields[field];
+    Tables::new(s, &s.facts.form.fields[field].name, element, By::One)
 }
 
 /// What is summed over the points for one field.

@@ -25,6 +25,7 @@ mod transfer;
 use arrays::Arrays;
 pub(super) use arrays::{ElementVector, Tensor};
 
+use super::matrix::Column;
 use super::{diagonal, prefetch, simplex};
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
@@ -74,11 +75,38 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
             return;
         }
         tensor.layers(s);
+        if s.facts.plan.task == crate::plan::Task::Matrix {
+            return;
+        }
         tensor.last_direction_back(s);
     }
     tensor.integrate_layers(s);
     tensor.resolve_back(s);
     tensor.scatter(s);
+}
+
+/// The columns of the element matrix that belong to one component: for each of its basis functions all steps, from a unit
+/// vector on, with the coefficients that are there.
+pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
+    let tensor = Tensor::new(s);
+    let unroll = tensor.tiny(s.facts);
+    let mark = s.b.mark();
+    tensor.each_unit(s, unroll, |s, j| {
+        s.forget();
+        s.b.release(mark);
+        tensor.resolve(s);
+        tensor.interpolate_layers(s, 0);
+        if tensor.column_only(s) {
+            tensor.columns_with_points(s);
+        } else {
+            tensor.last_direction(s, 0);
+            tensor.layers(s);
+            tensor.last_direction_back(s);
+        }
+        tensor.integrate_layers(s);
+        tensor.resolve_back(s);
+        tensor.put(s, column, j);
+    });
 }
 
 impl Tensor {

@@ -70,7 +70,12 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
     let numbers = match facts.plan.task {
         Task::Residual | Task::Action => tested_parts(facts).len(),
         Task::Diagonal => facts.blocks.numbers,
-        Task::Linearise | Task::Metric | Task::Flux => return 0,
+        Task::Linearise
+        | Task::Metric
+        | Task::Flux
+        | Task::Matrix
+        | Task::StoredProduct
+        | Task::MatrixProduct => return 0,
     };
     numbers.max(1)
 }

@@ -111,25 +111,28 @@ impl Tensor {
             }));
             tensor.inputs.push((factors, arrays));
         }
-        for field in s.facts.results() {
-            let outcome = tensor.outcome(s, field);
+        for (field, rows) in s.facts.written_rows() {
+            let outcome = tensor.outcome(s, field, rows);
             tensor.results.push(outcome);
         }
         tensor
     }
 
     /// The arrays of a field's result: those of its own values where it is evaluated, too.
-    fn outcome(&self, s: &mut Lowering<'_>, field: usize) -> ElementVector {
+    fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let own = [Source::Direction(field), Source::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
         let factors = factors(self.line, s.facts.elements.fields[field]);
         // The inputs are still read at later points while a dense result grows.
         let shared = shared.filter(|_| factors.n <= self.q);
-        let rows = s.facts.rows_of(field);
+        // In a column of an element matrix a field can have several results, of which one may take them.
+        let alike = |index: &usize| s.facts.quantities[*index].components == rows.len();
+        let taken = self.results.iter().any(|result| result.field == field);
+        let shared = shared.filter(alike).filter(|_| !taken);
         let result = Quantity {
             source: Source::Direction(field),
             name: s.facts.of_field("r", field),
-            components: s.facts.components(field),
+            components: rows.len(),
             element: s.facts.elements.fields[field],
             value: true,
             gradient: rows.clone().any(|row| s.facts.tested(row).1),

@@ -1,11 +1,12 @@
 //! Gather and scatter of tensor cells: node by node, unknown by unknown, or in runs.
 
+use super::super::matrix::Column;
 use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
 use crate::lower::hanging::Nodes;
-use crate::lower::lowering::Lowering;
+use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::restrict::Nodal;
 
 impl Tensor {
@@ -64,12 +65,42 @@ impl Tensor {
 
     /// What was added to nodes that hang, to those of their parents.
     pub(super) fn resolve_back(&self, s: &mut Lowering<'_>) {
-        for ElementVector { field, factors, arrays, .. } in &self.results {
+        for ElementVector { field, rows, factors, arrays, .. } in &self.results {
             if s.facts.result_hangs(*field) {
                 s.comment_on("hanging nodes back", *field);
-                let components = s.facts.components(*field);
-                self.nodes(factors, arrays.nodal, components).resolve(s, true);
+                self.nodes(factors, arrays.nodal, rows.len()).resolve(s, true);
             }
+        }
+    }
+
+    /// Runs `body` for each node of a column of an element matrix, with a unit vector in its quantity.
+    pub(super) fn each_unit(
+        &self,
+        s: &mut Lowering<'_>,
+        unroll: bool,
+        mut body: impl FnMut(&mut Lowering<'_>, &Index),
+    ) {
+        let (factors, arrays) = &self.inputs[0];
+        let places = self.places(factors);
+        places.each(s, unroll, |s, node, place| {
+            s.b.clear(arrays.nodal, 0, places.length());
+            let one = s.b.constant(1.0);
+            s.b.store(arrays.nodal, place.clone(), one);
+            body(s, node);
+        });
+    }
+
+    /// Puts what is in the array of each result, which belongs to the column of node `j`.
+    pub(super) fn put(&self, s: &mut Lowering<'_>, column: &Column<'_>, j: &Index) {
+        for ElementVector { rows, factors, arrays, .. } in &self.results {
+            let places = self.places(factors);
+            let unroll = self.unrolled(s.facts, factors.n.pow(self.dim as u32));
+            places.each(&mut s.b, unroll, |b, i, place| {
+                for (c, row) in rows.clone().enumerate() {
+                    let value = b.load(arrays.nodal, place.plus(c * places.length()));
+                    column.put(b, row, (i, j), value);
+                }
+            });
         }
     }
 
@@ -166,19 +197,19 @@ impl Places {
     }
 
     /// Calls `body` with each node's number and place.
-    fn each(
+    fn each<H: AsMut<Builder>>(
         self,
-        b: &mut Builder,
+        b: &mut H,
         unroll: bool,
-        mut body: impl FnMut(&mut Builder, &Index, &Index),
+        mut body: impl FnMut(&mut H, &Index, &Index),
     ) {
         let layer = self.n.pow(self.dim as u32 - 1);
         if layer == self.plane {
-            b.repeat("a", self.n * layer, unroll, |b, a| body(b, &a, &a));
+            repeat(b, "a", self.n * layer, unroll, |b, a| body(b, &a, &a));
             return;
         }
-        b.repeat("k", self.n, unroll, |b, k| {
-            b.repeat("a", layer, unroll, |b, a| {
+        repeat(b, "k", self.n, unroll, |b, k| {
+            repeat(b, "a", layer, unroll, |b, a| {
                 body(b, &(&k.times(layer) + &a), &(&k.times(self.plane) + &a));
             });
         });

@@ -1,0 +1,95 @@
+//! The product of a matrix in compressed rows with a vector, for devices without a library that has it.
+//!
+//! ```text
+//! y[i] = Σ_k values[k] x[columns[k]]  for k = starts[i] … starts[i + 1] − 1
+//! ```
+//!
+//! [`LANES`] threads share a row and add up by halves, so that they read values and columns side by side.
+
+use super::{Words, preamble};
+use crate::abi::{Argument, KernelAbi, Precision, Reach, Role};
+use crate::dialect::{Generated, SourceFile};
+
+/// Rows of a group of threads.
+pub const ROWS: usize = 16;
+
+/// Threads of a row.
+pub const LANES: usize = 16;
+
+/// The kernel's name.
+pub const NAME: &str = "weakform_rows_times_vector";
+
+const TEXT: &str = "\
+$KERNEL $NAME(
+    const $SIZE first,
+    const $SIZE end,
+    $GLOBALconst uint32* $RESTRICT starts,
+    $GLOBALconst uint32* $RESTRICT columns,
+    $GLOBALconst T* $RESTRICT values,
+    $GLOBALconst T* $RESTRICT x,
+    $GLOBALT* $RESTRICT y)
+{
+    $SHARED T sums[$THREADS];
+    const $SIZE batch = first + $GROUP;
+    const $SIZE row = batch * $ROWS + $THREAD / $LANES;
+    const uint32 lane = $THREAD % $LANES;
+    const uint32 from = starts[row];
+    const uint32 behind = starts[row + 1];
+    T sum = 0;
+    for (uint32 k = from + lane; k < behind; k += $LANES) sum += values[k] * x[columns[k]];
+    sums[$THREAD] = sum;
+    $BARRIER;
+    for (uint32 width = $LANES / 2; width > 0; width /= 2) {
+        if (lane < width) sums[$THREAD] += sums[$THREAD + width];
+        $BARRIER;
+    }
+    if (lane == 0 && from != behind) y[row] = sums[$THREAD];
+}
+";
+
+/// The kernel in the words of a dialect.
+pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
+    let threads = ROWS * LANES;
+    let kernel = words.kernel.replace("$GROUPS", "1");
+    let [threads_word, rows, lanes] = [threads, ROWS, LANES].map(|number| number.to_string());
+    let thread = format!("({})", words.thread);
+    let replacements = [
+        ("$KERNEL", kernel.as_str()),
+        ("$NAME", NAME),
+        ("$SIZE", words.size),
+        ("$GLOBAL", words.global),
+        ("$SHARED", words.shared),
+        ("$BARRIER", words.barrier),
+        ("$RESTRICT", words.restrict),
+        ("$GROUP", words.group),
+        ("$THREADS", &threads_word),
+        ("$THREAD", &thread),
+        ("$ROWS", &rows),
+        ("$LANES", &lanes),
+    ];
+    let text = replacements
+        .into_iter()
+        .fold(TEXT.to_owned(), |text, (mark, word)| text.replace(mark, word));
+    let argument = |role: Role, name: &str, extent: usize| {
+        let written = matches!(role, Role::Result(_));
+        Argument { role, name: name.to_owned(), extent, written }
+    };
+    let arguments = vec![
+        argument(Role::Starts, "starts", ROWS),
+        argument(Role::Places, "columns", 0),
+        argument(Role::Matrix, "values", 0),
+        argument(Role::Direction(0), "x", 0),
+        argument(Role::Result(0), "y", 0),
+    ];
+    let column = Reach { map: 1, array: 3, scale: 1, last: 0, masked: false, part: None };
+    let ends = |array: usize| Reach { map: 0, array, last: -1, ..column.clone() };
+    let head = format!("{}\n", preamble(words, precision, &text));
+    let abi = KernelAbi {
+        reaches: vec![ends(1), ends(2), column.clone()],
+        hash: crate::abi::hash(TEXT),
+        ..KernelAbi::by_hand(NAME, precision, threads, arguments)
+    };
+    let (starts, kernels, language) = (vec![head.len()], vec![abi], words.language);
+    let file = SourceFile { text: head + &text, language, kernels, starts };
+    Generated::new(file, None)
+}

@@ -1,0 +1,76 @@
+//! Element matrices: the entries that a cell has, and their numbers.
+//!
+//! ```text
+//! A_ij = Σ_q  ∇φ_i · gg ∇φ_j + ∇φ_i · gv φ_j + φ_i vg · ∇φ_j + φ_i vv φ_j
+//! ```
+//!
+//! for each pair of a test and a trial component that the form couples; the others have no entries. With the coefficients at
+//! the points in hand ([`Task::Linearise`](super::Task::Linearise) says what they are), column j is the action on one basis function, sum-factorised on
+//! tensor cells. Where nodes hang it is Cᵀ A C with the constraints C of the cell, and so belongs to the unknowns that the
+//! cell reads.
+
+use super::Elements;
+use fem_dsl::point::PointForm;
+
+/// The block of one pair of components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The test component, among those of all fields.
+    pub test: usize,
+    /// The trial component.
+    pub trial: usize,
+    /// The number of the entry (0, 0); entry (i, j) is at `first + j · rows + i`.
+    pub first: usize,
+    /// Nodes of the test component.
+    pub rows: usize,
+    /// Nodes of the trial component.
+    pub columns: usize,
+}
+
+/// The entries of the element matrices of one of a form's integrals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CellMatrix {
+    /// The blocks, test component by test component, trial components ascending in each.
+    pub pairs: Vec<Pair>,
+    /// Entries of a cell.
+    pub entries: usize,
+}
+
+impl CellMatrix {
+    /// The entries of an integral's element matrices.
+    pub fn new(form: &PointForm, elements: &Elements, integral: usize) -> Self {
+        let row = |field: usize, component: usize| form.row(field, component);
+        let jacobian = &form.integrals[integral].jacobian;
+        let counts = |entry: &&fem_dsl::point::Coefficient| {
+            !elements.vanishes(entry.test) && !elements.vanishes(entry.trial)
+        };
+        let mut pairs: Vec<((usize, usize), (usize, usize))> = jacobian
+            .iter()
+            .filter(counts)
+            .map(|entry| {
+                let (test, trial) = (entry.test, entry.trial);
+                let rows = (row(test.field, test.component), row(trial.field, trial.component));
+                (rows, (test.field, trial.field))
+            })
+            .collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut entries = 0;
+        let pairs = pairs
+            .into_iter()
+            .map(|((test, trial), fields)| {
+                let nodes = |field: usize| elements.fields[field].count();
+                let (rows, columns) = (nodes(fields.0), nodes(fields.1));
+                let first = entries;
+                entries += rows * columns;
+                Pair { test, trial, first, rows, columns }
+            })
+            .collect();
+        Self { pairs, entries }
+    }
+
+    /// The block of a pair of components, if they are coupled.
+    pub fn pair(&self, test: usize, trial: usize) -> Option<&Pair> {
+        self.pairs.iter().find(|pair| (pair.test, pair.trial) == (test, trial))
+    }
+}

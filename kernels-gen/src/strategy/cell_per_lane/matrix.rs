@@ -1,0 +1,85 @@
+//! Element matrices, column by column.
+//!
+//! ```text
+//! coefficients at all points, kept;   then for each component, and each of its basis functions j:
+//!     φ_j at the points → coefficients act on it → tested against all φ_i → column j
+//! ```
+//!
+//! Geometry, data and state so are evaluated once a cell, and a column is the action of the Jacobian on one basis function:
+//! sum-factorised on tensor cells, O(n^{d+1}) for each of the n^d columns. Components that are not coupled have no entries.
+//! A column is stored, added to a sparse matrix, or multiplied with the cell's unknown ([`super::product`]).
+
+use super::product::Product;
+use super::{cell, facet, simplex, tensor};
+use crate::kir::build::Builder;
+use crate::kir::{Index, ValueId};
+use crate::lower::facts::Facts;
+use crate::lower::lowering::Lowering;
+use crate::lower::restrict::MatrixEntries;
+use crate::plan::cell_matrix::CellMatrix;
+use crate::plan::{Scatter, Task};
+
+/// What becomes of an entry.
+enum To {
+    Matrix(MatrixEntries),
+    Product(Product),
+}
+
+/// The columns of one component.
+pub(super) struct Column<'m> {
+    matrix: &'m CellMatrix,
+    to: &'m To,
+    /// Whether each cell stores its entries, and so must have all of them.
+    pub(super) stores: bool,
+    trial: usize,
+}
+
+impl Column<'_> {
+    /// What becomes of entry (i, j) of a test component.
+    pub(super) fn put(
+        &self,
+        b: &mut Builder,
+        test: usize,
+        (i, j): (&Index, &Index),
+        value: ValueId,
+    ) {
+        let Some(pair) = self.matrix.pair(test, self.trial) else { return };
+        match self.to {
+            To::Matrix(entries) => {
+                entries.put(b, &(&j.times(pair.rows) + i).plus(pair.first), value);
+            }
+            To::Product(product) => product.add(b, pair, (i, j), value),
+        }
+    }
+}
+
+/// Writes the coefficients, with the facts of that, and then the columns of all components, each with its own.
+pub(super) fn lower<'a>(s: &mut Lowering<'a>, of_matrix: &'a Facts<'a>, columns: &'a [Facts<'a>]) {
+    let facts = s.facts;
+    s.facts = of_matrix;
+    cell(s);
+    let matrix = CellMatrix::new(facts.form, facts.elements, facts.plan.integral);
+    let stores = facts.plan.task == Task::Matrix && facts.plan.scatter == Scatter::Owner;
+    s.facts = facts;
+    let to = match facts.plan.task {
+        Task::MatrixProduct => To::Product(Product::gather(s)),
+        _ => To::Matrix(MatrixEntries::new(s, matrix.entries, facts.plan.scatter)),
+    };
+    let mark = s.b.mark();
+    for facts in columns {
+        s.facts = facts;
+        let trial = facts.trial.expect("the facts should be those of a column");
+        let column = Column { matrix: &matrix, to: &to, stores, trial };
+        s.b.comment("columns");
+        match (facts.elements.cell.is_tensor(), facts.on_facets()) {
+            (true, true) => facet::columns(s, &column),
+            (true, false) => tensor::columns(s, &column),
+            (false, _) => simplex::columns(s, &column),
+        }
+        s.b.release(mark);
+    }
+    s.facts = facts;
+    if let To::Product(product) = &to {
+        product.scatter(s);
+    }
+}

@@ -1,0 +1,117 @@
+//! Products of element matrices with the unknowns of their cells: element by element.
+//!
+//! ```text
+//! x_c = unknowns of the cell,  y_c = A_c x_c,  y += y_c
+//! ```
+//!
+//! The matrices are those that a kernel has stored, read once from front to back, or are made where they are needed.
+
+use crate::abi::Role;
+use crate::kir::build::Builder;
+use crate::kir::{Index, LocalId, ValueId};
+use crate::lower::facts::Quantity;
+use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::restrict::Nodal;
+use crate::plan::cell_matrix::{CellMatrix, Pair};
+use std::ops::Range;
+
+/// The private array of a field, component after component.
+struct Own {
+    field: usize,
+    rows: Range<usize>,
+    array: LocalId,
+    nodes: usize,
+}
+
+/// The unknowns of a cell and what is summed for them.
+pub(super) struct Product {
+    x: Vec<Own>,
+    y: Vec<Own>,
+}
+
+/// Where a component of some fields begins.
+fn of(all: &[Own], row: usize) -> (LocalId, usize) {
+    let own = all.iter().find(|own| own.rows.contains(&row));
+    let own = own.expect("a component that is coupled should have its numbers");
+    (own.array, (row - own.rows.start) * own.nodes)
+}
+
+impl Product {
+    /// Gathers the unknowns, and begins with sums of 0.
+    pub(super) fn gather(s: &mut Lowering<'_>) -> Self {
+        let facts = s.facts;
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        let batch = Index::from(s.b.batch());
+        for field in facts.trial_fields() {
+            let own @ Quantity { components, .. } = &facts.multiplied(field);
+            let nodes = own.element.count();
+            let array = s.b.local(&format!("{}_cell", own.name), components * nodes);
+            let nodal = Nodal::of(s, own);
+            s.b.comment(&format!("gather {}", own.name));
+            s.b.repeat("a", nodes, false, |b, a| {
+                for c in 0..*components {
+                    let value = nodal.gather(b, &(&batch.times(nodes) + &a), c);
+                    b.store(array, a.plus(c * nodes), value);
+                }
+            });
+            x.push(Own { field, rows: facts.rows_of(field), array, nodes });
+        }
+        for field in facts.results() {
+            let nodes = facts.elements.fields[field].count();
+            let length = facts.components(field) * nodes;
+            let array = s.b.local(&facts.of_field("sum", field), length);
+            s.b.clear(array, 0, length);
+            y.push(Own { field, rows: facts.rows_of(field), array, nodes });
+        }
+        Self { x, y }
+    }
+
+    /// Adds entry (i, j) of a block times the unknown j to the sum i.
+    pub(super) fn add(
+        &self,
+        b: &mut Builder,
+        pair: &Pair,
+        (i, j): (&Index, &Index),
+        entry: ValueId,
+    ) {
+        let ((x, from), (y, to)) = (of(&self.x, pair.trial), of(&self.y, pair.test));
+        let (factor, place) = (b.load(x, j.plus(from)), i.plus(to));
+        let sum = b.load(y, place.clone());
+        let sum = b.fma(entry, factor, sum);
+        b.store(y, place, sum);
+    }
+
+    /// Adds the sums to the unknowns of the result.
+    pub(super) fn scatter(&self, s: &mut Lowering<'_>) {
+        let batch = Index::from(s.b.batch());
+        for Own { field, rows, array, nodes } in &self.y {
+            let nodal = Nodal::result(s, *field);
+            s.comment_on("scatter", *field);
+            s.b.repeat("a", *nodes, false, |b, a| {
+                for c in 0..rows.len() {
+                    let value = b.load(*array, a.plus(c * nodes));
+                    nodal.scatter(b, &(&batch.times(*nodes) + &a), c, value);
+                }
+            });
+        }
+    }
+}
+
+/// Writes the product with matrices that are stored.
+pub(super) fn lower(s: &mut Lowering<'_>) {
+    let facts = s.facts;
+    let product = Product::gather(s);
+    let matrix = CellMatrix::new(facts.form, facts.elements, facts.plan.integral);
+    let stored = s.arguments[&Role::CellMatrix];
+    let first = Index::from(s.b.batch()).times(matrix.entries);
+    for pair in &matrix.pairs {
+        repeat(s, "j", pair.columns, false, |s, j| {
+            let column = &first + &j.times(pair.rows).plus(pair.first);
+            repeat(s, "i", pair.rows, pair.rows <= 8, |s, i| {
+                let entry = s.b.load_lanes(stored, &column + &i);
+                product.add(&mut s.b, pair, (&i, &j), entry);
+            });
+        });
+    }
+    product.scatter(s);
+}

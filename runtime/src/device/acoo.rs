@@ -12,8 +12,7 @@
 
 use super::arithmetic::{THREADS, groups};
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
-use crate::vector::Precision;
-use kernels_gen::abi::KernelAbi;
+use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Language, SourceFile};
 use std::sync::Arc;

@@ -30,13 +30,14 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 17] = [
+const GALLERY: [Shown; 18] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
     shown("nonlinear", &["form nonlinear", "problem plate"], ""),
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
     shown("radiation", &["form radiation", "problem plate"], ""),
+    shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
@@ -54,7 +55,8 @@ const GALLERY: [Shown; 17] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// What is drawn with many cells, or fills its picture.
-const FINE: [&str; 9] = [
+const FINE: [&str; 10] = [
+    "capacitor",
     "poisson",
     "poisson_unstructured",
     "p_laplacian",

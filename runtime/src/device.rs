@@ -17,6 +17,7 @@ mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 
+pub use acoo::linked_rows;
 pub use arithmetic::{
     Arithmetic, Combinations, Combined, Listed, Lists, NONE, Places, Recurrence, Summed, Sums,
     Toward, WIDTH,

@@ -28,6 +28,7 @@ use crate::device::cpu::{LaunchError, Module, Unordered};
 use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
+use crate::memory::TooMuch;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
@@ -145,6 +146,9 @@ pub enum BuildError {
         /// How many.
         entries: usize,
     },
+    /// More than this machine has memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
     /// What is stored could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),

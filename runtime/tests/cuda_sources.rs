@@ -7,17 +7,18 @@ use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::{MeshFacts, Wishes, choose_for_threads};
+use kernels_gen::dialect::c::rows::rows_times_vector;
 use kernels_gen::dialect::c::sum::sum_of_cells;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
-use kernels_gen::plan::{Elements, Strategy, Task};
+use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::bench::CASES;
 use runtime::bench::device::rates_source;
-use runtime::device::Arithmetic;
 use runtime::device::cuda::{
     CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, resources,
 };
+use runtime::device::{Arithmetic, linked_rows};
 use runtime::jit::{Environment, Jit};
 
 const FORMS: [&str; 3] = [
@@ -82,6 +83,37 @@ fn kernels_compile_for_every_cell_precision_and_task() {
         }
     }
     assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
+}
+
+/// Element matrices stored, added to their places and multiplied, and what makes rows of them.
+#[test]
+fn element_matrices_compile() {
+    if !nvrtc() {
+        return;
+    }
+    let tasks = [Task::Matrix, Task::StoredProduct, Task::MatrixProduct];
+    let cases = [
+        (Cell::Hexahedron, 1, 0),
+        (Cell::Hexahedron, 2, 2),
+        (Cell::Quadrilateral, 2, 2),
+        (Cell::Triangle, 2, 1),
+        (Cell::Tetrahedron, 1, 0),
+    ];
+    for (cell, degree, number) in cases {
+        let (program, _) = compile_form(&Source::new("form.wf", FORMS[number]));
+        let form = program.expect("a form").point_form("f", cell.dim()).expect("a form");
+        let elements = elements(&form, cell, degree, 1, None).expect("elements");
+        let (affine, hanging) = (!cell.is_tensor(), cell == Cell::Quadrilateral);
+        let facts = MeshFacts { affine, constrained: true, hanging, ..MeshFacts::default() };
+        let scatter = if degree == 1 { Scatter::Atomic } else { Scatter::Owner };
+        let wishes = Wishes { matrix: Some(scatter), ..Wishes::default() };
+        let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+        let source = generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA);
+        let source = source.expect("a source");
+        let image = compile(&source.text, "sm_90");
+        let image = image.unwrap_or_else(|error| panic!("{cell} {degree}: {error}"));
+        assert!(image.starts_with(b"\x7fELF"), "{cell} {degree}");
+    }
 }
 
 /// Tables of basis functions of the highest degree on tetrahedra are several times what the memory of constants holds.
@@ -160,7 +192,10 @@ fn operations_on_vectors_compile() {
     }
     let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
-    for source in sources.into_iter().chain(sums).chain([rates_source(&CUDA)]) {
+    let linked = [Precision::F64, Precision::F32].map(|p| linked_rows(&CUDA, p));
+    let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
+    let all = sources.into_iter().chain(sums).chain(linked).chain(rows);
+    for source in all.chain([rates_source(&CUDA)]) {
         for arch in ["sm_80", "sm_90"] {
             let image = compile(&source.text, arch);
             let image = image.unwrap_or_else(|error| panic!("{error}"));

@@ -25,7 +25,8 @@ const NAMES: [&str; 7] =
 /// Counts that a group scans: `EACH_SCANS` a thread.
 const SCANNED: usize = 8 * THREADS;
 
-fn source(words: &Words, precision: Precision) -> SourceFile {
+/// The kernels in the words of a dialect.
+pub fn linked_rows(words: &Words, precision: Precision) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
     let scalar = match precision {
@@ -157,7 +158,7 @@ impl Acoo {
                 [first, entries, lanes, unknowns, dofs, table].map(|word| word as u32)
             })
             .collect();
-        let module = device.load_written(&source(device.words(), precision))?;
+        let module = device.load_written(&linked_rows(device.words(), precision))?;
         Ok(Self {
             module,
             works: device.upload(&words)?,

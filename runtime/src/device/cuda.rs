@@ -203,6 +203,11 @@ impl Device for Cuda {
         self.shared
     }
 
+    fn free_bytes(&self) -> Option<f64> {
+        self.context.bind_to_thread().ok()?;
+        result::mem_get_info().ok().map(|(free, _)| free as f64)
+    }
+
     fn words(&self) -> &'static Words {
         &CUDA
     }
@@ -322,11 +327,11 @@ impl Device for Cuda {
 
     unsafe fn sparse_matrix(
         &self,
-        starts: &[usize],
-        columns: &[u32],
-        values: &[f64],
+        rows: usize,
+        arrays: [&Array; 3],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
-        let made = sparse::Sparse::new(self.owner, &self.stream, starts, columns, values)?;
+        self.context.bind_to_thread().map_err(driver("use a context"))?;
+        let made = sparse::Sparse::new(self.owner, &self.stream, rows, arrays)?;
         Ok(made.map(|matrix| Box::new(matrix) as Box<dyn SparseMatrix>))
     }
 

@@ -348,7 +348,7 @@ impl fmt::Debug for Recording {
 pub type Record<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// A sparse matrix in a device's memory, multiplied by the vendor's library.
-pub trait SparseMatrix {
+pub trait SparseMatrix: Send {
     /// y = A x in double precision.
     ///
     /// # Errors
@@ -368,6 +368,11 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Bytes that the threads of a group may share.
     fn shared_bytes(&self) -> usize {
         SHARED_BYTES
+    }
+
+    /// Bytes of memory that can be had now, or at most; none where the device does not say.
+    fn free_bytes(&self) -> Option<f64> {
+        None
     }
 
     /// The dialect of its sources.
@@ -475,15 +480,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     ///
-    /// With n + 1 starts for n rows: they begin with 0, do not descend, and end with the number of columns, which is that
-    /// of values; every column is below n.
+    /// Starts, columns and values in double precision, with n + 1 starts at least for n rows: they begin with 0, do not
+    /// descend, and the last is the number of columns, which is that of values; every column is below n.
     unsafe fn sparse_matrix(
         &self,
-        starts: &[usize],
-        columns: &[u32],
-        values: &[f64],
+        rows: usize,
+        arrays: [&Array; 3],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
-        let _ = (starts, columns, values);
+        let _ = (rows, arrays);
         Ok(None)
     }
 
@@ -562,8 +566,32 @@ impl dyn Device + '_ {
         if !ends || !starts.is_sorted() || !inside || columns.len() != values.len() {
             return Err(DeviceError::Mismatch { operation: "make a square sparse matrix" });
         }
+        let Ok(_) = u32::try_from(columns.len()) else { return Ok(None) };
+        let starts: Vec<u32> = starts.iter().map(|&start| start as u32).collect();
+        let (starts, columns) = (self.upload(&starts)?, self.upload(columns)?);
+        let values = self.upload(values)?;
         // SAFETY: that has just been checked.
-        unsafe { self.sparse_matrix(starts, columns, values) }
+        unsafe { self.sparse_matrix(rows, [&starts, &columns, &values]) }
+    }
+
+    /// The same of rows that lie on the device: those that this crate has made there, of a matrix that is square.
+    pub(crate) fn sparse_in_place(
+        &self,
+        rows: usize,
+        arrays: [&Array; 3],
+    ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
+        let [starts, columns, values] = arrays;
+        let largest = |array: &Array| array.indices.and_then(|known| known.largest.index(false));
+        let inside = largest(columns).is_none_or(|column| (column as usize) < rows)
+            && largest(starts).is_some_and(|end| end as usize == columns.len());
+        let kinds = [Kind::U32, Kind::U32, Kind::F64];
+        let typed = arrays.map(Array::kind) == kinds && columns.len() == values.len();
+        if !typed || !inside || starts.len() <= rows {
+            return Ok(None);
+        }
+        // SAFETY: lengths and the largest indices have just been compared; that starts do not descend is the callers' word,
+        // who are in this crate and have made them as sums of counts.
+        unsafe { self.sparse_matrix(rows, arrays) }
     }
 
     /// The elements of an array, as doubles.

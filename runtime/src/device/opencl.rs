@@ -117,6 +117,11 @@ impl Device for OpenCl {
         usize::try_from(self.facts.shared).unwrap_or(SHARED_BYTES).min(SHARED_BYTES)
     }
 
+    /// What it has in all: OpenCL does not say what of it is free.
+    fn free_bytes(&self) -> Option<f64> {
+        Some(self.facts.memory as f64)
+    }
+
     fn words(&self) -> &'static Words {
         &OPENCL
     }

@@ -13,7 +13,7 @@ mod owners;
 
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
-use super::matrix::{Lists, Matrix};
+use super::matrix::{Lists, Matrix, Vendor};
 use super::shelf::Shelf;
 use super::tables::Table;
 use super::{BuildError, Class, Part, affine, oblique};
@@ -35,7 +35,7 @@ use kernels_gen::dialect::c::{Words, rows};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Cells that are numbered together; on a device only full groups of threads matter.
 const CHUNK: usize = 1 << 16;
@@ -451,10 +451,25 @@ impl Engine for OnDevice {
         Ok(places.fill(&self.arithmetic, entries, value)?)
     }
 
+    fn vendor(
+        &self,
+        starts: &Array,
+        columns: &Array,
+        entries: &Array,
+        len: usize,
+    ) -> Result<Option<Vendor>, DeviceError> {
+        let arrays = [there(starts)?, there(columns)?, there(entries)?];
+        Ok(self.device().sparse_in_place(len, arrays)?.map(Mutex::new))
+    }
+
     fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let x = remote(x).ok_or(DeviceError::Foreign)?;
+        if let Some(vendor) = &matrix.vendor {
+            let vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
+            return Ok(vendor.apply(x, y)?);
+        }
         let [starts, columns] = [there(&matrix.starts)?, there(&matrix.columns)?];
         // Places that are no unknown's have no row.
         if y.len() > self.n_dofs {

@@ -5,7 +5,7 @@
 //! device in that of its layout, kernel by kernel.
 
 use super::blocks::{Block, Blocks, Pass, Run, Work};
-use super::matrix::{Lists, Matrix};
+use super::matrix::{Lists, Matrix, Vendor};
 use super::tables::Table;
 use super::{BuildError, Class, Part};
 use crate::batch::Batches;
@@ -184,6 +184,18 @@ pub(super) trait Engine: Send + Sync {
         value: f64,
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
+
+    /// What multiplies with a matrix by the library of the device's vendor, where there is one.
+    fn vendor(
+        &self,
+        starts: &Array,
+        columns: &Array,
+        entries: &Array,
+        len: usize,
+    ) -> Result<Option<Vendor>, DeviceError> {
+        let _ = (starts, columns, entries, len);
+        Ok(None)
+    }
 
     /// y = A x.
     fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;

@@ -15,8 +15,9 @@ use crate::assembly::sparsity::{NOWHERE, Sparsity};
 use crate::assembly::{Assembly, Representation};
 use crate::batch::Batches;
 use crate::csr::Csr;
-use crate::device::DeviceError;
 use crate::device::acoo::Elements;
+use crate::device::{DeviceError, SparseMatrix};
+use crate::memory::{Room, TooMuch};
 use crate::solve::OperatorError;
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
@@ -24,7 +25,13 @@ use kernels_gen::dialect::c::rows::ROWS;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Scatter, Task};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Elements or places that are worth a thread.
+const GRAIN: usize = 1 << 12;
 
 /// What each place of a matrix adds up of what the cells of a block have stored.
 pub(super) struct Lists {
@@ -37,18 +44,41 @@ pub(super) struct Lists {
 impl Lists {
     /// The lists of `n` places, from the place of each element.
     fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
-        let mut starts = vec![0u32; n.next_multiple_of(UNKNOWNS) + 1];
-        let there = || places.iter().filter(|&&place| place != NOWHERE);
-        there().for_each(|&place| starts[place as usize + 1] += 1);
+        let each = || places.par_iter().with_min_len(GRAIN).enumerate();
+        let each = || each().filter(|(_, place)| **place != NOWHERE);
+        let numbers = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
+        let counts = numbers(n.next_multiple_of(UNKNOWNS) + 1);
+        each().for_each(|(_, &place)| {
+            counts[place as usize + 1].fetch_add(1, Ordering::Relaxed);
+        });
+        let mut starts: Vec<u32> = counts.into_iter().map(AtomicU32::into_inner).collect();
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
-        let (mut next, mut elements) = (starts.clone(), vec![0u32; starts[n] as usize]);
-        for (element, &place) in places.iter().enumerate().filter(|(_, place)| **place != NOWHERE) {
-            let next = &mut next[place as usize];
-            elements[*next as usize] = element as u32;
-            *next += 1;
+        let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
+        let elements = numbers(starts[n] as usize);
+        each().for_each(|(element, &place)| {
+            let at = next[place as usize].fetch_add(1, Ordering::Relaxed);
+            elements[at as usize].store(element as u32, Ordering::Relaxed);
+        });
+        let mut elements: Vec<u32> = elements.into_iter().map(AtomicU32::into_inner).collect();
+        // Whoever came first, lists are in the order of the elements.
+        let mut lists = Vec::with_capacity(n.div_ceil(GRAIN));
+        let mut rest = &mut elements[..];
+        for first in (0..n).step_by(GRAIN) {
+            let range = first..n.min(first + GRAIN);
+            let length = (starts[range.end] - starts[range.start]) as usize;
+            let (part, behind) = rest.split_at_mut(length);
+            lists.push((range, part));
+            rest = behind;
         }
+        lists.into_par_iter().for_each(|(range, part)| {
+            let before = starts[range.start];
+            for place in range {
+                let list = starts[place] - before..starts[place + 1] - before;
+                part[list.start as usize..list.end as usize].sort_unstable();
+            }
+        });
         let array = |indices| engine.indices(indices, 1, 1);
         Ok(Self { starts: array(starts)?, elements: array(elements)? })
     }
@@ -76,7 +106,12 @@ pub(super) struct Matrix {
     /// The places of columns in vectors.
     pub(super) columns: Array,
     pub(super) entries: Array,
+    /// What multiplies with it, where that is not our own kernel.
+    pub(super) vendor: Option<Vendor>,
 }
+
+/// A matrix that the library of a device's vendor multiplies with.
+pub(super) type Vendor = Mutex<Box<dyn SparseMatrix>>;
 
 /// How an operator is applied where that is not matrix-free.
 pub(super) enum Represented {
@@ -129,6 +164,8 @@ impl Operator {
                 };
                 self.wants(how.tasks())?;
                 if how == Representation::Stored {
+                    let bytes = self.stored_elements() as f64 * self.real();
+                    self.has_room("the element matrices", bytes)?;
                     self.blocks.make_room_for_matrices(&*self.engine, None)?;
                 }
                 Some(Represented::Elements(product))
@@ -139,6 +176,37 @@ impl Operator {
             }
         };
         Ok(())
+    }
+
+    /// Bytes of a real number.
+    fn real(&self) -> f64 {
+        self.precision().bytes() as f64
+    }
+
+    /// Entries of all element matrices, those of cells that fill up batches too.
+    fn stored_elements(&self) -> usize {
+        let works = self.blocks.matrix_works();
+        let entries = works.map(|(_, work, block)| {
+            let own = work.kernel.matrix.as_ref().map_or(0, |matrix| matrix.entries);
+            own * block.batches.lanes() * block.batches.len()
+        });
+        entries.sum()
+    }
+
+    /// Whether there is memory for so many bytes more.
+    fn has_room(&self, what: &str, bytes: f64) -> Result<(), BuildError> {
+        let n = self.blocks.on.n_dofs();
+        let what = || format!("{what} of {n} unknowns");
+        let Some(arithmetic) = self.arithmetic() else { return Ok(Room::check(what, bytes)?) };
+        let free = arithmetic.device().free_bytes().filter(|&free| bytes > free);
+        match free {
+            None => Ok(()),
+            Some(free) => {
+                let room = Room { bytes: free, bound: "what the device has" };
+                let remedy = "the matrix-free operator, fewer cells or a lower degree";
+                Err(TooMuch { what: what(), bytes, room, remedy }.into())
+            }
+        }
     }
 
     fn wants(&self, tasks: &[Task]) -> Result<(), BuildError> {
@@ -162,7 +230,15 @@ impl Operator {
         let layout = self.arithmetic().map(|arithmetic| arithmetic.layout());
         let len = layout.map_or(on.n_dofs(), |layout| layout.len(on.n_dofs()));
         let place = |dof: usize| layout.map_or(dof, |layout| layout.place(dof));
+        let elements = self.stored_elements();
+        if elements >= NOWHERE as usize {
+            return Err(BuildError::TooManyNumbers { numbers: elements });
+        }
+        let index = 4.0;
         if assembly == Assembly::Acoo {
+            // Elements with their links, and two numbers a row; how many entries are left, shows then.
+            let bytes = elements as f64 * (self.real() + index) + 2.0 * index * len as f64;
+            self.has_room("assembling the matrix", bytes)?;
             let mut order: Vec<usize> = (0..works.len()).collect();
             let stored = |i: usize| works[i].2.batches.len() * matrices[i].entries;
             order.sort_by_key(|&i| std::cmp::Reverse(stored(i)));
@@ -171,16 +247,18 @@ impl Operator {
             let order = order.into_iter().map(|i| works[i].0).collect();
             let none = |length: usize| engine.indices(vec![0; length], 1, 1);
             let (starts, columns, entries) = (none(1)?, none(0)?, engine.zeros(0)?);
-            if elements.count >= NOWHERE as usize {
-                return Err(BuildError::TooManyEntries { entries: elements.count });
-            }
             self.engine.prepare_elements(&elements, len)?;
             let (ways, fixed) = (Ways::Merged(order, elements), Vec::new());
-            return Ok(Matrix { ways, fixed, len, starts, columns, entries });
+            return Ok(Matrix { ways, fixed, len, starts, columns, entries, vendor: None });
         }
         let sparsity = Sparsity::new(on, &parts, len, place)
             .map_err(|entries| BuildError::TooManyEntries { entries })?;
         let n = sparsity.entries();
+        let stores = if stored { self.real() } else { 0.0 };
+        let bytes = (elements as f64) * (index + stores)
+            + n as f64 * (self.real() + 2.0 * index)
+            + len as f64 * index;
+        self.has_room("the matrix and what assembles it", bytes)?;
         let places = works.iter().zip(&matrices).map(|(&(number, _, block), matrix)| {
             let places = sparsity.places(on, matrix, &block.batches);
             (number, places, (matrix.entries, block.batches.lanes()))
@@ -207,7 +285,9 @@ impl Operator {
                 runs.filter_map(|(number, run)| Some((run, places.get(&number)?))).collect();
             self.engine.prepare_entries(&runs, n)?;
         }
-        Ok(Matrix { ways, fixed: sparsity.fixed, len, starts, columns, entries })
+        let vendor = self.engine.vendor(&starts, &columns, &entries, len)?;
+        let fixed = sparsity.fixed;
+        Ok(Matrix { ways, fixed, len, starts, columns, entries, vendor })
     }
 
     /// Makes the element matrices at the state of the linearisation, and what is made of them.
@@ -224,12 +304,12 @@ impl Operator {
             Represented::Elements(Task::StoredProduct) => self.blocks.make_matrices(engine, state),
             Represented::Elements(_) => Ok(()),
             Represented::Matrix(matrix) => {
-                let Matrix { ways, fixed, len, starts, columns, entries } = &mut **matrix;
+                let Matrix { ways, fixed, len, starts, columns, entries, vendor } = &mut **matrix;
                 match ways {
                     Ways::Merged(order, elements) => {
                         let Some(&first) = order.first() else { return Ok(()) };
                         // What there was before makes room.
-                        *entries = engine.zeros(0)?;
+                        (*vendor, *entries) = (None, engine.zeros(0)?);
                         let room = Some((first, elements.count));
                         self.blocks.make_room_for_matrices(engine, room)?;
                         self.blocks.make_matrices(engine, state)?;
@@ -241,6 +321,7 @@ impl Operator {
                         let others = others.collect();
                         let made = engine.merge_elements(elements, cells, others, *len)?;
                         [*starts, *columns, *entries] = made;
+                        *vendor = engine.vendor(starts, columns, entries, *len)?;
                     }
                     Ways::Places(places) => {
                         let runs = self.blocks.matrix_runs(state);

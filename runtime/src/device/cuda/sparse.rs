@@ -1,6 +1,6 @@
-//! Products with a sparse matrix by NVIDIA's cuSPARSE: what operators are measured against.
+//! Products with a sparse matrix by NVIDIA's cuSPARSE: how assembled operators are applied, and what others are measured against.
 //!
-//! From compressed rows to y = A x in double precision, with the library's own choice of algorithm. Indices take 32
+//! From compressed rows on the GPU to y = A x in double precision, with the library's own choice of algorithm. Indices take 32
 //! bits, as in any code that wants to be fast.
 
 use std::ffi::c_void;
@@ -11,7 +11,7 @@ use cudarc::cusparse::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
-use crate::device::interface::Owner;
+use crate::device::interface::{Own, Owner};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
 /// The type of the entries.
@@ -36,10 +36,8 @@ pub(super) struct Sparse {
     handle: sys::cusparseHandle_t,
     matrix: sys::cusparseSpMatDescr_t,
     rows: usize,
-    /// What the descriptor points to.
-    starts: CudaSlice<i32>,
-    columns: CudaSlice<i32>,
-    values: CudaSlice<f64>,
+    /// Starts, columns and values: what the descriptor points to.
+    arrays: [Own; 3],
     /// The library's own room; made with the first product.
     buffer: CudaSlice<u8>,
 }
@@ -50,29 +48,25 @@ fn address(pointer: u64) -> *mut c_void {
 }
 
 impl Sparse {
-    /// Moves a square matrix in compressed rows to the GPU; nothing where cuSPARSE is not installed, or the matrix has
-    /// more entries than 32-bit indices number.
+    /// The square matrix with these starts, columns and values, which stay where they are; nothing where cuSPARSE is not
+    /// installed, or the matrix has more entries than 32-bit indices number.
     pub(super) fn new(
         owner: Owner,
         stream: &Arc<CudaStream>,
-        starts: &[usize],
-        columns: &[u32],
-        values: &[f64],
-    ) -> Result<Option<Self>, CudaError> {
+        rows: usize,
+        arrays: [&Array; 3],
+    ) -> Result<Option<Self>, DeviceError> {
         // SAFETY: looks for the library and loads it, no more.
         let present = unsafe { sys::is_culib_present() };
-        let rows = starts.len().saturating_sub(1);
-        let fits = i32::try_from(values.len()).is_ok() && i32::try_from(rows).is_ok();
-        if !present || !fits || rows == 0 {
+        let entries = arrays[2].len();
+        let fits = i32::try_from(entries).is_ok() && i32::try_from(rows).is_ok();
+        if !present || !fits || rows == 0 || entries == 0 {
             return Ok(None);
         }
-        let to_gpu = driver("copy a matrix to the GPU");
-        let starts: Vec<i32> = starts.iter().map(|&start| start as i32).collect();
-        let columns: Vec<i32> = columns.iter().map(|&column| column as i32).collect();
-        let starts = stream.clone_htod(&starts).map_err(&to_gpu)?;
-        let columns = stream.clone_htod(&columns).map_err(&to_gpu)?;
-        let values = stream.clone_htod(values).map_err(&to_gpu)?;
-        let buffer = stream.alloc_zeros::<u8>(8).map_err(&to_gpu)?;
+        for array in arrays {
+            array.memory::<CudaSlice<u8>>(owner)?;
+        }
+        let buffer = stream.alloc_zeros::<u8>(8).map_err(driver("reserve memory for cuSPARSE"))?;
         let handle = result::create().map_err(refused("begin with cuSPARSE"))?;
         let mut sparse = Self {
             owner,
@@ -80,22 +74,22 @@ impl Sparse {
             handle,
             matrix: ptr::null_mut(),
             rows,
-            starts,
-            columns,
-            values,
+            arrays: arrays.map(Array::own),
             buffer,
         };
-        sparse.describe()?;
+        sparse.describe(arrays)?;
         sparse.make_room()?;
         Ok(Some(sparse))
     }
 
     /// Makes the descriptor.
-    fn describe(&mut self) -> Result<(), CudaError> {
-        let (rows, entries) = (self.rows as i64, self.values.len() as i64);
-        let (starts, _starts) = self.starts.device_ptr(&self.stream);
-        let (columns, _columns) = self.columns.device_ptr(&self.stream);
-        let (values, _values) = self.values.device_ptr(&self.stream);
+    fn describe(&mut self, arrays: [&Array; 3]) -> Result<(), DeviceError> {
+        let (rows, entries) = (self.rows as i64, arrays[2].len() as i64);
+        let [starts, columns, values] =
+            arrays.map(|array| array.memory::<CudaSlice<u8>>(self.owner));
+        let (starts, _starts) = starts?.device_ptr(&self.stream);
+        let (columns, _columns) = columns?.device_ptr(&self.stream);
+        let (values, _values) = values?.device_ptr(&self.stream);
         // SAFETY: the stream lives as long as the handle; the three arrays live as long as the descriptor and have the
         // lengths and types that it is told.
         unsafe {
@@ -116,8 +110,9 @@ impl Sparse {
                 REAL,
             )
             .result()
-            .map_err(refused("describe a matrix to cuSPARSE"))
+            .map_err(refused("describe a matrix to cuSPARSE"))?;
         }
+        Ok(())
     }
 
     /// Reserves what a product needs.
@@ -183,6 +178,10 @@ impl Sparse {
     }
 }
 
+// SAFETY: a handle of cuSPARSE may be used by any thread, one at a time, and nobody can use it through a shared reference of
+// another thread: this type is not `Sync`.
+unsafe impl Send for Sparse {}
+
 impl SparseMatrix for Sparse {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         let bytes = self.rows * size_of::<f64>();
@@ -194,6 +193,8 @@ impl SparseMatrix for Sparse {
         let (x, _x) = x.device_ptr(&self.stream);
         let (y, _y) = y.device_ptr(&self.stream);
         let (buffer, _buffer) = self.buffer.device_ptr(&self.stream);
+        // What it reads is there as long as this is.
+        debug_assert!(self.arrays.iter().all(|array| Arc::strong_count(array) > 0));
         let done = self.with_vectors(x, y, |x, y, one, zero| {
             // SAFETY: the descriptors are those of this matrix and of vectors of its length; the buffer has the size
             // that cuSPARSE asked for. One stream orders all that use them.

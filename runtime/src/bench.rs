@@ -12,6 +12,7 @@
 //! The floor is max(bytes / copy bandwidth, flops / rate of multiply-adds), both measured in the same
 //! run; bytes are what the kernel streams: its tables, x once, y read and written.
 
+pub mod assembly;
 pub mod balls;
 pub mod device;
 pub mod ljungkvist;

@@ -42,6 +42,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use crate::purpose::{CellKernel, Class, Part};
 pub use fluxes::Asked;
+pub use matrix::MatrixSize;
 pub use parts::Share;
 pub use shelf::Shelf;
 

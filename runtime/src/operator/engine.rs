@@ -46,6 +46,14 @@ impl Array {
         }
     }
 
+    /// How many elements it has.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Here(table) => table.len(),
+            Self::There(array) => array.len(),
+        }
+    }
+
     /// The bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {

@@ -113,6 +113,15 @@ pub(super) struct Matrix {
 /// A matrix that the library of a device's vendor multiplies with.
 pub(super) type Vendor = Mutex<Box<dyn SparseMatrix>>;
 
+/// What a matrix has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MatrixSize {
+    /// Entries of all element matrices, with those of cells that fill up batches.
+    pub elements: usize,
+    /// Entries of the sparse matrix.
+    pub entries: usize,
+}
+
 /// How an operator is applied where that is not matrix-free.
 pub(super) enum Represented {
     /// By products with element matrices.
@@ -291,7 +300,7 @@ impl Operator {
     }
 
     /// Makes the element matrices at the state of the linearisation, and what is made of them.
-    pub(super) fn assemble(&mut self) -> Result<(), OperatorError> {
+    pub(crate) fn assemble(&mut self) -> Result<(), OperatorError> {
         let Some(mut represented) = self.represented.take() else { return Ok(()) };
         let made = self.assemble_in(&mut represented);
         self.represented = Some(represented);
@@ -367,6 +376,15 @@ impl Operator {
                 self.engine.multiply(matrix, x, y)
             }
         }
+    }
+
+    /// What the matrix has, or the element matrices.
+    pub fn matrix_size(&self) -> MatrixSize {
+        let entries = match &self.represented {
+            Some(Represented::Matrix(matrix)) => matrix.entries.len(),
+            _ => 0,
+        };
+        MatrixSize { elements: self.stored_elements(), entries }
     }
 
     /// Whether unknowns have conditions in common, so that the matrix is not that of the element matrices alone.

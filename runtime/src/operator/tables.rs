@@ -81,6 +81,15 @@ impl Table {
         })
     }
 
+    /// How many numbers there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::F64(buffer) => buffer.len(),
+            Self::F32(buffer) => buffer.len(),
+            Self::U32(buffer) => buffer.len(),
+        }
+    }
+
     /// The bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         match self {

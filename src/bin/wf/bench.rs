@@ -1,5 +1,6 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
+mod afem;
 mod device;
 mod ljungkvist;
 mod plot;
@@ -41,7 +42,8 @@ Examples:
   wf bench --problem BP5 --problem poisson-gauss --degree 4 --json      one object a line
   wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size
   wf bench --suite ljungkvist --dofs 1e5                  adaptive meshes beside uniform ones
-  wf bench --suite scatter --backend cuda                 ways of adding results up")]
+  wf bench --suite scatter --backend cuda                 ways of adding results up
+  wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element")]
 pub(crate) struct Arguments {
     /// The set of problems.
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
@@ -159,6 +161,9 @@ pub(crate) enum Suite {
     Ljungkvist,
     /// The same problem by each way of adding results up, with the number and balance of colours.
     Scatter,
+    /// Poisson on boxes of all cells: each way of assembling its matrix, and products with it, with element matrices and
+    /// without any (A-FEM's comparison).
+    Afem,
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -207,6 +212,7 @@ fn balls(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let device = arguments.device.open()?;
     let mut report = Report::default();
     let done = with_threads(arguments.threads, || match arguments.suite {
+        Suite::Afem => afem::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
@@ -228,6 +234,7 @@ fn drawn(path: &Path) -> String {
 fn warn(arguments: &Arguments, console: &Console) {
     let transposition = arguments.suite == Suite::Transposition;
     let scatter = arguments.suite == Suite::Scatter;
+    let scatter = scatter || arguments.suite == Suite::Afem;
     let balls = scatter || arguments.suite == Suite::Ljungkvist;
     let device = arguments.device.backend != Backend::Cpu;
     let block = arguments.device.scatter == Some(Scatter::Block);

@@ -26,14 +26,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How a matrix is assembled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Assembly {
     /// Lists of the rows, sorted and merged.
     Acoo,
     /// Cells add to places that are known.
     Pattern,
     /// Places add up what cells have stored.
-    #[default]
     Owner,
     /// Cells add, colour by colour.
     Coloured,
@@ -42,6 +41,12 @@ pub enum Assembly {
 impl Assembly {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Acoo, Self::Pattern, Self::Owner, Self::Coloured];
+
+    /// The fastest whose results can be repeated to the bit: chunks of a processor add to places in one order, threads of a
+    /// device do not.
+    pub fn fitting(on_a_device: bool) -> Self {
+        if on_a_device { Self::Owner } else { Self::Pattern }
+    }
 }
 
 impl fmt::Display for Assembly {

@@ -465,7 +465,7 @@ fn run_started(
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
     check_fixed(form, &on, &parameters, &means)?;
     let reporting = device.clone();
-    let represented = solver::represented(target, &on, solver);
+    let represented = solver::represented(target, &on, solver, device.is_some());
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
     let mut balance = Balance::new(problem, &elements, &on, &parameters.values, target)?;

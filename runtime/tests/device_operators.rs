@@ -7,6 +7,8 @@
 
 #[path = "device/devices.rs"]
 mod devices;
+#[path = "device/matrices.rs"]
+mod matrices;
 #[path = "device/parts.rs"]
 mod parts;
 
@@ -22,7 +24,7 @@ use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
 use parts::Part;
 use runtime::adapt::Adaptive;
-use runtime::assembly::{Assembly, Representation};
+use runtime::assembly::Representation;
 use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::constraint::oblique::Rows;
 use runtime::device::Device;
@@ -364,13 +366,6 @@ impl Setting {
         self.with(self.compiled(device, wishes), wishes)
     }
 
-    /// A device's results where the Jacobian is applied in another way, twice.
-    fn represented(&self, device: &Arc<dyn Device>, how: Representation) -> [[Vec<f64>; 3]; 2] {
-        let tasks = [&[Task::Residual, Task::Diagonal], how.tasks()].concat();
-        let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
-        self.with_represented(self.compiled_for(&tasks, device, &wishes), &wishes, how)
-    }
-
     /// The results of a device's kernels, twice.
     fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         self.with_represented(compiled, wishes, Representation::MatrixFree)
@@ -503,61 +498,6 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
                 // Not one bit may depend on who comes first.
                 assert!(found == again, "{}, {scatter} on {device:?}", setting.name);
             }
-        }
-    }
-}
-
-/// Element matrices stored, made anew, and assembled, against the action on the processor. Where no entry has additions in
-/// any order, two assemblies give the same bits.
-#[test]
-fn element_matrices_give_the_action() {
-    let (double, single) = (Precision::F64, Precision::F32);
-    let quads = |cells| boxed("quad", 2.0, cells, 0.1);
-    let assembled = Representation::Assembled;
-    let cases: [(Case, Representation); 11] = [
-        (
-            ("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), MIXED, 1, double),
-            Representation::Stored,
-        ),
-        (
-            ("quadrilaterals that hang", adapted(quads(5.0), 1), BOUNDARY, 2, double),
-            Representation::Stored,
-        ),
-        (("quadrilaterals", quads(9.0), SCALAR, 2, single), Representation::Recomputed),
-        (("quadrilaterals, boundary", quads(9.0), BOUNDARY, 1, double), Representation::Recomputed),
-        (("hexahedra", boxed("hex", 3.0, 5.0, 0.1), SCALAR, 1, double), assembled(Assembly::Owner)),
-        (
-            ("quadrilaterals that hang", adapted(quads(5.0), 1), BOUNDARY, 1, double),
-            assembled(Assembly::Owner),
-        ),
-        (("quadrilaterals, regions", quads(9.0), REGIONS, 1, double), assembled(Assembly::Pattern)),
-        (
-            ("triangles, slip", slipping("tri", 2.0, 8.0), VECTOR, 2, single),
-            assembled(Assembly::Pattern),
-        ),
-        (("triangles", boxed("tri", 2.0, 8.0, 0.0), SCALAR, 1, double), assembled(Assembly::Acoo)),
-        (
-            ("quadrilaterals that hang, two fields", adapted(quads(4.0), 1), MIXED, 1, double),
-            assembled(Assembly::Acoo),
-        ),
-        (
-            ("quadrilaterals, two fields", quads(9.0), JUMPS, 1, double),
-            assembled(Assembly::Coloured),
-        ),
-    ];
-    let devices = devices();
-    if devices.is_empty() {
-        return;
-    }
-    let Some(part) = part("element_matrices_give_the_action", &devices) else { return };
-    for (case, how) in own(part, cases) {
-        let setting = Setting::new(case);
-        let wanted = setting.on_the_processor();
-        for device in &devices {
-            let [found, again] = setting.represented(device, how);
-            setting.compare(&found, &wanted, &format!("{device:?}, {how:?}"));
-            let in_order = [Assembly::Owner, Assembly::Coloured].map(assembled).contains(&how);
-            assert!(!in_order || found[1] == again[1], "{}, {how:?} on {device:?}", setting.name);
         }
     }
 }

@@ -28,11 +28,27 @@ pub fn choose_for_threads(
     precision: Precision,
     wishes: &Wishes,
 ) -> Result<Vec<Plan>, PlanError> {
+    // Where the cells of one kernel come in colours, those of all do.
+    let coloured = wishes.matrix == Some(Scatter::Coloured) && tasks.contains(&Task::Matrix);
+    let wishes = &match (coloured, wishes.scatter) {
+        (true, Some(Scatter::Block)) => {
+            return Err(PlanError::Unsupported(
+                "cells that sum batch by batch have no colours, by which their matrices are added"
+                    .to_owned(),
+            ));
+        }
+        (true, None | Some(Scatter::Atomic)) => {
+            Wishes { scatter: Some(Scatter::Coloured), ..*wishes }
+        }
+        _ => *wishes,
+    };
     let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
         of_region(form, elements, facts, (tasks, of_facets), precision, wishes)
     })?;
-    let adds =
-        |plan: &Plan| form.integrals[plan.integral].region.is_of_cells() && !plan.task.stores();
+    let adds = |plan: &Plan| {
+        let of_cells = form.integrals[plan.integral].region.is_of_cells();
+        of_cells && !plan.task.stores() && !plan.task.is_of_matrices()
+    };
     let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
     if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
         return Err(PlanError::Unsupported(

@@ -45,7 +45,7 @@ pub struct Cuda {
     owner: Owner,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    recorder: Recorder,
+    recorder: Arc<Recorder>,
     /// Beside the stream, and beside that of the recorder: a stream is a part of what is recorded until that ends.
     beside: [Beside; 2],
     arch: String,
@@ -102,7 +102,7 @@ impl Cuda {
         let (major, minor) = context.compute_capability().map_err(driver("ask the GPU"))?;
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
-        let recorder = Recorder::new(&context).map_err(driver("make a stream"))?;
+        let recorder = Arc::new(Recorder::new(&context).map_err(driver("make a stream"))?);
         let other = || Beside::new(&context).map_err(driver("make a stream"));
         let beside = [other()?, other()?];
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
@@ -331,7 +331,7 @@ impl Device for Cuda {
         arrays: [&Array; 3],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
         self.context.bind_to_thread().map_err(driver("use a context"))?;
-        let made = sparse::Sparse::new(self.owner, &self.stream, rows, arrays)?;
+        let made = sparse::Sparse::new(self.owner, (&self.stream, &self.recorder), rows, arrays)?;
         Ok(made.map(|matrix| Box::new(matrix) as Box<dyn SparseMatrix>))
     }
 

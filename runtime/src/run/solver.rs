@@ -120,11 +120,16 @@ impl System<'_> {
 }
 
 /// What kernels are compiled for: for element matrices where factors are asked for and products would take long.
-pub(super) fn represented(target: &Target, on: &Discretisation, named: Option<&Solver>) -> Target {
+pub(super) fn represented(
+    target: &Target,
+    on: &Discretisation,
+    named: Option<&Solver>,
+    on_a_device: bool,
+) -> Target {
     let settings = Settings { named };
     let direct = settings.is_direct().unwrap_or(false) && on.affine.is_empty();
     if target.representation.is_none() && direct && factors::worth_matrices(on) {
-        return target.representing(Representation::Assembled(Assembly::default()));
+        return target.representing(Representation::Assembled(Assembly::fitting(on_a_device)));
     }
     *target
 }

@@ -163,16 +163,20 @@ pub(crate) struct OperatorArguments {
     pub(crate) operator: Option<OperatorArgument>,
 
     /// How the matrix of `--operator assembled` is made: pattern (cells add to places that are known), coloured (the same,
-    /// colour by colour), owner (places add up what cells have stored) or acoo (lists of the rows, sorted and merged). Owner
-    /// without it; owner and coloured give the same bits at every run.
+    /// colour by colour), owner (places add up what cells have stored) or acoo (lists of the rows, sorted and merged). Without it
+    /// pattern on the processor, and owner on devices, which give the same bits at every run, as coloured does.
     #[arg(long, value_name = "WAY")]
     pub(crate) assembly: Option<Assembly>,
 }
 
 impl OperatorArguments {
     /// How the Jacobian is applied, where that is said.
-    pub(crate) fn representation(&self) -> Result<Option<Representation>, Failure> {
-        let assembled = Representation::Assembled(self.assembly.unwrap_or_default());
+    pub(crate) fn representation(
+        &self,
+        on_a_device: bool,
+    ) -> Result<Option<Representation>, Failure> {
+        let fitting = || Assembly::fitting(on_a_device);
+        let assembled = Representation::Assembled(self.assembly.unwrap_or_else(fitting));
         Ok(match (self.operator, self.assembly) {
             (None, None) => None,
             (None | Some(OperatorArgument::Assembled), _) => Some(assembled),

@@ -221,7 +221,7 @@ impl Solve<'_> {
         which.warn(&problem, console);
         let mut target = arguments.problem.target();
         target.wishes.scatter = arguments.device.scatter;
-        if let Some(how) = arguments.operator.representation()? {
+        if let Some(how) = arguments.operator.representation(device.is_some())? {
             target = target.representing(how);
         }
         console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));

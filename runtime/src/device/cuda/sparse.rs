@@ -11,6 +11,7 @@ use cudarc::cusparse::{result, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
+use super::record::Recorder;
 use crate::device::interface::{Own, Owner};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
@@ -33,6 +34,7 @@ fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
 pub(super) struct Sparse {
     owner: Owner,
     stream: Arc<CudaStream>,
+    recorder: Arc<Recorder>,
     handle: sys::cusparseHandle_t,
     matrix: sys::cusparseSpMatDescr_t,
     rows: usize,
@@ -52,7 +54,7 @@ impl Sparse {
     /// installed, or the matrix has more entries than 32-bit indices number.
     pub(super) fn new(
         owner: Owner,
-        stream: &Arc<CudaStream>,
+        (stream, recorder): (&Arc<CudaStream>, &Arc<Recorder>),
         rows: usize,
         arrays: [&Array; 3],
     ) -> Result<Option<Self>, DeviceError> {
@@ -71,6 +73,7 @@ impl Sparse {
         let mut sparse = Self {
             owner,
             stream: Arc::clone(stream),
+            recorder: Arc::clone(recorder),
             handle,
             matrix: ptr::null_mut(),
             rows,
@@ -184,6 +187,8 @@ unsafe impl Send for Sparse {}
 
 impl SparseMatrix for Sparse {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        // Its work goes to one stream, and not to where work is recorded.
+        self.recorder.refuse("multiply with cuSPARSE")?;
         let bytes = self.rows * size_of::<f64>();
         let x = x.memory::<CudaSlice<u8>>(self.owner)?;
         let y = y.memory::<CudaSlice<u8>>(self.owner)?;

@@ -366,31 +366,35 @@ impl Setting {
         self.with(self.compiled(device, wishes), wishes)
     }
 
-    /// The results of a device's kernels, twice.
-    fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
-        self.with_represented(compiled, wishes, Representation::MatrixFree)
+    /// An operator of a device's kernels.
+    fn operator(&self, compiled: CompiledForDevice) -> Operator {
+        let Self { on, params, .. } = self;
+        let wrong = vec![0.5; params.len()];
+        let operator = Operator::on_device(on.clone(), Arc::new(compiled), &wrong, false);
+        let mut operator = operator.expect("an operator");
+        operator.set_params(params).expect("other parameters");
+        operator
     }
 
-    fn with_represented(
-        &self,
-        compiled: CompiledForDevice,
-        wishes: &Wishes,
-        how: Representation,
-    ) -> [[Vec<f64>; 3]; 2] {
-        let Self { on, precision, params, .. } = self;
+    /// The state, and the direction in which the Jacobian is applied.
+    fn vectors(&self, operator: &Operator) -> [Vector; 2] {
+        [1, 500].map(|seed| {
+            let mut vector = operator.vector();
+            vector.set(&values(self.on.n_dofs(), seed));
+            vector
+        })
+    }
+
+    /// The results of a device's kernels, twice.
+    fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+        let Self { on, precision, .. } = self;
         if let Some(scatter) = wishes.scatter {
             // Facets add one by one where cells sum first.
             let is = |plan: &Plan| plan.scatter == scatter || plan.integral > 0;
             assert!(compiled.plans.iter().all(is), "{scatter}");
         }
-        let wrong = vec![0.5; params.len()];
-        let operator = Operator::on_device(on.clone(), Arc::new(compiled), &wrong, false);
-        let mut operator = operator.expect("an operator");
-        operator.set_params(params).expect("other parameters");
-        operator.represent(how).expect("kernels for that");
-        let (mut state, mut direction) = (operator.vector(), operator.vector());
-        state.set(&values(on.n_dofs(), 1));
-        direction.set(&values(on.n_dofs(), 500));
+        let mut operator = self.operator(compiled);
+        let [state, direction] = self.vectors(&operator);
         let found = [(); 2].map(|()| results(&mut operator, &state, &direction));
         operator.finish().expect("no failure");
         let mut initial = operator.vector();
@@ -417,28 +421,29 @@ impl Setting {
 
     /// Both agree, and rows of constrained unknowns are those of the identity.
     fn compare(&self, found: &[Vec<f64>; 3], wanted: &[Vec<f64>; 3], what: &str) {
+        for ((task, found), wanted) in TASKS.into_iter().zip(found).zip(wanted) {
+            self.compare_one(task, found, wanted, what);
+        }
+    }
+
+    fn compare_one(&self, task: Task, found: &[f64], wanted: &[f64], what: &str) {
         let (name, on, precision) = (&self.name, &self.on, self.precision);
         let fixed: Vec<usize> = on.conditions().map(|(dof, _)| dof).collect();
         assert!(!fixed.is_empty() && fixed.len() < on.n_dofs() / 2, "{name}");
-        for ((task, found), wanted) in TASKS.iter().zip(found).zip(wanted) {
-            let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-            let bound = 200.0 * epsilon(precision) * most;
-            let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
-            // What is not a number is worse than anything.
-            let worst = worst.fold(0.0, |most: f64, next| if next <= most { most } else { next });
-            assert!(
-                worst <= bound && most > 0.0,
-                "{name}, {task:?} on {what}: {worst:e} of {most:e}"
-            );
-            let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
-            for &dof in &fixed {
-                let row = match task {
-                    Task::Residual => 0.0,
-                    Task::Action => direction.get(dof),
-                    _ => 1.0,
-                };
-                assert_eq!(found[dof], row, "row {dof} of {task:?}");
-            }
+        let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+        let bound = 200.0 * epsilon(precision) * most;
+        let worst = found.iter().zip(wanted).map(|(a, b)| (a - b).abs());
+        // What is not a number is worse than anything.
+        let worst = worst.fold(0.0, |most: f64, next| if next <= most { most } else { next });
+        assert!(worst <= bound && most > 0.0, "{name}, {task:?} on {what}: {worst:e} of {most:e}");
+        let direction = Vector::from_slice(&values(on.n_dofs(), 500), precision);
+        for &dof in &fixed {
+            let row = match task {
+                Task::Residual => 0.0,
+                Task::Action => direction.get(dof),
+                _ => 1.0,
+            };
+            assert_eq!(found[dof], row, "row {dof} of {task:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Making matrices and multiplying with them: a [`Subject`] and a [`Representation`] → [`Measured`], on any machine.
+//! Making matrices and multiplying with them: a form on a mesh and a [`Representation`] → [`Measured`], on any machine.
 //!
 //! Poisson with unit coefficients on a box, unknowns on the whole surface 0. What is timed is the assembly of a matrix whose
 //! pattern is there (but for `acoo`, which has none), and the product, each the median of many.

@@ -127,24 +127,26 @@ impl Entities {
             part(own).filter(|&place| is_first(place)).map(|place| place as u32).collect::<Vec<_>>()
         });
         let firsts: Vec<u32> = firsts.collect::<Vec<_>>().concat();
-        let number: Vec<AtomicU32> = zeros(n_places);
+        let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
+        let counts = firsts.par_iter().map(count).collect();
+        // How many there are is told: their numbers take its place.
+        let number = shared;
         let numbered = firsts.par_iter().zip(0..firsts.len() as u32);
         numbered.for_each(|(&place, own)| number[place as usize].store(own, Relaxed));
         let places = (0..n_places).into_par_iter();
         let own = |place: usize| number[leader[place].load(Relaxed) as usize].load(Relaxed);
         let of_cell = places.map(own).collect();
-        let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
-        let counts = firsts.par_iter().map(count).collect();
-        let vertices = firsts.par_iter().flat_map_iter(|&place| {
+        let mut vertices = vec![0; firsts.len() * k];
+        vertices.par_chunks_exact_mut(k).zip(&firsts).for_each(|(entity, &place)| {
             let place = place as usize;
             let (cell, local) = (cells.of(place / m), locals[place % m]);
-            local.iter().map(|&v| cell[v])
+            entity.iter_mut().zip(local).for_each(|(vertex, &v)| *vertex = cell[v]);
         });
         Ok(Entities {
             per_cell: m,
             vertices_per_entity: k,
             of_cell,
-            vertices: vertices.collect(),
+            vertices,
             cells: counts,
             first: firsts,
         })

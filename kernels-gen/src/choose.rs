@@ -1,5 +1,6 @@
 //! `choose`: what is known of the mesh and the machine → the plans of an operator's kernels.
 
+pub mod candidates;
 mod slots;
 mod threads;
 mod transposed;
@@ -79,6 +80,8 @@ pub struct Wishes {
     pub in_place: Option<bool>,
     /// Bytes that the threads of a group may share.
     pub shared_bytes: Option<usize>,
+    /// The processor whose times are predicted; one of 2023 without it. Plans depend on the balance of its rates alone.
+    pub machine: Option<Machine>,
 }
 
 /// The geometry that the mesh itself gives, on the fly.
@@ -163,11 +166,8 @@ fn of_region(
         },
         ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
     };
-    let machine = ZEN4.machine;
-    let share = |plan: &Plan| {
-        let share = plan.lanes as f64 / isa.widest(Precision::F64) as f64;
-        share.max(1.0 / 8.0)
-    };
+    let machine = wishes.machine.unwrap_or(ZEN4.machine);
+    let share = |plan: &Plan| candidates::share(isa, plan);
     let mut plans = Vec::new();
     for &task in tasks {
         let mut plan = base(task);

@@ -180,7 +180,9 @@ fn header(
         ),
         format!(
             "a cell: {:.0} flops, {:.0} bytes, {:.0} private accesses",
-            cost.flops, cost.bytes, cost.private_accesses
+            cost.flops(),
+            cost.bytes.total(),
+            cost.private_accesses
         ),
     ];
     if kernel.threads > 0 {

@@ -14,9 +14,9 @@
 
 pub mod assembly;
 pub mod balls;
+pub mod candidate;
 pub mod device;
 pub mod ljungkvist;
-pub mod machine;
 pub mod product;
 #[cfg(test)]
 mod tests;
@@ -29,15 +29,17 @@ use crate::forest::{ForestError, RefineError};
 use crate::mesh::Mesh;
 use crate::mesh::generate::{GenerateError, generate};
 use crate::operator::{BuildError, Operator};
+use crate::rates::Rates;
+use crate::run::RunError;
 use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::space::SpaceError;
+use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
-use kernels_gen::cost::{count, stored_inside};
+use kernels_gen::cost::{Cost, Machine, Weights, count, stored_inside};
 use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
 use kernels_gen::strategy::lower;
-use machine::Rates;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -118,6 +120,9 @@ pub enum BenchError {
     /// The operator.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The problem.
+    #[error(transparent)]
+    Run(Box<RunError>),
     /// A launch.
     #[error(transparent)]
     Operator(#[from] OperatorError),
@@ -150,6 +155,8 @@ pub struct Row {
     pub dofs: usize,
     /// Seconds of one y = A x, the median.
     pub seconds: f64,
+    /// Seconds that the model predicts, of a machine that copies and multiplies as fast as this one.
+    pub predicted_seconds: f64,
     /// Bytes streamed an unknown.
     pub bytes_per_dof: f64,
     /// Flops an unknown.
@@ -158,15 +165,25 @@ pub struct Row {
     pub operations_per_dof: f64,
     /// Floor over measured time.
     pub floor_fraction: f64,
+    /// Cells.
+    pub cells: usize,
+    /// What a cell is counted to cost.
+    pub cost: Cost,
     /// Seconds of the product with the assembled matrix, where it was asked for.
     pub csr_seconds: Option<f64>,
 }
 
 impl Row {
     /// With the time that was measured, beside the floor of a machine.
-    fn timed(self, seconds: f64, rates: &Rates) -> Self {
+    ///
+    /// `like` is a machine of the same kind, and `share` that of its widest vectors which the kernel uses.
+    fn timed(self, seconds: f64, rates: &Rates, like: &Machine, share: f64) -> Self {
         let floor = (self.bytes_per_dof / rates.copy).max(self.flops_per_dof / rates.flops);
-        Self { seconds, floor_fraction: floor * self.dofs as f64 / seconds, ..self }
+        let floor_fraction = floor * self.dofs as f64 / seconds;
+        let machine = rates.machine(like);
+        let predicted_seconds =
+            self.cost.time(&machine, share) * self.cells as f64 + machine.launch;
+        Self { seconds, floor_fraction, predicted_seconds, ..self }
     }
 
     /// Unknowns a second.
@@ -195,6 +212,8 @@ pub struct Prepared {
     pub elements: Elements,
     /// Its form.
     pub form: PointForm,
+    /// For what its kernels are compiled.
+    pub target: Target,
 }
 
 /// Sets a case up with at least `dofs` unknowns.
@@ -216,7 +235,8 @@ pub fn prepare(
     )?;
     let state = operator.vector();
     operator.linearise(&state)?;
-    Ok(Prepared { operator, compiled, elements, form })
+    let target = *target;
+    Ok(Prepared { operator, compiled, elements, form, target })
 }
 
 /// A deformed box on which the fields have at least `dofs` unknowns.
@@ -289,7 +309,10 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
         operator.discretisation(),
         operator.table_bytes(Task::Action),
     )?;
-    Ok(Row { threads: rayon::current_num_threads(), ..row }.timed(seconds, rates))
+    let row = Row { threads: rayon::current_num_threads(), ..row };
+    let widest = prepared.target.isa.widest(Precision::F64) as f64;
+    let share = (row.lanes as f64 / widest).max(1.0 / 8.0);
+    Ok(row.timed(seconds, rates, &Machine::SERVER_CORE, share))
 }
 
 /// What is known of y = A x without running it.
@@ -324,11 +347,14 @@ fn describe(
         threads: 0,
         dofs,
         seconds: 0.0,
+        predicted_seconds: 0.0,
         bytes_per_dof: per_dof(table_bytes as f64 + numbers * abi.precision.bytes() as f64),
-        flops_per_dof: per_dof(cost.flops * cells),
-        operations_per_dof: per_dof(cost.operations * cells),
+        flops_per_dof: per_dof(cost.flops() * cells),
+        operations_per_dof: per_dof(cost.operations(&Weights::LANES) * cells),
         floor_fraction: 0.0,
         csr_seconds: None,
+        cells: on.mesh.n_cells(),
+        cost,
     })
 }
 

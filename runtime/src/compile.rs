@@ -6,6 +6,7 @@
 
 mod ahead;
 mod spills;
+pub mod tuned;
 
 use crate::assembly::Representation;
 use crate::device::cpu::{Linked, Machine, Module};
@@ -13,6 +14,7 @@ use crate::device::{self, Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::jit::{self, CompilerError, Jit, JitError, warn_once};
 use crate::purpose::{CellKernel, Class, Part};
+use crate::rates::named;
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi};
@@ -278,7 +280,13 @@ pub fn compile_for_device(
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };
-    let mut plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+    let mut plans = tuned::planned(
+        (form, elements, facts),
+        tasks,
+        (precision, &device.name()),
+        &wishes,
+        |tasks, wishes| choose_for_threads(form, elements, facts, tasks, precision, wishes),
+    )?;
     let mut spills = Spills::new(&plans, &wishes);
     let mut cached = true;
     let (source, module) = loop {
@@ -385,7 +393,14 @@ fn make_compiled(
     wishes: &Wishes,
 ) -> Result<Made, CompileError> {
     let Target { isa, precision, .. } = *target;
-    let plans = choose(form, elements, facts, tasks, isa, precision, wishes)?;
+    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::core), ..*wishes };
+    let plans = tuned::planned(
+        (form, elements, facts),
+        tasks,
+        (precision, &named()),
+        wishes,
+        |tasks, wishes| choose(form, elements, facts, tasks, isa, precision, wishes),
+    )?;
     let source = generate(form, elements, &plans, isa)?;
     let (module, cached) = Jit::global().load(&source, &jit::Options::new(form.name.as_str()))?;
     let origin = if cached { Origin::Cache } else { Origin::Compiler };

@@ -32,6 +32,7 @@ pub mod operator;
 pub mod output;
 pub mod partition;
 pub mod purpose;
+pub mod rates;
 pub mod reference;
 pub mod run;
 pub mod scratch;

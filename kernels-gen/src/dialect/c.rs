@@ -98,6 +98,11 @@ fn trimmed(text: &str) -> String {
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
+/// Kernels that were written by hand, behind the types and helpers that they call.
+pub fn with_preamble(words: &Words, precision: Precision, kernels: &str) -> String {
+    format!("{}\n{kernels}", preamble(words, precision, kernels))
+}
+
 /// What stands before the first kernel: types, and the helpers that kernels call.
 fn preamble(words: &Words, precision: Precision, kernels: &str) -> String {
     let words_of_type = match precision {

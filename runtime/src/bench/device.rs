@@ -1,17 +1,18 @@
 //! The bake-off problems on a device, timed by its own clock.
 
-use super::machine::Rates;
 use super::{BenchError, Case, Row, Setting, describe, input, set_up};
 use crate::assemble::Csr;
 use crate::compile::{CompiledForDevice, Origin, compile_for_device, facts};
 use crate::device::{Array, Device, DeviceError, Kind};
 use crate::operator::Operator;
+use crate::rates::Rates;
 use crate::solve::{LinearOperator, NonlinearSystem};
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Argument, KernelAbi, Role};
 use kernels_gen::choose::Wishes;
+use kernels_gen::cost::Machine as Cores;
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::{Words, with_preamble};
 use kernels_gen::plan::{Plan, Task};
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,7 +97,7 @@ impl Prepared {
     pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         let seconds = median(&*self.compiled.device, 3, || Ok(operator.apply(x, y)?))?;
-        Ok(self.row.clone().timed(seconds, rates))
+        Ok(self.row.clone().timed(seconds, rates, &Cores::H200, 1.0))
     }
 }
 
@@ -137,11 +138,10 @@ pub(super) fn median(
     Ok(times[times.len() / 2])
 }
 
-/// A copy of whole cache lines, and independent chains of multiply-adds.
+/// What [`rates`] times: a copy of whole cache lines, independent chains of multiply-adds, chains of divisions, reads of memory
+/// that a group shares, in which threads side by side read numbers side by side, additions of threads side by side to numbers side
+/// by side, and nothing.
 const RATES: &str = "
-#ifdef cl_khr_fp64
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#endif
 $KERNEL rates_copy(const $SIZE first, const $SIZE end, $GLOBAL const double* $RESTRICT from, $GLOBAL double* $RESTRICT to)
 {
     const $SIZE i = (first + $GROUP) * 256 + $THREAD;
@@ -159,12 +159,46 @@ $KERNEL rates_fma(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT 
     for (int i = 0; i < 8; ++i) sum += a[i];
     to[(first + $GROUP) * 256 + $THREAD] = sum;
 }
+$KERNEL rates_divide(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT to)
+{
+    double a[8];
+    const double x = 1.0 + 1e-9 * $THREAD;
+    for (int i = 0; i < 8; ++i) a[i] = i + 1;
+    for (int k = 0; k < 256; ++k)
+        for (int i = 0; i < 8; ++i) a[i] = x / a[i];
+    double sum = 0;
+    for (int i = 0; i < 8; ++i) sum += a[i];
+    to[(first + $GROUP) * 256 + $THREAD] = sum;
+}
+$KERNEL rates_shared(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT to)
+{
+    $SHARED double numbers[512];
+    numbers[$THREAD] = $THREAD;
+    numbers[$THREAD + 256] = $THREAD;
+    $BARRIER;
+    double a[8];
+    for (int i = 0; i < 8; ++i) a[i] = 0;
+    for (int k = 0; k < 256; ++k)
+        for (int i = 0; i < 8; ++i) a[i] += numbers[($THREAD + 8 * k + 32 * i) % 512];
+    double sum = 0;
+    for (int i = 0; i < 8; ++i) sum += a[i];
+    to[(first + $GROUP) * 256 + $THREAD] = sum;
+}
+$KERNEL rates_add(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT to)
+{
+    for (int i = 0; i < 16; ++i) atomic_add(&to[(((first + $GROUP) * 16 + i) * 256 + $THREAD) % $PLACES], 1e-3);
+}
+$KERNEL rates_nothing(const $SIZE first, const $SIZE end, $GLOBAL double* $RESTRICT to)
+{
+}
 ";
 
 /// Doubles of an array that is copied: 1 GiB.
 const COPIED: usize = 1 << 27;
 /// Doubles that a group of threads copies.
 const SHARE: usize = 1024;
+/// Doubles that are added to: 8 MiB, as much as a level of caches holds.
+const PLACES: usize = 1 << 20;
 /// Groups of threads that multiply: as many as a GPU has multiprocessors, and that many times more where it is fast.
 const GROUPS: usize = 132;
 const MORE: usize = 64;
@@ -174,14 +208,18 @@ const LONG: f64 = 0.01;
 /// The kernels that [`rates`] times, in the words of a dialect.
 pub fn rates_source(words: &Words) -> SourceFile {
     let kernel = words.kernel.replace("$THREADS", "256").replace("$GROUPS", "1");
-    let thread = format!("({})", words.thread);
+    let (thread, places) = (format!("({})", words.thread), PLACES.to_string());
     let text = RATES
         .replace("$KERNEL", &kernel)
         .replace("$GLOBAL", words.global.trim_end())
+        .replace("$SHARED", words.shared)
+        .replace("$BARRIER", words.barrier)
         .replace("$RESTRICT", words.restrict)
         .replace("$SIZE", words.size)
         .replace("$GROUP", words.group)
+        .replace("$PLACES", &places)
         .replace("$THREAD", &thread);
+    let text = with_preamble(words, Precision::F64, &text);
     let abi = |name: &str, written: &[bool], each: usize| {
         let argument = |&written: &bool| {
             let (role, name) = (Role::Stored, "array".to_owned());
@@ -190,11 +228,17 @@ pub fn rates_source(words: &Words) -> SourceFile {
         let arguments = written.iter().map(argument).collect();
         KernelAbi::by_hand(name, Precision::F64, 256, arguments)
     };
-    let kernels = vec![abi("rates_copy", &[false, true], SHARE), abi("rates_fma", &[true], 256)];
+    let mut kernels = vec![abi("rates_copy", &[false, true], SHARE)];
+    kernels.extend(COMPUTE.map(|name| abi(name, &[true], 256)));
+    kernels.extend(["rates_add", "rates_nothing"].map(|name| abi(name, &[true], 0)));
     SourceFile { text, kernels, ..SourceFile::empty(words.language) }
 }
 
-/// Measures a copy of 1 GiB, or of what there is room for, and a loop of multiply-adds.
+/// What is timed beside a copy and additions.
+const COMPUTE: [&str; 3] = ["rates_fma", "rates_divide", "rates_shared"];
+
+/// Measures a copy of 1 GiB, or of what there is room for, loops of multiply-adds, divisions and shared reads, additions, and
+/// launches.
 pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     let module = device.load_written(&rates_source(device.words()))?;
     let (from, to) = two(device)?;
@@ -205,14 +249,21 @@ pub fn rates(device: &dyn Device) -> Result<Rates, BenchError> {
     };
     let copy = time("rates_copy", batches, &[&from, &to])?;
     let mut groups = GROUPS;
-    let mut fma = time("rates_fma", groups, &[&to])?;
-    if fma < LONG {
+    let long = |seconds: f64| seconds >= LONG;
+    if !long(time("rates_fma", groups, &[&to])?) {
         groups *= MORE;
-        fma = time("rates_fma", groups, &[&to])?;
     }
+    let [fma, divide, shared] = COMPUTE.map(|name| time(name, groups, &[&to]));
+    let add = time("rates_add", groups, &[&to])?;
+    let launch = time("rates_nothing", 1, &[&to])?;
+    let threads = (groups * 256) as f64;
     Ok(Rates {
         copy: (2 * batches * SHARE * size_of::<f64>()) as f64 / copy,
-        flops: (groups * 256 * 2048 * 8 * 2) as f64 / fma,
+        flops: threads * (2048 * 8 * 2) as f64 / fma?,
+        divisions: threads * (256 * 8) as f64 / divide?,
+        shared: threads * (256 * 8) as f64 / shared?,
+        additions: threads * 16.0 / add,
+        launch,
     })
 }
 
@@ -222,7 +273,7 @@ fn two(device: &dyn Device) -> Result<(Array, Array), DeviceError> {
     loop {
         let both =
             device.zeros(Kind::F64, len).and_then(|a| Ok((a, device.zeros(Kind::F64, len)?)));
-        if both.is_ok() || len <= COPIED >> 10 {
+        if both.is_ok() || len <= COPIED >> 5 {
             return both;
         }
         len /= 2;

@@ -7,13 +7,13 @@
 //! own kernels are counted to take, and beside one thread a cell.
 
 use super::device::median;
-use super::machine::Rates;
 use super::{BenchError, form_of, input};
 use crate::compile::{compile_for_device, facts};
 use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::mesh::generate::generate;
 use crate::operator::Operator;
+use crate::rates::Rates;
 use crate::solve::NonlinearSystem;
 use crate::vector::Precision;
 use fem_dsl::point::PointForm;
@@ -210,7 +210,7 @@ impl Prepared {
             geometry: plan.geometry.to_string(),
             seconds,
             bytes: (operator.table_bytes(Task::Residual) + vectors) as f64,
-            flops: cost.flops * self.n_cells() as f64,
+            flops: cost.flops() * self.n_cells() as f64,
             error: 0.0,
         };
         Ok((run, found))

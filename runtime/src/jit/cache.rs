@@ -257,14 +257,14 @@ impl Cache {
     }
 
     /// The text that was remembered under `key`, if it is whole.
-    pub(super) fn recall(&self, key: &str) -> Option<String> {
+    pub(crate) fn recall(&self, key: &str) -> Option<String> {
         let text = fs::read_to_string(self.memory(key)).ok()?;
         let body = unseal(&text)?;
         body.strip_prefix(key)?.strip_prefix("\n\n").map(str::to_owned)
     }
 
     /// Remembers `text` under `key`. A failure costs time, nothing else.
-    pub(super) fn remember(&self, key: &str, text: &str) {
+    pub(crate) fn remember(&self, key: &str, text: &str) {
         let path = self.memory(key);
         if let Err(error) = self.write(&path, &seal(&format!("{key}\n\n{text}"))) {
             tracing::debug!("cannot write {}: {error}", path.display());

@@ -14,12 +14,13 @@ use clap::{Args, ValueEnum};
 use fem_dsl::source::seen;
 use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
+use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
-use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::product::Machine;
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
 use runtime::device::Device;
+use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
 use crate::arguments::{Backend, Degrees, DeviceArguments, Sizes};
@@ -497,6 +498,31 @@ fn line(row: &Row) -> String {
     )
 }
 
+/// What a cell costs, as it was counted.
+pub(crate) fn cost(cost: &Cost) -> Value {
+    let Cost { arithmetic, indexed, private_accesses, shared_accesses, bytes } = cost;
+    json!({
+        "flops": cost.flops(),
+        "fused": arithmetic.fused,
+        "plain": arithmetic.plain,
+        "chosen": arithmetic.chosen,
+        "divisions": arithmetic.divisions,
+        "functions": arithmetic.functions,
+        "gathered": indexed.gathered,
+        "gathered_in_runs": indexed.gathered_in_runs,
+        "added": indexed.added,
+        "added_in_runs": indexed.added_in_runs,
+        "private_accesses": private_accesses,
+        "shared_accesses": shared_accesses,
+        "bytes": bytes.total(),
+        "bytes_of_vectors": bytes.vectors,
+        "bytes_of_geometry": bytes.geometry,
+        "bytes_stored": bytes.stored,
+        "bytes_of_data": bytes.data,
+        "bytes_of_indices": bytes.indices,
+    })
+}
+
 fn value(row: &Row) -> Value {
     json!({
         "suite": "bp",
@@ -518,6 +544,9 @@ fn value(row: &Row) -> Value {
         "flops_per_dof": row.flops_per_dof,
         "operations_per_dof": row.operations_per_dof,
         "floor_fraction": row.floor_fraction,
+        "predicted_dofs_per_second": row.dofs as f64 / row.predicted_seconds,
+        "cells": row.cells,
+        "counts": cost(&row.cost),
         "csr_dofs_per_second": row.csr_dofs_per_second(),
     })
 }

@@ -1,5 +1,7 @@
 //! `wf doctor`: what this machine has for weakform, what is missing, and how to get it.
 
+mod calibrate;
+
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -9,6 +11,7 @@ use runtime::jit::{Environment, Jit};
 use runtime::scratch::Folder;
 use serde_json::{Value, json};
 
+use crate::console::Console;
 use crate::report::{Failure, Report};
 
 /// Show what this machine has, what is missing, and how to get it.
@@ -19,8 +22,14 @@ use crate::report::{Failure, Report};
 Examples:
   wf doctor
   wf doctor --json
+  wf doctor --calibrate                      measures what this machine does in a second, for `wf plan`
   WF_RUSTC=/opt/rust/bin/rustc wf doctor     with another compiler")]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Measure what this machine copies, multiplies, divides, adds and launches in a second, with one thread, with all, and on
+    /// its devices, and keep it: predictions are of this machine from then on.
+    #[arg(long)]
+    pub(crate) calibrate: bool,
+}
 
 /// How a part of the machine is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +89,10 @@ impl Finding {
 }
 
 /// Looks at every part.
-pub(crate) fn execute(_: &Arguments) -> Result<Report, Failure> {
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    if arguments.calibrate {
+        return calibrate::calibrate(console);
+    }
     let jit = Jit::global();
     let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
     findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });

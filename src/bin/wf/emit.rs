@@ -103,6 +103,16 @@ pub(crate) enum TaskArgument {
     Diagonal,
 }
 
+impl From<TaskArgument> for Task {
+    fn from(task: TaskArgument) -> Self {
+        match task {
+            TaskArgument::Residual => Self::Residual,
+            TaskArgument::Jacobian => Self::Action,
+            TaskArgument::Diagonal => Self::Diagonal,
+        }
+    }
+}
+
 /// A precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PrecisionArgument {
@@ -205,11 +215,7 @@ fn emission(arguments: &Arguments) -> Emission {
         emission = emission.quadrature(degree as usize);
     }
     if let Some(task) = arguments.task {
-        emission = emission.task(match task {
-            TaskArgument::Residual => Task::Residual,
-            TaskArgument::Jacobian => Task::Action,
-            TaskArgument::Diagonal => Task::Diagonal,
-        });
+        emission = emission.task(task.into());
     }
     if let Some(strategy) = arguments.strategy {
         emission = emission.strategy(strategy);

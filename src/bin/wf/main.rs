@@ -23,6 +23,7 @@ mod fmt;
 mod man;
 mod new;
 mod picture;
+mod plan;
 mod probe;
 mod problem;
 mod progress;
@@ -30,6 +31,7 @@ mod report;
 mod run;
 #[cfg(unix)]
 mod signals;
+mod tune;
 mod verify;
 
 use std::process::ExitCode;
@@ -78,8 +80,10 @@ enum Command {
     Fmt(fmt::Arguments),
     Man(man::Arguments),
     New(new::Arguments),
+    Plan(plan::Arguments),
     Probe(probe::Arguments),
     Run(run::Arguments),
+    Tune(tune::Arguments),
     Verify(verify::Arguments),
 }
 
@@ -90,14 +94,16 @@ impl Command {
             Self::Bench(arguments) => bench::execute(arguments, console),
             Self::Check(arguments) => check::execute(arguments, console),
             Self::Completions(arguments) => completions::execute(arguments),
-            Self::Doctor(arguments) => doctor::execute(arguments),
+            Self::Doctor(arguments) => doctor::execute(arguments, console),
             Self::Emit(arguments) => emit::execute(arguments, console),
             Self::Explain(arguments) => explain::execute(arguments),
             Self::Fmt(arguments) => fmt::execute(arguments),
             Self::Man(arguments) => man::execute(arguments),
             Self::New(arguments) => new::execute(arguments),
+            Self::Plan(arguments) => plan::execute(arguments, console),
             Self::Probe(arguments) => probe::execute(arguments, console),
             Self::Run(arguments) => run::execute(arguments, console),
+            Self::Tune(arguments) => tune::execute(arguments, console),
             Self::Verify(arguments) => verify::execute(arguments, console),
         }
     }
@@ -146,6 +152,8 @@ mod tests {
         parses::<man::Arguments>("man --output man1");
         parses::<new::Arguments>("new beam --from elasticity");
         parses::<emit::Arguments>("emit a.wf --target rust --stage point --cell hex --degree 2");
+        parses::<plan::Arguments>("plan a.wf --measure --roofline a.svg --task residual");
+        parses::<tune::Arguments>("tune a.wf --seconds 30 --backend cuda");
         parses::<run::Arguments>("run a.wf --mesh box(dim:3,cells:4) --param f=2 --no-output");
         parses::<probe::Arguments>(
             "probe a.wf --degree 2 --at u=x[0] --direction u=1 --test u=x[1]",

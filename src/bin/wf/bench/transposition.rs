@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use runtime::bench::BenchError;
 use runtime::bench::device::rates;
-use runtime::bench::machine::Rates;
 use runtime::bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
 use runtime::compile::CompileError;
 use runtime::device::Device;
+use runtime::rates::Rates;
 use runtime::vector::Precision;
 use serde_json::{Value, json};
 

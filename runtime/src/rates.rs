@@ -1,9 +1,12 @@
 //! What this machine reaches: copy bandwidth and rate of fused multiply-adds, for the floor.
 
+pub mod kept;
+
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::jit::{self, JitError};
 use crate::vector::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
+use kernels_gen::cost::Machine;
 use std::time::Instant;
 
 /// Measured rates of a device, or of all threads of the current pool together.
@@ -13,6 +16,36 @@ pub struct Rates {
     pub copy: f64,
     /// Floating-point operations a second of independent fused multiply-adds in double precision.
     pub flops: f64,
+    /// Divisions a second in double precision.
+    pub divisions: f64,
+    /// Numbers a second that threads of a group read from the memory that they share; infinite on processors.
+    pub shared: f64,
+    /// Numbers a second that are added to numbers in memory, as a scatter adds them: on devices by atomic operations.
+    pub additions: f64,
+    /// Seconds from a launch to the next, where there is nothing to do.
+    pub launch: f64,
+}
+
+/// What this processor is called.
+pub fn named() -> String {
+    crate::device::cpu::Machine::detect().model.clone()
+}
+
+impl Rates {
+    /// A machine that copies, multiplies, divides and shares at these rates, and else is like another.
+    ///
+    /// What is read of shared memory here is read without conflicts: of kernels the model knows the same share of it as of the
+    /// other machine.
+    pub fn machine(&self, like: &Machine) -> Machine {
+        let fma_rate = self.flops / 2.0;
+        Machine {
+            bandwidth: self.copy,
+            fma_rate,
+            shared_rate: like.shared_rate,
+            launch: self.launch,
+            ..*like
+        }
+    }
 }
 
 /// Entries a thread copies: far beyond the caches of a core.
@@ -20,10 +53,11 @@ const ENTRIES: usize = 1 << 23;
 /// Steps of the chain of multiply-adds.
 const STEPS: usize = 1 << 22;
 const REPETITIONS: usize = 5;
+const LAUNCHES: usize = 20;
 
 /// Measures the current pool.
 pub fn measure() -> Result<Rates, JitError> {
-    let source = include_str!("rates.rs.txt");
+    let source = include_str!("rates/kernels.rs.txt");
     let options = jit::Options { name: "rates".into(), ..jit::Options::default() };
     let library = jit::compile(source, &options)?;
     let argument = |name: &str, written| abi::Argument {
@@ -37,8 +71,11 @@ pub fn measure() -> Result<Rates, JitError> {
         let hash = abi::hash(name);
         KernelAbi { hash, ..KernelAbi::by_hand(name, Precision::F64, 1, arguments) }
     };
-    let module = Module::new(library, &[kernel("rates_copy"), kernel("rates_fma")])
-        .map_err(JitError::Load)?;
+    let module = Module::new(
+        library,
+        &[kernel("rates_copy"), kernel("rates_fma"), kernel("rates_divide"), kernel("rates_add")],
+    )
+    .map_err(JitError::Load)?;
     let threads = rayon::current_num_threads();
     let x = Buffer::<f64>::from_fn(ENTRIES * threads, |i| i as f64);
     let mut y = Buffer::<f64>::zeroed(ENTRIES * threads);
@@ -56,8 +93,19 @@ pub fn measure() -> Result<Rates, JitError> {
     };
     let copy = best("rates_copy", ENTRIES)?;
     let fma = best("rates_fma", STEPS)?;
+    let divide = best("rates_divide", STEPS >> 4)?;
+    let add = best("rates_add", STEPS >> 2)?;
+    let start = Instant::now();
+    for _ in 0..LAUNCHES {
+        best("rates_fma", 1)?;
+    }
+    let launch = start.elapsed().as_secs_f64() / (LAUNCHES * REPETITIONS) as f64;
     Ok(Rates {
         copy: (16 * ENTRIES * threads) as f64 / copy,
         flops: (STEPS * threads * 16 * 8 * 2) as f64 / fma,
+        divisions: ((STEPS >> 4) * threads * 8 * 8) as f64 / divide,
+        shared: f64::INFINITY,
+        additions: ((STEPS >> 2) * threads * 8) as f64 / add,
+        launch,
     })
 }

@@ -1,0 +1,226 @@
+//! What was measured to be faster than what is planned (`wf tune`): a task on elements and a machine → the wishes that give it.
+//!
+//! All of them lie in one text in the folder of compiled kernels, a line each, which is read once: where nothing was tuned nothing
+//! is looked for.
+
+use crate::jit::Jit;
+use crate::rates::{kept, named};
+use fem_dsl::point::PointForm;
+use kernels_gen::choose::{MeshFacts, Wishes};
+use kernels_gen::cost::Machine;
+use kernels_gen::kir::Precision;
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Task};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{LazyLock, RwLock};
+
+/// Under which the text is kept.
+const TEXT: &str = "tuned kernels";
+
+/// What was tuned, by [`key`].
+static TUNED: LazyLock<RwLock<BTreeMap<String, Wishes>>> = LazyLock::new(|| {
+    let text = Jit::global().cache().ok().and_then(|cache| cache.recall(TEXT));
+    let lines = text.as_deref().unwrap_or_default().lines().filter_map(|line| {
+        let (key, words) = line.split_once(' ')?;
+        Some((key.to_owned(), read(words)?))
+    });
+    RwLock::new(lines.collect())
+});
+
+/// A task of a form on elements and a mesh of a kind, on a machine, as a hash.
+fn key(
+    (form, elements, facts): (&PointForm, &Elements, &MeshFacts),
+    task: Task,
+    precision: Precision,
+    machine: &str,
+) -> String {
+    // Cells that are as the mesh is; which of them have conditions changes no more than an index.
+    let facts = MeshFacts { constrained: false, ..*facts };
+    let text = format!("{form:?} {elements:?} {facts:?} {task:?} {precision:?} {machine}");
+    blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// What was tuned.
+pub fn wishes(
+    of: (&PointForm, &Elements, &MeshFacts),
+    task: Task,
+    precision: Precision,
+    machine: &str,
+) -> Option<Wishes> {
+    let tuned = TUNED.read().ok()?;
+    if tuned.is_empty() {
+        return None;
+    }
+    tuned.get(&key(of, task, precision, machine)).copied()
+}
+
+/// Keeps what was measured to be fastest, or that it is what is planned anyway.
+///
+/// # Errors
+///
+/// In words, that there is no folder in which anything can be kept.
+pub fn keep(
+    of: (&PointForm, &Elements, &MeshFacts),
+    task: Task,
+    precision: Precision,
+    machine: &str,
+    wishes: Option<&Wishes>,
+) -> Result<(), String> {
+    let cache = Jit::global().cache().map_err(ToString::to_string)?;
+    let mut tuned = TUNED.write().map_err(|error| error.to_string())?;
+    let key = key(of, task, precision, machine);
+    match wishes {
+        Some(wishes) => tuned.insert(key, *wishes),
+        None => tuned.remove(&key),
+    };
+    let text: String = tuned.iter().fold(String::new(), |mut text, (key, wishes)| {
+        let _ = writeln!(text, "{key} {}", written(wishes));
+        text
+    });
+    cache.remember(TEXT, &text);
+    match cache.recall(TEXT) {
+        Some(kept) if kept == text => Ok(()),
+        _ => Err(format!("nothing can be kept in {}", cache.folder().display())),
+    }
+}
+
+/// The plans of all tasks, those that were tuned as they were, with `choose`.
+pub(super) fn planned(
+    of: (&PointForm, &Elements, &MeshFacts),
+    tasks: &[Task],
+    (precision, machine): (Precision, &str),
+    wishes: &Wishes,
+    choose: impl Fn(&[Task], &Wishes) -> Result<Vec<Plan>, PlanError>,
+) -> Result<Vec<Plan>, PlanError> {
+    let (mut rest, mut plans) = (Vec::new(), Vec::new());
+    for &task in tasks {
+        match free(wishes).then(|| self::wishes(of, task, precision, machine)).flatten() {
+            Some(tuned) => {
+                let Wishes { matrix, shared_bytes, machine, .. } = *wishes;
+                plans.extend(choose(&[task], &Wishes { matrix, shared_bytes, machine, ..tuned })?);
+            }
+            None => rest.push(task),
+        }
+    }
+    if plans.is_empty() {
+        return choose(tasks, wishes);
+    }
+    if !rest.is_empty() {
+        for plan in choose(&rest, wishes)? {
+            // What both read of the points is stored once.
+            if !plans.contains(&plan) {
+                plans.push(plan);
+            }
+        }
+    }
+    Ok(plans)
+}
+
+/// Whether nothing is forced that would have to agree among kernels, or that somebody asked for.
+fn free(wishes: &Wishes) -> bool {
+    let Wishes { matrix, shared_bytes, machine, .. } = *wishes;
+    *wishes == Wishes { matrix, shared_bytes, machine, ..Wishes::default() }
+        && matrix != Some(Scatter::Coloured)
+}
+
+/// The wishes as words `NAME=VALUE`.
+fn written(wishes: &Wishes) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = |name: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("{name}={value}")));
+    };
+    word(
+        "geometry",
+        wishes.geometry.map(|geometry| match geometry {
+            Geometry::Nodes(order) => format!("nodes{order}"),
+            other => other.to_string(),
+        }),
+    );
+    word(
+        "coefficients",
+        wishes.linearisation.map(|linearisation| match linearisation {
+            Linearisation::Recompute => "recomputed".to_owned(),
+            Linearisation::Stored => "stored".to_owned(),
+        }),
+    );
+    word("strategy", wishes.strategy.map(|strategy| strategy.to_string()));
+    word("scatter", wishes.scatter.map(|scatter| scatter.to_string()));
+    word("lanes", wishes.lanes.map(|number| number.to_string()));
+    word("block", wishes.block.map(|number| number.to_string()));
+    word("cells", wishes.cells.map(|number| number.to_string()));
+    word("residency", wishes.residency.map(|number| number.to_string()));
+    word("in_order", wishes.in_order.map(|yes| yes.to_string()));
+    word("in_place", wishes.in_place.map(|yes| yes.to_string()));
+    words.join(" ")
+}
+
+/// What [`written`] wrote.
+fn read(text: &str) -> Option<Wishes> {
+    let mut wishes = Wishes::default();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let (name, value) = word.split_once('=')?;
+        let number = || value.parse::<usize>().ok();
+        match name {
+            "geometry" => {
+                wishes.geometry = Some(match value {
+                    "affine" => Geometry::Affine,
+                    "vertices" => Geometry::Vertices,
+                    "corners" => Geometry::Corners,
+                    "stored" => Geometry::Stored,
+                    other => Geometry::Nodes(other.strip_prefix("nodes")?.parse().ok()?),
+                });
+            }
+            "coefficients" => {
+                wishes.linearisation = Some(match value {
+                    "recomputed" => Linearisation::Recompute,
+                    "stored" => Linearisation::Stored,
+                    _ => return None,
+                });
+            }
+            "strategy" => wishes.strategy = Some(value.parse().ok()?),
+            "scatter" => wishes.scatter = Some(value.parse().ok()?),
+            "lanes" => wishes.lanes = Some(number()?),
+            "block" => wishes.block = Some(number()?),
+            "cells" => wishes.cells = Some(number()?),
+            "residency" => wishes.residency = Some(number()?),
+            "in_order" => wishes.in_order = Some(value.parse().ok()?),
+            "in_place" => wishes.in_place = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some(wishes)
+}
+
+/// What the cost model knows of this processor, a core of as many as compute: nothing where it was not measured.
+pub(super) fn core() -> Option<Machine> {
+    let threads = rayon::current_num_threads();
+    let rates = kept::rates(&named(), threads)?;
+    Some(rates.machine(&Machine::SERVER_CORE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernels_gen::plan::Strategy;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let full = Wishes {
+            geometry: Some(Geometry::Nodes(2)),
+            linearisation: Some(Linearisation::Stored),
+            strategy: Some(Strategy::ThreadPerLine { cells: 0 }),
+            scatter: Some(Scatter::Block),
+            lanes: Some(8),
+            block: Some(2),
+            cells: Some(3),
+            residency: Some(4),
+            in_order: Some(true),
+            in_place: Some(false),
+            ..Wishes::default()
+        };
+        for wishes in [full, Wishes::default()] {
+            assert_eq!(read(&written(&wishes)), Some(wishes));
+        }
+        assert_eq!(read("colour=red"), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! `wf plan`: the kernels that a problem may have, with what each is predicted to take, and why one is taken.
+
+mod roofline;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use fem_dsl::problem::Problem;
+use kernels_gen::choose::Wishes;
+use kernels_gen::choose::candidates::{Aim, Candidate, Candidates, Change, candidates, changes};
+use kernels_gen::cost::Machine;
+use kernels_gen::kir::Precision;
+use kernels_gen::plan::Task;
+use runtime::bench::candidate::measure;
+use runtime::compile::{Target, facts};
+use runtime::device::Device;
+use runtime::rates::kept;
+use runtime::rates::named;
+use runtime::run::{RunError, Setup, set_up};
+
+use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
+use crate::blame::Blame;
+use crate::console::Console;
+use crate::emit::TaskArgument;
+use crate::picture;
+use crate::problem::{chosen, compile, overrides, prepare, read, with_threads};
+use crate::report::{Failure, Report};
+
+/// Show the kernels that a problem may have: what each is predicted to take, what bounds it, and which one is taken.
+///
+/// Times are of one application to all cells. They are predicted from the bytes and operations that are counted in a kernel's
+/// text, and from what the machine does of either in a second: what `wf doctor --calibrate` has measured here, or else what a
+/// machine of the same kind did. The floor is what no kernel with these bytes and flops can go below.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  wf plan examples/poisson.wf                                   the candidates for this processor
+  wf plan examples/poisson.wf --backend cuda --degree 4         those for a GPU, which need not be there
+  wf plan examples/poisson.wf --measure --roofline poisson.svg  each is run, and drawn under the roofs of the machine
+  wf plan examples/elasticity.wf --task residual --json")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) problem: ProblemArguments,
+
+    #[command(flatten)]
+    pub(crate) device: DeviceArguments,
+
+    /// What the kernel computes.
+    #[arg(long, value_enum, default_value_t = TaskArgument::Jacobian)]
+    pub(crate) task: TaskArgument,
+
+    /// Run every candidate, and show its time beside the predicted one.
+    #[arg(long)]
+    pub(crate) measure: bool,
+
+    /// Draw the candidates under the roofs of the machine, flops a second over flops a byte; the file is PNG or SVG, as its name
+    /// says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roofline: Option<PathBuf>,
+
+    /// Threads to compute with; all cores without it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+}
+
+/// The machine of which times are predicted.
+pub(crate) struct Predicted {
+    /// Its name.
+    pub(crate) name: String,
+    /// Whether it is the machine that computes, and was measured.
+    pub(crate) measured: bool,
+    /// What it does.
+    pub(crate) machine: Machine,
+}
+
+/// A problem's candidates.
+pub(crate) struct Planned<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) problem: &'a Problem,
+    pub(crate) setup: &'a Setup,
+    pub(crate) task: Task,
+    pub(crate) backend: Backend,
+    pub(crate) on: &'a Predicted,
+    pub(crate) candidates: &'a Candidates,
+    pub(crate) changes: &'a [Change],
+    /// Seconds of each candidate, where it ran, or why it did not.
+    pub(crate) measured: &'a [Option<Result<f64, String>>],
+}
+
+impl Planned<'_> {
+    /// Predicted seconds of all cells.
+    pub(crate) fn seconds(&self, candidate: &Candidate) -> f64 {
+        self.cells() * candidate.seconds + self.on.machine.launch
+    }
+
+    pub(crate) fn cells(&self) -> f64 {
+        self.setup.on.mesh.n_cells() as f64
+    }
+}
+
+pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let wanted = arguments.problem.problem.as_deref();
+    let overrides = overrides(&arguments.problem);
+    let source = read(&arguments.problem.file)?;
+    let program = compile(&source, wanted, &overrides, console)?;
+    let names = chosen(&program, wanted)?;
+    if let Some(path) = &arguments.roofline {
+        picture::possible(path, "--roofline")?;
+        if names.len() > 1 {
+            return Err(Failure::input(format!(
+                "--roofline names one file, but there are several problems: {}\n\
+                 help: choose one with --problem NAME",
+                names.join(", ")
+            )));
+        }
+    }
+    // What is not to run needs no device.
+    let device = match arguments.device.open() {
+        Err(failure) if arguments.measure => return Err(failure),
+        other => other.ok().flatten(),
+    };
+    let common = console.take();
+    let mut report = Report::default();
+    for name in &names {
+        let which = Blame { program: &program, problem: name, overrides: &overrides };
+        let done =
+            with_threads(arguments.threads, || one(arguments, which, device.as_ref(), console));
+        report.add(("problem", name), done.flatten(), [common.clone(), console.take()].concat());
+    }
+    Ok(report)
+}
+
+/// The machine of which times are predicted: the one that computes, if it was measured, or else one of its kind.
+pub(crate) fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
+    let threads = rayon::current_num_threads();
+    let (name, threads, like) = match (backend, device) {
+        (Backend::Cpu, _) => (named(), threads, Machine::SERVER_CORE.of_cores(threads)),
+        (_, Some(device)) => (device.name(), 0, Machine::H200),
+        (_, None) => ("an H200".to_owned(), 0, Machine::H200),
+    };
+    match kept::rates(&name, threads) {
+        Some(rates) => Predicted { name, measured: true, machine: rates.machine(&like) },
+        None => Predicted { name, measured: false, machine: like },
+    }
+}
+
+/// What kernels are planned for.
+pub(crate) fn aim(backend: Backend, target: &Target) -> Aim {
+    match backend {
+        Backend::Cpu => Aim::Vectors(target.isa),
+        Backend::Cuda | Backend::OpenCl => Aim::Threads,
+    }
+}
+
+fn one(
+    arguments: &Arguments,
+    which: Blame<'_>,
+    device: Option<&Arc<dyn Device>>,
+    console: &Console,
+) -> Result<Report, Failure> {
+    let name = which.problem;
+    let (problem, mesh) = prepare(which.program, name, &arguments.problem.file, which.overrides)?;
+    let refused = |error: RunError| which.run(&problem, error);
+    let setup = set_up(&problem, mesh).map_err(refused)?;
+    let (task, backend) = (arguments.task.into(), arguments.device.backend);
+    let (on, target) = (predicted(backend, device), arguments.problem.target());
+    let wishes = Wishes {
+        scatter: arguments.device.scatter,
+        shared_bytes: device.map(|device| device.shared_bytes()),
+        ..Wishes::default()
+    };
+    let found = candidates(
+        &problem.form,
+        &setup.elements,
+        &facts(&setup.on),
+        task,
+        (aim(backend, &target), Precision::F64),
+        &wishes,
+        &on.machine,
+    );
+    let found = found.map_err(|error| refused(error.into()))?;
+    let mut measured = vec![None; found.all.len()];
+    if arguments.measure {
+        for (number, candidate) in found.all.iter().enumerate() {
+            let what = format!("{name}: running candidate {} of {}", number + 1, found.all.len());
+            console.progress().say(what);
+            let target = Target { wishes: candidate.wishes, ..target };
+            let run = measure(&problem.form, &setup, task, &target, device);
+            measured[number] = Some(run.map(|run| run.seconds).map_err(|error| error.to_string()));
+        }
+    }
+    let planned = Planned {
+        name,
+        problem: &problem,
+        setup: &setup,
+        task,
+        backend,
+        on: &on,
+        changes: &changes(&found, &on.machine),
+        candidates: &found,
+        measured: &measured,
+    };
+    let mut report = Report::new(table::text(&planned), table::value(&planned));
+    if let Some(path) = &arguments.roofline {
+        if let Err(failure) = roofline::draw(path, &planned) {
+            return Err(failure.after(report));
+        }
+        report.text.push_str(&format!("drawn in {}\n", path.display()));
+    }
+    Ok(report)
+}

@@ -38,13 +38,7 @@ impl Rates {
     /// other machine.
     pub fn machine(&self, like: &Machine) -> Machine {
         let fma_rate = self.flops / 2.0;
-        Machine {
-            bandwidth: self.copy,
-            fma_rate,
-            shared_rate: like.shared_rate,
-            launch: self.launch,
-            ..*like
-        }
+        Machine { bandwidth: self.copy, fma_rate, launch: self.launch, ..*like }
     }
 }
 

@@ -6,9 +6,9 @@
 use crate::jit::Jit;
 use crate::rates::{kept, named};
 use fem_dsl::point::PointForm;
+use kernels_gen::abi::Precision;
 use kernels_gen::choose::{MeshFacts, Wishes};
 use kernels_gen::cost::Machine;
-use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Task};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

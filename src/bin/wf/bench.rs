@@ -500,7 +500,7 @@ fn line(row: &Row) -> String {
 
 /// What a cell costs, as it was counted.
 pub(crate) fn cost(cost: &Cost) -> Value {
-    let Cost { arithmetic, indexed, private_accesses, shared_accesses, bytes } = cost;
+    let Cost { arithmetic, indexed, private_accesses, shared_accesses, bytes, issued, .. } = cost;
     json!({
         "flops": cost.flops(),
         "fused": arithmetic.fused,
@@ -514,6 +514,9 @@ pub(crate) fn cost(cost: &Cost) -> Value {
         "added_in_runs": indexed.added_in_runs,
         "private_accesses": private_accesses,
         "shared_accesses": shared_accesses,
+        "issued_arithmetic": issued.arithmetic,
+        "issued_shared_accesses": issued.shared,
+        "issued_indexed": issued.indexed,
         "bytes": bytes.total(),
         "bytes_of_vectors": bytes.vectors,
         "bytes_of_geometry": bytes.geometry,

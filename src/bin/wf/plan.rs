@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use fem_dsl::problem::Problem;
+use kernels_gen::abi::Precision;
 use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::{Aim, Candidate, Candidates, Change, candidates, changes};
 use kernels_gen::cost::Machine;
-use kernels_gen::kir::Precision;
 use kernels_gen::plan::Task;
 use runtime::bench::candidate::measure;
 use runtime::compile::{Target, facts};

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use clap::Args;
 use fem_dsl::problem::Problem;
+use kernels_gen::abi::Precision;
 use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::{Candidate, candidates};
-use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::bench::candidate::measure;
 use runtime::compile::{Target, facts, tuned};

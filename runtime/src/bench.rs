@@ -17,6 +17,7 @@ pub mod balls;
 pub mod candidate;
 pub mod device;
 pub mod ljungkvist;
+pub mod low_order;
 pub mod product;
 #[cfg(test)]
 mod tests;

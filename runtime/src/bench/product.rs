@@ -60,7 +60,7 @@ impl Product {
             let nodes = field.space.nodes_on(&surface);
             nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
         }
-        let (mut operator, plans) = made(&form, &elements, Arc::new(on), machine)?;
+        let (mut operator, plans) = made(&form, &elements, Arc::new(on), machine, &[Task::Action])?;
         let state = operator.vector();
         operator.linearise(&state)?;
         let (mut x, y) = (operator.vector(), operator.vector());
@@ -150,19 +150,20 @@ impl Product {
     }
 }
 
-/// The operator of a form's action where it runs, and the plans of its kernels.
-fn made(
+/// The operator of some tasks of a form where it runs, and the plans of its kernels.
+pub(super) fn made(
     form: &PointForm,
     elements: &Elements,
     on: Arc<Discretisation>,
     machine: &Machine,
+    tasks: &[Task],
 ) -> Result<(Operator, Vec<Plan>), BenchError> {
-    let (facts, tasks) = (facts(&on), [Task::Action]);
+    let facts = facts(&on);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params: Vec<f64> = [0.0].into_iter().chain(own).collect();
     Ok(match machine {
         Machine::Processor(target) => {
-            let compiled = compile(form, elements, &facts, &tasks, target)?;
+            let compiled = compile(form, elements, &facts, tasks, target)?;
             let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
             let operator = Operator::on_host(on, module, kernels, target.precision, &params, true)?;
             (operator, compiled.plans)
@@ -170,7 +171,7 @@ fn made(
         Machine::Device(device, wishes) => {
             let (device, precision) = (Arc::clone(device), Precision::F64);
             let compiled =
-                compile_for_device(form, elements, &facts, &tasks, device, precision, wishes)?;
+                compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
             let compiled = Arc::new(compiled);
             let operator = Operator::on_device(on, Arc::clone(&compiled), &params, true)?;
             (operator, compiled.plans.clone())

@@ -1,0 +1,541 @@
+//! Low-order operators on boxes of hexahedra: a case, a mesh and a [`Way`] → [`System`], timed product by product, in iterations of the
+//! conjugate gradient method, and vector pass by vector pass.
+//!
+//! ```text
+//! corners, vertices        matrix-free: J from the coordinates of the corners, gathered; from the cell's own 24 coefficients
+//! stored, coefficients     partial assembly: w |det J| and J⁻¹, or the coefficients of the Jacobian, at each point
+//! assembled                a matrix in compressed rows
+//! ```
+//!
+//! After R. R. Settgast and others (2023); [`kernels_gen::cost::low_order`] has their counts. Degree 1, double precision, unknowns
+//! on the whole surface 0.
+
+use super::device::median;
+use super::product::{Machine, made};
+use super::{BenchError, Case, form_of, input, median_seconds};
+use crate::assembly::{Assembly, Representation};
+use crate::device::Device;
+use crate::discretisation::Discretisation;
+use crate::mesh::Mesh;
+use crate::operator::Operator;
+use crate::solve::{
+    CgSettings, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg, silent,
+};
+use crate::vector::Vector;
+use kernels_gen::cost::count;
+use kernels_gen::element::{Cell, Rule};
+use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
+use kernels_gen::strategy::lower;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The problems of the suite, of those of [`super::CASES`]: scalar and vector Laplacian, elasticity.
+pub const PROBLEMS: [&str; 3] = ["BP5", "BP6", "elasticity"];
+
+/// Iterations of a solve that is timed, unless it ends before.
+pub const ITERATIONS: usize = 50;
+
+/// Solves that are timed, of which the fastest counts.
+const SOLVES: usize = 3;
+
+/// Seconds after which a slow solve is not timed again.
+const ENOUGH: f64 = 2.0;
+
+/// How the operator is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Matrix-free, with the map of a cell from this.
+    From(Geometry),
+    /// Partial assembly of the form's own coefficients.
+    Coefficients,
+    /// By its matrix.
+    Assembled,
+}
+
+impl Way {
+    /// All of them, the first that with which results are compared.
+    pub const ALL: [Self; 5] = [
+        Self::From(Geometry::Corners),
+        Self::From(Geometry::Vertices),
+        Self::From(Geometry::Stored),
+        Self::Coefficients,
+        Self::Assembled,
+    ];
+
+    /// What the paper calls it.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::From(Geometry::Stored) | Self::Coefficients => "partial assembly",
+            Self::From(_) => "matrix-free",
+            Self::Assembled => "SpMV",
+        }
+    }
+
+    fn representation(self, on_a_device: bool) -> Representation {
+        match self {
+            Self::Assembled => Representation::Assembled(Assembly::fitting(on_a_device)),
+            _ => Representation::MatrixFree,
+        }
+    }
+
+    /// A machine with what this way asks of its kernels.
+    fn wished(self, machine: &Machine, matrix: Scatter) -> Machine {
+        let mut machine = machine.clone();
+        let wishes = match &mut machine {
+            Machine::Processor(target) => &mut target.wishes,
+            Machine::Device(_, wishes) => wishes,
+        };
+        match self {
+            Self::From(geometry) => {
+                wishes.geometry = Some(geometry);
+                wishes.linearisation = Some(Linearisation::Recompute);
+            }
+            Self::Coefficients => wishes.linearisation = Some(Linearisation::Stored),
+            Self::Assembled => wishes.matrix = Some(matrix),
+        }
+        machine
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::From(geometry) => geometry.fmt(f),
+            Self::Coefficients => f.write_str("coefficients"),
+            Self::Assembled => f.write_str("assembled"),
+        }
+    }
+}
+
+/// How the vectors of an iteration are passed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// One kernel an operation: two products, three updates; each product is waited for.
+    Separate,
+    /// Those of table 4, in which one update gives its product.
+    Four,
+    /// Those of [`cg()`]: both updates in one, and products that a device does not wait for.
+    Fused,
+}
+
+impl Passes {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Separate, Self::Four, Self::Fused];
+
+    /// How many, the operator aside.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Separate => 5,
+            Self::Four => 4,
+            Self::Fused => 3,
+        }
+    }
+}
+
+impl fmt::Display for Passes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Separate => "separate",
+            Self::Four => "table 4",
+            Self::Fused => "fused",
+        })
+    }
+}
+
+/// What a product streams and computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counted {
+    /// Bytes.
+    pub bytes: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Entries of the matrix, where there is one.
+    pub entries: usize,
+}
+
+/// What iterations took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Iterations {
+    /// Seconds of one.
+    pub seconds: f64,
+    /// How many were done.
+    pub count: usize,
+    /// The last residual by the first.
+    pub residual: f64,
+}
+
+/// A pass over vectors that was timed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimedPass {
+    /// What it does.
+    pub name: &'static str,
+    /// Numbers that it reads and writes for an unknown.
+    pub numbers: usize,
+    /// Whether it is one of table 4; the others are those of our own solver.
+    pub of_table: bool,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The box with at least so many unknowns of this many components a node.
+///
+/// # Errors
+///
+/// More than indices can number.
+pub fn grid(components: usize, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
+    use fem_dsl::problem::Argument;
+    let side = (1..).find(|side: &usize| components * (side + 1).pow(3) >= dofs).unwrap_or(1);
+    let number = |name: &str, value: f64| (name.to_owned(), Argument::Number(value));
+    let numbers = [("dim", 3.0), ("cells", side as f64), ("deform", 0.1)];
+    let arguments = numbers.map(|(name, value)| number(name, value)).into();
+    Ok(Arc::new(crate::mesh::generate::generate("box", &arguments)?))
+}
+
+/// A linear system whose operator is applied in one way.
+pub struct System {
+    operator: Operator,
+    device: Option<Arc<dyn Device>>,
+    counted: Counted,
+    /// What is multiplied.
+    x: Vector,
+    /// A x, of unknowns that are solved for.
+    b: Vector,
+    y: Vector,
+}
+
+impl System {
+    /// Compiles a case of degree 1, and makes what is stored or assembled.
+    ///
+    /// # Errors
+    ///
+    /// No plan, too little memory, a compiler or a device that fails.
+    pub fn new(
+        case: &Case,
+        mesh: &Arc<Mesh>,
+        way: Way,
+        machine: &Machine,
+    ) -> Result<Self, BenchError> {
+        let form = form_of(case.name, case.form, mesh.dim())?;
+        let rule = Rule::Tensor { cell: Cell::Hexahedron, line: (case.rule)(1) };
+        let elements = Elements::new(&form, mesh.cell(), 1, rule)?;
+        let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
+        let surface = on.mesh.surface();
+        for field in &mut on.fields {
+            let nodes = field.space.nodes_on(&surface);
+            nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
+        }
+        let device = match machine {
+            Machine::Processor(_) => None,
+            Machine::Device(device, _) => Some(Arc::clone(device)),
+        };
+        let how = way.representation(device.is_some());
+        let machine = way.wished(machine, how.scatter());
+        let (mut operator, plans) = made(&form, &elements, Arc::new(on), &machine, how.tasks())?;
+        operator.represent(how)?;
+        let state = operator.vector();
+        operator.linearise(&state)?;
+        let (mut x, mut b, y) = (operator.vector(), operator.vector(), operator.vector());
+        let on = operator.discretisation();
+        let mut values = input(on.n_dofs());
+        for (field, range) in on.fields.iter().zip(on.ranges()) {
+            for (dof, _) in field.constraints.iter() {
+                values[range.start + dof] = 0.0;
+            }
+        }
+        x.set(&values);
+        operator.apply(&x, &mut b)?;
+        operator.finish()?;
+        let counted = match way {
+            Way::Assembled => of_matrix(operator.matrix_size().entries, on.n_dofs()),
+            _ => of_kernel(case, &form, &elements, &plans, on.mesh.n_cells())?,
+        };
+        Ok(Self { operator, device, counted, x, b, y })
+    }
+
+    /// Unknowns, those on the surface among them.
+    pub fn dofs(&self) -> usize {
+        self.operator.discretisation().n_dofs()
+    }
+
+    /// What a product streams and computes.
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// A x for [`input`] with 0 on the surface.
+    pub fn result(&self) -> Vec<f64> {
+        self.b.to_vec()
+    }
+
+    /// The median time of work on vectors.
+    fn time(
+        device: Option<&Arc<dyn Device>>,
+        mut work: impl FnMut() -> Result<(), OperatorError>,
+    ) -> Result<f64, BenchError> {
+        match device {
+            Some(device) => median(&**device, 3, || Ok(work()?)),
+            None => Ok(median_seconds(work)?),
+        }
+    }
+
+    /// The median time of y = A x.
+    ///
+    /// # Errors
+    ///
+    /// A launch that fails.
+    pub fn product_seconds(&mut self) -> Result<f64, BenchError> {
+        let Self { operator, device, x, y, .. } = self;
+        Self::time(device.as_ref(), || operator.apply(x, y))
+    }
+
+    /// Iterations for A x = b from 0, the first residual in their time; the fastest of some solves, after one that is not timed.
+    ///
+    /// # Errors
+    ///
+    /// A launch that fails.
+    pub fn iterate(&self, passes: Passes, most: usize) -> Result<Iterations, BenchError> {
+        let once = || match passes {
+            Passes::Fused => self.solve(most),
+            Passes::Separate | Passes::Four => self.by_hand(passes, most),
+        };
+        once()?;
+        let begin = Instant::now();
+        let mut best = once()?;
+        for _ in 1..SOLVES {
+            if begin.elapsed().as_secs_f64() > ENOUGH {
+                break;
+            }
+            let next = once()?;
+            if next.seconds < best.seconds {
+                best = next;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Iterations of [`cg()`].
+    fn solve(&self, most: usize) -> Result<Iterations, BenchError> {
+        let mut x = self.operator.vector();
+        let settings = CgSettings { rtol: 0.0, max_iterations: most, ..CgSettings::default() };
+        let none = Preconditioner::Identity;
+        let start = Instant::now();
+        let report = cg(&self.operator, &self.b, &mut x, none, settings, &mut silent)?;
+        self.operator.finish()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let residual = |at: Option<&f64>| at.copied().unwrap_or(0.0);
+        Ok(Iterations {
+            seconds: seconds / report.iterations.max(1) as f64,
+            count: report.iterations,
+            residual: residual(report.history.last()) / residual(report.history.first()),
+        })
+    }
+
+    /// The same with a pass for each operation, or those of table 4.
+    fn by_hand(&self, passes: Passes, most: usize) -> Result<Iterations, BenchError> {
+        let mut x = self.operator.vector();
+        let (mut r, mut q) = (x.like(), x.like());
+        let start = Instant::now();
+        self.operator.apply(&x, &mut q)?;
+        r.copy_from(&self.b);
+        r.axpy(-1.0, &q);
+        let mut p = r.clone();
+        let first = r.dot(&r);
+        let (mut square, mut count) = (first, 0);
+        // Below this only rounding is left.
+        while count < most && square > f64::EPSILON.powi(2) * first {
+            self.operator.apply(&p, &mut q)?;
+            let alpha = square / p.dot(&q);
+            x.axpy(alpha, &p);
+            let next = match passes {
+                Passes::Separate => {
+                    r.axpy(-alpha, &q);
+                    r.dot(&r)
+                }
+                Passes::Four | Passes::Fused => r.axpy_dot(-alpha, &q),
+            };
+            p.axpby(1.0, &r, next / square);
+            square = next;
+            count += 1;
+        }
+        self.operator.finish()?;
+        let seconds = start.elapsed().as_secs_f64() / count.max(1) as f64;
+        Ok(Iterations { seconds, count, residual: (square / first).sqrt() })
+    }
+
+    /// The time of each pass over vectors of this size.
+    ///
+    /// # Errors
+    ///
+    /// A launch that fails.
+    pub fn passes(&mut self) -> Result<Vec<TimedPass>, BenchError> {
+        let (mut p, q) = (self.x.clone(), self.b.clone());
+        let (mut x, mut r) = (p.like(), q.clone());
+        let device = self.device.as_ref();
+        // Small steps there and back keep all numbers in range, however often.
+        let (mut sign, small) = (1.0, 1e-3);
+        let mut step = || {
+            sign = -sign;
+            sign * small
+        };
+        let mut timed = Vec::new();
+        let mut note = |name, numbers, of_table, seconds| {
+            timed.push(TimedPass { name, numbers, of_table, seconds });
+        };
+        let mut sum = 0.0;
+        note(
+            "p·q",
+            2,
+            true,
+            Self::time(device, || {
+                sum += p.dot(&q);
+                Ok(())
+            })?,
+        );
+        note(
+            "x += a p",
+            3,
+            true,
+            Self::time(device, || {
+                x.axpy(step(), &p);
+                Ok(())
+            })?,
+        );
+        note(
+            "r -= a q, r·r",
+            3,
+            true,
+            Self::time(device, || {
+                sum += r.axpy_dot(step(), &q);
+                Ok(())
+            })?,
+        );
+        note(
+            "p = r + b p",
+            3,
+            true,
+            Self::time(device, || {
+                p.axpby(1.0, &r, small);
+                Ok(())
+            })?,
+        );
+        note(
+            "p·q, not waited for",
+            2,
+            false,
+            Self::time(device, || {
+                std::hint::black_box(p.dot_later(&q));
+                Ok(())
+            })?,
+        );
+        let curvature = p.dot_later(&p);
+        note(
+            "x += a p, r -= a q, r·r",
+            6,
+            false,
+            Self::time(device, || {
+                std::hint::black_box(x.step(step(), &curvature, &p, &mut r, &q, None));
+                Ok(())
+            })?,
+        );
+        std::hint::black_box(sum);
+        self.operator.finish()?;
+        Ok(timed)
+    }
+}
+
+/// A product with a matrix: entries with columns, starts of rows, x read and y written.
+fn of_matrix(entries: usize, dofs: usize) -> Counted {
+    let (entry, start, vectors) = (8 + 4, 4, 2 * 8);
+    let bytes = entry * entries + start * (dofs + 1) + vectors * dofs;
+    Counted { bytes: bytes as f64, flops: 2.0 * entries as f64, entries }
+}
+
+/// A product by kernels, as the cost model counts the one for cells without constrained unknowns.
+fn of_kernel(
+    case: &Case,
+    form: &fem_dsl::point::PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    cells: usize,
+) -> Result<Counted, BenchError> {
+    let plan = plans.iter().find(|plan| plan.task == Task::Action);
+    let (kernel, abi) = lower(form, elements, plan.ok_or(BenchError::Form(case.name))?)?;
+    let cost = count(&kernel, &abi, elements);
+    let cells = cells as f64;
+    Ok(Counted { bytes: cost.bytes * cells, flops: cost.flops * cells, entries: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::CASES;
+    use crate::compile::{Execution, Target};
+
+    fn interpreted() -> Machine {
+        Machine::Processor(Target { execution: Execution::Interpreted, ..Target::native() })
+    }
+
+    /// All ways are the same operator, and all passes the same method.
+    #[test]
+    fn ways_and_passes_agree() {
+        for name in PROBLEMS {
+            let case = CASES.iter().find(|case| case.name == name).expect("a case");
+            let components = if name == "BP5" { 1 } else { 3 };
+            let mesh = grid(components, components * 200).expect("a mesh");
+            assert_eq!(mesh.n_cells(), 5usize.pow(3));
+            let mut wanted: Option<(Vec<f64>, f64)> = None;
+            for way in Way::ALL {
+                let system = System::new(case, &mesh, way, &interpreted()).expect("a system");
+                assert_eq!(system.dofs(), components * 6usize.pow(3));
+                let residuals = Passes::ALL.map(|passes| {
+                    let found = system.iterate(passes, 8).expect("iterations");
+                    assert_eq!(found.count, 8, "{name}, {way}, {passes}");
+                    found.residual
+                });
+                let (result, residual) =
+                    wanted.get_or_insert_with(|| (system.result(), residuals[0]));
+                assert!(*residual > 1e-6 && *residual < 0.9, "{name}: {residual}");
+                for found in residuals {
+                    let off = (found / *residual - 1.0).abs();
+                    assert!(off < 1e-8, "{name}, {way}: {found} and {residual}");
+                }
+                let most = result.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+                let pairs = system.result().into_iter().zip(&*result);
+                let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(off < 1e-13 * most, "{name}, {way}: {off} of {most}");
+            }
+        }
+    }
+
+    /// What the cost model counts for a cell, beside the paper's model of the same.
+    #[test]
+    fn what_our_kernels_stream() {
+        use kernels_gen::cost::low_order::{
+            Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic,
+        };
+        let bytes = |name: &str, way: Way| {
+            let case = CASES.iter().find(|case| case.name == name).expect("a case");
+            let mesh = grid(1, 200).expect("a mesh");
+            let system = System::new(case, &mesh, way, &interpreted()).expect("a system");
+            system.counted().bytes / mesh.n_cells() as f64
+        };
+        // As of a box without a surface, of which a cell has a node: the cost model's and the paper's.
+        let each = |kind, problem: &Problem| {
+            let grid = Grid { side: 100_000 };
+            Traffic::of(kind, problem, grid, Caching::Perfect).total() / grid.cells() as f64
+        };
+        for (name, problem) in [("BP5", LAPLACE), ("elasticity", ELASTICITY)] {
+            // Constants are parameters of our kernels, and no numbers of a cell.
+            let constants = 8.0 * problem.constants as f64;
+            let paper = each(Kind::MatrixFree, &problem) - constants;
+            println!(
+                "{name}: {paper} {} {} {} {}",
+                bytes(name, Way::ALL[0]),
+                bytes(name, Way::ALL[1]),
+                bytes(name, Way::ALL[2]),
+                bytes(name, Way::ALL[3])
+            );
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod device;
 mod ljungkvist;
 mod plot;
 mod scatter;
+mod settgast;
 mod transposition;
 
 use std::path::{Path, PathBuf};
@@ -44,7 +45,8 @@ Examples:
   wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size
   wf bench --suite ljungkvist --dofs 1e5                  adaptive meshes beside uniform ones
   wf bench --suite scatter --backend cuda                 ways of adding results up
-  wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element")]
+  wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
+  wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations")]
 pub(crate) struct Arguments {
     /// The set of problems.
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
@@ -53,7 +55,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
 
-    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes. May be repeated.
+    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity. May be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
@@ -68,7 +71,7 @@ pub(crate) struct Arguments {
 
     /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7; 1e6 without it.
     /// The suites on balls take uniform meshes that have no more, and adaptive ones as deep; ljungkvist those of the paper,
-    /// as far as they fit, without it.
+    /// as far as they fit, without it; settgast 1e4..1e6.
     #[arg(long, value_name = "N|N..M")]
     pub(crate) dofs: Option<Sizes>,
 
@@ -165,6 +168,9 @@ pub(crate) enum Suite {
     /// Poisson on boxes of all cells: each way of assembling its matrix, and products with it, with element matrices and
     /// without any (A-FEM's comparison).
     Afem,
+    /// Laplacians and elasticity of degree 1 on hexahedra, matrix-free, by partial assembly and by a matrix, alone and in iterations
+    /// of the conjugate gradient method: the tables and figures of Settgast and others (2023).
+    Settgast,
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -189,14 +195,15 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     if let Some(path) = &arguments.plot {
         picture::possible(path, "--plot")?;
     }
-    if arguments.suite != Suite::Bp {
-        return balls(arguments, console);
-    }
-    if cfg!(debug_assertions) {
+    let has_matrix = matches!(arguments.suite, Suite::Bp | Suite::Settgast);
+    if cfg!(debug_assertions) && has_matrix {
         console.warn(Warning::new(
             "this program was built without optimisation, and so was the product with the assembled matrix\n\
              help: cargo run --release -- bench …",
         ));
+    }
+    if arguments.suite != Suite::Bp {
+        return others(arguments, console);
     }
     let mut report = bake_off(arguments, console)?;
     if let Some(path) = &arguments.plot {
@@ -208,18 +215,24 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     Ok(report)
 }
 
-/// The suites on balls.
-fn balls(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+/// The suites with tables of their own.
+fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let device = arguments.device.open()?;
     let mut report = Report::default();
     let done = with_threads(arguments.threads, || match arguments.suite {
         Suite::Afem => afem::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
+        Suite::Settgast => settgast::suite(arguments, device.as_ref(), &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
     let mut report = kept(report, done)?;
-    if let Some(path) = arguments.plot.as_ref().filter(|_| arguments.suite == Suite::Ljungkvist) {
-        if let Err(failure) = ljungkvist::draw(path, &report.json) {
+    let draw = match arguments.suite {
+        Suite::Ljungkvist => ljungkvist::draw,
+        Suite::Settgast => settgast::draw,
+        _ => return Ok(report),
+    };
+    if let Some(path) = &arguments.plot {
+        if let Err(failure) = draw(path, &report.json) {
             return Err(failure.after(report));
         }
         report.text.push_str(&drawn(path));
@@ -237,6 +250,7 @@ fn warn(arguments: &Arguments, console: &Console) {
     let scatter = arguments.suite == Suite::Scatter;
     let scatter = scatter || arguments.suite == Suite::Afem;
     let balls = scatter || arguments.suite == Suite::Ljungkvist;
+    let settgast = arguments.suite == Suite::Settgast;
     let device = arguments.device.backend != Backend::Cpu;
     let block = arguments.device.scatter == Some(Scatter::Block);
     let (on_devices, on_the_cpu) = ("it is for devices", "it is for the processor");
@@ -260,6 +274,8 @@ fn warn(arguments: &Arguments, console: &Console) {
         ("--no-csr", arguments.no_csr && (transposition || balls), "this suite has no matrix"),
         ("--problem", !arguments.problem.is_empty() && balls, "this suite has one problem"),
         ("--scatter", arguments.device.scatter.is_some() && scatter, "this suite takes all ways"),
+        ("--degree", arguments.degree.is_some() && settgast, "this suite is of degree 1"),
+        ("--geometry", arguments.geometry.is_some() && settgast, "this suite takes all ways"),
     ];
     for (option, _, because) in idle.into_iter().filter(|(_, idle, _)| *idle) {
         console.warn(Warning::no_effect(option, because));

@@ -1,0 +1,336 @@
+//! The suite `settgast`: low-order operators on hexahedra by each way of applying them → rows, and the tables and figures of Settgast and others (2023).
+
+mod figures;
+mod model;
+mod tables;
+
+use std::sync::Arc;
+
+use runtime::bench::device::rates as device_rates;
+use runtime::bench::low_order::{
+    Counted, ITERATIONS, Iterations, PROBLEMS, Passes, System, TimedPass, Way, grid,
+};
+use runtime::bench::machine::{Rates, measure as measure_rates};
+use runtime::bench::{BenchError, CASES, Case};
+use runtime::compile::CompileError;
+use runtime::device::Device;
+use runtime::mesh::Mesh;
+use serde_json::{Value, json};
+
+use super::{Arguments, CSR_ENTRIES, Sizes, machine, named};
+use crate::console::Console;
+use crate::report::{Failure, Report};
+use model::of_case;
+
+pub(super) use figures::draw;
+
+/// Sizes without `--dofs`.
+const SIZES: Sizes = Sizes { first: 1e4, last: 1e6 };
+
+/// One way on one mesh.
+struct Row {
+    problem: &'static str,
+    cells: usize,
+    dofs: usize,
+    way: Way,
+    found: Result<Found, String>,
+}
+
+/// What was measured of it.
+struct Found {
+    counted: Counted,
+    /// Of a product.
+    seconds: f64,
+    /// The largest difference of a product from the first way's, by the largest entry.
+    difference: f64,
+    /// Of the first way that there is, all passes; of the others those of our solver.
+    iterations: Vec<(Passes, Iterations)>,
+}
+
+/// The passes over vectors on one mesh.
+struct Vectors {
+    problem: &'static str,
+    dofs: usize,
+    passes: Vec<TimedPass>,
+}
+
+/// All that was measured.
+struct Measured {
+    rates: Rates,
+    rows: Vec<Row>,
+    vectors: Vec<Vectors>,
+}
+
+impl Row {
+    /// Unknowns a second of a product.
+    fn rate(&self) -> Option<f64> {
+        Some(self.dofs as f64 / self.found.as_ref().ok()?.seconds)
+    }
+
+    /// Seconds of an iteration.
+    fn iteration(&self, passes: Passes) -> Option<&Iterations> {
+        let mut all = self.found.as_ref().ok()?.iterations.iter();
+        all.find(|(of, _)| *of == passes).map(|(_, iterations)| iterations)
+    }
+
+    /// Unknowns a second of an iteration.
+    fn iteration_rate(&self, passes: Passes) -> Option<f64> {
+        self.iteration(passes).map(|iterations| self.dofs as f64 / iterations.seconds)
+    }
+}
+
+impl Measured {
+    /// The rows of a problem at a size.
+    fn at(&self, problem: &str, dofs: usize) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.problem == problem && row.dofs == dofs)
+    }
+
+    fn row(&self, problem: &str, dofs: usize, way: Way) -> Option<&Row> {
+        self.at(problem, dofs).find(|row| row.way == way)
+    }
+
+    /// The sizes of a problem that were measured.
+    fn sizes(&self, problem: &str) -> Vec<usize> {
+        let own = self.rows.iter().filter(|row| row.problem == problem);
+        let mut sizes: Vec<usize> = own.map(|row| row.dofs).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The problems that were measured, each with its largest size.
+    fn largest(&self) -> Vec<(&'static str, usize)> {
+        let with = |problem: &'static str| Some((problem, self.sizes(problem).into_iter().max()?));
+        PROBLEMS.into_iter().filter_map(with).collect()
+    }
+
+    /// The best of a family by some rate.
+    fn best(
+        &self,
+        problem: &str,
+        dofs: usize,
+        family: &str,
+        rate: impl Fn(&Row) -> Option<f64>,
+    ) -> Option<f64> {
+        let own = self.at(problem, dofs).filter(|row| row.way.family() == family);
+        own.filter_map(rate).max_by(f64::total_cmp)
+    }
+}
+
+pub(super) fn suite(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    let cases = cases(&arguments.problem)?;
+    console.progress().say("measuring this machine");
+    let rates = match device {
+        Some(device) => device_rates(&**device)?,
+        None => measure_rates()?,
+    };
+    let (name, threads) = (named(device), rayon::current_num_threads());
+    report.text.push_str(&format!(
+        "{name}, {threads} threads of the processor: copy {:.1} GB/s, multiply-adds {:.1} GFLOP/s\n",
+        rates.copy / 1e9,
+        rates.flops / 1e9
+    ));
+    report.json.extend(model::values());
+    report.text.push_str(&model::text(&rates));
+    let mut measured = Measured { rates, rows: Vec::new(), vectors: Vec::new() };
+    let done = rows_of(arguments, &cases, device, console, &mut measured, report);
+    report.text.push_str(&tables::text(&measured));
+    done
+}
+
+fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
+    let find = |name: &str| {
+        let known = PROBLEMS.into_iter().find(|known| known.eq_ignore_ascii_case(name));
+        let case = known.and_then(|known| CASES.into_iter().find(|case| case.name == known));
+        case.ok_or_else(|| {
+            Failure::input(format!(
+                "no problem `{name}` in the suite; there are {}",
+                PROBLEMS.join(", ")
+            ))
+        })
+    };
+    match names {
+        [] => PROBLEMS.into_iter().map(find).collect(),
+        names => names.iter().map(|name| find(name)).collect(),
+    }
+}
+
+/// Measures all sizes, and keeps what was measured before a failure.
+fn rows_of(
+    arguments: &Arguments,
+    cases: &[Case],
+    device: Option<&Arc<dyn Device>>,
+    console: &Console,
+    measured: &mut Measured,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    for case in cases {
+        for dofs in arguments.dofs.unwrap_or(SIZES).each() {
+            let components = of_case(case.name).components;
+            console.progress().say(format!("{}, {dofs} unknowns: a mesh", case.name));
+            let mesh = grid(components, dofs)?;
+            let from = measured.rows.len();
+            let done = ways(arguments, case, &mesh, device, console, measured);
+            let rows = &measured.rows[from..];
+            for row in rows {
+                console.progress().line(&tables::line(row));
+            }
+            report.json.extend(rows.iter().map(|row| value(row, rows, &measured.rates, device)));
+            let own = |vectors: &&Vectors| {
+                rows.first()
+                    .is_some_and(|row| (row.problem, row.dofs) == (vectors.problem, vectors.dofs))
+            };
+            if let Some(vectors) = measured.vectors.last().filter(own) {
+                report.json.extend(passes(vectors, &measured.rates, device));
+            }
+            done?;
+        }
+    }
+    Ok(())
+}
+
+/// All ways on one mesh.
+fn ways(
+    arguments: &Arguments,
+    case: &Case,
+    mesh: &Arc<Mesh>,
+    device: Option<&Arc<dyn Device>>,
+    console: &Console,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let problem = of_case(case.name);
+    let (cells, dofs) = (mesh.n_cells(), problem.components * mesh.n_vertices());
+    let machine = machine(arguments, device);
+    let mut first: Option<Vec<f64>> = None;
+    for way in Way::ALL {
+        if way == Way::Assembled && arguments.no_csr {
+            continue;
+        }
+        console.progress().say(format!("{}, {dofs} unknowns, {way}", case.name));
+        let entries = model::entries(problem, dofs);
+        let made = match way {
+            Way::Assembled if entries > CSR_ENTRIES => {
+                Ok(Err(format!("a matrix of more than {CSR_ENTRIES:.0e} entries")))
+            }
+            _ => refusable(System::new(case, mesh, way, &machine)),
+        }?;
+        let found = match made {
+            Err(reason) => Err(reason),
+            Ok(mut system) => {
+                let alone = first.is_none();
+                if alone {
+                    let passes = system.passes()?;
+                    measured.vectors.push(Vectors { problem: case.name, dofs, passes });
+                }
+                let wanted = first.get_or_insert_with(|| system.result());
+                Ok(found(&mut system, wanted, alone)?)
+            }
+        };
+        measured.rows.push(Row { problem: case.name, cells, dofs, way, found });
+    }
+    Ok(())
+}
+
+/// What there are no kernels or is no room for is a line of the tables, and no failure.
+fn refusable(made: Result<System, BenchError>) -> Result<Result<System, String>, BenchError> {
+    match made {
+        Err(BenchError::Compile(CompileError::Plan(reason))) => Ok(Err(reason.to_string())),
+        Err(BenchError::Build(reason)) => Ok(Err(reason.to_string())),
+        made => made.map(Ok),
+    }
+}
+
+fn found(system: &mut System, wanted: &[f64], all: bool) -> Result<Found, BenchError> {
+    let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    let pairs = system.result().into_iter().zip(wanted);
+    let difference = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / most;
+    let seconds = system.product_seconds()?;
+    let mut iterations = Vec::new();
+    for passes in Passes::ALL {
+        if all || passes == Passes::Fused {
+            iterations.push((passes, system.iterate(passes, ITERATIONS)?));
+        }
+    }
+    Ok(Found { counted: system.counted(), seconds, difference, iterations })
+}
+
+/// What all rows say.
+fn common(kind: &str, problem: &str, dofs: usize, device: Option<&Arc<dyn Device>>) -> Value {
+    json!({
+        "suite": "settgast",
+        "row": kind,
+        "problem": problem,
+        "components": of_case(problem).components,
+        "cell": "hexahedron",
+        "degree": 1,
+        "backend": device.map_or("cpu", |device| device.backend().word()),
+        "device": device.map(|device| device.name()),
+        "threads": rayon::current_num_threads(),
+        "precision": "f64",
+        "dofs": dofs,
+    })
+}
+
+fn value(row: &Row, beside: &[Row], rates: &Rates, device: Option<&Arc<dyn Device>>) -> Value {
+    let mut value = common("operator", row.problem, row.dofs, device);
+    value["cells"] = json!(row.cells);
+    value["way"] = json!(row.way.to_string());
+    value["family"] = json!(row.way.family());
+    let found = match &row.found {
+        Ok(found) => found,
+        Err(reason) => {
+            value["refused"] = json!(reason);
+            return value;
+        }
+    };
+    let Found { counted, seconds, difference, .. } = found;
+    let each = |all: f64| all / row.cells as f64;
+    let assembled = beside.iter().find(|other| other.way == Way::Assembled).and_then(Row::rate);
+    value["seconds"] = json!(seconds);
+    value["dofs_per_second"] = json!(row.rate());
+    value["bytes_per_cell"] = json!(each(counted.bytes));
+    value["flops_per_cell"] = json!(each(counted.flops));
+    value["entries"] = json!(counted.entries);
+    value["copy"] = json!(rates.copy);
+    value["multiply_adds"] = json!(rates.flops);
+    value["bytes_per_second"] = json!(counted.bytes / seconds);
+    value["copy_fraction"] = json!(counted.bytes / seconds / rates.copy);
+    value["flops_per_second"] = json!(counted.flops / seconds);
+    value["flop_fraction"] = json!(counted.flops / seconds / rates.flops);
+    value["over_assembled"] = json!(row.rate().zip(assembled).map(|(own, other)| own / other));
+    value["difference"] = json!(difference);
+    for (passes, word) in Passes::ALL.into_iter().zip(["separate", "table_4", "fused"]) {
+        if let Some(iterations) = row.iteration(passes) {
+            value[format!("cg_{word}_seconds")] = json!(iterations.seconds);
+            value[format!("cg_{word}_dofs_per_second")] = json!(row.iteration_rate(passes));
+        }
+    }
+    if let Some(iterations) = row.iteration(Passes::Fused) {
+        value["cg_iterations"] = json!(iterations.count);
+        value["cg_residual"] = json!(iterations.residual);
+        value["operator_share"] = json!(seconds / iterations.seconds);
+    }
+    value
+}
+
+fn passes<'a>(
+    vectors: &'a Vectors,
+    rates: &'a Rates,
+    device: Option<&'a Arc<dyn Device>>,
+) -> impl Iterator<Item = Value> {
+    vectors.passes.iter().map(move |pass| {
+        let mut value = common("pass", vectors.problem, vectors.dofs, device);
+        let bytes = (8 * pass.numbers * vectors.dofs) as f64;
+        value["pass"] = json!(pass.name);
+        value["of_table_4"] = json!(pass.of_table);
+        value["bytes"] = json!(bytes);
+        value["seconds"] = json!(pass.seconds);
+        value["bytes_per_second"] = json!(bytes / pass.seconds);
+        value["copy_fraction"] = json!(bytes / pass.seconds / rates.copy);
+        value
+    })
+}

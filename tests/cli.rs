@@ -264,6 +264,63 @@ fn ways_of_scattering_are_measured_with_their_parts() {
 }
 
 #[test]
+fn low_order_operators_are_measured_in_each_way() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("low.svg"));
+    let suite = ["bench", "--suite", "settgast", "--dofs", "1e3", "--threads", "1"];
+    let of = |more: &[&str]| wf(&[&suite[..], more].concat(), &cache);
+    let said = |more: &[&str]| {
+        let output = of(&[&["--problem", "BP5"], more].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let rows = said(&["--json", "--plot", file.to_str().expect("UTF-8")]);
+    let rows: Vec<Value> =
+        rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    let kind = |kind: &str| rows.iter().filter(|row| row["row"] == kind).collect::<Vec<_>>();
+    // Three tables of two problems, two of them with and without caching; four passes of two problems.
+    let model = kind("model");
+    assert_eq!(model.len(), 18);
+    assert_eq!(model[0]["bytes"], 348.0 * 1_030_301.0);
+    let operators = kind("operator");
+    let ways: Vec<&str> = operators.iter().filter_map(|row| row["way"].as_str()).collect();
+    assert_eq!(ways, ["corners", "vertices", "stored", "coefficients", "assembled"]);
+    for row in &operators {
+        assert_eq!((&row["cells"], &row["dofs"]), (&729.into(), &1000.into()), "{row}");
+        has_numbers(row, &["seconds", "dofs_per_second", "bytes_per_cell", "flops_per_cell"]);
+        has_numbers(row, &["copy_fraction", "flop_fraction", "over_assembled", "operator_share"]);
+        has_numbers(row, &["cg_iterations", "cg_fused_seconds", "cg_fused_dofs_per_second"]);
+        assert!(row["difference"].as_f64().is_some_and(|number| number < 1e-13), "{row}");
+        let all = row["cg_separate_seconds"].is_number() && row["cg_table_4_seconds"].is_number();
+        assert_eq!(all, row["way"] == "corners", "{row}");
+    }
+    let passes = kind("pass");
+    assert_eq!(passes.len(), 6);
+    passes.iter().for_each(|row| has_numbers(row, &["bytes", "seconds", "copy_fraction"]));
+    let said = said(&["--no-csr"]);
+    for text in [
+        "Table 4",
+        "Figures 3 and 8",
+        "Figures 1, 4 and 5",
+        "Figure 6",
+        "Figure 7",
+        "paper's claims",
+    ] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let drawing = std::fs::read_to_string(&file).expect("a picture");
+    for text in
+        ["unknowns of BP5", "an iteration", "by their passes", "operations a byte", "the roof"]
+    {
+        assert!(drawing.contains(text), "{text}");
+    }
+    let output = of(&["--problem", "BP1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(errors.contains("there are BP5, BP6, elasticity"), "{errors}");
+}
+
+#[test]
 fn what_was_measured_before_a_failure_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["bench", "--problem", "BP5", "--degree", "1..2", "--dofs", "1e3"];

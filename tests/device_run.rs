@@ -281,3 +281,26 @@ fn the_bench_heeds_the_wish_for_a_geometry() {
         }
     }
 }
+
+#[test]
+fn low_order_operators_are_measured_on_devices() {
+    for device in devices() {
+        let suite = ["bench", "--suite", "settgast", "--problem", "BP5", "--dofs", "1e3", "--json"];
+        let backend = device.backend().word();
+        let (success, out, errors) = run(&[&suite[..], &["--backend", backend]].concat());
+        assert!(success, "{errors}");
+        let rows: Vec<Value> =
+            out.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+        let operators = rows.iter().filter(|row| row["row"] == "operator");
+        let operators: Vec<&Value> = operators.collect();
+        assert_eq!(operators.len(), 5);
+        for row in operators {
+            assert_eq!((&row["backend"], &row["dofs"]), (&backend.into(), &1000.into()), "{row}");
+            assert!(row["refused"].is_null(), "{row}");
+            assert!(row["difference"].as_f64().is_some_and(|number| number < 1e-13), "{row}");
+            for key in ["seconds", "cg_fused_seconds", "cg_iterations"] {
+                assert!(row[key].as_f64().is_some_and(|number| number > 0.0), "{key}: {row}");
+            }
+        }
+    }
+}

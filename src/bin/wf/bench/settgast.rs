@@ -62,6 +62,11 @@ struct Measured {
 }
 
 impl Row {
+    /// Cells in each direction.
+    fn side(&self) -> usize {
+        (self.cells as f64).cbrt().round() as usize
+    }
+
     /// Unknowns a second of a product.
     fn rate(&self) -> Option<f64> {
         Some(self.dofs as f64 / self.found.as_ref().ok()?.seconds)

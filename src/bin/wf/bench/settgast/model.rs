@@ -52,8 +52,10 @@ pub(super) fn ratios(problem: &Problem, over: Operator, under: Operator) -> [f64
 
 /// A matrix has no difference in caching.
 fn cachings(operator: Operator) -> Vec<(Caching, &'static str)> {
-    let all = [(Caching::Perfect, "perfect"), (Caching::None, "none")];
-    all.into_iter().take(if operator == Operator::Spmv { 1 } else { 2 }).collect()
+    match operator {
+        Operator::Spmv => vec![(Caching::Perfect, "-")],
+        _ => vec![(Caching::Perfect, "perfect"), (Caching::None, "none")],
+    }
 }
 
 /// Bytes as MB.

@@ -4,11 +4,10 @@
 //! pattern is there (but for `acoo`, which has none), and the product, each the median of many.
 
 use super::device::median;
-use super::product::Machine;
+use super::product::{Machine, held};
 use super::{BenchError, form_of, input, median_seconds};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::{compile, compile_for_device, facts};
-use crate::discretisation::Discretisation;
 use crate::mesh::Mesh;
 use crate::operator::{MatrixSize, Operator};
 use crate::solve::{LinearOperator, NonlinearSystem};
@@ -61,12 +60,7 @@ pub fn measured(
 ) -> Result<Measured, BenchError> {
     let form = form_of("poisson", FORM, mesh.dim())?;
     let elements = elements(&form, mesh.cell(), degree, mesh.order(), None)?;
-    let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
-    let surface = on.mesh.surface();
-    for field in &mut on.fields {
-        let nodes = field.space.nodes_on(&surface);
-        nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
-    }
+    let on = held(mesh, &elements)?;
     let (facts, tasks, on) = (facts(&on), how.tasks(), Arc::new(on));
     let scatter = Some(how.scatter());
     let mut operator = match machine {

@@ -11,17 +11,17 @@
 //! on the whole surface 0.
 
 use super::device::median;
-use super::product::{Machine, made};
-use super::{BenchError, Case, form_of, input, median_seconds};
+use super::product::{Machine, held, made};
+use super::{BenchError, Case, form_of, input, median_seconds, mesh};
 use crate::assembly::{Assembly, Representation};
 use crate::device::Device;
-use crate::discretisation::Discretisation;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg, silent,
 };
 use crate::vector::Vector;
+use fem_dsl::point::PointForm;
 use kernels_gen::cost::count;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, Scatter, Task};
@@ -178,18 +178,23 @@ pub struct TimedPass {
     pub seconds: f64,
 }
 
-/// The box with at least so many unknowns of this many components a node.
+/// A case of degree 1 on hexahedra.
+fn discrete(case: &Case) -> Result<(PointForm, Elements), BenchError> {
+    let cell = Cell::Hexahedron;
+    let form = form_of(case.name, case.form, cell.dim())?;
+    let rule = Rule::Tensor { cell, line: (case.rule)(1) };
+    let elements = Elements::new(&form, cell, 1, rule)?;
+    Ok((form, elements))
+}
+
+/// The deformed box on which a case has at least so many unknowns.
 ///
 /// # Errors
 ///
 /// More than indices can number.
-pub fn grid(components: usize, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
-    use fem_dsl::problem::Argument;
-    let side = (1..).find(|side: &usize| components * (side + 1).pow(3) >= dofs).unwrap_or(1);
-    let number = |name: &str, value: f64| (name.to_owned(), Argument::Number(value));
-    let numbers = [("dim", 3.0), ("cells", side as f64), ("deform", 0.1)];
-    let arguments = numbers.map(|(name, value)| number(name, value)).into();
-    Ok(Arc::new(crate::mesh::generate::generate("box", &arguments)?))
+pub fn grid(case: &Case, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
+    let (_, elements) = discrete(case)?;
+    Ok(Arc::new(mesh(&elements, dofs)?))
 }
 
 /// A linear system whose operator is applied in one way.
@@ -216,22 +221,15 @@ impl System {
         way: Way,
         machine: &Machine,
     ) -> Result<Self, BenchError> {
-        let form = form_of(case.name, case.form, mesh.dim())?;
-        let rule = Rule::Tensor { cell: Cell::Hexahedron, line: (case.rule)(1) };
-        let elements = Elements::new(&form, mesh.cell(), 1, rule)?;
-        let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
-        let surface = on.mesh.surface();
-        for field in &mut on.fields {
-            let nodes = field.space.nodes_on(&surface);
-            nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
-        }
+        let (form, elements) = discrete(case)?;
+        let on = Arc::new(held(mesh, &elements)?);
         let device = match machine {
             Machine::Processor(_) => None,
             Machine::Device(device, _) => Some(Arc::clone(device)),
         };
         let how = way.representation(device.is_some());
         let machine = way.wished(machine, how.scatter());
-        let (mut operator, plans) = made(&form, &elements, Arc::new(on), &machine, how.tasks())?;
+        let (mut operator, plans) = made(&form, &elements, on, &machine, how.tasks())?;
         operator.represent(how)?;
         let state = operator.vector();
         operator.linearise(&state)?;
@@ -454,7 +452,7 @@ fn of_matrix(entries: usize, dofs: usize) -> Counted {
 /// A product by kernels, as the cost model counts the one for cells without constrained unknowns.
 fn of_kernel(
     case: &Case,
-    form: &fem_dsl::point::PointForm,
+    form: &PointForm,
     elements: &Elements,
     plans: &[Plan],
     cells: usize,
@@ -482,7 +480,7 @@ mod tests {
     fn system(name: &str, components: usize, way: Way) -> System {
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let case = CASES.iter().find(|case| case.name == name).expect("a case");
-        let mesh = grid(components, components * 200).expect("a mesh");
+        let mesh = grid(case, components * 200).expect("a mesh");
         assert_eq!(mesh.n_cells(), 5usize.pow(3));
         System::new(case, &mesh, way, &Machine::Processor(target)).expect("a system")
     }

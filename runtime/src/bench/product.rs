@@ -54,13 +54,8 @@ impl Product {
         let form = form_of(case.name, case.form, mesh.dim())?;
         let rule = Rule::Tensor { cell: mesh.cell(), line: (case.rule)(degree) };
         let elements = Elements::new(&form, mesh.cell(), degree, rule)?;
-        let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
-        let surface = on.mesh.surface();
-        for field in &mut on.fields {
-            let nodes = field.space.nodes_on(&surface);
-            nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
-        }
-        let (mut operator, plans) = made(&form, &elements, Arc::new(on), machine, &[Task::Action])?;
+        let on = Arc::new(held(mesh, &elements)?);
+        let (mut operator, plans) = made(&form, &elements, on, machine, &[Task::Action])?;
         let state = operator.vector();
         operator.linearise(&state)?;
         let (mut x, y) = (operator.vector(), operator.vector());
@@ -148,6 +143,17 @@ impl Product {
         self.operator.finish()?;
         Ok([whole, sum])
     }
+}
+
+/// The unknowns of a mesh, 0 on its whole surface.
+pub(super) fn held(mesh: &Arc<Mesh>, elements: &Elements) -> Result<Discretisation, BenchError> {
+    let mut on = Discretisation::new(Arc::clone(mesh), &elements.spaces())?;
+    let surface = on.mesh.surface();
+    for field in &mut on.fields {
+        let nodes = field.space.nodes_on(&surface);
+        nodes.into_iter().for_each(|node| field.constraints.hold(node as usize));
+    }
+    Ok(on)
 }
 
 /// The operator of some tasks of a form where it runs, and the plans of its kernels.

@@ -175,9 +175,8 @@ fn rows_of(
 ) -> Result<(), Failure> {
     for case in cases {
         for dofs in arguments.dofs.unwrap_or(SIZES).each() {
-            let components = of_case(case.name).components;
             console.progress().say(format!("{}, {dofs} unknowns: a mesh", case.name));
-            let mesh = grid(components, dofs)?;
+            let mesh = grid(case, dofs)?;
             let from = measured.rows.len();
             let done = ways(arguments, case, &mesh, device, console, measured);
             let rows = &measured.rows[from..];

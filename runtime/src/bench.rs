@@ -16,6 +16,7 @@ pub mod assembly;
 pub mod balls;
 pub mod candidate;
 pub mod device;
+pub mod kronbichler;
 pub mod ljungkvist;
 pub mod low_order;
 pub mod product;

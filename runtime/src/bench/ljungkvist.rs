@@ -61,6 +61,20 @@ pub const TABLE: [Line; 8] = [
     line([3, 4, 5, 1], [229_376, 14_729_857], [180_964, 13_205_632], 19.6),
 ];
 
+/// How many times as fast as cuSPARSE the matrix-free product is on the largest meshes of a dimension and degree, the least and the
+/// most of the degrees that are named together; none for degree 1, where it is slower, and where nothing is said (section 5,
+/// figures 4 to 7).
+pub fn speedup(dim: usize, degree: usize, adaptive: bool) -> Option<[f64; 2]> {
+    match (dim, degree, adaptive) {
+        (2, 2, false) => Some([1.03, 1.03]),
+        (2, 3 | 4, false) => Some([2.3, 3.4]),
+        (2, 3 | 4, true) => Some([2.0, 2.6]),
+        (3, 2..=4, false) => Some([2.0, 8.2]),
+        (3, 2..=4, true) => Some([1.34, 4.6]),
+        _ => None,
+    }
+}
+
 impl Line {
     /// The line of a dimension and degree, degrees beyond the table as its last.
     pub fn of(dim: usize, degree: usize) -> Option<&'static Self> {

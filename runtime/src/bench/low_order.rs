@@ -229,7 +229,7 @@ impl System {
         };
         let how = way.representation(device.is_some());
         let machine = way.wished(machine, how.scatter());
-        let (mut operator, plans) = made(&form, &elements, on, &machine, how.tasks())?;
+        let (mut operator, plans) = made(&form, &elements, on, how, &machine)?;
         operator.represent(how)?;
         let state = operator.vector();
         operator.linearise(&state)?;
@@ -461,7 +461,7 @@ fn of_kernel(
     let (kernel, abi) = lower(form, elements, plan.ok_or(BenchError::Form(case.name))?)?;
     let cost = count(&kernel, &abi, elements);
     let cells = cells as f64;
-    Ok(Counted { bytes: cost.bytes * cells, flops: cost.flops * cells, entries: 0 })
+    Ok(Counted { bytes: cost.bytes.total() * cells, flops: cost.flops() * cells, entries: 0 })
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! One operator on whatever mesh: a case, a degree and a [`Mesh`] → [`Product`], y = A x where it runs, whole or part by part.
+//! One operator on whatever mesh: a case, a degree and a [`Mesh`] → [`Product`], y = A x where it runs, whole or part by part,
+//! matrix-free or in another [`Representation`].
 //!
 //! Unknowns on the whole surface are 0, those of hanging nodes are interpolated.
 
 use super::device::median;
 use super::{BenchError, Case, form_of, input, median_seconds};
+use crate::assembly::Representation;
 use crate::compile::{Target, compile, compile_for_device, facts};
 use crate::device::Device;
 use crate::discretisation::Discretisation;
@@ -13,8 +15,10 @@ use crate::solve::{LinearOperator, NonlinearSystem};
 use crate::vector::{Precision, Vector};
 use fem_dsl::point::PointForm;
 use kernels_gen::choose::Wishes;
+use kernels_gen::cost::count;
 use kernels_gen::element::Rule;
 use kernels_gen::plan::{Elements, Plan, Task};
+use kernels_gen::strategy::lower;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,15 +36,22 @@ pub struct Product {
     operator: Operator,
     device: Option<Arc<dyn Device>>,
     plans: Vec<Plan>,
+    how: Representation,
+    set_up: f64,
+    flops: Option<f64>,
+    state: Vector,
     x: Vector,
     y: Vector,
 }
+
+/// Bytes of an index of a row or column of a matrix.
+const INDEX: usize = 4;
 
 /// Calls before those that are timed.
 const WARM: usize = 3;
 
 impl Product {
-    /// Compiles a case in double precision, for all of a mesh.
+    /// Compiles a case in double precision, matrix-free, for all of a mesh.
     ///
     /// # Errors
     ///
@@ -51,13 +62,35 @@ impl Product {
         mesh: &Arc<Mesh>,
         machine: &Machine,
     ) -> Result<Self, BenchError> {
+        let mut product = Self::of(case, degree, mesh, Representation::MatrixFree, machine)?;
+        product.linearise()?;
+        Ok(product)
+    }
+
+    /// The same in any representation, at no state as yet: a product needs [`linearise`](Self::linearise) before it.
+    ///
+    /// # Errors
+    ///
+    /// As of [`new`](Self::new).
+    pub fn of(
+        case: &Case,
+        degree: usize,
+        mesh: &Arc<Mesh>,
+        how: Representation,
+        machine: &Machine,
+    ) -> Result<Self, BenchError> {
         let form = form_of(case.name, case.form, mesh.dim())?;
         let rule = Rule::Tensor { cell: mesh.cell(), line: (case.rule)(degree) };
         let elements = Elements::new(&form, mesh.cell(), degree, rule)?;
         let on = Arc::new(held(mesh, &elements)?);
-        let (mut operator, plans) = made(&form, &elements, on, machine, &[Task::Action])?;
+        let (mut operator, plans) = made(&form, &elements, on, how, machine)?;
+        operator.finish()?;
+        let start = Instant::now();
+        operator.represent(how)?;
+        operator.finish()?;
+        let set_up = start.elapsed().as_secs_f64();
+        let flops = flops(&form, &elements, &plans, mesh)?;
         let state = operator.vector();
-        operator.linearise(&state)?;
         let (mut x, y) = (operator.vector(), operator.vector());
         x.set(&input(operator.discretisation().n_dofs()));
         operator.finish()?;
@@ -65,7 +98,81 @@ impl Product {
             Machine::Processor(_) => None,
             Machine::Device(device, _) => Some(Arc::clone(device)),
         };
-        Ok(Self { operator, device, plans, x, y })
+        Ok(Self { operator, device, plans, how, set_up, flops, state, x, y })
+    }
+
+    /// Sets the state by what a function gives at each node, for all components of each field alike.
+    ///
+    /// # Errors
+    ///
+    /// No element of the mesh's order.
+    pub fn set_state(
+        &mut self,
+        values: impl Fn(&[f64; 3]) -> f64 + Sync,
+    ) -> Result<(), BenchError> {
+        let on = self.operator.discretisation();
+        let mut all = Vec::with_capacity(on.n_dofs());
+        for field in &on.fields {
+            let points = field.space.points(&on.mesh, &on.partition)?;
+            all.extend(field.space.interpolate(&points, |point, own| own.fill(values(point))));
+        }
+        self.state.set(&all);
+        Ok(())
+    }
+
+    /// Takes the derivative at the state: what is stored for that, the matrix among it, is made.
+    ///
+    /// # Errors
+    ///
+    /// Too little memory, a launch that fails.
+    pub fn linearise(&mut self) -> Result<(), BenchError> {
+        self.operator.linearise(&self.state)?;
+        Ok(self.operator.finish()?)
+    }
+
+    /// Seconds of that, the median.
+    ///
+    /// # Errors
+    ///
+    /// As of [`linearise`](Self::linearise).
+    pub fn linearise_seconds(&mut self) -> Result<f64, BenchError> {
+        let (operator, state) = (&mut self.operator, &self.state);
+        match &self.device {
+            Some(device) => median(&**device, WARM, || Ok(operator.linearise(state)?)),
+            None => Ok(median_seconds(|| operator.linearise(state))?),
+        }
+    }
+
+    /// Seconds to find the places of the matrix's entries, once.
+    pub fn set_up_seconds(&self) -> f64 {
+        self.set_up
+    }
+
+    /// Bytes that are stored for a product beside its vectors: the tables of the kernels, or the matrix.
+    ///
+    /// ```text
+    /// (8 + 4) entries + 4 (rows + 1)
+    /// ```
+    pub fn bytes(&self) -> usize {
+        match self.how {
+            Representation::MatrixFree => self.operator.table_bytes(Task::Action),
+            Representation::Recomputed => self.operator.table_bytes(Task::MatrixProduct),
+            Representation::Stored => 8 * self.operator.matrix_size().elements,
+            Representation::Assembled(_) => {
+                let rows = self.operator.discretisation().n_dofs();
+                (8 + INDEX) * self.entries() + INDEX * (rows + 1)
+            }
+        }
+    }
+
+    /// Entries of the sparse matrix.
+    pub fn entries(&self) -> usize {
+        self.operator.matrix_size().entries
+    }
+
+    /// Floating-point operations of a matrix-free product, as its kernels have them, where nothing hangs.
+    pub fn flops(&self) -> Option<f64> {
+        self.flops
     }
 
     /// What it is of.
@@ -127,6 +234,31 @@ impl Product {
         }
     }
 
+    /// Seconds of a product, the median.
+    ///
+    /// # Errors
+    ///
+    /// A launch that fails.
+    pub fn seconds(&mut self) -> Result<f64, BenchError> {
+        let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
+        match &self.device {
+            Some(device) => median(&**device, WARM, || Ok(operator.apply(x, y)?)),
+            None => Ok(median_seconds(|| operator.apply(x, y))?),
+        }
+    }
+
+    /// y = A x for [`input`].
+    ///
+    /// # Errors
+    ///
+    /// A launch that fails.
+    pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
+        self.operator.apply(&self.x, &mut self.y)?;
+        let y = self.y.to_vec();
+        self.operator.finish()?;
+        Ok(y)
+    }
+
     /// y = A x for [`input`], and the sum of A x over the cells of each of some lists of parts.
     ///
     /// # Errors
@@ -156,28 +288,44 @@ pub(super) fn held(mesh: &Arc<Mesh>, elements: &Elements) -> Result<Discretisati
     Ok(on)
 }
 
+/// Operations of all cells, each as one without conditions has them; none where some hang.
+fn flops(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    mesh: &Mesh,
+) -> Result<Option<f64>, BenchError> {
+    let plan = plans.iter().find(|plan| plan.task == Task::Action);
+    let Some(plan) = plan.filter(|_| mesh.hanging().is_none()) else { return Ok(None) };
+    let (kernel, abi) = lower(form, elements, plan)?;
+    Ok(Some(count(&kernel, &abi, elements).flops() * mesh.n_cells() as f64))
+}
+
 /// The operator of some tasks of a form where it runs, and the plans of its kernels.
 pub(super) fn made(
     form: &PointForm,
     elements: &Elements,
     on: Arc<Discretisation>,
+    how: Representation,
     machine: &Machine,
-    tasks: &[Task],
 ) -> Result<(Operator, Vec<Plan>), BenchError> {
-    let facts = facts(&on);
+    let (facts, tasks) = (facts(&on), how.tasks());
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params: Vec<f64> = [0.0].into_iter().chain(own).collect();
+    let matrix = Some(how.scatter());
     Ok(match machine {
         Machine::Processor(target) => {
-            let compiled = compile(form, elements, &facts, tasks, target)?;
+            let target = Target { wishes: Wishes { matrix, ..target.wishes }, ..*target };
+            let compiled = compile(form, elements, &facts, tasks, &target)?;
             let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
             let operator = Operator::on_host(on, module, kernels, target.precision, &params, true)?;
             (operator, compiled.plans)
         }
         Machine::Device(device, wishes) => {
             let (device, precision) = (Arc::clone(device), Precision::F64);
+            let wishes = Wishes { matrix, ..*wishes };
             let compiled =
-                compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
+                compile_for_device(form, elements, &facts, tasks, device, precision, &wishes)?;
             let compiled = Arc::new(compiled);
             let operator = Operator::on_device(on, Arc::clone(&compiled), &params, true)?;
             (operator, compiled.plans.clone())

@@ -1,7 +1,9 @@
 //! `wf bench`: measured speed beside what the machine allows.
 
 mod afem;
+mod compare;
 mod device;
+mod kronbichler;
 mod ljungkvist;
 mod plot;
 mod scatter;
@@ -17,6 +19,7 @@ use kernels_gen::abi::Slots;
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
+use runtime::bench::kronbichler::entries;
 use runtime::bench::product::Machine;
 use runtime::bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare};
 use runtime::compile::Target;
@@ -44,6 +47,8 @@ Examples:
   wf bench --problem BP5 --problem poisson-gauss --degree 4 --json      one object a line
   wf bench --problem BP3 --degree 2..4 --dofs 1e4..1e7 --plot bp3.svg   over degree and over size
   wf bench --suite ljungkvist --dofs 1e5                  adaptive meshes beside uniform ones
+  wf bench --suite kronbichler --dofs 1e6 --degree 1..4   with and without a matrix, nonlinear problems too
+  wf bench --json > old.json; wf bench --compare old.json            how much faster it has become
   wf bench --suite scatter --backend cuda                 ways of adding results up
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
   wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations")]
@@ -55,13 +60,13 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
 
-    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity. May be
-    /// repeated.
+    /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity; of
+    /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4.
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler 1..6.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
 
@@ -123,6 +128,10 @@ pub(crate) struct Arguments {
     /// Leave the assembled matrix out.
     #[arg(long)]
     pub(crate) no_csr: bool,
+
+    /// Show each row's throughput over that of an earlier run of the same suite, whose output with --json the file holds.
+    #[arg(long, value_name = "OLD.json")]
+    pub(crate) compare: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -165,6 +174,9 @@ pub(crate) enum Suite {
     Ljungkvist,
     /// The same problem by each way of adding results up, with the number and balance of colours.
     Scatter,
+    /// Laplacian, elasticity and minimal surfaces matrix-free and as sparse matrices: products, what a new state costs, and
+    /// memory, by degree (the comparison of Kronbichler and Kormann, 2012).
+    Kronbichler,
     /// Poisson on boxes of all cells: each way of assembling its matrix, and products with it, with element matrices and
     /// without any (A-FEM's comparison).
     Afem,
@@ -174,6 +186,15 @@ pub(crate) enum Suite {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let Some(path) = &arguments.compare else { return measured(arguments, console) };
+    let old = compare::Old::read(path, arguments.suite)?;
+    match measured(arguments, console) {
+        Ok(report) => Ok(old.beside(report)),
+        Err(failure) => Err(failure.with_done(|report| old.beside(report))),
+    }
+}
+
+fn measured(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     warn(arguments, console);
     if arguments.suite == Suite::Transposition {
         let Some(device) = arguments.device.open()? else {
@@ -195,12 +216,18 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     if let Some(path) = &arguments.plot {
         picture::possible(path, "--plot")?;
     }
-    let has_matrix = matches!(arguments.suite, Suite::Bp | Suite::Settgast);
-    if cfg!(debug_assertions) && has_matrix {
+    let has_matrix = matches!(
+        arguments.suite,
+        Suite::Bp | Suite::Settgast | Suite::Kronbichler | Suite::Ljungkvist
+    );
+    if cfg!(debug_assertions) && has_matrix && !arguments.no_csr {
         console.warn(Warning::new(
             "this program was built without optimisation, and so was the product with the assembled matrix\n\
              help: cargo run --release -- bench …",
         ));
+    }
+    if arguments.suite == Suite::Kronbichler {
+        return kronbichler::suite(arguments, console);
     }
     if arguments.suite != Suite::Bp {
         return others(arguments, console);
@@ -271,7 +298,8 @@ fn warn(arguments: &Arguments, console: &Console) {
             arguments.plot.is_some() && (transposition || scatter),
             "this suite is not drawn",
         ),
-        ("--no-csr", arguments.no_csr && (transposition || balls), "this suite has no matrix"),
+        ("--no-csr", arguments.no_csr && transposition, "this suite has no matrix"),
+        ("--no-csr", arguments.no_csr && scatter, "this suite takes all ways"),
         ("--problem", !arguments.problem.is_empty() && balls, "this suite has one problem"),
         ("--scatter", arguments.device.scatter.is_some() && scatter, "this suite takes all ways"),
         ("--degree", arguments.degree.is_some() && settgast, "this suite is of degree 1"),
@@ -483,15 +511,8 @@ fn row(
 
 /// Whether an operator is measured beside its assembled matrix.
 fn has_csr(arguments: &Arguments, row: &Row) -> bool {
-    row.degree <= CSR_DEGREE && !arguments.no_csr && entries(row) <= CSR_ENTRIES
-}
-
-/// Entries of the assembled matrix on hexahedra: in each direction a vertex sees 2p + 1 nodes, the
-/// p − 1 others of a cell p + 1.
-fn entries(row: &Row) -> f64 {
-    let p = row.degree as f64;
-    let along = (2.0 * p + 1.0 + (p - 1.0) * (p + 1.0)) / p;
-    row.dofs as f64 * along.powi(3) * row.components as f64
+    let entries = entries(3, row.degree, row.components, row.dofs as f64);
+    row.degree <= CSR_DEGREE && !arguments.no_csr && entries <= CSR_ENTRIES
 }
 
 fn line(row: &Row) -> String {

@@ -113,6 +113,12 @@ impl Failure {
         self
     }
 
+    /// The failure, with what had been done before changed.
+    pub(crate) fn with_done(mut self, change: impl FnOnce(Report) -> Report) -> Self {
+        self.done = self.done.map(|done| Box::new(change(*done)));
+        self
+    }
+
     /// The failure, with a result that is none but may be looked at.
     pub(crate) fn with(mut self, found: Value) -> Self {
         self.found = Some(found);

@@ -146,13 +146,14 @@ fn value(
 ) -> Value {
     let Subject { cell, degree, mesh } = subject;
     let cells = mesh.n_cells();
-    let on = named(device);
+    let (on, threads) = (named(device), rayon::current_num_threads());
+    let backend = device.map_or("cpu", |device| device.backend().word());
     match found {
         Err(why) => json!({
-            "suite": "afem", "device": on, "cell": cell, "degree": degree, "cells": cells, "way": word, "error": why
+            "suite": "afem", "backend": backend, "device": on, "threads": threads, "cell": cell, "degree": degree, "cells": cells, "way": word, "error": why
         }),
         Ok(Measured { dofs, set_up, assembly, product, size, .. }) => json!({
-            "suite": "afem", "device": on, "cell": cell, "degree": degree, "cells": cells, "dofs": dofs, "way": word,
+            "suite": "afem", "backend": backend, "device": on, "threads": threads, "cell": cell, "degree": degree, "cells": cells, "dofs": dofs, "way": word,
             "set_up": set_up, "assembly": assembly, "product": product, "elements": size.elements,
             "entries": size.entries, "difference": difference
         }),

@@ -6,7 +6,8 @@ mod tables;
 use std::sync::Arc;
 
 use runtime::bench::balls::{Ball, Census, nodes, unknowns};
-use runtime::bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE};
+use runtime::bench::kronbichler::{MATRIX, entries};
+use runtime::bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE, speedup};
 use runtime::bench::product::Product;
 use runtime::device::Device;
 use runtime::memory::{Bytes, Room};
@@ -14,7 +15,8 @@ use runtime::mesh::Mesh;
 use runtime::operator::Part;
 use serde_json::{Value, json};
 
-use super::{Arguments, machine, named};
+use super::kronbichler::refused;
+use super::{Arguments, CSR_ENTRIES, machine, named};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -40,6 +42,19 @@ struct Row {
     batches: [Option<usize>; 2],
     /// Where it is an adaptive mesh, and the largest: what its cells cost.
     costs: Option<Costs>,
+    /// Bytes that the matrix-free product stores.
+    bytes: usize,
+    /// The same with a sparse matrix in which unknowns of hanging nodes are eliminated, or why there is none.
+    matrix: Result<Sparse, String>,
+}
+
+/// A product with a sparse matrix.
+struct Sparse {
+    seconds: f64,
+    bytes: usize,
+    entries: usize,
+    /// Seconds of assembling it.
+    assembly: f64,
 }
 
 /// Seconds of the cells without and with hanging nodes, and how many there are.
@@ -57,6 +72,16 @@ impl Row {
     /// Those unknowns a second.
     fn rate(&self) -> f64 {
         self.counted() as f64 / self.seconds
+    }
+
+    /// Bytes an unknown that is solved for.
+    fn per_dof(&self, bytes: usize) -> f64 {
+        bytes as f64 / self.dofs as f64
+    }
+
+    /// How many times as fast as the matrix the product is without one.
+    fn speedup(&self) -> Option<f64> {
+        self.matrix.as_ref().ok().map(|matrix| matrix.seconds / self.seconds)
     }
 
     /// The share of those of hanging nodes.
@@ -216,10 +241,55 @@ impl Series<'_> {
         let seconds = product.mean_seconds(PRODUCTS)?;
         let lanes = |hanging| product.plan(hanging).map(|plan| plan.lanes);
         let batches = [lanes(false), lanes(true)];
+        let bytes = product.bytes();
         let wanted = adaptive && census.constrained > 0 && Some(level) == self.largest(degree);
         let costs = if wanted { Some(costs(&mut product)?) } else { None };
-        let census = census.clone();
-        Ok(Row { dim: self.dim, adaptive, degree, level, census, dofs, seconds, batches, costs })
+        drop(product);
+        let matrix = self.matrix(mesh, (degree, dofs), device, console)?;
+        let (dim, census) = (self.dim, census.clone());
+        let row = Row {
+            dim,
+            adaptive,
+            degree,
+            level,
+            census,
+            dofs,
+            seconds,
+            batches,
+            costs,
+            bytes,
+            matrix,
+        };
+        Ok(row)
+    }
+
+    /// The product with the sparse matrix, as long as that is not too large.
+    fn matrix(
+        &self,
+        mesh: &Arc<Mesh>,
+        (degree, dofs): (usize, usize),
+        device: Option<&Arc<dyn Device>>,
+        console: &Console,
+    ) -> Result<Result<Sparse, String>, Failure> {
+        if self.arguments.no_csr {
+            return Ok(Err("left out".to_owned()));
+        }
+        let wanted = entries(self.dim, degree, 1, dofs as f64);
+        if wanted > CSR_ENTRIES {
+            return Ok(Err(format!("{wanted:.1e} entries are more than are assembled")));
+        }
+        console
+            .progress()
+            .say(format!("{}D, degree {degree}, {dofs} unknowns: a matrix", self.dim));
+        let machine = machine(self.arguments, device);
+        let measured = || {
+            let mut product = Product::of(&CASE, degree, mesh, MATRIX, &machine)?;
+            let assembly = product.linearise_seconds()?;
+            let seconds = product.mean_seconds(PRODUCTS)?;
+            let (bytes, entries) = (product.bytes(), product.entries());
+            Ok(Sparse { seconds, bytes, entries, assembly })
+        };
+        Ok(refused(measured())?)
     }
 }
 
@@ -240,6 +310,7 @@ fn costs(product: &mut Product) -> Result<Costs, Failure> {
 fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
     let costs = row.costs.as_ref();
     let each = costs.map(Costs::each);
+    let matrix = row.matrix.as_ref().ok();
     let paper = row.line().map(|line| if row.adaptive { line.adaptive } else { line.uniform });
     json!({
         "suite": "ljungkvist",
@@ -261,6 +332,15 @@ fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
         "dofs_with_hanging_per_second": row.rate(),
         "cells_per_batch": row.batches[0],
         "hanging_cells_per_batch": row.batches[1],
+        "bytes_per_dof": row.per_dof(row.bytes),
+        "csr_seconds": matrix.map(|matrix| matrix.seconds),
+        "csr_dofs_with_hanging_per_second": matrix.map(|matrix| row.counted() as f64 / matrix.seconds),
+        "csr_bytes_per_dof": matrix.map(|matrix| row.per_dof(matrix.bytes)),
+        "csr_entries": matrix.map(|matrix| matrix.entries),
+        "csr_assembly_seconds": matrix.map(|matrix| matrix.assembly),
+        "csr_refused": row.matrix.as_ref().err(),
+        "speedup": row.speedup(),
+        "paper_speedup": speedup(row.dim, row.degree, row.adaptive),
         "paper_cells": paper.map(|paper| paper[0]),
         "paper_dofs": paper.map(|paper| paper[1]),
         "free_cells": costs.map(|costs| costs.free.0),

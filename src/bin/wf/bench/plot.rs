@@ -16,6 +16,9 @@ struct Row {
     dofs: f64,
     rate: f64,
     csr: Option<f64>,
+    /// Bytes an unknown.
+    bytes: Option<f64>,
+    csr_bytes: Option<f64>,
 }
 
 impl Row {
@@ -27,12 +30,19 @@ impl Row {
             dofs: value["dofs"].as_f64()?,
             rate: value["dofs_per_second"].as_f64()?,
             csr: value["csr_dofs_per_second"].as_f64(),
+            bytes: value["bytes_per_dof"].as_f64(),
+            csr_bytes: value["csr_bytes_per_dof"].as_f64(),
         })
     }
 }
 
 /// Draws the rows.
 pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
+    Ok(write_charts(path, "Throughput of operators", &throughput(rows))?)
+}
+
+/// Throughput over degree, and over size where there are several.
+pub(super) fn throughput(rows: &[Value]) -> Vec<Chart> {
     let rows: Vec<Row> = rows.iter().filter_map(Row::new).collect();
     let threads: BTreeSet<u64> = rows.iter().map(|row| row.threads).collect();
     let name = |row: &Row| match threads.len() {
@@ -44,7 +54,20 @@ pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     if !sizes.is_empty() {
         charts.push(chart("unknowns", Scale::Logarithmic, sizes));
     }
-    Ok(write_charts(path, "Throughput of operators", &charts)?)
+    charts
+}
+
+/// What is stored for an unknown over degree, with any threads alike; nothing where that is not known.
+pub(super) fn memory(rows: &[Value]) -> Option<Chart> {
+    let stored = |row: Row| {
+        let (rate, csr) = (row.bytes?, row.csr_bytes);
+        (rate > 0.0).then_some(Row { rate, csr, ..row })
+    };
+    let rows: Vec<Row> = rows.iter().filter_map(Row::new).filter_map(stored).collect();
+    let series = over_degree(&rows, &|row| row.problem.clone());
+    let axis = |name: &str, scale| Axis { name: name.to_owned(), scale };
+    let (x, y) = (axis("polynomial degree", Scale::Whole), axis("B/DoF", Scale::Logarithmic));
+    (!series.is_empty()).then(|| Chart { x, y, series, dashed: "assembled matrix".to_owned() })
 }
 
 /// Lines over an axis, throughput in the unit that fits.

@@ -10,11 +10,11 @@ use runtime::bench::device::rates as device_rates;
 use runtime::bench::low_order::{
     Counted, ITERATIONS, Iterations, PROBLEMS, Passes, System, TimedPass, Way, grid,
 };
-use runtime::bench::machine::{Rates, measure as measure_rates};
 use runtime::bench::{BenchError, CASES, Case};
 use runtime::compile::CompileError;
 use runtime::device::Device;
 use runtime::mesh::Mesh;
+use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
 use super::{Arguments, CSR_ENTRIES, Sizes, machine, named};

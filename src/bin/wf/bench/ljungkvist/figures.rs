@@ -16,6 +16,8 @@ struct Point {
     dofs: f64,
     /// Million unknowns a second.
     rate: f64,
+    /// The same with a sparse matrix.
+    matrix: Option<f64>,
 }
 
 impl Point {
@@ -26,6 +28,7 @@ impl Point {
             adaptive: row["mesh"].as_str()? == "adaptive",
             dofs: row["dofs_with_hanging"].as_f64()?,
             rate: row["dofs_with_hanging_per_second"].as_f64()? / 1e6,
+            matrix: row["csr_dofs_with_hanging_per_second"].as_f64().map(|rate| rate / 1e6),
         })
     }
 }
@@ -46,13 +49,24 @@ pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure>
         });
         charts.push(chart(format!("unknowns in {dim}D"), Scale::Logarithmic, series.collect()));
     }
-    let series = [2, 3].map(|dim| {
+    let all = &points[..];
+    let free = [2, 3].map(|dim| {
         let of = |point: &&Point| point.dim == dim && is_largest(point, &points);
         let points = points.iter().filter(of);
         let points = points.map(|point| (point.adaptive, (point.degree as f64, point.rate)));
         series(format!("{dim}D"), points.collect())
     });
-    charts.push(chart("polynomial degree".to_owned(), Scale::Whole, series.into()));
+    // As in figures 6 and 7, the matrix has bars of its own.
+    let matrices = [2, 3].map(|dim| {
+        let points = points.iter().filter(|point| point.dim == dim);
+        let points = points.filter(|point| is_largest_matrix(point, all));
+        let points =
+            points.filter_map(|point| Some((point.adaptive, (point.degree as f64, point.matrix?))));
+        series(format!("{dim}D, matrix"), points.collect())
+    });
+    let mut all: Vec<Series> = free.into_iter().chain(matrices).collect();
+    all.retain(|series| !(series.points.is_empty() && series.dashed.is_empty()));
+    charts.push(chart("polynomial degree".to_owned(), Scale::Whole, all));
     charts.retain(|chart| chart.series.iter().any(|series| !series.points.is_empty()));
     Ok(write_charts(path, "Poisson on balls", &charts)?)
 }
@@ -61,6 +75,12 @@ pub(in crate::bench) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure>
 fn is_largest(point: &Point, points: &[Point]) -> bool {
     let kind = |point: &Point| (point.dim, point.degree, point.adaptive);
     points.iter().all(|other| kind(other) != kind(point) || other.dofs <= point.dofs)
+}
+
+/// Whether no larger matrix of its kind was made at its degree.
+fn is_largest_matrix(point: &Point, points: &[Point]) -> bool {
+    let made = points.iter().filter(|other| other.matrix.is_some()).copied();
+    point.matrix.is_some() && is_largest(point, &made.collect::<Vec<_>>())
 }
 
 /// A line of uniform meshes, dashed of adaptive ones.

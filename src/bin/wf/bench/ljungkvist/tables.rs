@@ -1,7 +1,7 @@
 //! Rows of the suite `ljungkvist` → the paper's tables, ours beside them, and its figures as tables.
 
 use runtime::bench::balls::{Ball, nodes};
-use runtime::bench::ljungkvist::TABLE;
+use runtime::bench::ljungkvist::{TABLE, speedup};
 
 use super::{Costs, Row, room};
 use crate::report::Failure;
@@ -32,6 +32,7 @@ pub(super) fn text(rows: &[Row]) -> Result<String, Failure> {
         sizes(rows, 2),
         sizes(rows, 3),
         degrees(rows),
+        matrices(rows),
         costs(rows),
     ];
     Ok(parts.concat())
@@ -173,6 +174,40 @@ fn degrees(rows: &[Row]) -> String {
         ));
     }
     text
+}
+
+/// The sparse matrix of figures 4 to 7: of each degree the largest meshes whose matrix was made.
+fn matrices(rows: &[Row]) -> String {
+    let mut text = "\nFigures 4 to 7: million unknowns a second matrix-free and with a sparse matrix (hanging nodes eliminated), bytes an\n\
+                    unknown, milliseconds of assembling; how many times as fast as it, beside the paper's (K40, cuSPARSE)\n\
+                    d p mesh      unknowns      free    matrix  B free  B matrix   assembly   ratio   paper\n"
+        .to_owned();
+    let before = text.len();
+    for (dim, degree) in measured(rows) {
+        for adaptive in [false, true] {
+            let own = rows.iter().filter(|row| (row.dim, row.adaptive) == (dim, adaptive));
+            let own = own.filter(|row| row.degree == degree && row.matrix.is_ok());
+            let Some(row) = own.max_by_key(|row| row.level) else { continue };
+            let Ok(matrix) = &row.matrix else { continue };
+            let paper = speedup(dim, degree, adaptive);
+            text.push_str(&format!(
+                "{dim} {degree} {:<8} {:>9} {:>9.1} {:>9.1} {:>7.1} {:>9.1} {:>10.2} {:>7.2}   {}\n",
+                kind(adaptive),
+                row.counted(),
+                row.rate() / 1e6,
+                row.counted() as f64 / matrix.seconds / 1e6,
+                row.per_dof(row.bytes),
+                row.per_dof(matrix.bytes),
+                1e3 * matrix.assembly,
+                matrix.seconds / row.seconds,
+                paper.map_or_else(|| "-".to_owned(), |[least, most]| match least == most {
+                    true => format!("{least}"),
+                    false => format!("{least} to {most}"),
+                }),
+            ));
+        }
+    }
+    if text.len() == before { String::new() } else { text }
 }
 
 /// What a cell costs.

@@ -1,0 +1,221 @@
+//! The suite `kronbichler`: derivatives matrix-free and as sparse matrices, by dimension, degree and size → rows and tables.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use runtime::assembly::Representation;
+use runtime::bench::BenchError;
+use runtime::bench::kronbichler::{Cost, MATRIX, PROBLEMS, Problem, entries};
+use runtime::compile::CompileError;
+use runtime::device::Device;
+use runtime::mesh::Mesh;
+use serde_json::{Value, json};
+use weakform::picture::write_charts;
+
+use super::{Arguments, CSR_ENTRIES, Degrees, kept, machine, named, plot};
+use crate::console::Console;
+use crate::problem::with_threads;
+use crate::report::{Failure, Report};
+
+/// A problem on a mesh.
+struct Subject {
+    problem: Problem,
+    degree: usize,
+    mesh: Arc<Mesh>,
+}
+
+/// What was measured, or why a matrix was not.
+struct Row {
+    free: Cost,
+    matrix: Result<Cost, String>,
+}
+
+pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
+    let problems = problems(&arguments.problem)?;
+    let device = arguments.device.open()?;
+    let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
+    let threads = match (arguments.threads, &device) {
+        (Some(threads), _) => vec![Some(threads)],
+        (None, Some(_)) => vec![None],
+        (None, None) if all == 1 => vec![Some(1)],
+        (None, None) => vec![Some(1), Some(all)],
+    };
+    let mut report = Report::default();
+    for threads in threads {
+        let done = with_threads(threads, || {
+            rows(arguments, device.as_ref(), &problems, &mut report, console)
+        });
+        report = kept(report, done)?;
+    }
+    let Some(path) = &arguments.plot else { return Ok(report) };
+    match draw(path, &report.json) {
+        Ok(()) => {
+            report.text.push_str(&super::drawn(path));
+            Ok(report)
+        }
+        Err(failure) => Err(failure.after(report)),
+    }
+}
+
+fn problems(names: &[String]) -> Result<Vec<Problem>, Failure> {
+    if names.is_empty() {
+        return Ok(PROBLEMS.to_vec());
+    }
+    let find = |name: &String| {
+        let found = PROBLEMS.iter().find(|problem| problem.case.name.eq_ignore_ascii_case(name));
+        found.copied().ok_or_else(|| {
+            let known: Vec<&str> = PROBLEMS.iter().map(|problem| problem.case.name).collect();
+            Failure::input(format!(
+                "no problem `{name}` in the suite; there are {}",
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// All problems, degrees and sizes with the threads of this pool.
+fn rows(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    problems: &[Problem],
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    let (name, threads) = (named(device), rayon::current_num_threads());
+    report.text.push_str(&format!(
+        "{name}, {threads} threads of the processor: the derivative matrix-free, and as a sparse matrix in compressed rows.\n\
+         new state: milliseconds at each of Newton's steps (of linear problems once), for the matrix its assembly; ratio: million\n\
+         unknowns a second without over with it; pays: products of a step from which assembling takes less time than it saves\n\
+         problem             p  unknowns |  MDoF/s GFLOP/s   B/DoF new state |  MDoF/s GFLOP/s   B/DoF new state | ratio    pays\n"
+    ));
+    let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
+    for &problem in problems {
+        for degree in degrees.first as usize..=degrees.last as usize {
+            for dofs in arguments.sizes().each() {
+                let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
+                console.progress().say(format!("{shown}: a mesh"));
+                let mesh = problem.mesh(degree, dofs)?;
+                let subject = Subject { problem, degree, mesh };
+                let row = subject.row(arguments, device, &shown, console)?;
+                let text = subject.line(&row);
+                console.progress().line(text.trim_end());
+                report.text.push_str(&text);
+                report.json.push(subject.value(&row, device));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Subject {
+    fn row(
+        &self,
+        arguments: &Arguments,
+        device: Option<&Arc<dyn Device>>,
+        shown: &str,
+        console: &Console,
+    ) -> Result<Row, Failure> {
+        let machine = machine(arguments, device);
+        let cost = |how| self.problem.cost(self.degree, &self.mesh, how, &machine);
+        console.progress().say(format!("{shown}: matrix-free"));
+        let free = cost(Representation::MatrixFree)?;
+        let components = self.problem.components;
+        let wanted = entries(self.problem.dim, self.degree, components, free.dofs as f64);
+        let matrix = if arguments.no_csr {
+            Err("left out".to_owned())
+        } else if wanted > CSR_ENTRIES {
+            Err(format!("{wanted:.1e} entries are more than are assembled"))
+        } else {
+            console.progress().say(format!("{shown}: assembled"));
+            refused(cost(MATRIX))?
+        };
+        Ok(Row { free, matrix })
+    }
+
+    fn line(&self, row: &Row) -> String {
+        let Row { free, matrix } = row;
+        let name = self.problem.case.name;
+        let start = format!("{name:<18} {:>2} {:>9} |{}", self.degree, free.dofs, side(free));
+        match matrix {
+            Err(why) => format!("{start} | {}\n", why.lines().next().unwrap_or_default()),
+            Ok(matrix) => {
+                let ratio = matrix.product / free.product;
+                let pays = free.products_to_pay(matrix);
+                let pays = pays.map_or_else(|| "-".to_owned(), |pays| format!("{pays:.0}"));
+                format!("{start} |{} | {ratio:>5.2} {pays:>7}\n", side(matrix))
+            }
+        }
+    }
+
+    fn value(&self, row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
+        let Row { free, matrix } = row;
+        let of = |number: &dyn Fn(&Cost) -> Option<f64>| matrix.as_ref().ok().and_then(number);
+        json!({
+            "suite": "kronbichler",
+            "problem": self.problem.case.name,
+            "dim": self.problem.dim,
+            "components": self.problem.components,
+            "nonlinear": self.problem.nonlinear,
+            "degree": self.degree,
+            "backend": device.map_or("cpu", |device| device.backend().word()),
+            "device": device.map(|device| device.name()),
+            "threads": rayon::current_num_threads(),
+            "precision": "f64",
+            "cells": self.mesh.n_cells(),
+            "dofs": free.dofs,
+            "seconds": free.product,
+            "dofs_per_second": free.dofs_per_second(),
+            "flops_per_second": free.flops_per_second(),
+            "bytes_per_dof": free.bytes_per_dof(),
+            "linearise_seconds": free.linearise,
+            "csr_seconds": of(&|matrix| Some(matrix.product)),
+            "csr_dofs_per_second": of(&|matrix| Some(matrix.dofs_per_second())),
+            "csr_flops_per_second": of(&Cost::flops_per_second),
+            "csr_bytes_per_dof": of(&|matrix| Some(matrix.bytes_per_dof())),
+            "csr_entries": of(&|matrix| Some(matrix.entries as f64)),
+            "csr_set_up_seconds": of(&|matrix| Some(matrix.set_up)),
+            "csr_assembly_seconds": of(&|matrix| Some(matrix.linearise)),
+            "csr_refused": matrix.as_ref().err(),
+            "speedup": of(&|matrix| Some(matrix.product / free.product)),
+            "products_to_pay": of(&|matrix| free.products_to_pay(matrix)),
+            "difference": of(&|matrix| Some(difference(&matrix.result, &free.result))),
+        })
+    }
+}
+
+/// What keeps a matrix from being made is no failure of the suite.
+pub(super) fn refused<T>(done: Result<T, BenchError>) -> Result<Result<T, String>, BenchError> {
+    match done {
+        Err(BenchError::Compile(CompileError::Plan(reason))) => Ok(Err(reason.to_string())),
+        Err(BenchError::Build(reason)) => Ok(Err(reason.to_string())),
+        done => done.map(Ok),
+    }
+}
+
+/// One side of the table.
+fn side(cost: &Cost) -> String {
+    let flops = cost.flops_per_second().map(|flops| format!("{:.1}", flops / 1e9));
+    format!(
+        "{:>8.1} {:>7} {:>7.1} {:>9.2}",
+        cost.dofs_per_second() / 1e6,
+        flops.unwrap_or_else(|| "-".to_owned()),
+        cost.bytes_per_dof(),
+        1e3 * cost.linearise,
+    )
+}
+
+/// ‖a − b‖ / ‖b‖.
+fn difference(a: &[f64], b: &[f64]) -> f64 {
+    let norm =
+        |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+    let off = norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
+    (off / norm(&mut b.iter().copied())).sqrt()
+}
+
+/// Throughput over degree and size, and memory over degree.
+fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
+    let mut charts = plot::throughput(rows);
+    charts.extend(plot::memory(rows));
+    Ok(write_charts(path, "Derivatives with and without a matrix", &charts)?)
+}

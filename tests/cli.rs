@@ -250,6 +250,117 @@ fn adaptive_balls_are_measured_beside_uniform_ones() {
     }
 }
 
+/// The matrix has rows of free unknowns, so that it does not know what hangs; `--no-csr` leaves it out.
+#[test]
+fn balls_have_a_sparse_matrix_beside_them() {
+    let (rows, said) = balls("ljungkvist", &[]);
+    assert!(rows.iter().any(|row| row["mesh"] == "adaptive"), "{rows:?}");
+    for row in &rows {
+        has_numbers(row, &["csr_seconds", "csr_bytes_per_dof", "csr_assembly_seconds", "speedup"]);
+        has_numbers(row, &["csr_dofs_with_hanging_per_second", "bytes_per_dof"]);
+        let number = |key: &str| row[key].as_f64().expect("a number");
+        let (dofs, entries) = (number("dofs"), number("csr_entries"));
+        let bytes = (number("csr_bytes_per_dof") * dofs).round();
+        assert_eq!(bytes, 12.0 * entries + 4.0 * (dofs + 1.0), "{row}");
+        assert!(entries > dofs && row["paper_speedup"].is_null(), "{row}");
+    }
+    assert!(said.contains("B matrix") && said.contains("cuSPARSE"), "{said}");
+    let (rows, said) = balls("ljungkvist", &["--no-csr"]);
+    assert!(said.contains("B matrix"), "{said}");
+    for row in &rows {
+        assert!(row["csr_seconds"].is_null() && row["speedup"].is_null(), "{row}");
+        assert_eq!(row["csr_refused"], "left out", "{row}");
+    }
+}
+
+/// Linear and nonlinear, in two and three dimensions.
+#[test]
+fn derivatives_are_measured_with_and_without_a_matrix() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("k.svg"));
+    let arguments = ["bench", "--suite", "kronbichler", "--dofs", "200", "--degree", "2"];
+    let names = ["minimal-surface-2d", "elasticity-3d"];
+    let rest = ["--threads", "1", "--problem", names[0], "--problem", names[1]];
+    let bench = |more: &[&str]| {
+        let output = wf(&[&arguments[..], &rest, more].concat(), &cache);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let rows = bench(&["--json", "--plot", file.to_str().expect("UTF-8")]);
+    let rows: Vec<Value> =
+        rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    assert_eq!(rows.iter().map(|row| &row["problem"]).collect::<Vec<_>>(), names);
+    // Lines of 15 and of 5 nodes of degree 2, which see (p + 1) (p − 1) = 3 nodes inside of a cell, 2 p + 1 = 5 between cells
+    // and p + 1 = 3 at the ends.
+    let line = |cells: u64| 3 * cells + 5 * (cells - 1) + 2 * 3;
+    for (row, dofs, entries) in [
+        (&rows[0], 15 * 15, line(7) * line(7)),
+        (&rows[1], 3 * 5 * 5 * 5, 9 * line(2) * line(2) * line(2)),
+    ] {
+        assert_eq!((&row["suite"], &row["dofs"]), (&"kronbichler".into(), &dofs.into()), "{row}");
+        assert_eq!(row["csr_entries"].as_f64(), Some(entries as f64), "{row}");
+        has_numbers(row, &["dofs_per_second", "flops_per_second", "bytes_per_dof", "speedup"]);
+        has_numbers(row, &["linearise_seconds", "csr_assembly_seconds", "csr_bytes_per_dof"]);
+        has_numbers(row, &["csr_dofs_per_second", "csr_flops_per_second", "csr_set_up_seconds"]);
+        // Sums of as many terms as a row has entries, in another order.
+        let bound = 1e3 * f64::EPSILON;
+        assert!(row["difference"].as_f64().is_some_and(|difference| difference < bound), "{row}");
+    }
+    assert_eq!((&rows[0]["nonlinear"], &rows[1]["nonlinear"]), (&true.into(), &false.into()));
+    let drawing = std::fs::read_to_string(&file).expect("a picture");
+    for text in ["MDoF/s", "B/DoF", "assembled matrix", names[0]] {
+        assert!(drawing.contains(text), "{text}");
+    }
+    let said = bench(&["--no-csr"]);
+    assert!(said.contains("left out") && said.contains("new state"), "{said}");
+    let wrong = wf(&["bench", "--suite", "kronbichler", "--problem", "BP1"], &cache);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("no problem `BP1`") && said.contains("laplacian-2d"), "{said}");
+}
+
+#[test]
+fn a_run_is_compared_with_an_earlier_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("old.json"));
+    let old = file.to_str().expect("UTF-8");
+    let arguments = ["bench", "--problem", "BP1", "--dofs", "1e3", "--threads", "1", "--no-csr"];
+    let bench = |more: &[&str]| wf(&[&arguments[..], more].concat(), &cache);
+    let before = bench(&["--degree", "1..2", "--json"]);
+    std::fs::write(&file, &before.stdout).expect("written");
+    let after = bench(&["--degree", "2..3", "--json", "--compare", old]);
+    let of = |output: &Output| -> Vec<Value> {
+        let text = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+        text.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect()
+    };
+    let (before, after) = (of(&before), of(&after));
+    let rate = |row: &Value| row["dofs_per_second"].as_f64().expect("a rate");
+    let ratio = after[0]["ratio_to_old"].as_f64().expect("a ratio");
+    // Numbers that are read are not those that were written, to the last bit.
+    assert_eq!(format!("{:.9}", ratio * rate(&before[1]) / rate(&after[0])), "1.000000000");
+    assert!(after[1]["ratio_to_old"].is_null(), "{after:?}");
+    let said = String::from_utf8(bench(&["--degree", "2..3", "--compare", old]).stdout);
+    let said = said.expect("UTF-8");
+    for text in ["geometric mean", "of 1 rows", "no partner", "1 new rows, 1 old ones"] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    let rows = std::fs::read_to_string(&file).expect("written");
+    for (text, wanted) in [
+        (format!("{rows}{{\n"), "old.json:3: no JSON"),
+        (rows.replace("\"bp\"", "\"afem\""), "old.json:1: a row of the suite `afem`, not of `bp`"),
+        (format!("\n[1]\n{rows}"), "old.json:2: no row"),
+        ("{\"error\":\"too slow\"}\n".to_owned(), "old.json has no rows"),
+    ] {
+        std::fs::write(&file, text).expect("written");
+        let output = bench(&["--compare", old]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(wanted) && said.contains("help: --compare takes"), "{said}");
+        assert!(output.stdout.is_empty());
+    }
+    let said = bench(&["--compare", "/no/such/old.json"]);
+    assert!(String::from_utf8_lossy(&said.stderr).contains("cannot read /no/such/old.json"));
+}
+
 #[test]
 fn ways_of_scattering_are_measured_with_their_parts() {
     let (rows, said) = balls("scatter", &[]);

@@ -72,6 +72,26 @@ impl Model {
         self.block() / self.points
     }
 
+    /// N_tq: threads of a cell that own points (section 3).
+    pub fn point_threads(&self) -> usize {
+        self.points * self.components
+    }
+
+    /// N_bt: threads of a cell that own basis functions (section 3).
+    pub fn node_threads(&self) -> usize {
+        self.basis()
+    }
+
+    /// N_cbc = N_bl N_q: cells whose results are written at once (section 3.2).
+    pub fn written_at_once(&self) -> usize {
+        self.blocks * self.points
+    }
+
+    /// Groups of threads that so many bytes of shared memory hold at once (section 3.3).
+    pub fn groups(&self, shared: usize) -> usize {
+        shared / self.shared_bytes()
+    }
+
     /// Numbers of f0 and f1, or of f1 alone.
     fn tested(&self) -> usize {
         self.dim + usize::from(self.values)
@@ -144,6 +164,47 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_a_cell_in_both_phases() {
+        // Figure 3: 4 threads a cell own points, 6 own basis functions, and N_bl N_q = 4 cells are written at once by 24.
+        let model = Model { points: 2, components: 2, blocks: 2, ..POISSON };
+        assert_eq!((model.point_threads(), model.node_threads()), (4, 6));
+        assert_eq!(model.written_at_once(), model.threads() / model.node_threads());
+        // Section 2: LCM(N_q, N_b) N_comp threads of one block, min(N_q, N_b) of a cell with one component at worst.
+        for (points, threads) in [(1, 3), (3, 3), (4, 12)] {
+            let model = Model { points, ..POISSON };
+            assert_eq!(model.threads(), threads);
+            let least = model.point_threads().min(model.node_threads());
+            assert_eq!(least, points.min(POISSON.nodes));
+        }
+    }
+
+    /// Equations 6 to 8 by hand: operations and bytes of a cell for what the paper measures, one point a cell.
+    #[test]
+    fn the_balance_of_all_that_is_measured() {
+        let solid = Model { dim: 3, nodes: 4, ..POISSON };
+        for (model, flops, bytes) in [
+            // (2 + 24) · 4 + 6 + 24 · 4 and 4 · (10 + 4 + 4).
+            (solid, 206, 72),
+            // (2 + 12) · 6 + 8 + 12 · 6 and 4 · 2 · (5 + 6 + 3).
+            (Model { components: 2, ..POISSON }, 164, 112),
+            // (2 + 24) · 12 + 18 + 24 · 12 and 4 · 3 · (10 + 12 + 4).
+            (Model { components: 3, ..solid }, 618, 312),
+        ] {
+            let model = Model { blocks: 8, ..model };
+            assert_eq!(
+                (model.flops(), model.bytes()),
+                (flops * model.batch(), bytes * model.batch())
+            );
+        }
+        // Section 6 has it that several components halve the balance, roughly: by its own equation they take a quarter of it in
+        // the plane, and less than a third in space.
+        let less = |model: Model, components: usize| {
+            Model { components, ..model }.balance() / model.balance()
+        };
+        assert_eq!(format!("{:.2} {:.2}", less(POISSON, 2), less(solid, 3)), "0.79 0.69");
+    }
+
+    #[test]
     fn the_balance_of_poisson_on_triangles() {
         // Equation 9: 41/22 operations a byte. Equation 7 with its parentheses counts
         // (2 + 6 · 2) · 3 + 4 + 6 · 2 · 3 = 82 operations, equation 6 4 · (5 + 3 + 3) = 44 bytes.
@@ -176,6 +237,9 @@ mod tests {
         // About 5 KB for a batch of 32 blocks of Poisson: the text rounds up what 96 cells take.
         let bytes = Model { blocks: 32, ..POISSON }.shared_bytes();
         assert!((3 << 10..5 << 10).contains(&bytes), "{bytes}");
+        // Of 5 KB 48 KB of a multiprocessor hold 9, as section 3.3 says; of what equation 5 gives, 12.
+        let model = Model { blocks: 32, ..POISSON };
+        assert_eq!(((48 << 10) / (5 << 10), model.groups(48 << 10), bytes), (9, 12, 3864));
     }
 
     #[test]

@@ -30,6 +30,61 @@ pub const WAYS: [Representation; 7] = [
     Representation::Recomputed,
 ];
 
+/// What is known of a mesh before its matrix is made, all a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counts {
+    /// Unknowns of a cell.
+    pub unknowns: f64,
+    /// Rows.
+    pub rows: f64,
+    /// Entries of the matrix.
+    pub entries: f64,
+}
+
+impl Counts {
+    /// Of degree 1 on many triangles: half as many vertices, of which each sees seven.
+    pub const TRIANGLES: Self = Self { unknowns: 3.0, rows: 0.5, entries: 3.5 };
+
+    fn elements(&self) -> f64 {
+        self.unknowns * self.unknowns
+    }
+
+    /// Bytes a cell at the peak of the paper's assembly (section V, figure 10), as lists take them that are made of value, column and
+    /// the next element, with a head and a length a row, beside the matrix that they become:
+    ///
+    /// ```text
+    /// (8 + 4 + 4) elements + (4 + 4) rows + 12 entries + 4 rows
+    /// ```
+    ///
+    /// The paper has the sum alone; its parts are our reading.
+    pub fn paper_bytes(&self) -> f64 {
+        16.0 * self.elements() + 8.0 * self.rows + self.matrix_bytes()
+    }
+
+    /// Bytes a cell at the peak of [`Assembly::Acoo`] on devices: element matrices, links and unknowns, two numbers a row and the
+    /// matrix.
+    ///
+    /// ```text
+    /// (8 + 4) elements + 4 unknowns + 4 rows + 12 entries + 4 rows
+    /// ```
+    pub fn acoo_bytes(&self) -> f64 {
+        12.0 * self.elements() + 4.0 * self.unknowns + 4.0 * self.rows + self.matrix_bytes()
+    }
+
+    /// Bytes a cell of the matrix.
+    pub fn matrix_bytes(&self) -> f64 {
+        12.0 * self.entries + 4.0 * self.rows
+    }
+
+    /// Bytes a cell of stored element matrices (EbE-V1).
+    pub fn stored_bytes(&self) -> f64 {
+        8.0 * self.elements()
+    }
+}
+
+/// Bytes a triangle that the paper measures of EbE-V2, EbE-V1 and its own way (section V).
+pub const PAPER_BYTES: [u32; 3] = [79, 151, 192];
+
 /// What was measured of one way.
 #[derive(Clone, Debug)]
 pub struct Measured {

@@ -7,6 +7,7 @@
 //! K. Ljungkvist (2017), Matrix-free finite-element computations on graphics processors with adaptively refined unstructured
 //! meshes, section 5 and tables 1 and 2. A product is the mean of [`PRODUCTS`].
 
+use super::kronbichler::entries;
 use super::{Case, gauss_1};
 
 /// The problem.
@@ -73,6 +74,45 @@ pub fn speedup(dim: usize, degree: usize, adaptive: bool) -> Option<[f64; 2]> {
         (3, 2..=4, true) => Some([1.34, 4.6]),
         _ => None,
     }
+}
+
+/// Numbers that the paper stores of a cell: the inverse Jacobian, its determinant and the coefficient at each point (section 2.1).
+///
+/// ```text
+/// (d² + 2) (p + 1)^d
+/// ```
+pub fn stored(dim: usize, degree: usize) -> usize {
+    (dim * dim + 2) * (degree + 1).pow(dim as u32)
+}
+
+/// Numbers of a cell's matrix: (p + 1)^(2 d) (section 2.1).
+pub fn element_matrix(dim: usize, degree: usize) -> usize {
+    (degree + 1).pow(2 * dim as u32)
+}
+
+/// Unknowns of x and y over what is stored at points, of large meshes (section 4).
+///
+/// ```text
+/// 2 p^d / ((d² + 2) (p + 1)^d)
+/// ```
+pub fn vectors(dim: usize, degree: usize) -> f64 {
+    2.0 * degree.pow(dim as u32) as f64 / stored(dim, degree) as f64
+}
+
+/// Bytes an unknown that a product without a matrix goes through, of large meshes: what is stored at points, the numbers of unknowns, x
+/// read and y written.
+///
+/// ```text
+/// (8 (d² + 2) + 4) (p + 1)^d / p^d + 16
+/// ```
+pub fn free_bytes(dim: usize, degree: usize) -> f64 {
+    let indices = 4 * (degree + 1).pow(dim as u32);
+    (8 * stored(dim, degree) + indices) as f64 / degree.pow(dim as u32) as f64 + 16.0
+}
+
+/// The same of a product with a matrix in compressed rows: 12 (p + 2)^d + 4 + 16.
+pub fn matrix_bytes(dim: usize, degree: usize) -> f64 {
+    12.0 * entries(dim, degree, 1, 1.0) + 20.0
 }
 
 impl Line {

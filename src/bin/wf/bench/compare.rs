@@ -71,7 +71,7 @@ impl Old {
                 }
                 // What ended an earlier run.
                 (Some(row), None) if row.contains_key("error") => {}
-                _ => return Err(bad("an object without a suite is no row".to_owned())),
+                _ => return Err(bad("no row of a suite".to_owned())),
             }
         }
         if rows.is_empty() {
@@ -211,7 +211,9 @@ mod tests {
     }
 
     fn report(rows: Vec<Value>) -> Report {
-        Report { json: rows, ..Report::default() }
+        let mut report = Report::default();
+        report.json = rows;
+        report
     }
 
     fn old(rows: Vec<Value>) -> Old {

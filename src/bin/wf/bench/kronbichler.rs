@@ -91,6 +91,7 @@ fn rows(
     ));
     let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
     for &problem in problems {
+        let mut ratios = Vec::new();
         for degree in degrees.first as usize..=degrees.last as usize {
             for dofs in arguments.sizes().each() {
                 let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
@@ -102,10 +103,33 @@ fn rows(
                 console.progress().line(text.trim_end());
                 report.text.push_str(&text);
                 report.json.push(subject.value(&row, device));
+                ratios.extend(row.ratio().map(|ratio| (degree, ratio)));
             }
+        }
+        if let Some(degree) = faster_from(&ratios) {
+            let name = problem.case.name;
+            report.text.push_str(&format!(
+                "{name:<18} faster without a matrix from degree {degree} on (the paper, on hexahedra: 2)\n"
+            ));
         }
     }
     Ok(())
+}
+
+/// The degree from which all products are faster without a matrix.
+fn faster_from(ratios: &[(usize, f64)]) -> Option<usize> {
+    let slower = ratios.iter().rev().position(|(_, ratio)| *ratio <= 1.0);
+    let first = ratios.len() - slower.unwrap_or(ratios.len());
+    // Sizes of one degree are next to each other: all of them count.
+    let before = first.checked_sub(1).map(|last| ratios[last].0);
+    ratios[first..].iter().map(|(degree, _)| *degree).find(|&degree| Some(degree) != before)
+}
+
+impl Row {
+    /// How many times as fast as with the matrix a product is without it.
+    fn ratio(&self) -> Option<f64> {
+        self.matrix.as_ref().ok().map(|matrix| matrix.product / self.free.product)
+    }
 }
 
 impl Subject {
@@ -140,7 +164,7 @@ impl Subject {
         match matrix {
             Err(why) => format!("{start} | {}\n", why.lines().next().unwrap_or_default()),
             Ok(matrix) => {
-                let ratio = matrix.product / free.product;
+                let ratio = row.ratio().unwrap_or_default();
                 let pays = free.products_to_pay(matrix);
                 let pays = pays.map_or_else(|| "-".to_owned(), |pays| format!("{pays:.0}"));
                 format!("{start} |{} | {ratio:>5.2} {pays:>7}\n", side(matrix))
@@ -177,7 +201,7 @@ impl Subject {
             "csr_set_up_seconds": of(&|matrix| Some(matrix.set_up)),
             "csr_assembly_seconds": of(&|matrix| Some(matrix.linearise)),
             "csr_refused": matrix.as_ref().err(),
-            "speedup": of(&|matrix| Some(matrix.product / free.product)),
+            "speedup": row.ratio(),
             "products_to_pay": of(&|matrix| free.products_to_pay(matrix)),
             "difference": of(&|matrix| Some(difference(&matrix.result, &free.result))),
         })
@@ -218,4 +242,20 @@ fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
     let mut charts = plot::throughput(rows);
     charts.extend(plot::memory(rows));
     Ok(write_charts(path, "Derivatives with and without a matrix", &charts)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faster_from;
+
+    #[test]
+    fn the_degree_from_which_products_are_faster() {
+        assert_eq!(faster_from(&[(1, 0.5), (2, 1.5), (3, 2.0)]), Some(2));
+        assert_eq!(faster_from(&[(1, 1.5), (2, 0.9), (3, 2.0)]), Some(3));
+        assert_eq!(faster_from(&[(1, 1.5), (2, 2.0)]), Some(1));
+        assert_eq!(faster_from(&[(1, 0.5), (2, 0.9)]), None);
+        assert_eq!(faster_from(&[]), None);
+        // Of two sizes one is slower.
+        assert_eq!(faster_from(&[(1, 1.5), (2, 0.9), (2, 1.1), (3, 2.0)]), Some(3));
+    }
 }

@@ -208,7 +208,7 @@ mod tests {
         let full = Wishes {
             geometry: Some(Geometry::Nodes(2)),
             linearisation: Some(Linearisation::Stored),
-            strategy: Some(Strategy::ThreadPerLine { cells: 0 }),
+            strategy: Some(Strategy::ThreadPerLine { cells: 1 }),
             scatter: Some(Scatter::Block),
             lanes: Some(8),
             block: Some(2),
@@ -222,5 +222,48 @@ mod tests {
             assert_eq!(read(&written(&wishes)), Some(wishes));
         }
         assert_eq!(read("colour=red"), None);
+    }
+
+    #[test]
+    fn what_was_tuned_is_planned_and_nothing_else() {
+        use kernels_gen::choose::choose;
+        use kernels_gen::dialect::rust::Isa;
+        let text = "form tuned { field u: scalar; f1[u] = (1 + u^2) * grad(u); }";
+        let source = fem_dsl::source::Source::new("tuned.wf", text);
+        let (program, _) = fem_dsl::program::compile(&source);
+        let form = program.expect("a program").point_form("tuned", 3).expect("a form");
+        let cell = kernels_gen::element::Cell::Hexahedron;
+        let elements = kernels_gen::generate::elements(&form, cell, 2, 1, None).expect("elements");
+        let (facts, machine) = (MeshFacts::default(), "a machine that there is not");
+        let of = (&form, &elements, &facts);
+        let planned = |wishes: &Wishes| {
+            let (isa, precision) = (Isa::Avx2, Precision::F64);
+            let tasks = [Task::Residual, Task::Action];
+            super::planned(of, &tasks, (precision, machine), wishes, |tasks, wishes| {
+                choose(&form, &elements, &facts, tasks, isa, precision, wishes)
+            })
+            .expect("plans")
+        };
+        let free = Wishes::default();
+        let usual = planned(&free);
+        let stored = Wishes {
+            geometry: Some(Geometry::Stored),
+            linearisation: Some(Linearisation::Recompute),
+            ..free
+        };
+        let keep = |wishes| keep(of, Task::Action, Precision::F64, machine, wishes);
+        keep(Some(&stored)).expect("a cache");
+        let tuned = planned(&free);
+        let of_task = |plans: &[Plan], task: Task| {
+            plans.iter().find(|plan| plan.task == task).cloned().expect("a plan")
+        };
+        assert_eq!(of_task(&tuned, Task::Action).geometry, Geometry::Stored);
+        assert!(tuned.iter().any(|plan| plan.task == Task::Metric));
+        assert_eq!(of_task(&tuned, Task::Residual), of_task(&usual, Task::Residual));
+        // What somebody asks for is not overruled.
+        let asked = Wishes { geometry: Some(Geometry::Vertices), ..free };
+        assert_eq!(of_task(&planned(&asked), Task::Action).geometry, Geometry::Vertices);
+        keep(None).expect("a cache");
+        assert_eq!(planned(&free), usual);
     }
 }

@@ -1,0 +1,127 @@
+//! `wf plan`, `wf tune` and `wf doctor --calibrate`: candidates, their times, and what is kept of them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// `wf` with a folder for kernels of its own, and without OpenCL, whose devices take long to measure.
+fn wf(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.env("WF_CACHE_DIR", folder.join("kernels")).env("OCL_ICD_VENDORS", folder);
+    command.output().expect("wf should run")
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Vec<Value> {
+    let output = wf(folder, &[arguments, &["--json"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {text}");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("{name} in {value}"))
+}
+
+#[test]
+fn candidates_are_those_of_the_machine() {
+    let folder = TempDir::new().expect("a folder");
+    for (backend, least, strategies) in [("cpu", 2, 1), ("cuda", 6, 3), ("opencl", 6, 3)] {
+        let arguments = ["plan", "examples/poisson.wf", "--degree", "3", "--backend", backend];
+        let plans = json(folder.path(), &arguments);
+        let [plan] = &plans[..] else { panic!("{plans:?}") };
+        let candidates = plan["candidates"].as_array().expect("candidates");
+        assert!(candidates.len() >= least, "{backend}: {}", candidates.len());
+        let mut names: Vec<&str> =
+            candidates.iter().filter_map(|one| one["strategy"].as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert!(names.len() >= strategies, "{backend}: {names:?}");
+        let chosen = plan["chosen"].as_u64().expect("an index") as usize;
+        for (index, one) in candidates.iter().enumerate() {
+            assert_eq!(one["chosen"], index == chosen);
+            let counts = &one["counts"];
+            let parts =
+                ["vectors", "geometry", "data", "indices"].map(|part| format!("bytes_of_{part}"));
+            let bytes: f64 = parts.iter().map(|part| number(counts, part)).sum();
+            let bytes = bytes + number(counts, "bytes_stored");
+            assert!((bytes - number(one, "bytes")).abs() < 1e-9 * bytes);
+            assert!(number(one, "flops") > 0.0);
+            assert!(number(one, "floor_seconds") <= number(one, "seconds"));
+            let limiters = ["bandwidth", "arithmetic", "shared memory", "additions", "registers"];
+            assert!(limiters.iter().any(|limiter| one["limiter"] == *limiter), "{one}");
+        }
+        let seconds: Vec<f64> = candidates.iter().map(|one| number(one, "seconds")).collect();
+        assert!(seconds.is_sorted(), "{seconds:?}");
+        for change in plan["changes"].as_array().expect("changes") {
+            assert!(number(change, "bandwidth_times") != 1.0);
+            assert!((change["candidate"].as_u64().expect("an index") as usize) < candidates.len());
+        }
+    }
+}
+
+#[test]
+fn a_machine_is_measured_once_and_its_kernels_are_drawn() {
+    let folder = TempDir::new().expect("a folder");
+    let mesh = ["--mesh", "box(dim: 3, cells: 3, deform: 0.1)"];
+    let plan = [&["plan", "examples/poisson.wf"][..], &mesh].concat();
+    assert_eq!(json(folder.path(), &plan)[0]["machine"]["calibrated"], false);
+    let measured = json(folder.path(), &["doctor", "--calibrate"]);
+    for machine in &measured {
+        for rate in ["copy_bytes", "flops", "divisions", "additions"] {
+            assert!(number(machine, &format!("{rate}_per_second")) > 0.0, "{machine}");
+        }
+    }
+    let picture = folder.path().join("roofs.svg");
+    let path = picture.display().to_string();
+    let drawn = [&plan[..], &["--measure", "--roofline", &path]].concat();
+    let plans = json(folder.path(), &drawn);
+    assert_eq!(plans[0]["machine"]["calibrated"], true);
+    let candidates = plans[0]["candidates"].as_array().expect("candidates");
+    assert!(candidates.len() >= 2);
+    for one in candidates {
+        assert!(number(one, "measured_seconds") > 0.0, "{one}");
+    }
+    let svg = std::fs::read_to_string(&picture).expect("a picture");
+    for words in ["roof", "taken", "flops a byte", "GFLOP/s"] {
+        assert!(svg.contains(words), "{words}");
+    }
+    let output = wf(folder.path(), &plan);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for words in ["predicted", "* is taken", "limiter", "copy"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn what_is_faster_is_remembered_until_it_is_forgotten() {
+    let folder = TempDir::new().expect("a folder");
+    let tune = ["tune", "examples/poisson.wf", "--mesh", "box(dim: 3, cells: 3, deform: 0.1)"];
+    let runs = json(folder.path(), &[&tune[..], &["--seconds", "5"]].concat());
+    let all = runs[0]["runs"].as_array().expect("runs");
+    assert!(all.len() >= 2, "{all:?}");
+    assert_eq!(all.iter().filter(|run| run["taken"] == true).count(), 1);
+    let gain = number(&runs[0], "gain");
+    assert_eq!(runs[0]["remembered"] == true, all[0]["taken"] == false);
+    assert!(gain >= 1.0);
+    let forgotten = json(folder.path(), &[&tune[..], &["--forget"]].concat());
+    assert_eq!(forgotten[0]["forgotten"], true);
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let folder = TempDir::new().expect("a folder");
+    for (arguments, words) in [
+        (&["plan", "examples/poisson.wf", "--roofline", "roof.pdf"][..], "roof.png"),
+        (&["tune", "examples/poisson.wf", "--interpret"], "--interpret"),
+        (&["plan", "examples/poisson.wf", "--problem", "nobody"], "nobody"),
+        (&["plan", "examples/poisson.wf", "--backend", "opencl", "--measure"], "OpenCL"),
+    ] {
+        let output = wf(folder.path(), arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
+        assert!(text.contains(words), "{arguments:?}: {text}");
+    }
+}

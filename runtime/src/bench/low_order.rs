@@ -473,7 +473,7 @@ mod tests {
     use crate::reference::Bounded;
     use kernels_gen::abi::coordinate_stride;
     use kernels_gen::cost::low_order::{
-        Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic,
+        Caching, ELASTICITY, Grid, LAPLACE, Operator as Kind, Problem, Traffic, VECTOR_LAPLACE,
     };
 
     /// A way for a case on the box with 5 cells in each direction.
@@ -525,7 +525,7 @@ mod tests {
             let grid = Grid { side: 1 << 16 };
             Traffic::of(kind, problem, grid, Caching::Perfect).total() / grid.cells() as f64
         };
-        for (name, problem) in [("BP5", LAPLACE), ("elasticity", ELASTICITY)] {
+        for (name, problem) in PROBLEMS.into_iter().zip([LAPLACE, VECTOR_LAPLACE, ELASTICITY]) {
             let free = model(Kind::MatrixFree, &problem);
             let stored = model(Kind::PartialAssembly, &problem);
             let more = |numbers: usize| 8.0 * numbers as f64;
@@ -536,7 +536,7 @@ mod tests {
             // 1 + 9 numbers of the map at each point, whatever the form.
             let metric = stored + 8.0 * (more(10) - more(problem.stored));
             // Pulled back to the reference cell, the coefficients of elasticity have not the symmetries of the strains.
-            let numbers = if name == "BP5" { 6 } else { 72 };
+            let numbers = if problem.coupled == 1 { 6 } else { 72 };
             let coefficients = stored + 8.0 * (more(numbers) - more(problem.stored));
             let wanted = [padded, vertices, metric, coefficients];
             for (way, wanted) in Way::ALL.into_iter().zip(wanted) {
@@ -547,7 +547,8 @@ mod tests {
             }
             // A row for each unknown, shorter on the surface: 3 · 6 − 2 pairs of nodes in each direction.
             let entries = system(name, problem.components, Way::Assembled).counted().entries;
-            assert_eq!(entries, (3 * 6 - 2usize).pow(3) * problem.components.pow(2), "{name}");
+            let blocks = problem.components * problem.coupled;
+            assert_eq!(entries, (3 * 6 - 2usize).pow(3) * blocks, "{name}");
         }
     }
 }

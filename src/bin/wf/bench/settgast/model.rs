@@ -28,7 +28,7 @@ pub(super) fn of_case(name: &str) -> &'static Problem {
 
 /// Entries of a matrix with so many rows, as table 1 counts them.
 pub(super) fn entries(problem: &Problem, dofs: usize) -> f64 {
-    27.0 * problem.components as f64 * dofs as f64
+    (problem.row() * dofs) as f64
 }
 
 /// Bytes of a product on the box of the tables.

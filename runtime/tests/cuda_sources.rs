@@ -9,6 +9,7 @@ use kernels_gen::abi::Precision;
 use kernels_gen::choose::{MeshFacts, Wishes, choose_for_threads};
 use kernels_gen::dialect::c::rows::rows_times_vector;
 use kernels_gen::dialect::c::sum::sum_of_cells;
+use kernels_gen::dialect::c::take::numbers_at_places;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
@@ -194,7 +195,8 @@ fn operations_on_vectors_compile() {
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
     let linked = [Precision::F64, Precision::F32].map(|p| linked_rows(&CUDA, p));
     let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
-    let all = sources.into_iter().chain(sums).chain(linked).chain(rows);
+    let takes = [Precision::F64, Precision::F32].map(|p| numbers_at_places(&CUDA, p).into_file());
+    let all = sources.into_iter().chain(sums).chain(linked).chain(rows).chain(takes);
     for source in all.chain([rates_source(&CUDA)]) {
         for arch in ["sm_80", "sm_90"] {
             let image = compile(&source.text, arch);

@@ -8,6 +8,7 @@
 pub mod rows;
 mod statement;
 pub mod sum;
+pub mod take;
 
 use super::comment::comment;
 use super::{Generated, Language, SourceFile};

@@ -239,7 +239,7 @@ mod tests {
         let planned = |wishes: &Wishes| {
             let (isa, precision) = (Isa::Avx2, Precision::F64);
             let tasks = [Task::Residual, Task::Action];
-            super::planned(of, &tasks, (precision, machine), wishes, |tasks, wishes| {
+            planned(of, &tasks, (precision, machine), wishes, |tasks, wishes| {
                 choose(&form, &elements, &facts, tasks, isa, precision, wishes)
             })
             .expect("plans")

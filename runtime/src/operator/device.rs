@@ -31,6 +31,7 @@ use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Role, Slots};
 use kernels_gen::dialect::Generated;
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
+use kernels_gen::dialect::c::take::{self, NUMBERS, numbers_at_places};
 use kernels_gen::dialect::c::{Words, rows};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
@@ -57,6 +58,7 @@ pub(super) struct OnDevice {
     owners: Option<Owners>,
     /// The kernels of what entries of a matrix add up, and of products with one, when they are asked for.
     sums: OnceLock<Module>,
+    takes: OnceLock<Module>,
     products: OnceLock<Module>,
     /// What merges elements to rows, where that is asked for.
     acoo: Option<Acoo>,
@@ -136,6 +138,7 @@ impl OnDevice {
             affine: None,
             owners: None,
             sums: OnceLock::new(),
+            takes: OnceLock::new(),
             products: OnceLock::new(),
             acoo: None,
             arithmetic,
@@ -181,6 +184,11 @@ impl OnDevice {
     /// The kernels of products with a matrix.
     fn products(&self) -> Result<&Module, DeviceError> {
         self.written(&self.products, rows::rows_times_vector)
+    }
+
+    /// The kernel that takes numbers from their places.
+    fn takes(&self) -> Result<&Module, DeviceError> {
+        self.written(&self.takes, numbers_at_places)
     }
 
     fn written<'o>(
@@ -410,6 +418,20 @@ impl Engine for OnDevice {
             device.launch(kernel, groups.clone(), &[starts, elements, there(stored)?, entries])?;
         }
         Ok(())
+    }
+
+    fn take_entries(
+        &self,
+        places: &Array,
+        from: &Array,
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        let places = there(places)?;
+        let module = self.takes()?;
+        let kernel = module.kernel(take::NAME).map_err(DeviceError::from)?;
+        let groups = 0..places.len() / NUMBERS;
+        Ok(self.device().launch(kernel, groups, &[places, there(from)?, entries])?)
     }
 
     fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {

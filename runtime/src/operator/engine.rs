@@ -169,6 +169,17 @@ pub(super) trait Engine: Send + Sync {
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
 
+    /// The entries of a matrix ← those of another order, each from its place.
+    fn take_entries(
+        &self,
+        places: &Array,
+        from: &Array,
+        entries: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let _ = (places, from, entries);
+        Err(OperatorError::new("entries have one order here"))
+    }
+
     /// What it needs to know of elements that it will be asked to merge, for vectors of length `len`.
     fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
         let _ = (elements, len);

@@ -23,6 +23,7 @@ use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::dialect::c::rows::ROWS;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
+use kernels_gen::dialect::c::take::NUMBERS;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Scatter, Task};
 use rayon::prelude::*;
@@ -32,6 +33,59 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Elements or places that are worth a thread.
 const GRAIN: usize = 1 << 12;
+
+/// Rows of a slice, whose entries lie side by side: the threads of a warp have cells side by side, which add to rows side by side.
+const SLICE: usize = 32;
+
+/// By how much slices may be larger than rows, since all rows of a slice are as long as its longest.
+const PADDING: f64 = 1.5;
+
+/// Entries in the order in which devices add them up.
+///
+/// ```text
+/// place of entry k of row i = 32 · (lengths of the slices before) + 32 · k + i mod 32
+/// ```
+pub(super) struct Slices {
+    /// Room for them.
+    entries: Array,
+    /// Where each entry of a row has its number.
+    places: Array,
+}
+
+/// The place of each entry of compressed rows in slices, and how many places there are; nothing where too many of them would be
+/// empty.
+fn sliced(starts: &[usize]) -> Option<(Vec<u32>, usize)> {
+    let rows = starts.len() - 1;
+    let length = |row: usize| starts[row + 1] - starts[row];
+    let longest = |slice: usize| (slice..rows.min(slice + SLICE)).map(length).max().unwrap_or(0);
+    let mut firsts = Vec::with_capacity(rows.div_ceil(SLICE));
+    let mut count = 0;
+    for slice in (0..rows).step_by(SLICE) {
+        firsts.push(count);
+        count += SLICE * longest(slice);
+    }
+    if count as f64 > PADDING * starts[rows] as f64 || count >= NOWHERE as usize {
+        return None;
+    }
+    let mut places = vec![NOWHERE; starts[rows]];
+    let mut rest = &mut places[..];
+    let mut slices = Vec::with_capacity(firsts.len());
+    for (slice, first) in firsts.into_iter().enumerate() {
+        let range = slice * SLICE..rows.min((slice + 1) * SLICE);
+        let (own, behind) = rest.split_at_mut(starts[range.end] - starts[range.start]);
+        slices.push((range, first, own));
+        rest = behind;
+    }
+    slices.into_par_iter().with_min_len(64).for_each(|(range, first, own)| {
+        let before = starts[range.start];
+        for row in range {
+            let part = &mut own[starts[row] - before..starts[row + 1] - before];
+            let at = first + row % SLICE;
+            part.iter_mut().enumerate().for_each(|(k, place)| *place = (at + SLICE * k) as u32);
+        }
+    });
+    Some((places, count))
+}
 
 /// What each place of a matrix adds up of what the cells of a block have stored.
 pub(super) struct Lists {
@@ -97,6 +151,8 @@ pub(super) enum Ways {
 /// A sparse matrix with how it is assembled.
 pub(super) struct Matrix {
     ways: Ways,
+    /// Where entries are added up, if not in their rows.
+    slices: Option<Slices>,
     /// The entries on the diagonal of unknowns with essential conditions, where they are not among the elements.
     fixed: Vec<u32>,
     /// The length of vectors.
@@ -258,23 +314,36 @@ impl Operator {
             let (starts, columns, entries) = (none(1)?, none(0)?, engine.zeros(0)?);
             self.engine.prepare_elements(&elements, len)?;
             let (ways, fixed) = (Ways::Merged(order, elements), Vec::new());
-            return Ok(Matrix { ways, fixed, len, starts, columns, entries, vendor: None });
+            let slices = None;
+            return Ok(Matrix { ways, slices, fixed, len, starts, columns, entries, vendor: None });
         }
         let sparsity = Sparsity::new(on, &parts, len, place)
             .map_err(|entries| BuildError::TooManyEntries { entries })?;
         let n = sparsity.entries();
+        let slices = layout.and_then(|_| sliced(&sparsity.starts));
+        // How many numbers are added up.
+        let sums = slices.as_ref().map_or(n, |(_, count)| *count);
         let stores = if stored { self.real() } else { 0.0 };
         let bytes = (elements as f64) * (index + stores)
             + n as f64 * (self.real() + 2.0 * index)
+            + slices
+                .as_ref()
+                .map_or(0.0, |(_, count)| *count as f64 * self.real() + n as f64 * index)
             + len as f64 * index;
         self.has_room("the matrix and what assembles it", bytes)?;
         let places = works.iter().zip(&matrices).map(|(&(number, _, block), matrix)| {
-            let places = sparsity.places(on, matrix, &block.batches);
+            let mut places = sparsity.places(on, matrix, &block.batches);
+            if let Some((own, _)) = &slices {
+                let known = places.par_iter_mut().with_min_len(GRAIN);
+                known
+                    .filter(|place| **place != NOWHERE)
+                    .for_each(|place| *place = own[*place as usize]);
+            }
             (number, places, (matrix.entries, block.batches.lanes()))
         });
         let ways = if stored {
             let lists =
-                places.map(|(number, places, _)| Ok((number, Lists::new(engine, n, &places)?)));
+                places.map(|(number, places, _)| Ok((number, Lists::new(engine, sums, &places)?)));
             Ways::Sums(lists.collect::<Result<_, DeviceError>>()?)
         } else {
             let tables = places.map(|(number, places, (entries, lanes))| {
@@ -286,17 +355,25 @@ impl Operator {
         // A group of threads has rows of its own.
         starts.resize(len.next_multiple_of(ROWS) + 1, n as u32);
         let starts = engine.indices(starts, 1, 1)?;
+        let slices = match slices {
+            Some((mut places, count)) => {
+                places.resize(n.next_multiple_of(NUMBERS), NOWHERE);
+                let places = engine.indices(places, 1, 1)?;
+                Some(Slices { entries: engine.zeros(count)?, places })
+            }
+            None => None,
+        };
         let columns = engine.indices(sparsity.columns, 1, 1)?;
         let entries = engine.zeros(n)?;
         if let Ways::Places(places) = &ways {
             let runs = self.blocks.matrix_runs(None);
             let runs: Vec<_> =
                 runs.filter_map(|(number, run)| Some((run, places.get(&number)?))).collect();
-            self.engine.prepare_entries(&runs, n)?;
+            self.engine.prepare_entries(&runs, sums)?;
         }
         let vendor = self.engine.vendor(&starts, &columns, &entries, len)?;
         let fixed = sparsity.fixed;
-        Ok(Matrix { ways, fixed, len, starts, columns, entries, vendor })
+        Ok(Matrix { ways, slices, fixed, len, starts, columns, entries, vendor })
     }
 
     /// Makes the element matrices at the state of the linearisation, and what is made of them.
@@ -313,7 +390,9 @@ impl Operator {
             Represented::Elements(Task::StoredProduct) => self.blocks.make_matrices(engine, state),
             Represented::Elements(_) => Ok(()),
             Represented::Matrix(matrix) => {
-                let Matrix { ways, fixed, len, starts, columns, entries, vendor } = &mut **matrix;
+                let Matrix { ways, slices, fixed, len, starts, columns, entries, vendor } =
+                    &mut **matrix;
+                let sums = slices.as_mut().map_or(&mut *entries, |slices| &mut slices.entries);
                 match ways {
                     Ways::Merged(order, elements) => {
                         let Some(&first) = order.first() else { return Ok(()) };
@@ -337,7 +416,7 @@ impl Operator {
                         let runs: Vec<_> = runs
                             .filter_map(|(number, run)| Some((run, places.get(&number)?)))
                             .collect();
-                        engine.add_entries(&runs, entries)?;
+                        engine.add_entries(&runs, sums)?;
                     }
                     Ways::Sums(lists) => {
                         self.blocks.make_room_for_matrices(engine, None)?;
@@ -349,10 +428,13 @@ impl Operator {
                             ))
                         });
                         let stored: Vec<_> = stored.collect();
-                        engine.sum_entries(&stored, entries)?;
+                        engine.sum_entries(&stored, sums)?;
                         drop(stored);
                         self.blocks.drop_matrices();
                     }
+                }
+                if let Some(Slices { entries: from, places }) = slices {
+                    engine.take_entries(places, from, entries)?;
                 }
                 engine.set_entries(fixed, 1.0, entries)
             }

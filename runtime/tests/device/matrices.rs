@@ -7,7 +7,11 @@ impl Setting {
     /// J(u) w of a device that applies the Jacobian in another way, twice.
     fn represented(&self, device: &Arc<dyn Device>, how: Representation) -> [Vec<f64>; 2] {
         let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
-        let mut operator = self.operator(self.compiled_for(how.tasks(), device, &wishes));
+        // The rows of walls are scaled by the diagonal.
+        let oblique = self.on.fields.iter().any(|field| field.constraints.oblique().len() > 0);
+        let diagonal = oblique.then_some(Task::Diagonal);
+        let tasks: Vec<Task> = how.tasks().iter().copied().chain(diagonal).collect();
+        let mut operator = self.operator(self.compiled_for(&tasks, device, &wishes));
         operator.represent(how).expect("kernels for that");
         let [state, direction] = self.vectors(&operator);
         let mut action = state.like();

@@ -8,7 +8,7 @@ use runtime::rates::kept;
 use runtime::rates::{Rates, measure, named};
 use serde_json::{Value, json};
 
-use crate::console::Console;
+use crate::console::{Console, Warning};
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
@@ -20,10 +20,14 @@ pub(super) fn calibrate(console: &Console) -> Result<Report, Failure> {
     let mut report = Report::default();
     for threads in threads {
         console.progress().say(format!("measuring the processor, {threads} threads"));
-        let rates = with_threads(Some(threads), measure)?.map_err(|error| {
-            Failure::input(format!("the processor cannot be measured: {error}"))
-        })?;
-        keep(&mut report, &named(), usize::from(threads), &rates)?;
+        match with_threads(Some(threads), measure)? {
+            Ok(rates) => keep(&mut report, &named(), usize::from(threads), &rates)?,
+            // A machine with GPUs may have no compiler.
+            Err(error) => {
+                console.warn(Warning::new(format!("the processor is not measured: {error}")));
+                break;
+            }
+        }
     }
     for backend in [Backend::Cuda, Backend::OpenCl] {
         let Ok(found) = open(backend, None) else { continue };

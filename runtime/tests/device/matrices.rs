@@ -8,7 +8,7 @@ impl Setting {
     fn represented(&self, device: &Arc<dyn Device>, how: Representation) -> [Vec<f64>; 2] {
         let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
         // The rows of walls are scaled by the diagonal.
-        let oblique = self.on.fields.iter().any(|field| field.constraints.oblique().len() > 0);
+        let oblique = self.on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
         let diagonal = oblique.then_some(Task::Diagonal);
         let tasks: Vec<Task> = how.tasks().iter().copied().chain(diagonal).collect();
         let mut operator = self.operator(self.compiled_for(&tasks, device, &wishes));

@@ -10,7 +10,7 @@
 //! The element matrices are those of [`kernels_gen::plan::Task::Matrix`]: of all cells, fields and boundaries, at a state. Unknowns with an
 //! essential condition have the rows and columns of the identity in all of them.
 //!
-//! A matrix is assembled in one of four ways (Markall and others 2013; Fu and others, "A-FEM"):
+//! A matrix is assembled in one of four ways (Markall and others 2013; "GPU finite element method computation strategy without mesh coloring", A-FEM):
 //!
 //! ```text
 //! pattern    its places are known beforehand: cells add to them, atomically on GPUs, chunk after chunk on processors

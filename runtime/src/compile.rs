@@ -393,7 +393,7 @@ fn make_compiled(
     wishes: &Wishes,
 ) -> Result<Made, CompileError> {
     let Target { isa, precision, .. } = *target;
-    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::core), ..*wishes };
+    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::measured), ..*wishes };
     let plans = tuned::planned(
         (form, elements, facts),
         tasks,

@@ -6,7 +6,7 @@ use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::jit::{self, JitError};
 use crate::vector::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
-use kernels_gen::cost::Machine;
+use kernels_gen::cost::{Machine, Weights};
 use std::time::Instant;
 
 /// Measured rates of a device, or of all threads of the current pool together.
@@ -32,13 +32,16 @@ pub fn named() -> String {
 }
 
 impl Rates {
-    /// A machine that copies, multiplies, divides and shares at these rates, and else is like another.
-    ///
-    /// What is read of shared memory here is read without conflicts: of kernels the model knows the same share of it as of the
-    /// other machine.
+    /// A machine that does as much in a second as was measured, and of which kernels reach the same shares as of another. On
+    /// processors additions and divisions are arithmetic of the other's weights.
     pub fn machine(&self, like: &Machine) -> Machine {
-        let fma_rate = self.flops / 2.0;
-        Machine { bandwidth: self.copy, fma_rate, launch: self.launch, ..*like }
+        let (bandwidth, fma_rate, launch) = (self.copy, self.flops / 2.0, self.launch);
+        let own = Machine { bandwidth, fma_rate, launch, ..*like };
+        if like.has_lanes() {
+            return own;
+        }
+        let weights = Weights { division: fma_rate / self.divisions, ..like.weights };
+        Machine { shared_rate: self.shared, added_rate: self.additions, weights, ..own }
     }
 }
 

@@ -12,7 +12,7 @@ pub mod take;
 
 use super::comment::comment;
 use super::{Generated, Language, SourceFile};
-use crate::abi::{KernelAbi, SHARED_BYTES};
+use crate::abi::{Argument, KernelAbi, Reach, Role, SHARED_BYTES};
 use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -97,6 +97,50 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated
 /// The text without spaces at the ends of its lines.
 fn trimmed(text: &str) -> String {
     text.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// A kernel that was written by hand, for groups of `threads`, in the words of a dialect: its marks are `$KERNEL`, `$NAME`, `$SIZE`,
+/// `$GLOBAL`, `$SHARED`, `$BARRIER`, `$RESTRICT`, `$GROUP`, `$THREADS`, `$THREAD`, and those of `further`.
+fn by_hand(
+    text: &str,
+    (name, threads): (&str, usize),
+    further: &[(&str, usize)],
+    words: &Words,
+    precision: Precision,
+    (arguments, reaches): (Vec<Argument>, Vec<Reach>),
+) -> Generated {
+    let (kernel, count) = (words.kernel.replace("$GROUPS", "1"), threads.to_string());
+    let thread = format!("({})", words.thread);
+    let marks = [
+        ("$KERNEL", kernel.as_str()),
+        ("$NAME", name),
+        ("$SIZE", words.size),
+        ("$GLOBAL", words.global),
+        ("$SHARED", words.shared),
+        ("$BARRIER", words.barrier),
+        ("$RESTRICT", words.restrict),
+        ("$GROUP", words.group),
+        ("$THREADS", &count),
+        ("$THREAD", &thread),
+    ];
+    let own = marks.into_iter().fold(text.to_owned(), |own, (mark, word)| own.replace(mark, word));
+    let number =
+        |own: String, &(mark, number): &(&str, usize)| own.replace(mark, &number.to_string());
+    let own = further.iter().fold(own, number);
+    let head = format!("{}\n", preamble(words, precision, &own));
+    let abi = KernelAbi {
+        reaches,
+        hash: crate::abi::hash(text),
+        ..KernelAbi::by_hand(name, precision, threads, arguments)
+    };
+    let (starts, kernels, language) = (vec![head.len()], vec![abi], words.language);
+    Generated::new(SourceFile { text: head + &own, language, kernels, starts }, None)
+}
+
+/// An argument of such a kernel; results alone are written.
+fn argument(role: Role, name: &str, extent: usize) -> Argument {
+    let written = matches!(role, Role::Result(_));
+    Argument { role, name: name.to_owned(), extent, written }
 }
 
 /// Kernels that were written by hand, behind the types and helpers that they call.

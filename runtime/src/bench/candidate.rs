@@ -3,23 +3,14 @@
 use super::{BenchError, device, input, median_seconds};
 use crate::compile::Target;
 use crate::device::Device;
-use crate::operator::Operator;
-use crate::run::{Kernels, RunError, Setup, compile_operator_for};
+use crate::run::{RunError, Setup, compile_operator_for};
 use crate::solve::{NonlinearSystem, OperatorError};
 use fem_dsl::point::PointForm;
-use kernels_gen::plan::{Plan, Task};
+use kernels_gen::plan::Task;
 use std::sync::Arc;
 
-/// What was measured.
-#[derive(Clone, Debug)]
-pub struct Measured {
-    /// The plan that was made of the wishes: the compiler of a GPU may have asked for another residency.
-    pub plan: Plan,
-    /// Seconds of the residual, of J(u)·w or of the diagonal, the median.
-    pub seconds: f64,
-}
-
-/// Measures a task of a problem that is set up, on the processor's current threads or on a device.
+/// The median seconds of a task of a problem that is set up, the residual, J(u)·w or the diagonal, on the processor's current
+/// threads or on a device.
 ///
 /// # Errors
 ///
@@ -30,23 +21,8 @@ pub fn measure(
     task: Task,
     target: &Target,
     on: Option<&Arc<dyn Device>>,
-) -> Result<Measured, BenchError> {
-    let (mut operator, kernels) = compile_operator_for(form, setup, &[task], target, on.cloned())?;
-    let seconds = seconds(&mut operator, task, on)?;
-    let plan = plan(&kernels, task)?;
-    Ok(Measured { plan, seconds })
-}
-
-fn plan(kernels: &Kernels, task: Task) -> Result<Plan, BenchError> {
-    let plan = kernels.plans.iter().find(|plan| plan.task == task);
-    plan.cloned().ok_or(BenchError::Form("the problem"))
-}
-
-fn seconds(
-    operator: &mut Operator,
-    task: Task,
-    on: Option<&Arc<dyn Device>>,
 ) -> Result<f64, BenchError> {
+    let (mut operator, _) = compile_operator_for(form, setup, &[task], target, on.cloned())?;
     let mut state = operator.vector();
     let numbers: Vec<f64> = input(state.len()).into_iter().map(|x| 1.0 + 0.1 * x).collect();
     state.set(&numbers);

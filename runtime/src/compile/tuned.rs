@@ -54,6 +54,18 @@ pub fn wishes(
     tuned.get(&key(of, task, precision, machine)).copied()
 }
 
+/// Leaves out what was tuned for the rest of this process, or until something is kept: the folder still has it.
+pub fn set_aside(
+    of: (&PointForm, &Elements, &MeshFacts),
+    task: Task,
+    precision: Precision,
+    machine: &str,
+) {
+    if let Ok(mut tuned) = TUNED.write() {
+        tuned.remove(&key(of, task, precision, machine));
+    }
+}
+
 /// Keeps what was measured to be fastest, or that it is what is planned anyway.
 ///
 /// # Errors
@@ -191,8 +203,8 @@ fn read(text: &str) -> Option<Wishes> {
     Some(wishes)
 }
 
-/// What the cost model knows of this processor, a core of as many as compute: nothing where it was not measured.
-pub(super) fn core() -> Option<Machine> {
+/// This processor with as many threads as compute, where it was measured.
+pub(super) fn measured() -> Option<Machine> {
     let threads = rayon::current_num_threads();
     let rates = kept::rates(&named(), threads)?;
     Some(rates.machine(&Machine::SERVER_CORE))

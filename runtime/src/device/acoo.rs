@@ -7,8 +7,8 @@
 //! emit     columns and entries, row by row
 //! ```
 //!
-//! Beside the element matrices that takes 4 bytes an element and 8 a row, all of which is given back (A-FEM: Fu, Kirby and
-//! Whitaker, "Architecting the finite element method pipeline for the GPU", 2014, the global assembly).
+//! Beside the element matrices that takes 4 bytes an element and 8 a row, all of which is given back (A-FEM: "GPU finite
+//! element method computation strategy without mesh coloring", its a-COO format).
 
 use super::arithmetic::{THREADS, groups};
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};

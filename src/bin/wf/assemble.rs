@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::arguments::ProblemArguments;
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::problem::{chosen, compile, overrides, prepare, read, with_threads};
+use crate::problem::{Meant, meant, prepare, with_threads};
 use crate::report::{Failure, Report};
 
 /// What is written, in this order.
@@ -53,11 +53,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let wanted = arguments.problem.problem.as_deref();
-    let overrides = overrides(&arguments.problem);
-    let source = read(&arguments.problem.file)?;
-    let program = compile(&source, wanted, &overrides, console)?;
-    let names = chosen(&program, wanted)?;
+    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
     let [name] = &names[..] else {
         let names = names.join(", ");
         return Err(Failure::input(format!(

@@ -25,7 +25,7 @@ use crate::blame::Blame;
 use crate::console::Console;
 use crate::emit::TaskArgument;
 use crate::picture;
-use crate::problem::{chosen, compile, overrides, prepare, read, with_threads};
+use crate::problem::{Meant, meant, prepare, with_threads};
 use crate::report::{Failure, Report};
 
 /// Show the kernels that a problem may have: what each is predicted to take, what bounds it, and which one is taken.
@@ -101,11 +101,7 @@ impl Planned<'_> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let wanted = arguments.problem.problem.as_deref();
-    let overrides = overrides(&arguments.problem);
-    let source = read(&arguments.problem.file)?;
-    let program = compile(&source, wanted, &overrides, console)?;
-    let names = chosen(&program, wanted)?;
+    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
     if let Some(path) = &arguments.roofline {
         picture::possible(path, "--roofline")?;
         if names.len() > 1 {
@@ -116,10 +112,10 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             )));
         }
     }
-    // What is not to run needs no device.
+    // What is not to run needs no device, unless one is named.
     let device = match arguments.device.open() {
-        Err(failure) if arguments.measure => return Err(failure),
-        other => other.ok().flatten(),
+        Err(_) if !arguments.measure && arguments.device.device.is_none() => None,
+        other => other?,
     };
     let common = console.take();
     let mut report = Report::default();
@@ -133,7 +129,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 }
 
 /// The machine of which times are predicted: the one that computes, if it was measured, or else one of its kind.
-pub(crate) fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
+fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
     let threads = rayon::current_num_threads();
     let (name, threads, like) = match (backend, device) {
         (Backend::Cpu, _) => (named(), threads, Machine::SERVER_CORE.of_cores(threads)),
@@ -146,12 +142,46 @@ pub(crate) fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> P
     }
 }
 
-/// What kernels are planned for.
-pub(crate) fn aim(backend: Backend, target: &Target) -> Aim {
-    match backend {
+/// A problem that is set up, with the kernels that it may have for a task.
+pub(crate) struct Found {
+    pub(crate) problem: Problem,
+    pub(crate) setup: Setup,
+    pub(crate) on: Predicted,
+    pub(crate) target: Target,
+    pub(crate) candidates: Candidates,
+}
+
+/// Sets a problem up, and finds its candidates.
+pub(crate) fn find(
+    which: Blame<'_>,
+    (given, place): (&ProblemArguments, &DeviceArguments),
+    task: Task,
+    device: Option<&Arc<dyn Device>>,
+) -> Result<Found, Failure> {
+    let (problem, mesh) = prepare(which.program, which.problem, &given.file, which.overrides)?;
+    let refused = |error: RunError| which.run(&problem, error);
+    let setup = set_up(&problem, mesh).map_err(refused)?;
+    let (on, target) = (predicted(place.backend, device), given.target());
+    let wishes = Wishes {
+        scatter: place.scatter,
+        shared_bytes: device.map(|device| device.shared_bytes()),
+        ..Wishes::default()
+    };
+    let aim = match place.backend {
         Backend::Cpu => Aim::Vectors(target.isa),
         Backend::Cuda | Backend::OpenCl => Aim::Threads,
-    }
+    };
+    let candidates = candidates(
+        &problem.form,
+        &setup.elements,
+        &facts(&setup.on),
+        task,
+        (aim, Precision::F64),
+        &wishes,
+        &on.machine,
+    );
+    let candidates = candidates.map_err(|error| refused(error.into()))?;
+    Ok(Found { problem, setup, on, target, candidates })
 }
 
 fn one(
@@ -160,27 +190,9 @@ fn one(
     device: Option<&Arc<dyn Device>>,
     console: &Console,
 ) -> Result<Report, Failure> {
-    let name = which.problem;
-    let (problem, mesh) = prepare(which.program, name, &arguments.problem.file, which.overrides)?;
-    let refused = |error: RunError| which.run(&problem, error);
-    let setup = set_up(&problem, mesh).map_err(refused)?;
-    let (task, backend) = (arguments.task.into(), arguments.device.backend);
-    let (on, target) = (predicted(backend, device), arguments.problem.target());
-    let wishes = Wishes {
-        scatter: arguments.device.scatter,
-        shared_bytes: device.map(|device| device.shared_bytes()),
-        ..Wishes::default()
-    };
-    let found = candidates(
-        &problem.form,
-        &setup.elements,
-        &facts(&setup.on),
-        task,
-        (aim(backend, &target), Precision::F64),
-        &wishes,
-        &on.machine,
-    );
-    let found = found.map_err(|error| refused(error.into()))?;
+    let (name, task) = (which.problem, arguments.task.into());
+    let given = (&arguments.problem, &arguments.device);
+    let Found { problem, setup, on, target, candidates: found } = find(which, given, task, device)?;
     let mut measured = vec![None; found.all.len()];
     if arguments.measure {
         for (number, candidate) in found.all.iter().enumerate() {
@@ -188,7 +200,7 @@ fn one(
             console.progress().say(what);
             let target = Target { wishes: candidate.wishes, ..target };
             let run = measure(&problem.form, &setup, task, &target, device);
-            measured[number] = Some(run.map(|run| run.seconds).map_err(|error| error.to_string()));
+            measured[number] = Some(run.map_err(|error| error.to_string()));
         }
     }
     let planned = Planned {
@@ -196,7 +208,7 @@ fn one(
         problem: &problem,
         setup: &setup,
         task,
-        backend,
+        backend: arguments.device.backend,
         on: &on,
         changes: &changes(&found, &on.machine),
         candidates: &found,

@@ -173,6 +173,21 @@ pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String
     }
 }
 
+/// A file's program, and those of its problems that are meant.
+pub(crate) struct Meant {
+    pub(crate) program: Program,
+    pub(crate) names: Vec<String>,
+    pub(crate) overrides: Overrides,
+}
+
+/// Reads and compiles what the command line names.
+pub(crate) fn meant(arguments: &ProblemArguments, console: &Console) -> Result<Meant, Failure> {
+    let (wanted, overrides) = (arguments.problem.as_deref(), overrides(arguments));
+    let program = compile(&read(&arguments.file)?, wanted, &overrides, console)?;
+    let names = chosen(&program, wanted)?;
+    Ok(Meant { program, names, overrides })
+}
+
 /// Makes the mesh of a problem, refined as it says, and checks the problem on it.
 pub(crate) fn prepare(
     program: &Program,

@@ -8,20 +8,20 @@ use clap::Args;
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::Wishes;
-use kernels_gen::choose::candidates::{Candidate, candidates};
+use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::bench::candidate::measure;
 use runtime::compile::{Target, facts, tuned};
 use runtime::device::{self, Device};
 use runtime::rates::named;
-use runtime::run::{RunError, Setup, set_up};
+use runtime::run::Setup;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
 use crate::console::Console;
-use crate::plan::{aim, predicted};
-use crate::problem::{chosen, compile, overrides, prepare, read, with_threads};
+use crate::plan::{Found, find};
+use crate::problem::{Meant, meant, with_threads};
 use crate::report::{Failure, Report};
 
 /// Candidates that are predicted to take up to so many times as long as the best are measured: the model is not better.
@@ -62,11 +62,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let wanted = arguments.problem.problem.as_deref();
-    let overrides = overrides(&arguments.problem);
-    let source = read(&arguments.problem.file)?;
-    let program = compile(&source, wanted, &overrides, console)?;
-    let names = chosen(&program, wanted)?;
+    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
     if arguments.problem.interpret {
         return Err(Failure::input(
             "what is interpreted cannot be tuned\nhelp: leave --interpret out",
@@ -87,6 +83,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 /// A kernel that was run.
 struct Run {
     words: String,
+    strategy: Strategy,
     wishes: Wishes,
     predicted: Option<f64>,
     seconds: Result<f64, String>,
@@ -105,7 +102,7 @@ impl Tuning<'_> {
     fn measure(&self, wishes: Wishes) -> Result<f64, String> {
         let target = Target { wishes, ..self.target };
         let run = measure(&self.problem.form, self.setup, Task::Action, &target, self.device);
-        run.map(|run| run.seconds).map_err(|error| error.to_string())
+        run.map_err(|error| error.to_string())
     }
 
     fn late(&self) -> bool {
@@ -120,31 +117,22 @@ fn one(
     console: &Console,
 ) -> Result<Report, Failure> {
     let name = which.problem;
-    let (problem, mesh) = prepare(which.program, name, &arguments.problem.file, which.overrides)?;
-    let refused = |error: RunError| which.run(&problem, error);
-    let setup = set_up(&problem, mesh).map_err(refused)?;
-    let (backend, target) = (arguments.device.backend, arguments.problem.target());
-    let (facts, on) = (facts(&setup.on), predicted(backend, device));
+    let given = (&arguments.problem, &arguments.device);
+    let Found { problem, setup, on, target, candidates: mut found } =
+        find(which, given, Task::Action, device)?;
+    let facts = facts(&setup.on);
     let machine = device.map_or_else(named, |device| device.name());
     let of = (&problem.form, &setup.elements, &facts);
     let keep = |wishes: Option<&Wishes>| {
         tuned::keep(of, Task::Action, Precision::F64, &machine, wishes).map_err(Failure::input)
     };
-    // What was remembered would be measured as what is planned.
-    keep(None)?;
     if arguments.forget {
+        keep(None)?;
         let value = json!({ "problem": name, "machine": machine, "forgotten": true });
         return Ok(Report::new(format!("{name}: what is planned is taken again\n"), value));
     }
-    let wishes = Wishes {
-        scatter: arguments.device.scatter,
-        shared_bytes: device.map(|device| device.shared_bytes()),
-        ..Wishes::default()
-    };
-    let aim = (aim(backend, &target), Precision::F64);
-    let found =
-        candidates(&problem.form, &setup.elements, &facts, Task::Action, aim, &wishes, &on.machine);
-    let mut found = found.map_err(|error| refused(error.into()))?;
+    // What was remembered would be measured as what is planned.
+    tuned::set_aside(of, Task::Action, Precision::F64, &machine);
     // What is planned comes first: all others are measured against it.
     let planned = found.all.remove(found.chosen);
     let least = found.all.iter().map(|one| one.seconds).fold(planned.seconds, f64::min);
@@ -160,6 +148,7 @@ fn one(
         console.progress().say(format!("{name}: {}", described(&candidate)));
         runs.push(Run {
             words: described(&candidate),
+            strategy: candidate.plan.strategy,
             wishes: candidate.wishes,
             predicted: Some(cells * candidate.seconds + on.machine.launch),
             seconds: tuning.measure(candidate.wishes),
@@ -175,21 +164,19 @@ fn one(
         return Err(Failure::input(why));
     };
     // Then sizes, one after another, from the fastest on.
-    let threads = device.is_some();
-    let (mut wishes, mut words) = (runs[first].wishes, runs[first].words.clone());
-    for (what, sizes) in sizes(threads, &wishes) {
+    let (strategy, words) = (runs[first].strategy, runs[first].words.clone());
+    let mut wishes = runs[first].wishes;
+    for sizes in sizes(device.is_some(), strategy, wishes.scatter) {
         for wish in sizes.into_iter().map(|change| change(wishes)) {
             if tuning.late() {
                 break;
             }
-            console.progress().say(format!("{name}: {words}, {what}"));
-            let own = format!("{words}, {}", sized(&wish));
-            let (predicted, seconds) = (None, tuning.measure(wish));
-            runs.push(Run { words: own, wishes: wish, predicted, seconds });
+            let words = format!("{words}, {}", sized(&wish));
+            console.progress().say(format!("{name}: {words}"));
+            let seconds = tuning.measure(wish);
+            runs.push(Run { words, strategy, wishes: wish, predicted: None, seconds });
         }
-        if let Some(best) = fastest(&runs) {
-            (wishes, words) = (runs[best].wishes, runs[best].words.clone());
-        }
+        wishes = fastest(&runs).map_or(wishes, |best| runs[best].wishes);
     }
     let best = fastest(&runs).unwrap_or(first);
     let seconds = |number: usize| runs[number].seconds.as_ref().ok().copied();
@@ -235,8 +222,8 @@ fn sized(wishes: &Wishes) -> String {
 
 type Change = Box<dyn Fn(Wishes) -> Wishes>;
 
-/// Sizes that are tried, and what they are of.
-fn sizes(threads: bool, wishes: &Wishes) -> Vec<(&'static str, Vec<Change>)> {
+/// Sizes that are tried, one kind after another.
+fn sizes(threads: bool, strategy: Strategy, scatter: Option<Scatter>) -> Vec<Vec<Change>> {
     let each = |numbers: &[usize], with: fn(Wishes, usize) -> Wishes| -> Vec<Change> {
         let change = |&number: &usize| Box::new(move |wishes| with(wishes, number)) as Change;
         numbers.iter().map(change).collect()
@@ -245,21 +232,17 @@ fn sizes(threads: bool, wishes: &Wishes) -> Vec<(&'static str, Vec<Change>)> {
         [false, true].map(|yes| Box::new(move |wishes| with(wishes, yes)) as Change).into()
     };
     if !threads {
-        let block = each(&[1, 2, 4], |all, n| Wishes { block: Some(n), ..all });
-        return vec![("block", block)];
+        return vec![each(&[1, 2, 4], |all, n| Wishes { block: Some(n), ..all })];
     }
-    let residency = each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { residency: Some(n), ..all });
-    let in_order = both(|all, yes| Wishes { in_order: Some(yes), ..all });
-    let lines = matches!(wishes.strategy, None | Some(Strategy::ThreadPerLine { .. }));
-    let lanes = each(&[64, 128, 256], |all, n| Wishes { lanes: Some(n), ..all });
-    let cells = each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { cells: Some(n), ..all });
-    let in_place = both(|all, yes| Wishes { in_place: Some(yes), ..all });
-    let mut all = vec![("registers", residency), ("order", in_order)];
-    if lines {
-        all.extend([("cells", cells), ("derivatives", in_place)]);
-    }
-    if wishes.scatter != Some(Scatter::Block) && !lines {
-        all.push(("threads", lanes));
+    let mut all = vec![
+        each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { residency: Some(n), ..all }),
+        both(|all, yes| Wishes { in_order: Some(yes), ..all }),
+    ];
+    if let Strategy::ThreadPerLine { .. } = strategy {
+        all.push(each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { cells: Some(n), ..all }));
+        all.push(both(|all, yes| Wishes { in_place: Some(yes), ..all }));
+    } else if scatter != Some(Scatter::Block) {
+        all.push(each(&[64, 128, 256], |all, n| Wishes { lanes: Some(n), ..all }));
     }
     all
 }

@@ -6,9 +6,9 @@
 //!
 //! [`LANES`] threads share a row and add up by halves, so that they read values and columns side by side.
 
-use super::{Words, preamble};
-use crate::abi::{Argument, KernelAbi, Precision, Reach, Role};
-use crate::dialect::{Generated, SourceFile};
+use super::{Words, argument, by_hand};
+use crate::abi::{Precision, Reach, Role};
+use crate::dialect::Generated;
 
 /// Rows of a group of threads.
 pub const ROWS: usize = 16;
@@ -49,31 +49,6 @@ $KERNEL $NAME(
 
 /// The kernel in the words of a dialect.
 pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
-    let threads = ROWS * LANES;
-    let kernel = words.kernel.replace("$GROUPS", "1");
-    let [threads_word, rows, lanes] = [threads, ROWS, LANES].map(|number| number.to_string());
-    let thread = format!("({})", words.thread);
-    let replacements = [
-        ("$KERNEL", kernel.as_str()),
-        ("$NAME", NAME),
-        ("$SIZE", words.size),
-        ("$GLOBAL", words.global),
-        ("$SHARED", words.shared),
-        ("$BARRIER", words.barrier),
-        ("$RESTRICT", words.restrict),
-        ("$GROUP", words.group),
-        ("$THREADS", &threads_word),
-        ("$THREAD", &thread),
-        ("$ROWS", &rows),
-        ("$LANES", &lanes),
-    ];
-    let text = replacements
-        .into_iter()
-        .fold(TEXT.to_owned(), |text, (mark, word)| text.replace(mark, word));
-    let argument = |role: Role, name: &str, extent: usize| {
-        let written = matches!(role, Role::Result(_));
-        Argument { role, name: name.to_owned(), extent, written }
-    };
     let arguments = vec![
         argument(Role::Starts, "starts", ROWS),
         argument(Role::Places, "columns", 0),
@@ -83,13 +58,7 @@ pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
     ];
     let column = Reach { map: 1, array: 3, scale: 1, last: 0, masked: false, part: None };
     let ends = |array: usize| Reach { map: 0, array, last: -1, ..column.clone() };
-    let head = format!("{}\n", preamble(words, precision, &text));
-    let abi = KernelAbi {
-        reaches: vec![ends(1), ends(2), column.clone()],
-        hash: crate::abi::hash(TEXT),
-        ..KernelAbi::by_hand(NAME, precision, threads, arguments)
-    };
-    let (starts, kernels, language) = (vec![head.len()], vec![abi], words.language);
-    let file = SourceFile { text: head + &text, language, kernels, starts };
-    Generated::new(file, None)
+    let reaches = vec![ends(1), ends(2), column.clone()];
+    let further = [("$ROWS", ROWS), ("$LANES", LANES)];
+    by_hand(TEXT, (NAME, ROWS * LANES), &further, words, precision, (arguments, reaches))
 }

@@ -303,6 +303,7 @@ impl System {
             parameters: &self.parameters,
             prescribed: &self.conditions,
             rule: self.elements.rule,
+            levels: None,
         };
         let solved = threads::roomy(|| {
             check_unique(operator, system, &[])?;

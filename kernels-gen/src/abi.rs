@@ -15,6 +15,8 @@
 //! | [`Role::Matrix`] | the entries of a sparse matrix |
 //! | [`Role::Entries`] | `u32 [batch][entry][lane]`: where each goes in [`Role::Matrix`]; `u32::MAX` is nowhere |
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [unknown]` and one more; `u32`, list after list |
+//! | [`Role::Fine`] | a whole vector of a finer space |
+//! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: the unknown of that space which lies there; `u32::MAX` is none |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` of [`Indices::Dofs`], entries as [`Indices`] says; `u32::MAX` where there is nothing |
@@ -110,6 +112,10 @@ pub enum Role {
     Matrix,
     /// Where each entry of an element matrix goes.
     Entries,
+    /// The unknowns of a finer space.
+    Fine,
+    /// Where each point of a cell has its number in [`Role::Fine`]: of all cells that see an unknown one alone names it.
+    Targets,
     /// Auxiliary data at nodes.
     AuxNodes(usize),
     /// Auxiliary data, one value a cell.
@@ -163,6 +169,7 @@ impl Role {
                 | Self::Hang
                 | Self::Active
                 | Self::Entries
+                | Self::Targets
                 | Self::Starts
                 | Self::Places
         )

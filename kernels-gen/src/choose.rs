@@ -234,7 +234,7 @@ fn over_facets(
                 Task::Matrix | Task::StoredProduct | Task::MatrixProduct => {
                     !integral.jacobian.is_empty()
                 }
-                Task::Linearise | Task::Metric => false,
+                Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
             };
             let indices = if facts.constrained { Indices::Dofs } else { Indices::Nodes };
             let geometry = Geometry::Nodes(facts.order);

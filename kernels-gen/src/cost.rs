@@ -419,6 +419,12 @@ pub fn stored_inside(abi: &KernelAbi, elements: &Elements, field: usize) -> usiz
     if abi.stores_inside { inside * elements.components[field] } else { 0 }
 }
 
+/// Of the points of a cell, the share whose unknowns no other cell names, where these are the nodes of a finer space.
+fn fine(elements: &Elements) -> f64 {
+    let line = elements.rule.line().map_or(2, |line| line.count().max(2)) as f64;
+    ((line - 1.0) / line).powi(elements.cell.dim() as i32)
+}
+
 fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
     let dim = elements.cell.dim() as i32;
     let real = abi.precision.bytes() as f64;
@@ -446,6 +452,12 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
                 bytes.vectors += real * (2.0 * all - stored_inside(abi, elements, f) as f64);
             }
             // Only where the field's degree is 1: a node for each unknown.
+            Role::Fine => {
+                let written = argument.written;
+                let named = abi.arguments.iter().find(|own| own.role == Role::Targets);
+                let all = named.map_or(0.0, |own| share(own.extent)) * fine(elements);
+                bytes.vectors += real * all * if written { 2.0 } else { 1.0 };
+            }
             Role::Coordinates => {
                 let stride = coordinate_stride(elements.cell.dim()) as f64;
                 bytes.geometry += real * unknowns(None) * stride;
@@ -463,6 +475,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
             | Role::Hanging
             | Role::Hang
             | Role::Entries
+            | Role::Targets
             | Role::Active => bytes.indices += 4.0 * share(argument.extent),
             Role::CellResult(_) | Role::CellMatrix | Role::Stored => {
                 bytes.stored += real * share(argument.extent);

@@ -7,6 +7,7 @@
 //! | interpolate and integrate | [`contract`] and [`factors`] (tensor products), [`tables`] (dense ones) |
 //! | what hangs | [`hanging`] |
 //! | geometry | [`geometry`] (where the map of a cell comes from), [`jacobian`] (its formulas) |
+//! | a finer space | [`transfer`] |
 //! | point | [`point`]; [`graph`] (a `PointForm`'s operations), [`stored`] (coefficients of the Jacobian) |
 //! | what each basis function gets | [`ends`] |
 
@@ -25,3 +26,4 @@ pub(crate) mod restrict;
 pub(crate) mod slots;
 pub(crate) mod stored;
 pub(crate) mod tables;
+pub(crate) mod transfer;

@@ -37,11 +37,16 @@ pub enum Task {
     StoredProduct,
     /// J(u) δu with element matrices that are made anew and not stored.
     MatrixProduct,
+    /// The values of δu at the points, added to the unknowns of a finer space which lie there: [`crate::abi::Role::Fine`]. The
+    /// form gives the field alone.
+    Prolong,
+    /// Its transpose: numbers of a finer space at the points, tested against the basis functions without a weight.
+    Restrict,
 }
 
 impl Task {
     /// Every task.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Residual,
         Self::Action,
         Self::Diagonal,
@@ -51,6 +56,8 @@ impl Task {
         Self::Matrix,
         Self::StoredProduct,
         Self::MatrixProduct,
+        Self::Prolong,
+        Self::Restrict,
     ];
 
     /// The word for names.
@@ -65,6 +72,8 @@ impl Task {
             Self::Matrix => "matrix",
             Self::StoredProduct => "stored_product",
             Self::MatrixProduct => "matrix_product",
+            Self::Prolong => "prolong",
+            Self::Restrict => "restrict",
         }
     }
 
@@ -73,9 +82,14 @@ impl Task {
         matches!(self, Self::Matrix | Self::StoredProduct | Self::MatrixProduct)
     }
 
-    /// Whether numbers are stored at the quadrature points, and nothing is added to a vector.
+    /// Whether numbers go to where the points are, and nothing is tested.
     pub fn stores(self) -> bool {
-        matches!(self, Self::Linearise | Self::Metric | Self::Flux)
+        matches!(self, Self::Linearise | Self::Metric | Self::Flux | Self::Prolong)
+    }
+
+    /// Whether it moves vectors from one space to another, of which it reads no geometry.
+    pub fn transfers(self) -> bool {
+        matches!(self, Self::Prolong | Self::Restrict)
     }
 }
 

@@ -83,6 +83,19 @@ pub struct Discretisation {
     pub cells: Vec<Option<Vec<u32>>>,
     /// Unknowns that are given by others, of whatever field.
     pub affine: Arc<AffineConstraints>,
+    /// The unknowns of a finer space that lie at the points of the cells, where it is for kernels between the two.
+    pub targets: Option<Arc<Targets>>,
+}
+
+/// Where the points of cells have their numbers among the unknowns of a finer space.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Targets {
+    /// `[cell][component · points + point]`; `u32::MAX` where another cell names the unknown, or nothing lies there.
+    pub unknowns: Vec<u32>,
+    /// Numbers of a cell.
+    pub of_cell: usize,
+    /// The length of the finer vector.
+    pub len: usize,
 }
 
 impl Discretisation {
@@ -104,7 +117,8 @@ impl Discretisation {
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
         let (aux, facets, cells) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Self { mesh, partition, fields, aux, facets, cells, affine: Arc::default() })
+        let (affine, targets) = (Arc::default(), None);
+        Ok(Self { mesh, partition, fields, aux, facets, cells, affine, targets })
     }
 
     /// The same without any condition, with further fields behind those that there are, the facets of another form, and as
@@ -135,6 +149,7 @@ impl Discretisation {
             facets: Vec::new(),
             cells: Vec::new(),
             affine: Arc::default(),
+            targets: None,
         };
         on.find_regions(form)?;
         Ok(on)

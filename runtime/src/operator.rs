@@ -17,6 +17,7 @@ mod oblique;
 mod parts;
 mod shelf;
 mod tables;
+mod transfer;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +30,7 @@ use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
-use crate::solve::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::solve::{LinearOperator, Multigrid, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -88,6 +89,9 @@ pub enum BuildError {
         /// The field.
         field: usize,
     },
+    /// A kernel between two spaces, of which the finer one is not given.
+    #[error("a kernel moves numbers to a finer space, but the discretisation does not say where that has its unknowns")]
+    NoTargets,
     /// The batches of a kernel have too few slots.
     #[error(transparent)]
     Slots(#[from] SlotsError),
@@ -163,6 +167,8 @@ const WIDEST: usize = 10_000;
 
 /// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
 pub struct Operator {
+    /// What approximates J⁻¹, if anything does.
+    multigrid: Option<Multigrid>,
     blocks: Blocks,
     engine: Box<dyn Engine>,
     symmetric: bool,
@@ -261,6 +267,7 @@ impl Operator {
         let (numbering, first) = (OnceLock::new(), None);
         let (state, load, combined, represented) = (None, None, None, None);
         let mut own = Self {
+            multigrid: None,
             blocks,
             engine,
             symmetric,
@@ -351,7 +358,20 @@ impl Operator {
     ///
     /// A device that fails.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        if let Some(multigrid) = &mut self.multigrid {
+            multigrid.set_params(params)?;
+        }
         self.engine.overwrite(&mut self.blocks.params, params)
+    }
+
+    /// Has levels approximate J⁻¹ from the next linearisation on, or nothing.
+    pub fn precondition_by(&mut self, multigrid: Option<Multigrid>) {
+        self.multigrid = multigrid;
+    }
+
+    /// The levels that approximate J⁻¹.
+    pub fn multigrid(&self) -> Option<&Multigrid> {
+        self.multigrid.as_ref()
     }
 
     /// Replaces the values of the essential conditions, as [`crate::run::values`] lists them.
@@ -404,6 +424,8 @@ impl Operator {
     ///
     /// Data of another kind or length, a device that fails.
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
+        // The levels have data of their own.
+        self.multigrid = None;
         self.blocks.set_aux(&*self.engine, values)
     }
 
@@ -497,7 +519,7 @@ impl Operator {
     }
 
     fn linearised(&self) -> Inputs<'_> {
-        Inputs { state: self.state.as_ref(), direction: None }
+        Inputs { state: self.state.as_ref(), ..Inputs::default() }
     }
 }
 
@@ -549,7 +571,7 @@ impl NonlinearSystem for Operator {
 
     fn residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let at = |u: &Vector, r: &mut Vector| {
-            let inputs = Inputs { state: Some(u), direction: None };
+            let inputs = Inputs { state: Some(u), ..Inputs::default() };
             self.pass(Task::Residual, inputs, Rows::Zero, r)?;
             self.load.iter().for_each(|load| r.axpy(-1.0, load));
             Ok(())
@@ -607,6 +629,17 @@ impl NonlinearSystem for Operator {
                 Ok(())
             }
         }
+    }
+
+    fn precondition(&mut self) -> Result<bool, OperatorError> {
+        match (&mut self.multigrid, &self.state) {
+            (Some(multigrid), Some(state)) => multigrid.linearise(state),
+            _ => Ok(false),
+        }
+    }
+
+    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
+        self.multigrid.as_ref().map(|own| own as &dyn LinearOperator)
     }
 
     fn symmetric(&self) -> bool {

@@ -15,6 +15,7 @@ mod initial;
 mod integrals;
 mod kernels;
 mod mean;
+pub mod multigrid;
 mod not_finite;
 mod prescribed;
 mod reports;
@@ -38,7 +39,7 @@ pub use prescribed::{Diameter, Held, OfProblem, Prescribed, conditions, data, da
 use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
-pub use solver::{System, solve, suits, values};
+pub use solver::{Levels, System, solve, suits, values};
 pub use step::{Monitor, Step, StepKind, run_steps};
 pub use unique::check_unique;
 
@@ -480,6 +481,7 @@ fn run_started(
         parameters: &parameters,
         prescribed: &prescribed,
         rule: elements.rule,
+        levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
     check_unique(&mut operator, system, &means)?;
     let mut u = operator.initial()?;

@@ -15,6 +15,7 @@ mod gmres;
 mod goal;
 mod load;
 mod minres;
+mod multigrid;
 mod newton;
 mod ranges;
 #[cfg(test)]
@@ -23,10 +24,11 @@ mod tests;
 pub use crate::linear::{LinearOperator, OperatorError};
 pub use cg::{CgSettings, cg};
 pub use direct::Direct;
-pub use direction::{Factors, InnerSolver, Linear};
+pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, gmres};
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use minres::minres;
+pub use multigrid::{Coarsest, Level, LevelFigures, Multigrid, Smoothed, Transfer};
 pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
@@ -451,6 +453,16 @@ pub trait NonlinearSystem {
 
     /// The diagonal of J(u); 1 for constrained unknowns.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;
+
+    /// Makes what approximates J⁻¹ at the last linearisation, where there is any; says whether it can be used there.
+    fn precondition(&mut self) -> Result<bool, OperatorError> {
+        Ok(false)
+    }
+
+    /// An approximation of J⁻¹, where [`NonlinearSystem::precondition`] has made one.
+    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
+        None
+    }
 
     /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;

@@ -413,6 +413,50 @@ impl Vector {
         with_entries!((y), (x), blas::map2(y, x, |_, x| x));
     }
 
+    /// self = x, rounded to the precision of this one.
+    pub fn convert_from(&mut self, x: &Self) {
+        if self.precision() == x.precision() {
+            return self.copy_from(x);
+        }
+        assert_eq!(self.len, x.len, "vectors should have one length");
+        match (&mut self.data, &x.data) {
+            (Data::Single(y), Data::Double(x)) => {
+                blas::convert(&mut y[..self.len], &x[..self.len], f32::from_f64);
+            }
+            (Data::Double(y), Data::Single(x)) => {
+                blas::convert(&mut y[..self.len], &x[..self.len], f64::from);
+            }
+            (Data::Remote(y), Data::Remote(x)) => y.convert_from(x, self.len),
+            _ => self.set(&x.to_vec()),
+        }
+    }
+
+    /// r = r − q, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
+    pub fn chebyshev(
+        &mut self,
+        keep: f64,
+        add: f64,
+        d: &mut Self,
+        r: &mut Self,
+        q: &Self,
+        inverse: &Self,
+    ) {
+        let x = self;
+        on_device!((x, d, r), (q, inverse), x.chebyshev((keep, add), [d, r], [q, inverse]));
+        with_entries!((x, d, r), (q, inverse), {
+            blas::chebyshev([x, d, r], [q, inverse], real(keep), real(add));
+        });
+    }
+
+    /// d = `add`·D⁻¹r, self = self + d: the first of these steps.
+    pub fn chebyshev_first(&mut self, add: f64, d: &mut Self, r: &Self, inverse: &Self) {
+        let x = self;
+        on_device!((x, d), (r, inverse), x.chebyshev_first(add, d, [r, inverse]));
+        with_entries!((x, d), (r, inverse), {
+            blas::chebyshev_first([x, d], [r, inverse], real(add));
+        });
+    }
+
     /// self = a·self.
     pub fn scale(&mut self, a: f64) {
         let y = self;

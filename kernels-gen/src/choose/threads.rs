@@ -146,7 +146,7 @@ fn of_region(
             // One thread has all of a cell.
             task if task.is_of_matrices() => plan,
             // Nothing is summed, and what is read of corners is not at hand.
-            _ if task.stores() => by_lines(&plan).unwrap_or(plan),
+            _ if task.stores() || task.transfers() => by_lines(&plan).unwrap_or(plan),
             _ => place(plan),
         });
     }

@@ -42,6 +42,8 @@ pub enum LinePoints {
     GaussLobatto(usize),
     /// n points at equal distances with both ends; n ≥ 2.
     Equispaced(usize),
+    /// The n Gauss-Lobatto points of each half, 2n − 1 in all: the nodes of both children of an interval; n ≥ 2.
+    Halves(usize),
 }
 
 impl LinePoints {
@@ -49,6 +51,7 @@ impl LinePoints {
     pub const fn count(self) -> usize {
         match self {
             Self::Gauss(n) | Self::GaussLobatto(n) | Self::Equispaced(n) => n,
+            Self::Halves(n) => 2 * n - 1,
         }
     }
 
@@ -86,6 +89,15 @@ impl LinePoints {
                     .map(|i| (0..outer.len()).map(|q| outer[q] * table.value(q, i)).sum())
                     .collect()
             }
+            Self::Halves(half) => {
+                let own = Self::GaussLobatto(half).weights();
+                let mut weights = vec![0.0; n];
+                for (i, weight) in own.iter().enumerate() {
+                    weights[i] += weight / 2.0;
+                    weights[half - 1 + i] += weight / 2.0;
+                }
+                weights
+            }
         };
         for q in 0..n / 2 {
             weights[n - 1 - q] = weights[q];
@@ -99,6 +111,7 @@ impl LinePoints {
             Self::Gauss(n) => 2 * n - 1,
             Self::GaussLobatto(n) => 2 * n - 3,
             Self::Equispaced(n) => n - 1 + n % 2,
+            Self::Halves(n) => 2 * n - 3,
         }
     }
 
@@ -124,6 +137,12 @@ impl LinePoints {
                 let step = Double::from(2usize) / Double::from(n - 1);
                 (0..n).map(|i| step * Double::from(i) - Double::ONE).collect()
             }
+            Self::Halves(half) => {
+                let (own, by) = (Self::GaussLobatto(half).reference(), Double::from(0.5));
+                let left = own.iter().map(|&x| by * (x - Double::ONE));
+                let right = own.iter().skip(1).map(|&x| by * (x + Double::ONE));
+                left.chain(right).collect()
+            }
         };
         for i in 0..n / 2 {
             points[n - 1 - i] = -points[i];
@@ -141,6 +160,7 @@ impl fmt::Display for LinePoints {
             Self::Gauss(_) => f.write_str("Gauss"),
             Self::GaussLobatto(_) => f.write_str("Gauss-Lobatto"),
             Self::Equispaced(_) => f.write_str("equispaced"),
+            Self::Halves(_) => f.write_str("Gauss-Lobatto of halves"),
         }
     }
 }

@@ -10,7 +10,7 @@
 //! ```
 
 use super::line::gauss_jacobi;
-use super::{Cell, LinePoints};
+use super::{Cell, Lagrange, LinePoints};
 use quadraturerules::{Domain, QuadratureRule, single_integral_quadrature};
 use std::fmt;
 
@@ -31,6 +31,8 @@ pub enum Rule {
         /// The total degree to which polynomials are integrated exactly.
         degree: usize,
     },
+    /// The nodes of an element, each with the weight 1: no rule to integrate by.
+    Nodes(Lagrange),
 }
 
 /// The rule that the language prescribes: with the largest degree k among the fields and geometry
@@ -52,6 +54,7 @@ impl Rule {
     pub const fn cell(self) -> Cell {
         match self {
             Self::Tensor { cell, .. } | Self::Simplex { cell, .. } => cell,
+            Self::Nodes(element) => element.cell(),
         }
     }
 
@@ -59,7 +62,7 @@ impl Rule {
     pub const fn line(self) -> Option<LinePoints> {
         match self {
             Self::Tensor { line, .. } => Some(line),
-            Self::Simplex { .. } => None,
+            Self::Simplex { .. } | Self::Nodes(_) => None,
         }
     }
 
@@ -68,6 +71,7 @@ impl Rule {
         match self {
             Self::Tensor { cell, line } => line.count().pow(cell.dim() as u32),
             Self::Simplex { .. } => self.points_and_weights().len(),
+            Self::Nodes(element) => element.count(),
         }
     }
 
@@ -91,6 +95,7 @@ impl Rule {
                 Self::Simplex { cell: Cell::Triangle, degree }.points_and_weights()
             }
             Self::Simplex { degree, .. } => tensor(1, LinePoints::Gauss(degree / 2 + 1)),
+            Self::Nodes(element) => return of_nodes(element, |[x, ..]| x == 0.0),
         };
         own.into_iter().map(|([y, z, _], weight)| ([0.0, y, z], weight)).collect()
     }
@@ -102,8 +107,14 @@ impl Rule {
             Self::Simplex { cell, degree } => {
                 xiao_gimbutas(cell, degree).unwrap_or_else(|| collapsed(cell.dim(), degree))
             }
+            Self::Nodes(element) => of_nodes(element, |_| true),
         }
     }
+}
+
+/// The nodes of an element that are wanted, with the weight 1.
+fn of_nodes(element: Lagrange, wanted: impl Fn([f64; 3]) -> bool) -> Vec<([f64; 3], f64)> {
+    element.points().into_iter().filter(|&x| wanted(x)).map(|x| (x, 1.0)).collect()
 }
 
 /// The product of one interval rule with itself, x fastest.
@@ -181,6 +192,9 @@ impl fmt::Display for Rule {
                 let count = self.count();
                 let s = if count == 1 { "" } else { "s" };
                 write!(f, "{name}, {count} point{s}, exact to degree {degree}")
+            }
+            Self::Nodes(element) => {
+                write!(f, "the {} nodes of degree {}", element.count(), element.degree())
             }
         }
     }

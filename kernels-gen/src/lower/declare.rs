@@ -110,6 +110,17 @@ impl Lowering<'_> {
         if matches!(self.facts.plan.task, Task::Matrix | Task::StoredProduct) {
             self.declare_matrix();
         }
+        if self.facts.plan.task.transfers() {
+            let extent = self.facts.rows() * self.facts.points() * self.facts.plan.lanes;
+            self.argument(Role::Targets, "targets", Element::U32, extent, false);
+            let written = self.facts.plan.task == Task::Prolong;
+            if written {
+                self.argument(Role::Active, "active", Element::U32, 1, false);
+                let active = self.arguments[&Role::Active];
+                self.b.set_active(active);
+            }
+            self.argument(Role::Fine, "fine", Element::Real, 0, written);
+        }
         self.declare_results();
     }
 

@@ -23,7 +23,7 @@ use fem_dsl::point::Part;
 /// The numbers that are tested at a point: the component, among those of all fields, and the part of each.
 pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
     let mut numbers = Vec::new();
-    if !matches!(facts.plan.task, Task::Residual | Task::Action) {
+    if !matches!(facts.plan.task, Task::Residual | Task::Action | Task::Restrict) {
         return numbers;
     }
     for row in 0..facts.rows() {

@@ -99,6 +99,8 @@ impl<'a> Facts<'a> {
         let mut outputs = match (plan.task, plan.linearisation) {
             (Task::Residual | Task::Flux, _) => integral.residual.clone(),
             (Task::Action, Linearisation::Recompute) => integral.action.clone(),
+            // What is read of the direction; and what is tested, whatever is read.
+            (Task::Prolong | Task::Restrict, _) => integral.action.clone(),
             _ => Vec::new(),
         };
         outputs.retain(|(slot, _)| !elements.vanishes(*slot));
@@ -109,12 +111,13 @@ impl<'a> Facts<'a> {
             Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,
             Task::Matrix | Task::StoredProduct | Task::MatrixProduct => true,
-            Task::Residual | Task::Metric | Task::Flux => false,
+            Task::Residual | Task::Metric | Task::Flux | Task::Prolong | Task::Restrict => false,
         });
         let nodes: Vec<NodeId> = match (plan.task, plan.linearisation) {
             (Task::Linearise | Task::Diagonal | Task::Matrix | Task::MatrixProduct, _) => {
                 blocks.nodes()
             }
+            (Task::Restrict, _) => Vec::new(),
             _ => outputs.iter().map(|(_, node)| *node).collect(),
         };
         let mut inputs = inputs_of(integral, &nodes);
@@ -285,7 +288,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn needs_geometry(&self) -> bool {
         match self.plan.task {
             Task::Action => self.plan.linearisation == Linearisation::Recompute,
-            Task::StoredProduct => false,
+            Task::StoredProduct | Task::Prolong | Task::Restrict => false,
             _ => true,
         }
     }
@@ -303,8 +306,8 @@ impl<'a> Facts<'a> {
     pub(crate) fn has_result(&self) -> bool {
         match self.plan.task {
             Task::Residual | Task::Action | Task::Diagonal => true,
-            Task::StoredProduct | Task::MatrixProduct => true,
-            Task::Linearise | Task::Metric | Task::Flux | Task::Matrix => false,
+            Task::StoredProduct | Task::MatrixProduct | Task::Restrict => true,
+            Task::Linearise | Task::Metric | Task::Flux | Task::Matrix | Task::Prolong => false,
         }
     }
 
@@ -367,7 +370,7 @@ impl<'a> Facts<'a> {
 
     /// Whether any output is tested against the value, or the gradient, of a component, given by its row.
     pub(crate) fn tested(&self, row: usize) -> (bool, bool) {
-        if self.plan.task == Task::Flux {
+        if matches!(self.plan.task, Task::Flux | Task::Prolong) {
             return (false, false);
         }
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
@@ -469,7 +472,7 @@ impl<'a> Facts<'a> {
                     found.insert(Source::Direction(field), parts);
                 }
             }
-        } else if let Geometry::Nodes(order) = self.plan.geometry {
+        } else if let (Geometry::Nodes(order), true) = (self.plan.geometry, self.needs_geometry()) {
             self.quantities.push(Quantity {
                 source: Source::Position,
                 name: "x".to_owned(),

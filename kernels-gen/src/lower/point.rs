@@ -8,6 +8,7 @@
 
 use super::facts::Source;
 use super::lowering::Lowering;
+use super::transfer;
 use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
 use crate::lower::jacobian::AtPoint;
@@ -56,6 +57,11 @@ pub(crate) fn at_point(
             store_numbers(s, &numbers, point);
             Vec::new()
         }
+        (Task::Prolong, _) => {
+            transfer::prolong(s, point, evaluate);
+            Vec::new()
+        }
+        (Task::Restrict, _) => transfer::restrict(s, point),
         (Task::Residual | Task::Action, _) => physics(s, at, point, evaluate),
     }
 }

@@ -195,14 +195,15 @@ impl Dofs {
         });
         let inputs = inputs.collect();
         let end = match s.facts.plan.task {
-            Task::Residual | Task::Action => tested(s, line, volume),
+            Task::Residual | Task::Action | Task::Restrict => tested(s, line, volume),
             Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
             Task::Linearise
             | Task::Metric
             | Task::Flux
             | Task::Matrix
             | Task::StoredProduct
-            | Task::MatrixProduct => End::Stored,
+            | Task::MatrixProduct
+            | Task::Prolong => End::Stored,
         };
         Self { dim, q, cells, cell, digits, inputs, derive, end }
     }

@@ -44,6 +44,7 @@ pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
         let degree = match rule {
             Rule::Tensor { line, .. } => 2 * line.count().saturating_sub(1),
             Rule::Simplex { degree, .. } => *degree,
+            Rule::Nodes(element) => element.degree(),
         };
         setting.push_str(&format!(", quadrature = {degree}"));
     }

@@ -32,7 +32,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 32] = [
     "fill",
     "scale",
     "copy",
@@ -41,6 +41,10 @@ const NAMES: [&str; 28] = [
     "invert",
     "make_positive",
     "advance",
+    "chebyshev",
+    "chebyshev_first",
+    "narrow",
+    "widen",
     "fill_at",
     "begin",
     "put_at",
@@ -488,6 +492,48 @@ impl Arithmetic {
         p: &mut Array,
     ) -> Result<(), DeviceError> {
         self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
+    }
+
+    /// r = r − q, d = `keep`·d + `add`·D⁻¹r, x = x + d.
+    pub fn chebyshev(
+        &self,
+        (keep, add): (f64, f64),
+        [q, inverse]: [&Array; 2],
+        [x, d, r]: [&mut Array; 3],
+    ) -> Result<(), DeviceError> {
+        let given = [Given::Real(keep), Given::Real(add)];
+        self.run("chebyshev", x.len(), &[x, d, r, q, inverse], &given)
+    }
+
+    /// d = `add`·D⁻¹r, x = x + d.
+    pub fn chebyshev_first(
+        &self,
+        add: f64,
+        [r, inverse]: [&Array; 2],
+        [x, d]: [&mut Array; 2],
+    ) -> Result<(), DeviceError> {
+        self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[Given::Real(add)])
+    }
+
+    /// The same numbers in another precision, one of the two being that of the entries.
+    pub fn convert(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
+        let (own, wide, n) = (self.precision.into(), Kind::F64, y.len());
+        let name = match (x.kind(), y.kind()) {
+            (there, here) if there == wide && here == own => "narrow",
+            (there, here) if there == own && here == wide => "widen",
+            _ => return Err(DeviceError::Mismatch { operation: "convert" }),
+        };
+        if x.len() != n {
+            return Err(DeviceError::Mismatch { operation: name });
+        }
+        let groups = groups(n);
+        let given = [Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
+        let given = [&given[..], &[Given::Array(x), Given::Array(y)]].concat();
+        if n == 0 {
+            return Ok(());
+        }
+        // SAFETY: both kernels take n, the stride, and two arrays of n entries of the kinds that have just been compared.
+        unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
     /// x·y.

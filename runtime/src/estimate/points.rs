@@ -66,6 +66,9 @@ impl Points {
             Rule::Simplex { degree, .. } => {
                 Shape::Simplex(Simplex::new(rule, (degree / 2).min(LARGEST), views))
             }
+            Rule::Nodes(element) => {
+                Shape::Simplex(Simplex::new(rule, element.degree().min(LARGEST), views))
+            }
         };
         Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape }
     }
@@ -120,7 +123,7 @@ impl Points {
                 let fit = fitted(&values, &self.weights);
                 Some(Part::Simplex(product(&values, &fit, self.weights.len())))
             }
-            (Shape::Simplex(_), Rule::Tensor { .. }) => None,
+            (Shape::Simplex(_), Rule::Tensor { .. } | Rule::Nodes(_)) => None,
         }
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Work {
 pub(super) struct Inputs<'a> {
     pub(super) state: Option<&'a Vector>,
     pub(super) direction: Option<&'a Vector>,
+    /// Unknowns of a finer space.
+    pub(super) fine: Option<&'a Vector>,
 }
 
 /// The kernels of an operator with all that they read beside vectors.
@@ -78,6 +80,8 @@ pub(super) enum Given<'a> {
     Array(&'a Array),
     /// The unknowns of a field.
     Unknowns(&'a Vector, usize),
+    /// All of a vector.
+    Whole(&'a Vector),
 }
 
 /// A kernel over its block, with what it reads.
@@ -301,7 +305,7 @@ impl Blocks {
                 continue;
             }
             let Some(mut stored) = self.blocks[block].stored.take() else { continue };
-            let inputs = Inputs { state: Some(state), direction: None };
+            let inputs = Inputs { state: Some(state), ..Inputs::default() };
             let done = engine.store(self.run(&self.works[work], inputs), &mut stored);
             self.blocks[block].stored = Some(stored);
             done?;
@@ -370,7 +374,7 @@ impl Blocks {
         let stored = arguments.find(|argument| argument.role == Role::Stored);
         let len = stored.map_or(0, |stored| stored.extent * block.batches.len());
         let mut stored = engine.zeros(len)?;
-        let inputs = Inputs { state: Some(state), direction: None };
+        let inputs = Inputs { state: Some(state), ..Inputs::default() };
         engine.store(Run { work, block: &block, blocks: self, inputs }, &mut stored)?;
         Ok((block.batches, stored))
     }
@@ -392,7 +396,7 @@ impl Blocks {
         &'a self,
         state: Option<&'a Vector>,
     ) -> impl Iterator<Item = (usize, Run<'a>)> {
-        let inputs = Inputs { state, direction: None };
+        let inputs = Inputs { state, ..Inputs::default() };
         self.matrix_works().map(move |(number, work, _)| (number, self.run(work, inputs)))
     }
 
@@ -436,7 +440,7 @@ impl Blocks {
                 continue;
             }
             let Some(mut matrices) = self.blocks[block].matrices.take() else { continue };
-            let inputs = Inputs { state, direction: None };
+            let inputs = Inputs { state, ..Inputs::default() };
             let done = engine.store(self.run(&self.works[work], inputs), &mut matrices);
             self.blocks[block].matrices = Some(matrices);
             done?;
@@ -564,6 +568,7 @@ impl<'a> Run<'a> {
         Some(match role {
             Role::State(field) => Given::Unknowns(self.inputs.state?, field),
             Role::Direction(field) => Given::Unknowns(self.inputs.direction?, field),
+            Role::Fine => Given::Whole(self.inputs.fine?),
             Role::Params => Given::Array(&self.blocks.params),
             Role::AuxNodes(aux) => Given::Array(self.blocks.aux.get(&aux)?),
             role => Given::Array(self.block.array(role, self.work.kernel.geometry)?),

@@ -161,7 +161,7 @@ impl OnDevice {
             _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
             Some(Given::Array(array)) => array.there(),
             // Indices say where a field begins.
-            Some(Given::Unknowns(vector, _)) => remote(vector),
+            Some(Given::Unknowns(vector, _) | Given::Whole(vector)) => remote(vector),
             None => None,
         })?;
         let (work, batches) = (run.work, &run.block.batches);
@@ -378,6 +378,12 @@ impl Engine for OnDevice {
             constrained.fill(arithmetic, y, 1.0)?;
         }
         Ok(())
+    }
+
+    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.arithmetic.check()?;
+        let fine = fine.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
+        pass.runs().try_for_each(|run| self.launch(run, &|_| Some(fine)))
     }
 
     fn indices(&self, indices: Vec<u32>, _: usize, _: usize) -> Result<Array, DeviceError> {

@@ -215,7 +215,7 @@ impl Apart<'_> {
             Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
             role => match run.read(role)? {
                 Given::Array(array) => array.here().map(Table::read),
-                Given::Unknowns(..) => None,
+                Given::Unknowns(..) | Given::Whole(_) => None,
             },
         })?;
         let loaded = module.kernel(&run.work.kernel.name).map_err(refused)?;

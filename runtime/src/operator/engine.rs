@@ -141,6 +141,9 @@ pub(super) trait Engine: Send + Sync {
     /// y = the sum of what the kernels of a pass add up, with these rows of constrained unknowns.
     fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
+    /// Adds what the kernels of a pass have for the unknowns of a finer space.
+    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;
+
     /// An array of indices, `entries` of `lanes` each a batch; one of each where they are not of batches.
     fn indices(
         &self,

@@ -25,8 +25,10 @@ use crate::discretisation::Discretisation;
 use crate::solve::OperatorError;
 use crate::vector::{Precision, Real, Vector};
 use kernels_gen::abi::{Reach, Role, Slots, hanging};
+use kernels_gen::plan::Task;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The processor.
@@ -45,6 +47,8 @@ pub(super) struct Host {
     affine: Option<affine::Sums>,
     /// Which chunks may add to the entries of a matrix at once.
     entries: Option<Schedule>,
+    /// Which chunks may add to the unknowns of a finer space at once.
+    fine: Option<Schedule>,
 }
 
 impl Host {
@@ -57,8 +61,8 @@ impl Host {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
         let (constrained, values) = on.conditions().unzip();
         let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
-        let (affine, entries) = (None, None);
-        Ok(Self { module, precision, schedule, constrained, values, oblique, affine, entries })
+        let (affine, entries, fine) = (None, None, None);
+        Ok(Self { module, precision, schedule, constrained, values, oblique, affine, entries, fine })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -79,6 +83,7 @@ impl Host {
         match run.read(role)? {
             Given::Array(array) => array.here().map(Table::read),
             Given::Unknowns(vector, field) => part(&run.blocks.on, vector, field),
+            Given::Whole(vector) => entries(vector, 0..vector.len()),
         }
     }
 
@@ -166,6 +171,36 @@ impl Host {
         self.schedule.run(&shared, &launches).map_err(refused)?;
         drop(launches);
         set_rows(self.constrained.iter().copied(), rows, entries)
+    }
+}
+
+impl Host {
+    /// Proves the same of the unknowns of a finer space.
+    fn prepare_fine(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
+        let Some(targets) = &blocks.on.targets else { return Ok(()) };
+        let mut writes = Vec::new();
+        for (work, block) in blocks.works().filter(|(work, _)| work.kernel.task == Task::Prolong) {
+            let abi = &work.abi;
+            let at = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
+            let (Some(map), Some(array)) = (at(Role::Targets), at(Role::Fine)) else { continue };
+            let table = block.array(Role::Targets, work.kernel.geometry);
+            let Some(Table::U32(indices)) = table.and_then(Array::here) else { continue };
+            let parts = block.batches.parts();
+            writes.push(Writes { abi, map, array, indices, parts, first: 0 });
+        }
+        let partition = &blocks.on.partition;
+        self.fine = Some(Schedule::new(partition, targets.len, Vec::new(), &writes)?);
+        Ok(())
+    }
+
+    fn spread_to<T: Real>(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+        let entries = fine.entries_mut::<T>().ok_or_else(wrong)?;
+        let Some(schedule) = &self.fine else { return Err(wrong()) };
+        let all = 0..entries.len();
+        let shared = schedule.lend(entries);
+        let written = |role: Role| (role == Role::Fine).then(|| shared.part(all.clone()));
+        let launches = pass.runs().map(|run| self.bind(run, written)).collect::<Result<Vec<_>, _>>()?;
+        schedule.run(&shared, &launches).map_err(refused)
     }
 }
 
@@ -263,7 +298,10 @@ fn wrong() -> OperatorError {
 
 /// A field's unknowns in a vector, for a kernel that reads them.
 fn part<'a>(on: &Discretisation, vector: &'a Vector, field: usize) -> Option<Argument<'a>> {
-    let range = on.dofs_of(field);
+    entries(vector, on.dofs_of(field))
+}
+
+fn entries(vector: &Vector, range: Range<usize>) -> Option<Argument<'_>> {
     match vector.precision() {
         Precision::F64 => vector.entries::<f64>()?.get(range).map(Argument::read),
         Precision::F32 => vector.entries::<f32>()?.get(range).map(Argument::read),
@@ -341,7 +379,7 @@ impl Engine for Host {
         };
         let clears = chunks.map(new).collect();
         self.schedule = Schedule::new(&on.partition, on.n_dofs(), clears, &writes)?;
-        Ok(())
+        self.prepare_fine(blocks)
     }
 
     fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError> {
@@ -357,6 +395,13 @@ impl Engine for Host {
         match self.precision {
             Precision::F64 => self.sum_of::<f64>(pass, rows, y),
             Precision::F32 => self.sum_of::<f32>(pass, rows, y),
+        }
+    }
+
+    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+        match self.precision {
+            Precision::F64 => self.spread_to::<f64>(pass, fine),
+            Precision::F32 => self.spread_to::<f32>(pass, fine),
         }
     }
 

@@ -81,6 +81,7 @@ impl Made {
             Key::Map(_, Indices::Dofs)
             | Key::Lines(_, Indices::Dofs, _)
             | Key::Slots(_, Indices::Dofs)
+            | Key::Targets
             | Key::Geometry(Geometry::Stored) => None,
             Key::Map(Owner::Field(field), _)
             | Key::Lines(Owner::Field(field), ..)
@@ -140,6 +141,11 @@ impl Shelf {
         let own = if self.suits(mesh, precision, device) { self } else { Self::default() };
         let of = Of { mesh: Arc::clone(mesh), precision, device: device.cloned() };
         Self { of: Some(of), ..own }
+    }
+
+    /// An empty one for operators in another precision, whose unknowns lie on a device where they do for this one.
+    pub(crate) fn places_alone(self) -> Self {
+        Self { places: self.places, ..Self::default() }
     }
 
     /// How many tables there are.

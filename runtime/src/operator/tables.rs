@@ -107,6 +107,7 @@ pub(super) enum Key {
     Lines(Owner, Indices, usize),
     Slots(usize, Indices),
     Terms(usize),
+    Targets,
     Hanging,
     Hang,
     Active,
@@ -140,6 +141,7 @@ impl Key {
             Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
+            Role::Targets => Some(Self::Targets),
             Role::Hanging => Some(Self::Hanging),
             Role::Hang => Some(Self::Hang),
             Role::Active => Some(Self::Active),
@@ -159,6 +161,7 @@ impl Key {
             | Role::Entries
             | Role::Starts
             | Role::Places
+            | Role::Fine
             | Role::AuxNodes(_)
             | Role::Stored
             | Role::Tables => None,
@@ -204,6 +207,7 @@ pub(super) fn make(
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
             Table::U32(IndexArray::plain(terms))
         }
+        Key::Targets => targets(extent, on, batches)?,
         Key::Hanging => Table::U32(IndexArray::plain(hanging(&on.mesh, batches))),
         Key::Hang => {
             let (words, dim) = (hanging(&on.mesh, batches), on.mesh.dim());
@@ -264,6 +268,20 @@ pub(super) fn of_aux(
     };
     let numbers = numbers.ok_or(BuildError::Aux { aux, expected })?;
     rows(numbers, aux, extent, on, batches, precision).map(Some)
+}
+
+/// The unknowns of a finer space at the points of the cells.
+fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Table, BuildError> {
+    let (lanes, all) = (batches.lanes(), on.mesh.n_cells());
+    let Some(targets) = on.targets.as_ref().filter(|own| own.of_cell * lanes == extent) else {
+        return Err(BuildError::NoTargets);
+    };
+    if targets.unknowns.len() != targets.of_cell * all {
+        return Err(BuildError::NoTargets);
+    }
+    let own = |cell: usize| &targets.unknowns[cell * targets.of_cell..][..targets.of_cell];
+    let table = batches.table(targets.of_cell, |cell, row| row.copy_from_slice(own(cell)));
+    Ok(Table::indices(table, extent, lanes))
 }
 
 /// What hangs of the cell of each lane, turned as its facet says.

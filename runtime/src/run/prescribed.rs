@@ -228,6 +228,22 @@ pub trait Prescribed: Sync {
 
     /// Whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
+
+    /// The same of another degree, or on another mesh of the same domain: elements, conditions and data; none where those are
+    /// not known there.
+    ///
+    /// # Errors
+    ///
+    /// Spaces that cannot be numbered, a value that is no number.
+    fn at(
+        &self,
+        mesh: Arc<Mesh>,
+        degree: usize,
+        parameters: &Parameters,
+    ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        let _ = (mesh, degree, parameters);
+        Ok(None)
+    }
 }
 
 /// What a problem prescribes.
@@ -282,6 +298,28 @@ impl Prescribed for OfProblem<'_> {
                 }
             }
         })
+    }
+
+    fn at(
+        &self,
+        mesh: Arc<Mesh>,
+        degree: usize,
+        parameters: &Parameters,
+    ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        if self.problem.aux.iter().any(|data| data.value.formula().is_none()) {
+            return Ok(None);
+        }
+        let problem = self.problem;
+        let elements =
+            kernels_gen::generate::elements(&problem.form, mesh.cell(), degree, mesh.order(), None)?;
+        let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
+        let mut on = discretise(&problem.form, &elements, mesh, tags.flatten())?;
+        let own = OfProblem { problem, elements: &elements, files: self.files };
+        let mut parameters = parameters.clone();
+        parameters.degree = degree;
+        on.constrain(own.conditions(&on, &parameters)?);
+        on.aux = own.aux(&on, &parameters)?;
+        Ok(Some((elements, on)))
     }
 
     fn aux_depends_on(&self, param: usize) -> bool {

@@ -7,6 +7,7 @@
 //! iterations come first, because they stay there.
 
 use super::factors::{self, Facts};
+use super::multigrid::{Problem, Unsuited};
 use super::not_finite::cause;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
@@ -20,14 +21,17 @@ use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
-    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Progress, Report, newton,
+    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress, Report, newton,
     newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
+use crate::device::Device;
 use kernels_gen::element::Rule;
+use kernels_gen::plan::Elements;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
@@ -38,13 +42,26 @@ pub struct System<'a> {
     /// The form.
     pub form: &'a PointForm,
     /// What it is discretised on.
-    pub on: &'a Discretisation,
+    pub on: &'a Arc<Discretisation>,
     /// Time and parameters.
     pub parameters: &'a Parameters,
     /// Conditions and data.
     pub prescribed: &'a dyn Prescribed,
     /// Quadrature.
     pub rule: Rule,
+    /// What levels can be made of.
+    pub levels: Option<Levels<'a>>,
+}
+
+/// What levels of a problem are made of, beside what they have in common with it.
+#[derive(Clone, Copy)]
+pub struct Levels<'a> {
+    /// The elements of the finest one.
+    pub elements: &'a Elements,
+    /// What kernels are compiled for.
+    pub target: &'a Target,
+    /// The device, if it is not the processor.
+    pub device: Option<&'a Arc<dyn Device>>,
 }
 
 /// Whether some field has no term with itself.
@@ -63,6 +80,16 @@ impl System<'_> {
 
     fn symmetric(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.symmetric)
+    }
+
+    /// Gives an operator levels; within, why it has none.
+    fn make_levels(&self, operator: &mut Operator) -> Result<Result<(), Unsuited>, RunError> {
+        let Some(Levels { elements, target, device }) = self.levels else {
+            return Ok(Err(Unsuited::Data));
+        };
+        let Self { form, on, parameters, prescribed, .. } = *self;
+        let problem = Problem { form, elements, on, parameters, prescribed, target, device };
+        Ok(problem.levels(operator)?.map(|levels| operator.precondition_by(Some(levels))))
     }
 
     /// The linear solver where none is named, on a device or not, and when it takes factors.
@@ -137,7 +164,7 @@ pub(super) fn represented(
 /// How linear systems are solved where no solver is named.
 pub fn suits(system: System<'_>, operator: &Operator) -> Linear {
     let (solver, factors) = system.fitting(operator.is_on_device());
-    Linear { solver, restart: RESTART, jacobi: true, factors }
+    Linear { solver, restart: RESTART, preconditioning: Preconditioning::Jacobi, factors }
 }
 
 /// Solves R(u) = 0 from the state `u`, whatever it has in the unknowns with conditions, with the solver that was named or
@@ -215,7 +242,8 @@ fn solve_linear(
         strict: settings.strict()?,
     };
     let restart = settings.count("restart", RESTART)?;
-    let linear = Linear { solver, restart, jacobi: settings.jacobi()?, factors };
+    let preconditioning = settings.preconditioning(system, operator)?;
+    let linear = Linear { solver, restart, preconditioning, factors };
     Ok(solve_affine(operator, u, stop, linear, observe)?)
 }
 
@@ -234,12 +262,13 @@ fn solve_by_newton(
         factors = Factors::Never;
     }
     let restart = settings.count("restart", defaults.linear.restart)?;
+    let preconditioning = settings.preconditioning(system, operator)?;
     let newton_settings = NewtonSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
         atol: settings.number("atol", defaults.atol)?,
         max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
         max_inner: settings.count("max_inner", defaults.max_inner)?,
-        linear: Linear { solver, restart, jacobi: settings.jacobi()?, factors },
+        linear: Linear { solver, restart, preconditioning, factors },
         line_search: settings.word("line_search")? != Some("none"),
         forcing: if system.is_linear() { Forcing::Target } else { defaults.forcing },
         strict: settings.strict()?,
@@ -410,6 +439,14 @@ impl NonlinearSystem for Ramp<'_> {
     fn coupling(&self) -> Option<Coupling> {
         self.operator.coupling()
     }
+
+    fn precondition(&mut self) -> Result<bool, OperatorError> {
+        self.operator.precondition()
+    }
+
+    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
+        self.operator.preconditioner()
+    }
 }
 
 /// The settings of a solver, each with a default.
@@ -479,7 +516,21 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn jacobi(self) -> Result<bool, RunError> {
-        Ok(self.word("preconditioner")? != Some("none"))
+    /// What preconditions iterations; levels are made here, where there are to be any.
+    fn preconditioning(
+        self,
+        system: System<'_>,
+        operator: &mut Operator,
+    ) -> Result<Preconditioning, RunError> {
+        match self.word("preconditioner")? {
+            Some("none") => Ok(Preconditioning::None),
+            Some("multigrid") => match system.make_levels(operator)? {
+                Ok(()) => Ok(Preconditioning::Multigrid),
+                Err(unsuited) => Err(RunError::Setting(format!(
+                    "{unsuited}\nhelp: write `preconditioner: jacobi`, or leave it out"
+                ))),
+            },
+            _ => Ok(Preconditioning::Jacobi),
+        }
     }
 }

@@ -117,12 +117,13 @@ impl Work {
         Ok(x.step(rz, &curvature, &self.p, &mut self.r, &self.q, inverse))
     }
 
-    /// p = M⁻¹ r + β p, where `weighted` is r·M⁻¹r unless M is an operator; gives r·M⁻¹r.
+    /// p = M⁻¹ r + β p, where `weighted` is r·M⁻¹r unless M is an operator; gives r·M⁻¹r. An operator may be another in each
+    /// iteration, as one in single precision is by its rounding: β = z·(r − r′)/(r′·z′), with r − r′ = −α A p.
     fn advance(
         &mut self,
         preconditioner: Preconditioner<'_>,
         rz: f64,
-        weighted: f64,
+        Step { curvature, weighted, .. }: Step,
     ) -> Result<f64, OperatorError> {
         let Some(z) = &mut self.z else {
             let inverse = preconditioner.inverse_diagonal();
@@ -131,7 +132,7 @@ impl Work {
         };
         preconditioner.apply(&self.r, z)?;
         let next = self.r.dot(z);
-        self.p.axpby(1.0, z, next / rz);
+        self.p.axpby(1.0, z, -z.dot(&self.q) / curvature);
         Ok(next)
     }
 }
@@ -172,7 +173,7 @@ fn iterate(
         if rz <= 0.0 {
             return Ok(Outcome::Indefinite { curvature: rz });
         }
-        let Step { curvature, square, weighted } = match &mut batches {
+        let step = match &mut batches {
             Some(batches) => {
                 // No further than to where the solve may end without a sign of the device.
                 let end = max_iterations.min((best_at.max(looked_at) + PATIENCE).max(iteration));
@@ -180,6 +181,7 @@ fn iterate(
             }
             None => work.step(system, x, rz)?,
         };
+        let Step { curvature, square, weighted } = step;
         if !curvature.is_finite() || !rz.is_finite() {
             return Ok(Outcome::NotFinite);
         }
@@ -225,7 +227,7 @@ fn iterate(
         }
         rz = match batches {
             Some(_) => weighted,
-            None => work.advance(preconditioner, rz, weighted)?,
+            None => work.advance(preconditioner, rz, step)?,
         };
     }
     Ok(goal.limit(max_iterations - best_at))

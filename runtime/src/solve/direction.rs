@@ -56,6 +56,18 @@ pub enum Factors {
     First,
 }
 
+/// What preconditions iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preconditioning {
+    /// Nothing.
+    None,
+    /// The diagonal.
+    #[default]
+    Jacobi,
+    /// What the system itself has, [`NonlinearSystem::precondition`]: of CG alone, and the diagonal where it has nothing.
+    Multigrid,
+}
+
 /// How a linear system is solved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Linear {
@@ -63,15 +75,16 @@ pub struct Linear {
     pub solver: InnerSolver,
     /// Iterations of a GMRES cycle.
     pub restart: usize,
-    /// Whether the diagonal preconditions it.
-    pub jacobi: bool,
+    /// What preconditions it.
+    pub preconditioning: Preconditioning,
     /// When factors are taken unasked.
     pub factors: Factors,
 }
 
 impl Default for Linear {
     fn default() -> Self {
-        Self { solver: InnerSolver::default(), restart: 50, jacobi: true, factors: Factors::Never }
+        let (solver, preconditioning) = (InnerSolver::default(), Preconditioning::default());
+        Self { solver, restart: 50, preconditioning, factors: Factors::Never }
     }
 }
 
@@ -148,7 +161,7 @@ impl Direction {
     /// The same by iterations where the factors that were taken first say that J(u) is singular, at the last u.
     pub(super) fn solve_singular(
         &mut self,
-        system: &dyn NonlinearSystem,
+        system: &mut dyn NonlinearSystem,
         rhs: &Vector,
         settings: CgSettings,
         observe: Observer<'_>,
@@ -184,12 +197,15 @@ impl Direction {
 
     fn iterate(
         &mut self,
-        system: &dyn NonlinearSystem,
+        system: &mut dyn NonlinearSystem,
         rhs: &Vector,
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
-        if self.linear.jacobi {
+        let by_levels = self.linear.preconditioning == Preconditioning::Multigrid;
+        let by_levels = by_levels && system.precondition()?;
+        let (system, linear) = (&*system, self.linear);
+        if linear.preconditioning != Preconditioning::None {
             system.diagonal(&mut self.inverse)?;
         }
         self.delta.fill(0.0);
@@ -201,8 +217,10 @@ impl Direction {
         let mut tried = None;
         if tries_cg {
             self.inverse.invert();
-            let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
-            let report = cg(jacobian, rhs, delta, jacobi, settings, &mut *observe)?;
+            let own = preconditioner(&self.inverse, linear);
+            let levels = system.preconditioner().filter(|_| by_levels);
+            let own = levels.map_or(own, Preconditioner::Operator);
+            let report = cg(jacobian, rhs, &mut self.delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != Factors::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -211,12 +229,12 @@ impl Direction {
             // The next steps start with what has shown to be needed.
             self.linear.solver = InnerSolver::Gmres;
             self.delta.fill(0.0);
-            if self.linear.jacobi {
+            if linear.preconditioning != Preconditioning::None {
                 system.diagonal(&mut self.inverse)?;
             }
             tried = Some(report);
         }
-        if self.linear.jacobi {
+        if linear.preconditioning != Preconditioning::None {
             positive_inverse(jacobian, &mut self.inverse)?;
         }
         let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
@@ -233,9 +251,9 @@ impl Direction {
 }
 
 fn preconditioner(inverse: &Vector, linear: Linear) -> Preconditioner<'_> {
-    match linear.jacobi {
-        true => Preconditioner::Jacobi(inverse),
-        false => Preconditioner::Identity,
+    match linear.preconditioning {
+        Preconditioning::None => Preconditioner::Identity,
+        _ => Preconditioner::Jacobi(inverse),
     }
 }
 

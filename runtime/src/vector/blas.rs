@@ -74,6 +74,51 @@ pub(super) fn advance<T: Real>(p: &mut [T], r: &[T], d: &[T], beta: T) {
     map3(p, r, d, |p, r, d| d * r + beta * p);
 }
 
+/// y_i = f(x_i).
+pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T + Sync) {
+    let run = |(y, x): (&mut [T], &[U])| y.iter_mut().zip(x).for_each(|(y, &x)| *y = f(x));
+    if sequential(y.len()) {
+        run((y, x));
+    } else {
+        y.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK)).for_each(run);
+    }
+}
+
+/// r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
+pub(super) fn chebyshev<T: Real>(
+    [x, d, r]: [&mut [T]; 3],
+    [q, m]: [&[T]; 2],
+    keep: T,
+    add: T,
+) {
+    let n = x.len();
+    let same = d.len() == n && r.len() == n && q.len() == n && m.len() == n;
+    assert!(same, "vectors should have one length");
+    let run = |(start, ((x, d), r)): (usize, ((&mut [T], &mut [T]), &mut [T]))| {
+        let range = start * CHUNK..start * CHUNK + x.len();
+        let (q, m) = (&q[range.clone()], &m[range]);
+        let written = x.iter_mut().zip(d).zip(r);
+        for (((x, d), r), (&q, &m)) in written.zip(q.iter().zip(m)) {
+            *r = *r - q;
+            *d = keep * *d + add * m * *r;
+            *x = *x + *d;
+        }
+    };
+    if sequential(n) {
+        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).zip(r.chunks_mut(CHUNK));
+        chunks.enumerate().for_each(run);
+    } else {
+        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK));
+        chunks.zip(r.par_chunks_mut(CHUNK)).enumerate().for_each(run);
+    }
+}
+
+/// d_i = `add` m_i r_i, x_i += d_i.
+pub(super) fn chebyshev_first<T: Real>([x, d]: [&mut [T]; 2], [r, m]: [&[T]; 2], add: T) {
+    map3(d, r, m, |_, r, m| add * m * r);
+    map2(x, d, |x, d| x + d);
+}
+
 /// Sum over chunks of `f(chunk)`, added in order.
 fn reduce(len: usize, f: impl Fn(std::ops::Range<usize>) -> f64 + Sync) -> f64 {
     let range = |chunk: usize| chunk * CHUNK..len.min((chunk + 1) * CHUNK);

@@ -154,6 +154,37 @@ impl Remote {
         self.act(|on, p| on.advance(beta, &r.array, &d.array, p));
     }
 
+    /// See [`Arithmetic::chebyshev`].
+    pub(super) fn chebyshev(
+        &mut self,
+        factors: (f64, f64),
+        [d, r]: [&mut Self; 2],
+        [q, inverse]: [&Self; 2],
+    ) {
+        self.act(|on, x| {
+            on.chebyshev(factors, [&q.array, &inverse.array], [x, &mut d.array, &mut r.array])
+        });
+    }
+
+    /// See [`Arithmetic::chebyshev_first`].
+    pub(super) fn chebyshev_first(&mut self, add: f64, d: &mut Self, [r, inverse]: [&Self; 2]) {
+        self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
+    }
+
+    /// The same numbers in another precision, where unknowns lie alike; else by way of the host.
+    pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
+        let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());
+        if !(own.begins_as(other) && other.begins_as(own)) {
+            let numbers = x.to_vec(unknowns);
+            return self.set(&numbers);
+        }
+        let single = |on: &Arc<Arithmetic>| on.precision() == Precision::F32;
+        let by = if single(&x.arithmetic) { &x.arithmetic } else { &self.arithmetic };
+        let by = Arc::clone(by);
+        let checked = x.arithmetic.check();
+        self.act(|_, y| checked.and_then(|()| by.convert(&x.array, y)));
+    }
+
     pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> Pending {
         let sums = self.arithmetic.check();
         let sums = sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array));

@@ -62,7 +62,7 @@ impl Trial<'_> {
         }
         let prescribed = OfProblem { problem: self.problem, elements, files };
         let (form, prescribed) = (&self.problem.form, &prescribed);
-        let system = System { form, on, parameters, prescribed, rule: elements.rule };
+        let system = System { form, on, parameters, prescribed, rule: elements.rule, levels: None };
         let atol = self.rounding(operator, &u)?;
         let linear = self.linear(system, operator);
         let report = if system.is_linear() {

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
 const PRECONDITIONER: Kind = Kind::Word(&["jacobi", "none"]);
+const DEFINITE: Kind = Kind::Word(&["multigrid", "jacobi", "none"]);
 
 /// The solvers, with their settings.
 const SOLVERS: &[(&str, Table)] = &[
@@ -21,7 +22,7 @@ const SOLVERS: &[(&str, Table)] = &[
             ("rtol", Kind::Part),
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
-            ("preconditioner", PRECONDITIONER),
+            ("preconditioner", DEFINITE),
         ],
     ),
     (
@@ -53,7 +54,7 @@ const SOLVERS: &[(&str, Table)] = &[
             ("max_inner", ITERATIONS),
             ("linear", Kind::Word(&["automatic", "cg", "minres", "gmres", "direct"])),
             ("line_search", Kind::Word(&["backtracking", "none"])),
-            ("preconditioner", PRECONDITIONER),
+            ("preconditioner", DEFINITE),
             ("restart", ITERATIONS),
             ("steps", Kind::Whole(1, MAX_STEPS)),
             ("load", Kind::Name),

@@ -40,6 +40,8 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
         | Role::CellMatrix
         | Role::Matrix
         | Role::Entries
+        | Role::Fine
+        | Role::Targets
         | Role::AuxNodes(_)
         | Role::Coordinates
         | Role::Axis(_)

@@ -114,7 +114,7 @@ impl Tensor {
     fn column_only(&self, s: &Lowering<'_>) -> bool {
         s.facts.quantities.iter().all(|quantity| !quantity.gradient)
             && !(0..s.facts.rows()).any(|row| s.facts.tested(row).1)
-            && s.facts.has_result()
+            && (s.facts.has_result() || s.facts.plan.task.transfers())
             && s.facts.plan.task != crate::plan::Task::Diagonal
             && self.results.iter().all(|result| result.dense.is_none())
             && self.dense.iter().all(Option::is_none)

@@ -68,14 +68,15 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
         return 0;
     }
     let numbers = match facts.plan.task {
-        Task::Residual | Task::Action => tested_parts(facts).len(),
+        Task::Residual | Task::Action | Task::Restrict => tested_parts(facts).len(),
         Task::Diagonal => facts.blocks.numbers,
         Task::Linearise
         | Task::Metric
         | Task::Flux
         | Task::Matrix
         | Task::StoredProduct
-        | Task::MatrixProduct => return 0,
+        | Task::MatrixProduct
+        | Task::Prolong => return 0,
     };
     numbers.max(1)
 }

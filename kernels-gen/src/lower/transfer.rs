@@ -1,0 +1,47 @@
+//! Between a space and a finer one whose unknowns lie at the points of a cell: what multigrid calls prolongation and restriction.
+//!
+//! ```text
+//! prolong    fine[targets[q]] += Σ_b φ_b(ξ_q) u_b
+//! restrict   r_b              += Σ_q φ_b(ξ_q) fine[targets[q]]
+//! ```
+//!
+//! Of all cells that share an unknown of the finer space one alone names it, so that no weights are needed, nobody waits
+//! for another, and one is the transpose of the other.
+
+use super::facts::Source;
+use super::lowering::Lowering;
+use super::point::Evaluate;
+use super::stored::Tested;
+use crate::abi::Role;
+use crate::kir::{Index, Indexed, Statement, Write};
+use fem_dsl::point::Part;
+
+/// Where the number of a component at a point has its index.
+fn target(s: &Lowering<'_>, row: usize, point: &Index) -> Index {
+    let (points, rows) = (s.facts.points(), s.facts.rows());
+    let batch = Index::from(s.b.batch()).times(points * rows);
+    (&batch + point).plus(row * points)
+}
+
+/// Adds the values of the field to the unknowns at a point.
+pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) {
+    let Some(quantity) = s.facts.quantity(Source::Direction(0)) else { return };
+    let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
+    for component in 0..s.facts.rows() {
+        let value = evaluate(s, quantity, component, Part::Value);
+        let at = target(s, component, point);
+        let to = Indexed { map, at, scale: 1, offset: 0, masked: true };
+        s.b.statement(Statement::Scatter { target: fine, to, value, write: Write::Alone });
+    }
+}
+
+/// What the unknowns at a point have, for each component.
+pub(crate) fn restrict(s: &mut Lowering<'_>, point: &Index) -> Vec<Tested> {
+    let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
+    let value = |s: &mut Lowering<'_>, row: usize| {
+        let at = target(s, row, point);
+        let value = Some(s.b.gather(fine, map, at, (1, 0), true));
+        Tested { value, ..Tested::default() }
+    };
+    (0..s.facts.rows()).map(|row| value(s, row)).collect()
+}

@@ -1,0 +1,66 @@
+//! Kernels between a space and a finer one, [`Task::Prolong`] and [`Task::Restrict`], as what an operator does.
+//!
+//! The operator's own vectors are those of the coarser space; those of the finer one belong to another operator, whose
+//! unknowns [`Targets`](crate::discretisation::Targets) name.
+
+use super::Operator;
+use super::blocks::Inputs;
+use super::engine::Rows;
+use crate::solve::OperatorError;
+use crate::vector::Vector;
+use kernels_gen::plan::Task;
+use std::sync::Arc;
+
+impl Operator {
+    /// fine += P coarse.
+    ///
+    /// # Errors
+    ///
+    /// Vectors that are not of these spaces, a device that fails.
+    pub fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.holds(coarse)?;
+        self.is_finer(fine)?;
+        let inputs = Inputs { direction: Some(coarse), ..Inputs::default() };
+        self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)
+    }
+
+    /// coarse = Pᵀ fine, with 0 in the rows of constrained unknowns.
+    ///
+    /// # Errors
+    ///
+    /// As [`Operator::prolong`].
+    pub fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        self.holds(coarse)?;
+        self.is_finer(fine)?;
+        let inputs = Inputs { fine: Some(fine), ..Inputs::default() };
+        self.engine.sum(self.blocks.pass(Task::Restrict, inputs), Rows::Zero, coarse)
+    }
+
+    /// Whether a vector is one of the coarser space, of this operator or of one whose unknowns lie alike.
+    fn holds(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let there = vector.array().map(|(arithmetic, _)| arithmetic);
+        let alike = match (there, self.arithmetic()) {
+            (Some(there), Some(own)) => {
+                Arc::ptr_eq(there.device(), own.device())
+                    && own.layout().begins_as(there.layout())
+                    && there.layout().begins_as(own.layout())
+            }
+            (there, own) => there.is_none() && own.is_none(),
+        };
+        let own = (self.n(), self.precision());
+        match alike && (vector.len(), vector.precision()) == own {
+            true => Ok(()),
+            false => Err(OperatorError::new("a vector of the coarser space does not fit")),
+        }
+    }
+
+    fn is_finer(&self, vector: &Vector) -> Result<(), OperatorError> {
+        let expected = self.blocks.on.targets.as_ref().map(|targets| targets.len);
+        let len = vector.array().map_or(vector.len(), |(_, array)| array.len());
+        let same = vector.array().is_some() == self.is_on_device();
+        match same && expected == Some(len) && vector.precision() == self.precision() {
+            true => Ok(()),
+            false => Err(OperatorError::new("a vector of the finer space does not fit")),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Transfers between two spaces: which unknowns of the finer one lie at the points of the coarser one's cells → kernels that
+//! move vectors there and back.
+//!
+//! ```text
+//! prolong    u_f += P u_c,   (P u_c)_i = Σ_b φ_b(ξ_i) u_b   in the cell that names i
+//! restrict   r_c  = Pᵀ r_f
+//! ```
+//!
+//! A function of the coarser space has one value where cells meet, so that it does not matter which of them names an unknown:
+//! the first does. Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
+
+use super::super::kernels::compile_for;
+use super::super::RunError;
+use crate::compile::Target;
+use crate::constraint::Constraints;
+use crate::device::{Device, Layout};
+use crate::discretisation::{Discretisation, Field, Targets};
+use crate::operator::{Operator, Shelf};
+use crate::solve::{OperatorError, Transfer};
+use crate::space::Space;
+use crate::vector::Vector;
+use fem_dsl::point::PointForm;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use kernels_gen::element::{Lagrange, LinePoints, Rule};
+use kernels_gen::plan::{Elements, PlanError, Task};
+use std::sync::Arc;
+
+/// No unknown.
+const NONE: u32 = u32::MAX;
+
+/// A transfer by kernels.
+pub struct Between {
+    operator: Operator,
+}
+
+/// Where and how kernels run.
+#[derive(Clone)]
+pub struct Place {
+    /// What kernels are compiled for.
+    pub target: Target,
+    /// The device, if it is not the processor.
+    pub device: Option<Arc<dyn Device>>,
+    /// What the coarser operator has in common with it: on a device, where its unknowns lie.
+    pub shelf: Shelf,
+    /// Where the unknowns of the finer space lie in its vectors, if that is not in their own order.
+    pub fine: Option<Layout>,
+}
+
+/// Of nodes at the points of cells, `[cell][point]`, the unknowns that each cell names.
+fn named(nodes: &[u32], points: usize, space: &Space, constraints: &Constraints) -> Vec<u32> {
+    let components = space.components();
+    let mut free = vec![true; space.n_nodes()];
+    let mut unknowns = vec![NONE; nodes.len() * components];
+    let cells = nodes.chunks_exact(points).zip(unknowns.chunks_exact_mut(points * components));
+    for (nodes, unknowns) in cells {
+        for (point, &node) in nodes.iter().enumerate().filter(|(_, node)| **node != NONE) {
+            if !std::mem::take(&mut free[node as usize]) {
+                continue;
+            }
+            for component in 0..components {
+                let unknown = node as usize * components + component;
+                if !constraints.is_constrained(unknown) {
+                    unknowns[component * points + point] = unknown as u32;
+                }
+            }
+        }
+    }
+    unknowns
+}
+
+/// The only field.
+fn only(on: &Discretisation) -> Result<&Field, RunError> {
+    match &on.fields[..] {
+        [field] => Ok(field),
+        fields => {
+            let text = format!("no transfer of {} fields together", fields.len());
+            Err(PlanError::Unsupported(text).into())
+        }
+    }
+}
+
+/// A form with one field of so many components, which gives kernels of transfers their field.
+fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
+    let shape = match components {
+        1 => "scalar",
+        n if n == dim => "vector",
+        n if n == dim * dim => "tensor",
+        n => {
+            let text = format!("no transfer of fields with {n} components in {dim} dimensions");
+            return Err(PlanError::Unsupported(text).into());
+        }
+    };
+    let text = format!("form transfer {{ field u: {shape}; f0[u] = u; }}");
+    let (program, _) = compile(&Source::new("transfer", &text));
+    let form = program.and_then(|program| program.point_form("transfer", dim).ok());
+    form.ok_or_else(|| PlanError::Unsupported("no form of transfers".to_owned()).into())
+}
+
+impl Between {
+    /// From a space to one of higher degree on the same mesh, each of the only field.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a device that fails.
+    pub fn degrees(coarse: &Discretisation, fine: &Discretisation, place: &Place) -> Result<Self, RunError> {
+        let (own, other) = (only(coarse)?, only(fine)?);
+        Self::at_nodes(coarse, own, other, place)
+    }
+
+    /// What a state of the finer space is at the nodes of the coarser one, on the same mesh: the other way, with all values, those
+    /// of constrained unknowns too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Between::degrees`].
+    pub fn states(
+        coarse: &Discretisation,
+        fine: &Discretisation,
+        place: &Place,
+    ) -> Result<Self, RunError> {
+        let free = |field: &Field| Field {
+            constraints: Constraints::none(&field.space),
+            space: Arc::clone(&field.space),
+        };
+        Self::at_nodes(fine, &free(only(fine)?), &free(only(coarse)?), place)
+    }
+
+    fn at_nodes(
+        on: &Discretisation,
+        own: &Field,
+        other: &Field,
+        place: &Place,
+    ) -> Result<Self, RunError> {
+        let element = other.space.element();
+        let rule = match element.line() {
+            Some(line) => Rule::Tensor { cell: element.cell(), line },
+            None => Rule::Nodes(element),
+        };
+        let mut nodes = other.space.nodes().to_vec();
+        // What a cell reads of its parent lies elsewhere; the neighbour that has it as its own names it.
+        if let Some(hangs) = other.space.hanging_nodes() {
+            let cells = nodes.chunks_exact_mut(other.space.nodes_per_cell()).enumerate();
+            for (cell, nodes) in cells {
+                let own = nodes.iter_mut().enumerate().filter(|(i, _)| hangs(cell, *i));
+                own.for_each(|(_, node)| *node = NONE);
+            }
+        }
+        Self::new(on, own, (other, &nodes), rule, place)
+    }
+
+    /// From a space to one of the same degree on the mesh whose cells are children of its own: of tensor cells, the 2^d of
+    /// each, whose nodes are `nodes`, `[cell][point]` in the order of the points of both halves a direction.
+    ///
+    /// # Errors
+    ///
+    /// As [`Between::degrees`].
+    pub fn children(
+        coarse: &Discretisation,
+        fine: &Discretisation,
+        nodes: &[u32],
+        place: &Place,
+    ) -> Result<Self, RunError> {
+        let (own, other) = (only(coarse)?, only(fine)?);
+        let element = other.space.element();
+        let line = LinePoints::Halves(element.degree() + 1);
+        let rule = Rule::Tensor { cell: element.cell(), line };
+        Self::new(coarse, own, (other, nodes), rule, place)
+    }
+
+    fn new(
+        coarse: &Discretisation,
+        own: &Field,
+        (other, nodes): (&Field, &[u32]),
+        rule: Rule,
+        place: &Place,
+    ) -> Result<Self, RunError> {
+        let components = own.space.components();
+        let form = field_of(components, coarse.mesh.dim())?;
+        let (points, dofs) = (rule.count(), other.space.n_dofs());
+        let mut unknowns = named(nodes, points, &other.space, &other.constraints);
+        let mut len = dofs;
+        if let Some(layout) = &place.fine {
+            len = layout.len(dofs);
+            let there = unknowns.iter_mut().filter(|unknown| **unknown != NONE);
+            there.for_each(|unknown| *unknown = layout.place(*unknown as usize) as u32);
+        }
+        let targets = Targets { unknowns, of_cell: points * components, len };
+        let element: Lagrange = own.space.element();
+        let elements = Elements {
+            cell: element.cell(),
+            degree: element.degree(),
+            rule,
+            fields: vec![element],
+            components: vec![components],
+            aux: Vec::new(),
+            notes: Vec::new(),
+        };
+        let on = Discretisation {
+            mesh: Arc::clone(&coarse.mesh),
+            partition: coarse.partition.clone(),
+            fields: vec![own.clone()],
+            aux: Vec::new(),
+            facets: Vec::new(),
+            cells: Vec::new(),
+            affine: Arc::default(),
+            targets: Some(Arc::new(targets)),
+        };
+        let tasks = [Task::Prolong, Task::Restrict];
+        let Place { target, device, shelf, .. } = place;
+        let (operator, _) = compile_for(
+            &form,
+            &elements,
+            &Arc::new(on),
+            &[0.0],
+            &tasks,
+            target,
+            device.clone(),
+            shelf.clone(),
+        )?;
+        Ok(Self { operator })
+    }
+}
+
+impl Between {
+    /// fine += P coarse.
+    ///
+    /// # Errors
+    ///
+    /// Vectors of others, a device that fails.
+    pub fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.prolong(coarse, fine)
+    }
+
+    /// coarse = Pᵀ fine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Between::prolong`].
+    pub fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        self.operator.restrict(fine, coarse)
+    }
+}
+
+/// The way from one level to the next.
+pub struct Path {
+    /// Of corrections and residuals.
+    pub between: Between,
+    /// Of states, where operators depend on one.
+    pub state: Option<Between>,
+}
+
+impl Transfer for Path {
+    fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.between.prolong(coarse, fine)
+    }
+
+    fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        self.between.restrict(fine, coarse)
+    }
+
+    fn inject(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        let Some(state) = &self.state else { return Ok(()) };
+        coarse.fill(0.0);
+        state.prolong(fine, coarse)
+    }
+
+    fn replayable(&self) -> bool {
+        self.between.operator.is_on_device()
+    }
+}

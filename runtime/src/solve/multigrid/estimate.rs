@@ -1,0 +1,99 @@
+//! The largest eigenvalue of D⁻¹A: an operator and D⁻¹ → λ.
+//!
+//! The conjugate gradient method is Lanczos' in disguise: with its α_j and β_j the tridiagonal matrix of
+//!
+//! ```text
+//! T_jj = 1/α_j + β_{j−1}/α_{j−1},   T_{j,j+1} = √β_j / α_j
+//! ```
+//!
+//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2). The largest one is
+//! found by bisection.
+
+use super::super::{LinearOperator, OperatorError};
+use crate::vector::Vector;
+
+/// Iterations.
+const ITERATIONS: usize = 12;
+/// What the entries of the first right-hand side go through; one without high frequencies is soon solved, and says
+/// nothing of them.
+const PERIOD: usize = 11;
+
+/// λ; none where a direction without positive curvature was met, or a number that is not finite. The vectors are for work.
+pub(super) fn largest(
+    a: &dyn LinearOperator,
+    inverse: &Vector,
+    [b, r, p, q]: [&mut Vector; 4],
+) -> Result<Option<f64>, OperatorError> {
+    let entries: Vec<f64> =
+        (0..r.len()).map(|i| (i % PERIOD) as f64 - (PERIOD / 2) as f64).collect();
+    r.set(&entries);
+    p.copy_from(r);
+    p.multiply(inverse);
+    let mut rz = r.dot(p);
+    let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let (mut alpha, mut beta) = (1.0, 0.0);
+    for _ in 0..ITERATIONS {
+        a.apply(p, q)?;
+        let curvature = p.dot(q);
+        if !(curvature > 0.0 && curvature.is_finite() && rz > 0.0 && rz.is_finite()) {
+            break;
+        }
+        let before = beta / alpha;
+        alpha = rz / curvature;
+        diagonal.push(1.0 / alpha + before);
+        r.axpy(-alpha, q);
+        b.copy_from(r);
+        b.multiply(inverse);
+        let next = r.dot(b);
+        beta = next / rz;
+        rz = next;
+        if beta <= 0.0 {
+            break;
+        }
+        beside.push(beta.sqrt() / alpha);
+        p.axpby(1.0, b, beta);
+    }
+    // Solved to rounding is no sign of anything.
+    let found = (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside));
+    Ok(found.filter(|found| found.is_finite() && *found > 0.0))
+}
+
+/// The largest eigenvalue of a symmetric tridiagonal matrix.
+fn largest_of(diagonal: &[f64], beside: &[f64]) -> f64 {
+    let side = |i: usize| if i + 1 < diagonal.len() { beside[i].abs() } else { 0.0 };
+    let radius = |i: usize| side(i) + if i > 0 { side(i - 1) } else { 0.0 };
+    let bounds = diagonal.iter().enumerate();
+    let mut above = bounds.map(|(i, d)| d + radius(i)).fold(f64::NEG_INFINITY, f64::max);
+    let mut below = diagonal.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // Whether all eigenvalues are less: all pivots of T − x are negative.
+    let is_above = |x: f64| {
+        let mut pivot = diagonal[0] - x;
+        for i in 1..diagonal.len() {
+            if pivot >= 0.0 {
+                return false;
+            }
+            pivot = diagonal[i] - x - beside[i - 1] * beside[i - 1] / pivot;
+        }
+        pivot < 0.0
+    };
+    for _ in 0..60 {
+        let middle = 0.5 * (below + above);
+        if is_above(middle) { above = middle } else { below = middle }
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest_of;
+
+    #[test]
+    fn the_largest_eigenvalue_of_a_chain_is_known() {
+        // 2 and −1: 2 − 2 cos(k π / (n + 1)).
+        let n = 9;
+        let (diagonal, beside) = (vec![2.0; n], vec![-1.0; n - 1]);
+        let exact = 2.0 + 2.0 * (std::f64::consts::PI / (n + 1) as f64).cos();
+        assert!((largest_of(&diagonal, &beside) - exact).abs() < 1e-14);
+        assert!((largest_of(&[3.0], &[]) - 3.0).abs() < 1e-14);
+    }
+}

@@ -1,5 +1,5 @@
 //! Fuzzing for whoever has stable Rust and a minute: mutations of our own files against each target, ten seconds in all
-//! (`WF_FUZZ_SECONDS=60` for a minute, as CI has it; `WF_FUZZ=600` for ten minutes each), from a seed that is printed
+//! (`WF_FUZZ_SECONDS=30` for half a minute, as CI has it; `WF_FUZZ=600` for ten minutes each), from a seed that is printed
 //! (`WF_SEED=7` for another). The input at hand is always in a file, whose name is printed, so that it is there after a
 //! crash or a hang too. `fuzz/README.md` has the same with coverage.
 

@@ -17,9 +17,9 @@ mod oblique;
 mod parts;
 mod shelf;
 mod tables;
-mod transfer;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use crate::assembly::Assembly;
 use crate::batch::SlotsError;
@@ -90,7 +90,9 @@ pub enum BuildError {
         field: usize,
     },
     /// A kernel between two spaces, of which the finer one is not given.
-    #[error("a kernel moves numbers to a finer space, but the discretisation does not say where that has its unknowns")]
+    #[error(
+        "a kernel moves numbers to a finer space, but the discretisation does not say where that has its unknowns"
+    )]
     NoTargets,
     /// The batches of a kernel have too few slots.
     #[error(transparent)]

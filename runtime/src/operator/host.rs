@@ -62,7 +62,17 @@ impl Host {
         let (constrained, values) = on.conditions().unzip();
         let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
         let (affine, entries, fine) = (None, None, None);
-        Ok(Self { module, precision, schedule, constrained, values, oblique, affine, entries, fine })
+        Ok(Self {
+            module,
+            precision,
+            schedule,
+            constrained,
+            values,
+            oblique,
+            affine,
+            entries,
+            fine,
+        })
     }
 
     /// Ties a kernel to its arguments; `written` gives what it writes.
@@ -199,7 +209,8 @@ impl Host {
         let all = 0..entries.len();
         let shared = schedule.lend(entries);
         let written = |role: Role| (role == Role::Fine).then(|| shared.part(all.clone()));
-        let launches = pass.runs().map(|run| self.bind(run, written)).collect::<Result<Vec<_>, _>>()?;
+        let launches =
+            pass.runs().map(|run| self.bind(run, written)).collect::<Result<Vec<_>, _>>()?;
         schedule.run(&shared, &launches).map_err(refused)
     }
 }

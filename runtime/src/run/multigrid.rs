@@ -10,9 +10,9 @@
 mod bottom;
 pub mod transfer;
 
+use super::RunError;
 use super::kernels::compile_for;
 use super::prescribed::Prescribed;
-use super::RunError;
 use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;

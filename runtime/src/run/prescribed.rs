@@ -310,8 +310,13 @@ impl Prescribed for OfProblem<'_> {
             return Ok(None);
         }
         let problem = self.problem;
-        let elements =
-            kernels_gen::generate::elements(&problem.form, mesh.cell(), degree, mesh.order(), None)?;
+        let elements = kernels_gen::generate::elements(
+            &problem.form,
+            mesh.cell(),
+            degree,
+            mesh.order(),
+            None,
+        )?;
         let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
         let mut on = discretise(&problem.form, &elements, mesh, tags.flatten())?;
         let own = OfProblem { problem, elements: &elements, files: self.files };

@@ -15,19 +15,19 @@ use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::coupling::Coupling;
+use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
-    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress, Report, newton,
-    newton_in_load_steps, solve_affine,
+    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress, Report,
+    newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
-use crate::device::Device;
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
 use std::ops::Range;

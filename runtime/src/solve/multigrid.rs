@@ -183,7 +183,12 @@ impl Level {
 
 impl Multigrid {
     /// Of levels that follow one another and what is below them; `like` is any vector of that.
-    pub fn new(levels: Vec<Level>, coarsest: Box<dyn Coarsest>, like: &Vector, steps: usize) -> Self {
+    pub fn new(
+        levels: Vec<Level>,
+        coarsest: Box<dyn Coarsest>,
+        like: &Vector,
+        steps: usize,
+    ) -> Self {
         let bottom = Mutex::new((like.like(), like.like()));
         Self { levels, coarsest, bottom, steps, applications: AtomicUsize::new(0) }
     }
@@ -320,7 +325,8 @@ impl LinearOperator for Multigrid {
     }
 
     fn replayable(&self) -> bool {
-        let own = |level: &Level| level.transfer.replayable() && level.system.jacobian().replayable();
+        let own =
+            |level: &Level| level.transfer.replayable() && level.system.jacobian().replayable();
         self.levels.iter().all(own) && self.coarsest.replayable()
     }
 }

@@ -85,12 +85,7 @@ pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T
 }
 
 /// r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
-pub(super) fn chebyshev<T: Real>(
-    [x, d, r]: [&mut [T]; 3],
-    [q, m]: [&[T]; 2],
-    keep: T,
-    add: T,
-) {
+pub(super) fn chebyshev<T: Real>([x, d, r]: [&mut [T]; 3], [q, m]: [&[T]; 2], keep: T, add: T) {
     let n = x.len();
     let same = d.len() == n && r.len() == n && q.len() == n && m.len() == n;
     assert!(same, "vectors should have one length");

@@ -1,7 +1,7 @@
 //! What ends the levels: the matrix of the coarsest one → its factors.
 
-use super::super::kernels::compile_operator;
 use super::super::RunError;
+use super::super::kernels::compile_operator;
 use super::Problem;
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
@@ -40,8 +40,7 @@ impl Bottom {
         let how = Representation::Assembled(Assembly::fitting(of.device.is_some()));
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
-        let (operator, _) =
-            compile_operator(of.form, &elements, &on, params, &target, device)?;
+        let (operator, _) = compile_operator(of.form, &elements, &on, params, &target, device)?;
         let (analysis, factors, linear) = (Analysis::default(), None, of.is_linear());
         Ok(Ok(Self { operator, analysis, factors, linear }))
     }
@@ -58,7 +57,8 @@ impl Coarsest for Bottom {
         let matrix = match LinearOperator::matrix(&self.operator)? {
             Some(matrix) => matrix,
             None => {
-                let missing = || OperatorError::new("the matrix of the coarsest level is too dense");
+                let missing =
+                    || OperatorError::new("the matrix of the coarsest level is too dense");
                 let coupling = self.operator.coupling().ok_or_else(missing)?;
                 coupling.matrix(&self.operator, &state)?
             }

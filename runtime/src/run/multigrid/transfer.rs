@@ -9,8 +9,8 @@
 //! A function of the coarser space has one value where cells meet, so that it does not matter which of them names an unknown:
 //! the first does. Constrained unknowns of the finer space are named by none, and those of the coarser one read 0.
 
-use super::super::kernels::compile_for;
 use super::super::RunError;
+use super::super::kernels::compile_for;
 use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::device::{Device, Layout};
@@ -103,7 +103,11 @@ impl Between {
     /// # Errors
     ///
     /// Kernels that cannot be made, a device that fails.
-    pub fn degrees(coarse: &Discretisation, fine: &Discretisation, place: &Place) -> Result<Self, RunError> {
+    pub fn degrees(
+        coarse: &Discretisation,
+        fine: &Discretisation,
+        place: &Place,
+    ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         Self::at_nodes(coarse, own, other, place)
     }
@@ -223,6 +227,11 @@ impl Between {
 }
 
 impl Between {
+    /// A vector of the coarser space.
+    pub fn vector(&self) -> Vector {
+        self.operator.vector()
+    }
+
     /// fine += P coarse.
     ///
     /// # Errors

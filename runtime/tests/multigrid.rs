@@ -1,0 +1,277 @@
+//! Multigrid: transfers reproduce polynomials and are each other's transposes, on all shapes of cells, with hanging nodes, on
+//! periodic and curved meshes; iterations do not depend on the mesh's size, and are compared with a table.
+
+#[path = "device/devices.rs"]
+mod devices;
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::{Argument, Problem};
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use kernels_gen::abi::Precision;
+use kernels_gen::element::Lagrange;
+use runtime::adapt::Adaptive;
+use runtime::compile::{Execution, Target};
+use runtime::device::{Arithmetic, Device};
+use runtime::discretisation::Discretisation;
+use runtime::mesh::generate::generate;
+use runtime::mesh::{Mesh, load};
+use runtime::operator::Shelf;
+use runtime::run::multigrid::transfer::{Between, Place};
+use runtime::run::{Solution, run_on};
+use runtime::solve::Continue;
+use runtime::vector::Vector;
+use std::path::Path;
+use std::sync::Arc;
+
+fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
+    let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));
+    let numbers = numbers.iter().map(|&(key, value)| (key, Argument::Number(value)));
+    let all = words.chain(numbers).map(|(key, value)| (key.to_owned(), value)).collect();
+    generate(name, &all).expect("a mesh")
+}
+
+fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
+    made("box", &[("cell", cell)], &[("dim", dim), ("cells", cells), ("deform", deform)])
+}
+
+/// Cells near a corner are divided, so that nodes hang.
+fn adapted(mesh: Mesh) -> Mesh {
+    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    for _ in 0..2 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let near = |cell: usize| {
+            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
+            corner.iter().map(|x| x * x).sum::<f64>() < 0.1
+        };
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(near).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
+}
+
+/// Meshes on which a linear function is in every space from this degree on.
+fn meshes() -> Vec<(&'static str, Mesh, usize)> {
+    vec![
+        ("quadrilaterals", boxed("quad", 2.0, 5.0, 0.1), 1),
+        ("triangles", boxed("tri", 2.0, 4.0, 0.1), 1),
+        ("hexahedra", boxed("hex", 3.0, 3.0, 0.1), 1),
+        ("tetrahedra", boxed("tet", 3.0, 2.0, 0.0), 1),
+        ("a curved disc", made("ball", &[], &[("dim", 2.0), ("refine", 1.0), ("order", 2.0)]), 2),
+        ("hanging quadrilaterals", adapted(boxed("quad", 2.0, 3.0, 0.1)), 1),
+        ("hanging hexahedra", adapted(boxed("hex", 3.0, 2.0, 0.0)), 1),
+    ]
+}
+
+fn discretised(mesh: &Arc<Mesh>, degree: usize, components: usize, held: bool) -> Discretisation {
+    let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+    let mut on = Discretisation::new(Arc::clone(mesh), &[(element, components)]).expect("a space");
+    if held {
+        let field = &on.fields[0];
+        let points = field.space.points(mesh, &on.partition).expect("points");
+        let facets = mesh.facets_under(&["x0".to_owned()]).expect("a side");
+        let nodes = field.space.nodes_on(&facets);
+        let mut own = field.constraints.clone();
+        let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
+        own.fix_at(&nodes, None, &places, |_, values| values.fill(0.5)).expect("numbers");
+        on.constrain(vec![own]);
+    }
+    on
+}
+
+fn place(execution: Execution, precision: Precision) -> Place {
+    let target = Target { execution, precision, ..Target::native() };
+    Place { target, device: None, shelf: Shelf::default(), fine: None }
+}
+
+/// A linear function with another slope in each component, at the nodes of a space.
+fn linear(on: &Discretisation) -> Vec<f64> {
+    let space = &on.fields[0].space;
+    let points = space.points(&on.mesh, &on.partition).expect("points");
+    let value = |x: &[f64; 3], c: usize| 1.0 + (c as f64 + 1.0) * x[0] - 0.5 * x[1] + 0.25 * x[2];
+    let components = space.components();
+    points.iter().flat_map(|x| (0..components).map(move |c| value(x, c))).collect()
+}
+
+fn random(n: usize, seed: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919 + seed) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
+
+/// P applied to a linear function is that function, and x · Pᵀ y is y · P x.
+fn check(name: &str, coarse: &Discretisation, fine: &Discretisation, place: &Place, least: usize) {
+    let precision = place.target.precision;
+    let between = Between::degrees(coarse, fine, place).expect("kernels");
+    let vector = |n: usize| match &place.device {
+        None => Vector::zeros(n, precision),
+        Some(device) => {
+            let own = Arithmetic::new(Arc::clone(device), precision).expect("arithmetic");
+            Vector::on_device(n, &own)
+        }
+    };
+    let eps = runtime::vector::epsilon(precision);
+    let (degree, mut y) = (coarse.fields[0].space.element().degree(), vector(fine.n_dofs()));
+    let mut x = between.vector();
+    if degree >= least && coarse.fields[0].constraints.is_empty() {
+        x.set(&linear(coarse));
+        between.prolong(&x, &mut y).expect("P");
+        for (i, (found, wanted)) in y.to_vec().iter().zip(linear(fine)).enumerate() {
+            let bound = 4.0 * eps * 1e2;
+            assert!((found - wanted).abs() <= bound, "{name}: {found} is not {wanted} at {i}");
+        }
+    }
+    let (a, b) = (random(coarse.n_dofs(), 3), random(fine.n_dofs(), 77));
+    x.set(&a);
+    y.fill(0.0);
+    between.prolong(&x, &mut y).expect("P");
+    let prolonged = y.to_vec();
+    y.set(&b);
+    between.restrict(&y, &mut x).expect("P transposed");
+    let restricted = x.to_vec();
+    let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+    let (one, other) = (dot(&prolonged, &b), dot(&restricted, &a));
+    let terms: f64 = prolonged.iter().zip(&b).map(|(x, y)| (x * y).abs()).sum();
+    assert!(terms > 0.0 && (one - other).abs() <= 1e2 * eps * terms, "{name}: {one} and {other}");
+    for (field, numbers) in [(&coarse.fields[0], &restricted), (&fine.fields[0], &prolonged)] {
+        let held = field.constraints.iter().all(|(dof, _)| numbers[dof] == 0.0);
+        assert!(held, "{name}: a constrained unknown is not left alone");
+    }
+}
+
+#[test]
+fn transfers_reproduce_linear_functions_and_are_transposes() {
+    let mut number = 0;
+    for (name, mesh, least) in meshes() {
+        let mesh = Arc::new(mesh);
+        let simplices = !mesh.cell().is_tensor();
+        for (low, high) in [(1, 2), (2, 4), (1, 3), (3, 6)] {
+            if simplices && high > 4 || mesh.dim() == 3 && high > 4 {
+                continue;
+            }
+            for components in [1, mesh.dim()] {
+                number += 1;
+                let held = number % 3 == 0 && mesh.facet_tags().contains_key("x0");
+                let [coarse, fine] =
+                    [low, high].map(|degree| discretised(&mesh, degree, components, held));
+                let precision = if number % 4 == 0 { Precision::F32 } else { Precision::F64 };
+                let place = place(Execution::Interpreted, precision);
+                let name = format!("{name}, degree {low} to {high}, {components} components");
+                check(&name, &coarse, &fine, &place, least);
+            }
+        }
+    }
+}
+
+#[test]
+fn compiled_transfers_are_those_that_are_interpreted() {
+    for (cell, dim, cells) in [("quad", 2.0, 9.0), ("hex", 3.0, 4.0), ("tet", 3.0, 3.0)] {
+        let mesh = Arc::new(boxed(cell, dim, cells, 0.05));
+        let components = if cell == "hex" { 3 } else { 1 };
+        let [coarse, fine] = [1, 2].map(|degree| discretised(&mesh, degree, components, true));
+        check(cell, &coarse, &fine, &place(Execution::Automatic, Precision::F64), 1);
+    }
+}
+
+#[test]
+fn transfers_on_devices_are_those_of_the_processor() {
+    for device in devices::devices() {
+        let meshes = [
+            ("quadrilaterals", boxed("quad", 2.0, 7.0, 0.1), 1),
+            ("hexahedra", boxed("hex", 3.0, 3.0, 0.1), 3),
+            ("hanging hexahedra", adapted(boxed("hex", 3.0, 2.0, 0.0)), 1),
+            ("triangles", boxed("tri", 2.0, 4.0, 0.1), 2),
+        ];
+        for (number, (name, mesh, components)) in meshes.into_iter().enumerate() {
+            let mesh = Arc::new(mesh);
+            let (low, high) = if number % 2 == 0 { (2, 4) } else { (1, 2) };
+            let [coarse, fine] =
+                [low, high].map(|degree| discretised(&mesh, degree, components, number == 1));
+            let own = place(Execution::Automatic, Precision::F64);
+            let place = Place { device: Some(Arc::clone(&device)), ..own };
+            check(&format!("{name} on {}", device.name()), &coarse, &fine, &place, 1);
+        }
+    }
+}
+
+fn problem(text: &str) -> (Problem, Mesh) {
+    let (program, found) = compile(&Source::new("test", text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}\n{text}"));
+    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+    let mesh = load(&source, Path::new("")).expect("a mesh");
+    let problem = program.problem("p", mesh.dim(), &Overrides::default());
+    (problem.unwrap_or_else(|found| panic!("{found:?}\n{text}")), mesh)
+}
+
+fn solved(text: &str, device: Option<&Arc<dyn Device>>) -> Solution {
+    let (problem, mesh) = problem(text);
+    let solution =
+        run_on(&problem, mesh, &Target::native(), device.cloned(), &mut |_| Continue::Yes);
+    solution.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+const POISSON: &str = "form f { field u: scalar; f0[u] = -1; f1[u] = (1 + x[0]^2) * grad(u); }";
+const ELASTIC: &str =
+    "form f { field u: vector; f0[u] = -x; f1[u] = 2 * sym(grad(u)) + tr(grad(u)) * I; }";
+const PLAPLACE: &str =
+    "form f { field u: scalar; f0[u] = -1; f1[u] = (0.01 + dot(grad(u), grad(u))) * grad(u); }";
+
+fn text(form: &str, mesh: &str, degree: usize, solver: &str) -> String {
+    let zero = if form.contains("vector") { "[0, 0]" } else { "0" };
+    format!(
+        "{form} problem p solves f {{ mesh = {mesh}; degree = {degree}; dirichlet u = {zero} on all; solver = {solver}; }}"
+    )
+}
+
+/// Iterations to 1e-8, which must be those of the table, by levels and by the diagonal.
+#[test]
+fn iterations_are_those_of_a_table() {
+    let table = [
+        (POISSON, "box(dim: 2, cells: 16)", 2, 6),
+        (POISSON, "box(dim: 2, cells: 16)", 4, 7),
+        (POISSON, "box(dim: 2, cells: 24)", 4, 7),
+        (POISSON, "box(dim: 2, cell: tri, cells: 8)", 4, 8),
+        (POISSON, "box(dim: 3, cells: 6, deform: 0.05)", 4, 7),
+        (ELASTIC, "box(dim: 2, cells: 8)", 4, 9),
+    ];
+    for (form, mesh, degree, most) in table {
+        let by = |what| {
+            solved(
+                &text(form, mesh, degree, &format!("cg(preconditioner: {what}, rtol: 1e-8)")),
+                None,
+            )
+        };
+        let (levels, jacobi) = (by("multigrid"), by("jacobi"));
+        let found = levels.report.iterations;
+        assert!(found <= most, "{mesh}, degree {degree}: {found} iterations, not {most}");
+        assert!(3 * found <= jacobi.report.iterations, "{found} of {}", jacobi.report.iterations);
+        let largest = jacobi.u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+        let apart = levels.u.iter().zip(&jacobi.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(apart < 1e-6 * largest, "{apart} of {largest}");
+    }
+}
+
+#[test]
+fn a_nonlinear_form_has_levels_at_its_state() {
+    let by = |what| {
+        let solver = format!("newton(linear: cg, preconditioner: {what}, rtol: 1e-8)");
+        solved(&text(PLAPLACE, "box(dim: 2, cells: 12)", 4, &solver), None)
+    };
+    let (levels, jacobi) = (by("multigrid"), by("jacobi"));
+    let (few, many) = (levels.linear_iterations, jacobi.linear_iterations);
+    assert!(3 * few <= many, "{few} of {many}");
+    let apart = levels.u.iter().zip(&jacobi.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(apart < 1e-6, "{apart}");
+}
+
+#[test]
+fn a_solve_is_the_same_on_devices_and_twice() {
+    let text =
+        text(POISSON, "box(dim: 2, cells: 12)", 4, "cg(preconditioner: multigrid, rtol: 1e-8)");
+    let [own, again] = [(); 2].map(|()| solved(&text, None));
+    assert_eq!(own.u, again.u);
+    for device in devices::devices() {
+        let there = solved(&text, Some(&device));
+        assert_eq!(there.report.iterations, own.report.iterations, "{}", device.name());
+        let apart = there.u.iter().zip(&own.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(apart < 1e-8, "{apart} on {}", device.name());
+    }
+}

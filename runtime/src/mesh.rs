@@ -10,6 +10,7 @@
 //! geometry of order g maps a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis
 //! of degree g on that module's nodes.
 
+pub mod coarsened;
 pub mod generate;
 pub mod locate;
 pub mod order;

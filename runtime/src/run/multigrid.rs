@@ -17,6 +17,7 @@ use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
+use crate::mesh::coarsened::Coarsened;
 use crate::operator::{Operator, Shelf};
 use crate::solve::{Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
@@ -24,8 +25,10 @@ use bottom::Bottom;
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
-use transfer::{Between, Path, Place};
+use transfer::{Between, Path, Place, State};
 
+/// Unknowns from which on a coarser mesh is looked for.
+const FEW: usize = 1_000;
 /// Steps of the smoother before and behind a correction.
 const STEPS: usize = 3;
 
@@ -157,6 +160,17 @@ impl Problem<'_> {
             levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
             made = next;
         }
+        // A mesh of as few cells as this is solved at once.
+        while made.on.n_dofs() > FEW {
+            let Ok(coarser) = made.on.mesh.coarsened() else { break };
+            let (k, mesh) = (made.elements.degree, Arc::new(coarser.mesh.clone()));
+            let Some((elements, on)) = self.prescribed.at(mesh, k, self.parameters)? else { break };
+            let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
+            let path = self.path_between(&made, &next, &coarser, precision)?;
+            let like = made.operator.zeros();
+            levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
+            made = next;
+        }
         let like: Vector = made.operator.zeros();
         match Bottom::new(self, made.elements, made.on)? {
             Ok(bottom) => Ok(Ok(Multigrid::new(levels, Box::new(bottom), &like, STEPS))),
@@ -164,19 +178,40 @@ impl Problem<'_> {
         }
     }
 
-    /// The way from a level to one of lower degree.
-    fn path(&self, fine: &Made, coarse: &Made, precision: Precision) -> Result<Path, RunError> {
-        let layout = |made: &Made| made.operator.arithmetic().map(|own| own.layout().clone());
-        let place = |own: &Made, other: &Made| Place {
+    /// Where kernels between two levels run, with the cells of the first.
+    fn place(&self, own: &Made, other: &Made, precision: Precision) -> Place {
+        Place {
             target: Target { precision, ..*self.target },
             device: self.device.cloned(),
             shelf: own.operator.shelf(),
-            fine: layout(other),
-        };
+            fine: other.operator.arithmetic().map(|own| own.layout().clone()),
+        }
+    }
+
+    /// The way from a level to one on a coarser mesh.
+    fn path_between(
+        &self,
+        fine: &Made,
+        coarse: &Made,
+        coarser: &Coarsened,
+        precision: Precision,
+    ) -> Result<Path, RunError> {
+        let place = self.place(coarse, fine, precision);
+        let between = Between::children(&coarse.on, &fine.on, coarser, &place)?;
+        let state = (!self.is_linear()).then(|| State::at_vertices(&coarse.on, &fine.on, coarser));
+        Ok(Path { between, state })
+    }
+
+    /// The way from a level to one of lower degree.
+    fn path(&self, fine: &Made, coarse: &Made, precision: Precision) -> Result<Path, RunError> {
+        let place = |own: &Made, other: &Made| self.place(own, other, precision);
         let between = Between::degrees(&coarse.on, &fine.on, &place(coarse, fine))?;
         let state = match self.is_linear() {
             true => None,
-            false => Some(Between::states(&coarse.on, &fine.on, &place(fine, coarse))?),
+            false => {
+                let by = Between::states(&coarse.on, &fine.on, &place(fine, coarse))?;
+                Some(State::Interpolated(by))
+            }
         };
         Ok(Path { between, state })
     }

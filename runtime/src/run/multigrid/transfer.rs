@@ -15,6 +15,7 @@ use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::device::{Device, Layout};
 use crate::discretisation::{Discretisation, Field, Targets};
+use crate::mesh::coarsened::Coarsened;
 use crate::operator::{Operator, Shelf};
 use crate::solve::{OperatorError, Transfer};
 use crate::space::Space;
@@ -153,8 +154,7 @@ impl Between {
         Self::new(on, own, (other, &nodes), rule, place)
     }
 
-    /// From a space to one of the same degree on the mesh whose cells are children of its own: of tensor cells, the 2^d of
-    /// each, whose nodes are `nodes`, `[cell][point]` in the order of the points of both halves a direction.
+    /// From a space to one of the same degree on the mesh whose cells are the children of its own.
     ///
     /// # Errors
     ///
@@ -162,14 +162,16 @@ impl Between {
     pub fn children(
         coarse: &Discretisation,
         fine: &Discretisation,
-        nodes: &[u32],
+        coarser: &Coarsened,
         place: &Place,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         let element = other.space.element();
-        let line = LinePoints::Halves(element.degree() + 1);
+        let n = element.degree() + 1;
+        let line = LinePoints::Halves(n);
+        let nodes = coarser.joined(other.space.nodes(), n);
         let rule = Rule::Tensor { cell: element.cell(), line };
-        Self::new(coarse, own, (other, nodes), rule, place)
+        Self::new(coarse, own, (other, &nodes), rule, place)
     }
 
     fn new(
@@ -256,7 +258,40 @@ pub struct Path {
     /// Of corrections and residuals.
     pub between: Between,
     /// Of states, where operators depend on one.
-    pub state: Option<Between>,
+    pub state: Option<State>,
+}
+
+/// How a coarser space comes to a state.
+pub enum State {
+    /// From the values at its nodes.
+    Interpolated(Between),
+    /// Each of its unknowns is one of the finer space: of degree 1, where cells are the children of others.
+    Taken(Vec<u32>),
+}
+
+impl State {
+    /// Between spaces of degree 1, of which the finer one has the children of the other's cells.
+    pub fn at_vertices(
+        coarse: &Discretisation,
+        fine: &Discretisation,
+        coarser: &Coarsened,
+    ) -> Self {
+        let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
+        let (dim, components) = (coarse.mesh.dim(), own.components());
+        let mut taken = vec![0; own.n_dofs()];
+        for cell in 0..coarse.mesh.n_cells() {
+            for (corner, &node) in own.cell_nodes(cell).iter().enumerate() {
+                let place = (cell << dim) + corner;
+                let child = coarser.children[place] as usize;
+                let there = other.cell_nodes(child)[usize::from(coarser.corners[place][corner])];
+                for component in 0..components {
+                    taken[node as usize * components + component] =
+                        there * components as u32 + component as u32;
+                }
+            }
+        }
+        Self::Taken(taken)
+    }
 }
 
 impl Transfer for Path {
@@ -269,9 +304,19 @@ impl Transfer for Path {
     }
 
     fn inject(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
-        let Some(state) = &self.state else { return Ok(()) };
-        coarse.fill(0.0);
-        state.prolong(fine, coarse)
+        match &self.state {
+            None => Ok(()),
+            Some(State::Interpolated(by)) => {
+                coarse.fill(0.0);
+                by.prolong(fine, coarse)
+            }
+            Some(State::Taken(from)) => {
+                let numbers = fine.to_vec();
+                let taken: Vec<f64> = from.iter().map(|&at| numbers[at as usize]).collect();
+                coarse.set(&taken);
+                Ok(())
+            }
+        }
     }
 
     fn replayable(&self) -> bool {

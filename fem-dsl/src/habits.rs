@@ -118,8 +118,11 @@ pub(crate) fn solver(name: &str) -> Option<&'static str> {
         "bicgstab" | "bicg" | "fgmres" | "tfqmr" | "idr" | "qmr" => "write `gmres`",
         "pcg" | "conjugate_gradients" | "richardson" => "write `cg`",
         "picard" | "fixed_point" | "snes" | "nonlinear" => "write `newton`",
-        "multigrid" | "mg" | "amg" | "boomeramg" | "ilu" | "ssor" | "sor" | "gauss_seidel" => {
-            "it is not there yet: `cg(preconditioner: jacobi)`, or `direct`"
+        "multigrid" | "mg" | "amg" | "boomeramg" | "gamg" | "hypre" => {
+            "write `cg(preconditioner: multigrid)`"
+        }
+        "ilu" | "ssor" | "sor" | "gauss_seidel" => {
+            "it is not there: `cg(preconditioner: multigrid)`, or `direct`"
         }
         _ => return None,
     })
@@ -163,11 +166,15 @@ pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
         ("cell", "quadrilateral" | "square" | "rectangle") => "write `quad`",
         ("cell", "hexahedron" | "cube" | "brick") => "write `hex`",
         ("cell", "tetrahedron") => "write `tet`",
-        (
-            "preconditioner",
-            "multigrid" | "mg" | "amg" | "algebraic" | "ilu" | "ssor" | "sor" | "cholesky" | "lu"
-            | "chebyshev",
-        ) => "it is not there yet: write `jacobi`, or solve with `direct`",
+        ("preconditioner", "multigrid") => {
+            "it is for symmetric positive definite forms: write `cg(preconditioner: multigrid)`"
+        }
+        ("preconditioner", "mg" | "amg" | "algebraic" | "gamg" | "chebyshev") => {
+            "write `cg(preconditioner: multigrid)`"
+        }
+        ("preconditioner", "ilu" | "ssor" | "sor" | "cholesky" | "lu") => {
+            "it is not there: write `jacobi`, with `cg` also `multigrid`, or solve with `direct`"
+        }
         ("preconditioner", "diagonal") => "write `jacobi`",
         ("linear", found) => return solver(found),
         _ => return None,

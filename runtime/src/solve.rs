@@ -28,7 +28,7 @@ pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, gmres};
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use minres::minres;
-pub use multigrid::{Coarsest, Level, LevelFigures, Multigrid, Smoothed, Transfer};
+pub use multigrid::{Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Transfer};
 pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;

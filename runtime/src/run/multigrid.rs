@@ -25,6 +25,7 @@ use bottom::Bottom;
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
+use std::time::Instant;
 use transfer::{Between, Path, Place, State};
 
 /// Unknowns from which on a coarser mesh is looked for.
@@ -142,6 +143,7 @@ impl Problem<'_> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
+        let start = Instant::now();
         let precision = Precision::F32;
         let shelf = operator.shelf().places_alone();
         let own = (self.elements.clone(), Arc::clone(self.on));
@@ -173,7 +175,10 @@ impl Problem<'_> {
         }
         let like: Vector = made.operator.zeros();
         match Bottom::new(self, made.elements, made.on)? {
-            Ok(bottom) => Ok(Ok(Multigrid::new(levels, Box::new(bottom), &like, STEPS))),
+            Ok(bottom) => {
+                let levels = Multigrid::new(levels, Box::new(bottom), &like, STEPS);
+                Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
+            }
             Err(unknowns) => Ok(Err(Unsuited::Coarsest { unknowns })),
         }
     }

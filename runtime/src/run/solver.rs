@@ -516,6 +516,23 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// Whether levels are worth making where nobody has asked for a preconditioner: CG is tried, and the diagonal would take it
+    /// longer than they take to be made.
+    fn may_have_levels(self, system: System<'_>, operator: &Operator) -> bool {
+        let name = |key| self.named.is_none_or(|_| matches!(self.word(key), Ok(None)));
+        let solver = self.named.map_or("", |solver| solver.name.as_str());
+        let tried = match solver {
+            "" | "cg" => true,
+            "newton" => name("linear") || matches!(self.word("linear"), Ok(Some("cg"))),
+            _ => false,
+        };
+        let (_, factors) = system.fitting(operator.is_on_device());
+        tried
+            && system.symmetric()
+            && factors != Factors::First
+            && factors::worth_levels(system.on, operator.is_on_device())
+    }
+
     /// What preconditions iterations; levels are made here, where there are to be any.
     fn preconditioning(
         self,
@@ -530,6 +547,12 @@ impl<'a> Settings<'a> {
                     "{unsuited}\nhelp: write `preconditioner: jacobi`, or leave it out"
                 ))),
             },
+            None if self.may_have_levels(system, operator) => {
+                Ok(match system.make_levels(operator)? {
+                    Ok(()) => Preconditioning::Multigrid,
+                    Err(_) => Preconditioning::Jacobi,
+                })
+            }
             _ => Ok(Preconditioning::Jacobi),
         }
     }

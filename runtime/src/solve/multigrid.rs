@@ -21,6 +21,7 @@ use crate::vector::Vector;
 use estimate::largest;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// What λ is raised by: estimates of few iterations have been seen to miss it, and more than it does no harm.
 const RAISED: f64 = 1.2;
@@ -128,6 +129,23 @@ pub struct Multigrid {
     steps: usize,
     /// Applications of the finest operator so far.
     applications: AtomicUsize,
+    /// Seconds of making the levels, and of all states that they took.
+    seconds: f64,
+}
+
+/// What is known of levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// The levels, the finest first.
+    pub levels: Vec<LevelFigures>,
+    /// What ends them, in a few words.
+    pub coarsest: String,
+    /// Steps of the smoother before, and as many behind.
+    pub steps: usize,
+    /// Applications of the finest level's operator in all cycles, and in estimates of its largest eigenvalue.
+    pub applications: usize,
+    /// Seconds of making the levels, and of all states that they took.
+    pub seconds: f64,
 }
 
 /// What is known of a level.
@@ -190,7 +208,14 @@ impl Multigrid {
         steps: usize,
     ) -> Self {
         let bottom = Mutex::new((like.like(), like.like()));
-        Self { levels, coarsest, bottom, steps, applications: AtomicUsize::new(0) }
+        let applications = AtomicUsize::new(0);
+        Self { levels, coarsest, bottom, steps, applications, seconds: 0.0 }
+    }
+
+    /// The same where making the levels has taken so long.
+    #[must_use]
+    pub fn made_in(self, seconds: f64) -> Self {
+        Self { seconds, ..self }
     }
 
     /// Takes a state on all levels. Says whether it can be used there: all operators are positive definite, as far as is
@@ -200,6 +225,14 @@ impl Multigrid {
     ///
     /// An operator that cannot be applied.
     pub fn linearise(&mut self, u: &Vector) -> Result<bool, OperatorError> {
+        let start = Instant::now();
+        let usable = self.take(u)?;
+        self.seconds += start.elapsed().as_secs_f64();
+        self.applications.fetch_add(estimate::ITERATIONS, Ordering::Relaxed);
+        Ok(usable)
+    }
+
+    fn take(&mut self, u: &Vector) -> Result<bool, OperatorError> {
         let Self { levels, coarsest, bottom, .. } = self;
         let bottom = &mut bottom.get_mut().unwrap_or_else(PoisonError::into_inner).1;
         if let Some(first) = levels.first() {
@@ -233,8 +266,14 @@ impl Multigrid {
         self.coarsest.set_params(params)
     }
 
-    /// What is known of the levels, the finest first.
-    pub fn levels(&self) -> Vec<LevelFigures> {
+    /// What is known of them.
+    pub fn figures(&self) -> Figures {
+        let applications = self.applications.load(Ordering::Relaxed);
+        let (levels, coarsest) = (self.levels(), self.coarsest.words());
+        Figures { levels, coarsest, steps: self.steps, applications, seconds: self.seconds }
+    }
+
+    fn levels(&self) -> Vec<LevelFigures> {
         let own = |level: &Level| LevelFigures {
             unknowns: level.inverse.len(),
             largest: Some(level.largest),
@@ -242,21 +281,6 @@ impl Multigrid {
         let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
         let last = LevelFigures { unknowns: bottom.0.len(), largest: None };
         self.levels.iter().map(own).chain([last]).collect()
-    }
-
-    /// What ends the levels, in a few words.
-    pub fn coarsest(&self) -> String {
-        self.coarsest.words()
-    }
-
-    /// Steps of the smoother before, and as many behind.
-    pub fn steps(&self) -> usize {
-        self.steps
-    }
-
-    /// Applications of the finest level's operator in all cycles so far.
-    pub fn applications(&self) -> usize {
-        self.applications.load(Ordering::Relaxed)
     }
 
     /// x ≈ A⁻¹ b on the levels from one on, both in its vectors.

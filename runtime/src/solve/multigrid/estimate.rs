@@ -13,7 +13,7 @@ use super::super::{LinearOperator, OperatorError};
 use crate::vector::Vector;
 
 /// Iterations.
-const ITERATIONS: usize = 12;
+pub(super) const ITERATIONS: usize = 12;
 /// What the entries of the first right-hand side go through; one without high frequencies is soon solved, and says
 /// nothing of them.
 const PERIOD: usize = 11;

@@ -6,6 +6,7 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use runtime::run::{Figure, Solution, Step};
+use runtime::solve::Figures;
 use serde_json::{Map, Value, json};
 
 use crate::problem::called;
@@ -69,6 +70,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
         ),
         format!("  residual    {:.3e}", solution.residual),
     ];
+    lines.splice(6..6, solution.multigrid.iter().map(|levels| multigrid(solution, levels)));
     if let Some(device) = &solution.kernels.device {
         let (backend, scatter) = (solution.kernels.backend, solution.kernels.scatter());
         lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
@@ -100,6 +102,25 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.join("\n")
 }
 
+/// Applications of the operator in a solve by CG: one an iteration, one for the first residual, and those of the levels.
+fn applications(solution: &Solution, levels: &Figures) -> usize {
+    solution.linear_iterations + 1 + levels.applications
+}
+
+/// The levels of a preconditioner.
+fn multigrid(solution: &Solution, levels: &Figures) -> String {
+    let sizes: Vec<String> = levels.levels.iter().map(|level| level.unknowns.to_string()).collect();
+    let (steps, applications) = (levels.steps, applications(solution, levels));
+    format!(
+        "  multigrid   {} levels ({} unknowns), {steps} + {steps} Chebyshev steps, {} below; {applications} applications, \
+         set up in {:.3} s",
+        levels.levels.len(),
+        sizes.join(", "),
+        levels.coarsest,
+        levels.seconds
+    )
+}
+
 /// The smallest and the largest value of each component of each field.
 fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Item = String> + 'a {
     let fields = problem.form.fields.iter().zip(&solution.ranges);
@@ -111,6 +132,18 @@ fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Ite
             };
             format!("{name}: {least:.6e} to {most:.6e}")
         })
+    })
+}
+
+/// The levels of a preconditioner, for other programs.
+fn levels(of: &Figures) -> Value {
+    let level = |level: &runtime::solve::LevelFigures| json!({ "unknowns": level.unknowns, "largest_eigenvalue": level.largest });
+    json!({
+        "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
+        "smoother": "chebyshev",
+        "steps": of.steps,
+        "coarsest": of.coarsest,
+        "set_up_seconds": of.seconds,
     })
 }
 
@@ -170,6 +203,8 @@ pub(super) fn value(
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,
+        "multigrid": solution.multigrid.as_ref().map(levels),
+        "applications": solution.multigrid.as_ref().map(|levels| applications(solution, levels)),
         "residual": solution.residual,
         "dofs_per_second": solution.throughput,
         "seconds": {

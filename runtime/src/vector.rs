@@ -431,30 +431,54 @@ impl Vector {
         }
     }
 
-    /// r = r − q, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
+    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
     pub fn chebyshev(
         &mut self,
-        keep: f64,
-        add: f64,
+        (keep, add): (f64, f64),
         d: &mut Self,
         r: &mut Self,
+        from: Option<&Self>,
         q: &Self,
         inverse: &Self,
     ) {
         let x = self;
-        on_device!((x, d, r), (q, inverse), x.chebyshev((keep, add), [d, r], [q, inverse]));
-        with_entries!((x, d, r), (q, inverse), {
-            blas::chebyshev([x, d, r], [q, inverse], real(keep), real(add));
-        });
+        match from {
+            Some(from) => {
+                on_device!((x, d, r), (from, q, inverse), {
+                    x.chebyshev((keep, add), [d, r], Some(from), [q, inverse]);
+                });
+                with_entries!((x, d, r), (from, q, inverse), {
+                    blas::chebyshev_from([x, d, r], [from, q, inverse], real(keep), real(add));
+                });
+            }
+            None => {
+                on_device!((x, d, r), (q, inverse), {
+                    x.chebyshev((keep, add), [d, r], None, [q, inverse]);
+                });
+                with_entries!((x, d, r), (q, inverse), {
+                    blas::chebyshev([x, d, r], [q, inverse], real(keep), real(add));
+                });
+            }
+        }
     }
 
-    /// d = `add`·D⁻¹r, self = self + d: the first of these steps.
+    /// d = `add`·D⁻¹r, self = d: the first of these steps, from zero.
     pub fn chebyshev_first(&mut self, add: f64, d: &mut Self, r: &Self, inverse: &Self) {
         let x = self;
         on_device!((x, d), (r, inverse), x.chebyshev_first(add, d, [r, inverse]));
         with_entries!((x, d), (r, inverse), {
             blas::chebyshev_first([x, d], [r, inverse], real(add));
         });
+    }
+
+    /// self_i = i mod `period` − `period` / 2, on a device by the place of an entry, also where there is no unknown.
+    pub(crate) fn ramp(&mut self, period: usize) {
+        if let Data::Remote(remote) = &mut self.data {
+            return remote.ramp(period);
+        }
+        let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
+        let entries: Vec<f64> = (0..self.len).map(entry).collect();
+        self.set(&entries);
     }
 
     /// self = a·self.

@@ -32,7 +32,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 32] = [
+const NAMES: [&str; 33] = [
     "fill",
     "scale",
     "copy",
@@ -43,6 +43,7 @@ const NAMES: [&str; 32] = [
     "advance",
     "chebyshev",
     "chebyshev_first",
+    "ramp",
     "narrow",
     "widen",
     "fill_at",
@@ -494,18 +495,25 @@ impl Arithmetic {
         self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
     }
 
-    /// r = r − q, d = `keep`·d + `add`·D⁻¹r, x = x + d.
+    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
     pub fn chebyshev(
         &self,
         (keep, add): (f64, f64),
+        from: Option<&Array>,
         [q, inverse]: [&Array; 2],
         [x, d, r]: [&mut Array; 3],
     ) -> Result<(), DeviceError> {
         let given = [Given::Real(keep), Given::Real(add)];
-        self.run("chebyshev", x.len(), &[x, d, r, q, inverse], &given)
+        let from = from.unwrap_or(r);
+        self.run("chebyshev", x.len(), &[x, d, r, from, q, inverse], &given)
     }
 
-    /// d = `add`·D⁻¹r, x = x + d.
+    /// y_i = i mod `period` − `period` / 2, also where there is no unknown.
+    pub fn ramp(&self, y: &mut Array, period: usize) -> Result<(), DeviceError> {
+        self.run("ramp", y.len(), &[y], &[Given::Real(period as f64)])
+    }
+
+    /// d = `add`·D⁻¹r, x = d.
     pub fn chebyshev_first(
         &self,
         add: f64,

@@ -143,9 +143,14 @@ impl Shelf {
         Self { of: Some(of), ..own }
     }
 
-    /// An empty one for operators in another precision, whose unknowns lie on a device where they do for this one.
-    pub(crate) fn places_alone(self) -> Self {
-        Self { places: self.places, ..Self::default() }
+    /// What it has for operators in another precision too: batches, indices, and where unknowns lie on a device.
+    pub(crate) fn without_reals(self) -> Self {
+        let indices = |rack: Rack| Rack {
+            tables: rack.tables.into_iter().filter(|(made, _)| made.key.is_of_indices()).collect(),
+            ..rack
+        };
+        let racks = self.racks.into_iter().map(indices).collect();
+        Self { of: None, data: Vec::new(), racks, ..self }
     }
 
     /// How many tables there are.

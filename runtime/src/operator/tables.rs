@@ -134,6 +134,26 @@ impl Key {
         }
     }
 
+    /// Whether the table holds indices or words, and not reals.
+    pub(super) fn is_of_indices(self) -> bool {
+        match self {
+            Self::Map(..)
+            | Self::Lines(..)
+            | Self::Slots(..)
+            | Self::Terms(_)
+            | Self::Targets
+            | Self::Hanging
+            | Self::Hang
+            | Self::Active => true,
+            Self::Geometry(_)
+            | Self::Coordinates
+            | Self::Axis(_)
+            | Self::Diameter
+            | Self::AuxCells(_)
+            | Self::AuxPoints(_) => false,
+        }
+    }
+
     /// The table behind a role; none for vectors, parameters and what kernels store themselves.
     pub(super) fn of(role: Role, geometry: Geometry) -> Option<Self> {
         match role {

@@ -145,7 +145,7 @@ impl Problem<'_> {
         }
         let start = Instant::now();
         let precision = Precision::F32;
-        let shelf = operator.shelf().places_alone();
+        let shelf = operator.shelf().without_reals();
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, precision, shelf)?;
         let mut levels = Vec::new();

@@ -181,21 +181,40 @@ impl Level {
         Ok(found.is_some())
     }
 
-    /// Steps of the smoother, r being b − A x and x becoming better; r is that of the new x where it is wanted.
-    fn smooth(&self, work: &mut Work, steps: usize, residual: bool) -> Result<(), OperatorError> {
-        let (a, Work { x, r, d, q, .. }) = (self.system.jacobian(), work);
-        x.chebyshev_first(4.0 / (3.0 * self.largest), d, r, &self.inverse);
+    /// Steps of the smoother from x = 0, and r = b − A x.
+    fn before(&self, work: &mut Work, steps: usize) -> Result<(), OperatorError> {
+        let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
+        x.chebyshev_first(4.0 / (3.0 * self.largest), d, b, &self.inverse);
         for k in 2..=steps {
             a.apply(d, q)?;
-            let (k, next) = (k as f64, (2 * k + 1) as f64);
-            let (keep, add) = ((2.0 * k - 3.0) / next, (8.0 * k - 4.0) / (next * self.largest));
-            x.chebyshev(keep, add, d, r, q, &self.inverse);
+            let from = (k == 2).then_some(&*b);
+            x.chebyshev(self.factors(k), d, r, from, q, &self.inverse);
         }
-        if residual {
+        a.apply(d, q)?;
+        if steps == 1 {
+            r.copy_from(b);
+        }
+        r.axpy(-1.0, q);
+        Ok(())
+    }
+
+    /// The same from an x that is there, of which r is left unknown.
+    fn behind(&self, work: &mut Work, steps: usize) -> Result<(), OperatorError> {
+        let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
+        a.apply(x, q)?;
+        let first = (0.0, 4.0 / (3.0 * self.largest));
+        x.chebyshev(first, d, r, Some(b), q, &self.inverse);
+        for k in 2..=steps {
             a.apply(d, q)?;
-            r.axpy(-1.0, q);
+            x.chebyshev(self.factors(k), d, r, None, q, &self.inverse);
         }
         Ok(())
+    }
+
+    /// What the k-th step, from the second on, has of the one before and of D⁻¹r.
+    fn factors(&self, k: usize) -> (f64, f64) {
+        let (k, next) = (k as f64, (2 * k + 1) as f64);
+        ((2.0 * k - 3.0) / next, (8.0 * k - 4.0) / (next * self.largest))
     }
 }
 
@@ -292,16 +311,11 @@ impl Multigrid {
         };
         let mut work = level.work();
         let own = &mut *work;
-        own.x.fill(0.0);
-        own.r.copy_from(&own.b);
-        level.smooth(own, self.steps, true)?;
+        level.before(own, self.steps)?;
         self.below(l, |b, _| level.transfer.restrict(&own.r, b))?;
         self.cycle(l + 1)?;
         self.below(l, |_, x| level.transfer.prolong(x, &mut own.x))?;
-        level.system.jacobian().apply(&own.x, &mut own.q)?;
-        own.r.copy_from(&own.b);
-        own.r.axpy(-1.0, &own.q);
-        level.smooth(own, self.steps, false)
+        level.behind(own, self.steps)
     }
 
     /// Does something with right-hand side and solution of the level below one.

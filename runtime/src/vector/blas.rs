@@ -84,34 +84,80 @@ pub(super) fn convert<T: Real, U: Real>(y: &mut [T], x: &[U], f: impl Fn(U) -> T
     }
 }
 
-/// r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
-pub(super) fn chebyshev<T: Real>([x, d, r]: [&mut [T]; 3], [q, m]: [&[T]; 2], keep: T, add: T) {
+/// The step of one chunk of a Chebyshev iteration; `residual` gives r_i of the old one and q_i.
+#[inline(always)]
+fn chebyshev_chunk<T: Real>(
+    [x, d, r]: [&mut [T]; 3],
+    [q, m]: [&[T]; 2],
+    (keep, add): (T, T),
+    residual: impl Fn(usize, T) -> T,
+) {
     let n = x.len();
-    let same = d.len() == n && r.len() == n && q.len() == n && m.len() == n;
-    assert!(same, "vectors should have one length");
-    let run = |(start, ((x, d), r)): (usize, ((&mut [T], &mut [T]), &mut [T]))| {
-        let range = start * CHUNK..start * CHUNK + x.len();
-        let (q, m) = (&q[range.clone()], &m[range]);
-        let written = x.iter_mut().zip(d).zip(r);
-        for (((x, d), r), (&q, &m)) in written.zip(q.iter().zip(m)) {
-            *r = *r - q;
-            *d = keep * *d + add * m * *r;
-            *x = *x + *d;
-        }
-    };
-    if sequential(n) {
-        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).zip(r.chunks_mut(CHUNK));
-        chunks.enumerate().for_each(run);
-    } else {
-        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK));
-        chunks.zip(r.par_chunks_mut(CHUNK)).enumerate().for_each(run);
+    let (d, r, q, m) = (&mut d[..n], &mut r[..n], &q[..n], &m[..n]);
+    for i in 0..n {
+        let left = residual(i, r[i]) - q[i];
+        let step = keep * d[i] + add * m[i] * left;
+        r[i] = left;
+        d[i] = step;
+        x[i] = x[i] + step;
     }
 }
 
-/// d_i = `add` m_i r_i, x_i += d_i.
+/// Runs `run` on the chunks of three vectors that are written, with where each begins.
+fn three<T: Real>([x, d, r]: [&mut [T]; 3], run: impl Fn(usize, [&mut [T]; 3]) + Sync) {
+    let n = x.len();
+    assert!(d.len() == n && r.len() == n, "vectors should have one length");
+    if sequential(n) {
+        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).zip(r.chunks_mut(CHUNK));
+        chunks.enumerate().for_each(|(chunk, ((x, d), r))| run(chunk * CHUNK, [x, d, r]));
+    } else {
+        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK));
+        let chunks = chunks.zip(r.par_chunks_mut(CHUNK)).enumerate();
+        chunks.for_each(|(chunk, ((x, d), r))| run(chunk * CHUNK, [x, d, r]));
+    }
+}
+
+/// r_i −= q_i, d_i = `keep` d_i + `add` m_i r_i, x_i += d_i.
+pub(super) fn chebyshev<T: Real>(written: [&mut [T]; 3], [q, m]: [&[T]; 2], keep: T, add: T) {
+    three(written, |start, written| {
+        let range = start..start + written[0].len();
+        chebyshev_chunk(written, [&q[range.clone()], &m[range]], (keep, add), |_, r| r);
+    });
+}
+
+/// The same with r_i = b_i − q_i.
+pub(super) fn chebyshev_from<T: Real>(
+    written: [&mut [T]; 3],
+    [b, q, m]: [&[T]; 3],
+    keep: T,
+    add: T,
+) {
+    three(written, |start, written| {
+        let range = start..start + written[0].len();
+        let b = &b[range.clone()];
+        chebyshev_chunk(written, [&q[range.clone()], &m[range]], (keep, add), |i, _| b[i]);
+    });
+}
+
+/// d_i = `add` m_i r_i, x_i = d_i.
 pub(super) fn chebyshev_first<T: Real>([x, d]: [&mut [T]; 2], [r, m]: [&[T]; 2], add: T) {
-    map3(d, r, m, |_, r, m| add * m * r);
-    map2(x, d, |x, d| x + d);
+    let n = x.len();
+    assert!(d.len() == n && r.len() == n && m.len() == n, "vectors should have one length");
+    let run = |start: usize, x: &mut [T], d: &mut [T]| {
+        let range = start..start + x.len();
+        for (((x, d), &r), &m) in x.iter_mut().zip(d).zip(&r[range.clone()]).zip(&m[range]) {
+            let step = add * m * r;
+            *d = step;
+            *x = step;
+        }
+    };
+    if sequential(n) {
+        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).enumerate();
+        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, x, d));
+    } else {
+        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK)).enumerate();
+        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, x, d));
+    }
 }
 
 /// Sum over chunks of `f(chunk)`, added in order.

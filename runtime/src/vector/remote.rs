@@ -159,11 +159,18 @@ impl Remote {
         &mut self,
         factors: (f64, f64),
         [d, r]: [&mut Self; 2],
+        from: Option<&Self>,
         [q, inverse]: [&Self; 2],
     ) {
         self.act(|on, x| {
-            on.chebyshev(factors, [&q.array, &inverse.array], [x, &mut d.array, &mut r.array])
+            let (from, read) = (from.map(|from| &from.array), [&q.array, &inverse.array]);
+            on.chebyshev(factors, from, read, [x, &mut d.array, &mut r.array])
         });
+    }
+
+    /// See [`Arithmetic::ramp`].
+    pub(super) fn ramp(&mut self, period: usize) {
+        self.act(|on, y| on.ramp(y, period));
     }
 
     /// See [`Arithmetic::chebyshev_first`].

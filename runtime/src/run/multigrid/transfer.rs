@@ -18,17 +18,20 @@ use crate::discretisation::{Discretisation, Field, Targets};
 use crate::mesh::coarsened::Coarsened;
 use crate::operator::{Operator, Shelf};
 use crate::solve::{OperatorError, Transfer};
-use crate::space::Space;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
+use rayon::prelude::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No unknown.
 const NONE: u32 = u32::MAX;
+/// Cells that are worth a thread.
+const GRAIN: usize = 256;
 
 /// A transfer by kernels.
 pub struct Between {
@@ -48,25 +51,41 @@ pub struct Place {
     pub fine: Option<Layout>,
 }
 
-/// Of nodes at the points of cells, `[cell][point]`, the unknowns that each cell names.
-fn named(nodes: &[u32], points: usize, space: &Space, constraints: &Constraints) -> Vec<u32> {
-    let components = space.components();
-    let mut free = vec![true; space.n_nodes()];
+/// Of nodes at the points of cells, `[cell][point]`, the unknowns that each cell names, where they lie: those that no cell before
+/// it has.
+fn named(
+    nodes: &[u32],
+    points: usize,
+    Field { space, constraints }: &Field,
+    periodic: bool,
+    place: impl Fn(usize) -> usize + Sync,
+) -> Vec<u32> {
+    let (components, n_cells) = (space.components(), nodes.len() / points);
+    let first: Vec<AtomicU32> = (0..space.n_nodes()).map(|_| AtomicU32::new(NONE)).collect();
+    (0..n_cells).into_par_iter().with_min_len(GRAIN).for_each(|cell| {
+        let own = &nodes[cell * points..(cell + 1) * points];
+        for &node in own.iter().filter(|node| **node != NONE) {
+            first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
+        }
+    });
     let mut unknowns = vec![NONE; nodes.len() * components];
-    let cells = nodes.chunks_exact(points).zip(unknowns.chunks_exact_mut(points * components));
-    for (nodes, unknowns) in cells {
-        for (point, &node) in nodes.iter().enumerate().filter(|(_, node)| **node != NONE) {
-            if !std::mem::take(&mut free[node as usize]) {
+    let cells = unknowns.par_chunks_mut(points * components).enumerate().with_min_len(GRAIN);
+    cells.for_each(|(cell, unknowns)| {
+        let own = &nodes[cell * points..(cell + 1) * points];
+        for (point, &node) in own.iter().enumerate().filter(|(_, node)| **node != NONE) {
+            let named = first[node as usize].load(Ordering::Relaxed) == cell as u32;
+            // A cell that meets itself names its node once.
+            if !named || periodic && own[..point].contains(&node) {
                 continue;
             }
             for component in 0..components {
                 let unknown = node as usize * components + component;
                 if !constraints.is_constrained(unknown) {
-                    unknowns[component * points + point] = unknown as u32;
+                    unknowns[component * points + point] = place(unknown) as u32;
                 }
             }
         }
-    }
+    });
     unknowns
 }
 
@@ -184,13 +203,14 @@ impl Between {
         let components = own.space.components();
         let form = field_of(components, coarse.mesh.dim())?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
-        let mut unknowns = named(nodes, points, &other.space, &other.constraints);
-        let mut len = dofs;
-        if let Some(layout) = &place.fine {
-            len = layout.len(dofs);
-            let there = unknowns.iter_mut().filter(|unknown| **unknown != NONE);
-            there.for_each(|unknown| *unknown = layout.place(*unknown as usize) as u32);
-        }
+        let periodic = coarse.mesh.is_periodic();
+        let (unknowns, len) = match &place.fine {
+            None => (named(nodes, points, other, periodic, |unknown| unknown), dofs),
+            Some(layout) => {
+                let lies = |unknown| layout.place(unknown);
+                (named(nodes, points, other, periodic, lies), layout.len(dofs))
+            }
+        };
         let targets = Targets { unknowns, of_cell: points * components, len };
         let element: Lagrange = own.space.element();
         let elements = Elements {

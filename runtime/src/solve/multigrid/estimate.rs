@@ -24,9 +24,8 @@ pub(super) fn largest(
     inverse: &Vector,
     [b, r, p, q]: [&mut Vector; 4],
 ) -> Result<Option<f64>, OperatorError> {
-    let entries: Vec<f64> =
-        (0..r.len()).map(|i| (i % PERIOD) as f64 - (PERIOD / 2) as f64).collect();
-    r.set(&entries);
+    // Where there is no unknown D⁻¹ is 0, so that nothing comes of it.
+    r.ramp(PERIOD);
     p.copy_from(r);
     p.multiply(inverse);
     let mut rz = r.dot(p);

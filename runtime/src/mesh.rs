@@ -18,8 +18,10 @@ pub mod periodic;
 pub mod read;
 pub mod topology;
 
+mod affine;
 mod apart;
 pub(crate) mod assemble;
+pub(crate) mod coarsened;
 mod counts;
 mod error;
 pub(crate) mod hanging;
@@ -36,6 +38,8 @@ mod statistics;
 mod unfold;
 pub(crate) mod vtk_order;
 
+pub use affine::Affine;
+pub use coarsened::{Coarsened, NotCoarser};
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;

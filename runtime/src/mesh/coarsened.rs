@@ -1,0 +1,188 @@
+//! Coarser meshes: quadrilaterals or hexahedra, wherever they are from → the mesh whose cells are patches of 2^d of them.
+//!
+//! ```text
+//! the vertex of a cell that is even along all axes: e, a number of d bits      the parity of vertex v: v ⊕ e
+//! child j of a patch, whose axis a is the axis A(a) of the patch:              x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
+//! ```
+//!
+//! Whether cells form such patches is a matter of how they meet ([`patches`]). Where they do, the vertices of a coarse cell
+//! are some of the fine ones to the bit, and its other nodes lie where the maps of its children have them ([`nodes`]). A
+//! coarse cell has the axes of its first child, the one with the least number, and comes in the order of these. It has the
+//! tags that all of its children have, its facets likewise; where tags end inside of one there is no coarser mesh
+//! ([`labels`]).
+
+mod labels;
+mod links;
+mod nodes;
+mod patches;
+mod place;
+
+use super::assemble::{Joined, Sign, assemble};
+use super::periodic::PeriodicError;
+use super::{Affine, Arrange, Counts, Mesh, MeshError};
+use crate::memory::{Room, TooMuch};
+use labels::Labels;
+use links::Links;
+use patches::{Patches, Refusal};
+use place::Place;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why there is no coarser mesh.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NotCoarser {
+    /// Triangles and tetrahedra are found only where they came of coarser ones.
+    #[error(
+        "triangles and tetrahedra have a coarser mesh only where they came of it by uniform refinement"
+    )]
+    Simplices,
+    /// Nodes hang.
+    #[error("nodes hang in the mesh: its cells are of different levels")]
+    Hanging,
+    /// No whole number of patches.
+    #[error("{cells} cells are no multiple of {each}")]
+    Count {
+        /// How many cells there are.
+        cells: usize,
+        /// How many a patch has.
+        each: usize,
+    },
+    /// Cells that form no patches.
+    #[error("the cells near ({}) form no patches of {each}", .at.map(|x| format!("{x:.6}")).join(", "))]
+    Patches {
+        /// The centre of one where they do not.
+        at: [f64; 3],
+        /// How many a patch has.
+        each: usize,
+    },
+    /// Tags of some of a patch's cells or of some of the parts of its facets.
+    #[error("tags of cells or facets end inside of a patch near ({})", .at.map(|x| format!("{x:.6}")).join(", "))]
+    Tags {
+        /// The centre of one of its cells.
+        at: [f64; 3],
+    },
+    /// The coarser cells are wrong, such as inverted, or too many.
+    #[error("coarser cells: {0}")]
+    Mesh(#[from] MeshError),
+    /// Periodic sides do not fit any more.
+    #[error("coarser sides: {0}")]
+    Periodic(#[from] PeriodicError),
+    /// More than there is memory for.
+    #[error(transparent)]
+    Memory(#[from] TooMuch),
+}
+
+/// A coarser mesh, and where the cells of the finer one lie in its cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coarsened {
+    /// The coarser mesh.
+    pub mesh: Arc<Mesh>,
+    /// The cells of the finer mesh, `[coarse cell][child]`: of squares and cubes bit a of the child's number is its side of
+    /// the coarse cell's axis a, of triangles and tetrahedra the order is that of red refinement.
+    pub children: Vec<u32>,
+    /// For each child which of the maps takes its reference cell into that of its parent.
+    pub places: Vec<u16>,
+    /// The maps that there are.
+    pub maps: Vec<Affine>,
+}
+
+impl Coarsened {
+    /// Children a cell.
+    pub fn each(&self) -> usize {
+        1 << self.mesh.dim()
+    }
+
+    /// The cells of the finer mesh that are parts of a coarse cell.
+    pub fn children_of(&self, cell: usize) -> &[u32] {
+        &self.children[cell * self.each()..(cell + 1) * self.each()]
+    }
+
+    /// The map of a child's reference cell into that of a coarse cell.
+    pub fn map(&self, cell: usize, child: usize) -> &Affine {
+        &self.maps[usize::from(self.places[cell * self.each() + child])]
+    }
+
+    /// With the maps that occur alone, in the order in which they first do; keys are small numbers.
+    pub(crate) fn with_maps(
+        mesh: Arc<Mesh>,
+        children: Vec<u32>,
+        keys: impl Iterator<Item = u32>,
+        map: impl Fn(u32) -> Affine,
+    ) -> Self {
+        let (mut known, mut maps) = (Vec::new(), Vec::<Affine>::new());
+        let place = |key: u32| {
+            if known.len() <= key as usize {
+                known.resize(key as usize + 1, u16::MAX);
+            }
+            let known = &mut known[key as usize];
+            if *known == u16::MAX {
+                let map = map(key);
+                *known = maps.iter().position(|own| *own == map).unwrap_or(maps.len()) as u16;
+                if usize::from(*known) == maps.len() {
+                    maps.push(map);
+                }
+            }
+            *known
+        };
+        let places = keys.map(place).collect();
+        Self { mesh, children, places, maps }
+    }
+}
+
+impl Mesh {
+    /// The coarser mesh of squares or cubes whose cells form patches.
+    pub(crate) fn of_patches(&self) -> Result<Coarsened, NotCoarser> {
+        let each = self.cell.vertex_count();
+        if !self.cell.is_tensor() {
+            return Err(NotCoarser::Simplices);
+        }
+        if self.hanging().is_some() {
+            return Err(NotCoarser::Hanging);
+        }
+        if !self.n_cells().is_multiple_of(each) {
+            return Err(NotCoarser::Count { cells: self.n_cells(), each });
+        }
+        self.check_room_to_coarsen()?;
+        let labels = Labels::new(self);
+        let links = Links::new(self, &labels);
+        let at = |cell: u32| self.centre(cell as usize);
+        let patches = Patches::find(self, &links, &labels).map_err(|refusal| match refusal {
+            Refusal::Patches(cell) => NotCoarser::Patches { at: at(cell), each },
+            Refusal::Tags(cell) => NotCoarser::Tags { at: at(cell) },
+        })?;
+        drop(links);
+        let mesh = self.coarse(&patches, &labels)?;
+        let Patches { children, places } = patches;
+        let keys = places.iter().map(|place| u32::from(place.key()));
+        let map = |key: u32| Place::of(key as u16).map(self.dim());
+        Ok(Coarsened::with_maps(Arc::new(mesh), children, keys, map))
+    }
+
+    /// The mesh of the patches.
+    fn coarse(&self, patches: &Patches, labels: &Labels) -> Result<Mesh, NotCoarser> {
+        let mut parts = nodes::nodes(self, patches)?;
+        (parts.facets, parts.cells) = labels.coarse(self, patches);
+        let firsts = patches.firsts(self.cell.vertex_count());
+        let negative: Vec<bool> = self.mirrored_of(firsts.map(|cell| cell as usize));
+        let (arrange, sign) = (Arrange::AsGiven, Sign::Negative(&negative));
+        let mut mesh = assemble(self.cell, self.order, parts, arrange, sign, Joined::Facets)?;
+        mesh.spheres = self.spheres.clone();
+        if self.is_periodic() {
+            mesh.make_periodic(self.periodic_sides())?;
+        }
+        Ok(mesh)
+    }
+
+    /// Whether there is memory for what is kept of each cell and facet, and for the coarser mesh.
+    fn check_room_to_coarsen(&self) -> Result<(), TooMuch> {
+        let (cells, facets) = (self.n_cells() as f64, self.topology.facets().len() as f64);
+        let sides = self.cell.facets().len() as f64;
+        let labels = if self.facet_tags.is_empty() { 0.0 } else { 4.0 * facets };
+        let own = cells * (5.0 * sides + 19.0) + 5.0 * self.n_vertices() as f64 + labels;
+        let mut counts = Counts::of(self);
+        counts.entities = counts.entities.map(|count| count / self.cell.vertex_count() as u64);
+        let points = 32.0 * self.points.len() as f64;
+        let what = || format!("a mesh coarser than {cells} cells ({})", self.cell.name());
+        Room::check(what, own + points + counts.bytes() + counts.bytes_of_making())
+    }
+}

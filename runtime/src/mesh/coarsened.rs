@@ -55,6 +55,11 @@ pub enum NotCoarser {
         /// How many a patch has.
         each: usize,
     },
+    /// Cells meet in a vertex or an edge without a common facet, and it is something else in the patches of both.
+    #[error(
+        "cells that touch in vertices or edges alone form patches that do not fit together there"
+    )]
+    Contact,
     /// Tags of some of a patch's cells or of some of the parts of its facets.
     #[error("tags of cells or facets end inside of a patch near ({})", .at.map(|x| format!("{x:.6}")).join(", "))]
     Tags {
@@ -170,6 +175,12 @@ impl Mesh {
         if self.is_periodic() {
             mesh.make_periodic(self.periodic_sides())?;
         }
+        // Parts of what the coarse mesh has are all that the fine one has: where there are as many, each is one of them.
+        let counts =
+            |mesh: &Mesh| [mesh.topology(), mesh.connectivity()].map(|t| Counts::seen(mesh, t));
+        if counts(&mesh).map(|counts| counts.refined(1)) != counts(self) {
+            return Err(NotCoarser::Contact);
+        }
         Ok(mesh)
     }
 
@@ -178,7 +189,7 @@ impl Mesh {
         let (cells, facets) = (self.n_cells() as f64, self.topology.facets().len() as f64);
         let sides = self.cell.facets().len() as f64;
         let labels = if self.facet_tags.is_empty() { 0.0 } else { 4.0 * facets };
-        let own = cells * (5.0 * sides + 19.0) + 5.0 * self.n_vertices() as f64 + labels;
+        let own = cells * (5.0 * sides + 16.0) + 8.0 * facets + labels;
         let mut counts = Counts::of(self);
         counts.entities = counts.entities.map(|count| count / self.cell.vertex_count() as u64);
         let points = 32.0 * self.points.len() as f64;

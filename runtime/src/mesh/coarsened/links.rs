@@ -13,6 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 const OUTER: u8 = 1 << 3;
 const BOUND: u8 = 1 << 4;
+const FACET: u8 = 5;
 
 /// The axes of a facet by its normal, the lower one first.
 const OTHERS: [[usize; 2]; 3] = [[1, 2], [0, 2], [0, 1]];
@@ -20,8 +21,10 @@ const OTHERS: [[usize; 2]; 3] = [[1, 2], [0, 2], [0, 1]];
 /// The facets of cells, by the number 2d · cell + facet.
 pub(super) struct Links {
     dim: usize,
+    /// The cell behind each.
     across: Vec<u32>,
-    /// Bit 0 exchanges the axes, 1 and 2 are flips, 3 says that the facet is one of the surface, 4 that tags differ across.
+    /// Bit 0 exchanges the axes, 1 and 2 are flips, 3 says that the facet is one of the surface, 4 that tags differ across;
+    /// the others are the facet's number in the cell behind it.
     how: Vec<u8>,
 }
 
@@ -29,8 +32,6 @@ pub(super) struct Links {
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) cell: u32,
-    /// The facet's number there.
-    facet: u8,
     how: u8,
 }
 
@@ -41,22 +42,27 @@ impl Links {
         let sides = mesh.cell().facets().len();
         let mut across = vec![NONE; mesh.n_cells() * sides];
         let mut how = vec![0; across.len()];
+        // The cell that each facet was seen in, and its number there.
+        let mut firsts = vec![(NONE, 0u8); facets.len()];
         for cell in 0..mesh.n_cells() {
             let both = facets.of_cell(cell).iter().zip(surface.of_cell(cell));
             for (local, (&facet, &own)) in both.enumerate() {
-                let (first, there) = facets.first_cell(facet as usize);
-                let (here, other) = (cell * sides + local, first * sides + there);
+                let here = cell * sides + local;
                 if surface.n_cells(own as usize) == 1 {
                     how[here] |= OUTER;
                 }
-                if here == other {
+                let first = &mut firsts[facet as usize];
+                if first.0 == NONE {
+                    *first = (cell as u32, local as u8);
                     continue;
                 }
-                (across[here], across[other]) = (other as u32, here as u32);
+                let (first, there) = (first.0 as usize, usize::from(first.1));
+                let other = first * sides + there;
+                (across[here], across[other]) = (first as u32, cell as u32);
                 let bound = labels.bind([cell, first], own);
                 let seen = [seen(connectivity, cell, local), seen(connectivity, first, there)];
-                how[here] |= between(seen[0], seen[1]) | bound;
-                how[other] |= between(seen[1], seen[0]) | bound;
+                how[here] |= between(seen[0], seen[1]) | bound | (there as u8) << FACET;
+                how[other] |= between(seen[1], seen[0]) | bound | (local as u8) << FACET;
             }
         }
         Self { dim: mesh.dim(), across, how }
@@ -64,11 +70,9 @@ impl Links {
 
     /// What a cell sees across a facet; nothing on the boundary.
     pub(super) fn across(&self, cell: u32, facet: usize) -> Option<Link> {
-        let sides = 2 * self.dim;
-        let here = cell as usize * sides + facet;
-        let there = self.across[here];
-        let (cell, facet) = (there / sides as u32, (there % sides as u32) as u8);
-        (there != NONE).then_some(Link { cell, facet, how: self.how[here] })
+        let here = cell as usize * 2 * self.dim + facet;
+        let cell = self.across[here];
+        (cell != NONE).then_some(Link { cell, how: self.how[here] })
     }
 
     /// Whether a facet of the surface cannot lie inside of a patch.
@@ -91,10 +95,16 @@ impl Labels {
 }
 
 impl Link {
+    /// The axis that is normal to the facet in the cell across, and its end.
+    fn facet(self) -> (usize, u8) {
+        let facet = self.how >> FACET;
+        (usize::from(facet / 2), facet % 2)
+    }
+
     /// The corner of the cell across that is even along all axes, where `even` is that of the cell before the facet.
     pub(super) fn even(self, even: u8, facet: usize, dim: usize) -> u8 {
         let (normal, side) = (facet / 2, (facet % 2) as u8);
-        let (there, end) = (usize::from(self.facet) / 2, self.facet % 2);
+        let (there, end) = self.facet();
         let is_odd = (even >> normal & 1) ^ side;
         let along = (end ^ is_odd) << there;
         let [a, b] = OTHERS[normal];
@@ -111,7 +121,7 @@ impl Link {
 
     /// What axes of a patch the axes of the cell across run along, where `axes` are those of the cell before the facet.
     pub(super) fn axes(self, axes: [u8; 3], facet: usize, dim: usize) -> [u8; 3] {
-        let (normal, there) = (facet / 2, usize::from(self.facet) / 2);
+        let (normal, (there, _)) = (facet / 2, self.facet());
         let mut across = [0, 1, 2];
         across[there] = axes[normal];
         if dim == 2 {

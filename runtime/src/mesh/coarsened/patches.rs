@@ -40,7 +40,6 @@ impl Patches {
                 search.component(cell)?;
             }
         }
-        search.check_vertices()?;
         let Search { children, places, components, .. } = search;
         let patches = Self { children, places };
         Ok(if components > 1 { patches.sorted(mesh.cell().vertex_count()) } else { patches })
@@ -182,9 +181,12 @@ impl<'a> Search<'a> {
 
     /// The patches of a component, in the order of its cells.
     fn gather(&mut self) -> Result<(), Refusal> {
-        self.cells.sort_unstable();
+        let all = self.cells.len() == self.taken.len();
+        if !all {
+            self.cells.sort_unstable();
+        }
         for place in 0..self.cells.len() {
-            let cell = self.cells[place];
+            let cell = if all { place as u32 } else { self.cells[place] };
             if !self.taken[cell as usize] {
                 self.patch(cell)?;
             }
@@ -248,24 +250,6 @@ impl<'a> Search<'a> {
             let first = set(corners[0]);
             if corners.iter().any(|&child| set(child) != first) {
                 return Err(Refusal::Tags(cells[corners[0]]));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether vertices where cells meet without a common facet are one thing in all of them: corners of patches, or
-    /// middles of edges, of faces, or of a patch.
-    fn check_vertices(&self) -> Result<(), Refusal> {
-        let connectivity = self.mesh.connectivity();
-        let mut kinds = vec![UNKNOWN; connectivity.n_vertices()];
-        for (cell, &even) in self.even.iter().enumerate() {
-            for (corner, &vertex) in (0u8..).zip(connectivity.vertices(cell)) {
-                let kind = (corner ^ even).count_ones() as u8;
-                let known = &mut kinds[vertex as usize];
-                if *known != UNKNOWN && *known != kind {
-                    return Err(Refusal::Patches(cell as u32));
-                }
-                *known = kind;
             }
         }
         Ok(())

@@ -30,6 +30,7 @@ mod adapted;
 mod balance;
 mod children;
 mod coarse;
+mod coarsened;
 mod descent;
 mod entities;
 
@@ -42,7 +43,6 @@ mod tests;
 mod transfer;
 mod visit;
 
-pub use children::Affine;
 pub(crate) use children::Children;
 pub use coarse::{Around, Coarse};
 pub(crate) use key::Layout;
@@ -50,6 +50,8 @@ pub use key::{FINEST, Key};
 pub(crate) use nodes::placed;
 pub use refined::{RefineError, refined};
 pub use transfer::transfer;
+
+pub use crate::mesh::Affine;
 
 use crate::mesh::{Cell, Mesh, MeshError, key};
 use balance::Divided;

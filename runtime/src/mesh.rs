@@ -10,7 +10,6 @@
 //! geometry of order g maps a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis
 //! of degree g on that module's nodes.
 
-pub mod coarsened;
 pub mod generate;
 pub mod locate;
 pub mod order;
@@ -19,8 +18,10 @@ pub mod periodic;
 pub mod read;
 pub mod topology;
 
+mod affine;
 mod apart;
 pub(crate) mod assemble;
+pub(crate) mod coarsened;
 mod counts;
 mod error;
 pub(crate) mod hanging;
@@ -37,6 +38,8 @@ mod statistics;
 mod unfold;
 pub(crate) mod vtk_order;
 
+pub use affine::Affine;
+pub use coarsened::{Coarsened, NotCoarser};
 pub use counts::Counts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;

@@ -99,8 +99,18 @@ fn random(n: usize, seed: usize) -> Vec<f64> {
 
 /// P applied to a linear function is that function, and x · Pᵀ y is y · P x.
 fn check(name: &str, coarse: &Discretisation, fine: &Discretisation, place: &Place, least: usize) {
-    let precision = place.target.precision;
     let between = Between::degrees(coarse, fine, place).expect("kernels");
+    check_between(name, &between, (coarse, fine), place, least);
+}
+
+fn check_between(
+    name: &str,
+    between: &Between,
+    (coarse, fine): (&Discretisation, &Discretisation),
+    place: &Place,
+    least: usize,
+) {
+    let precision = place.target.precision;
     let vector = |n: usize| match &place.device {
         None => Vector::zeros(n, precision),
         Some(device) => {
@@ -158,6 +168,36 @@ fn transfers_reproduce_linear_functions_and_are_transposes() {
                 check(&name, &coarse, &fine, &place, least);
             }
         }
+    }
+}
+
+#[test]
+fn transfers_from_coarser_meshes_do_so_too() {
+    let refined = |mesh: Mesh| mesh.refined(1).expect("a finer mesh");
+    let shell = [("dim", 3.0), ("refine", 1.0)];
+    let mut periodic = boxed("quad", 2.0, 8.0, 0.0);
+    periodic.make_periodic(&[["y0", "y1"]]).expect("sides");
+    let meshes = [
+        ("squares", boxed("quad", 2.0, 6.0, 0.0), true),
+        ("cubes", boxed("hex", 3.0, 4.0, 0.0), true),
+        ("refined triangles", refined(boxed("tri", 2.0, 3.0, 0.0)), true),
+        ("refined tetrahedra", refined(boxed("tet", 3.0, 2.0, 0.0)), true),
+        ("a disc", made("ball", &[("cell", "quad")], &[("dim", 2.0), ("refine", 2.0)]), false),
+        ("a shell", made("shell", &[("cell", "hex")], &shell), false),
+        ("a periodic box", periodic, false),
+    ];
+    for (number, (name, mesh, straight)) in meshes.into_iter().enumerate() {
+        let mesh = Arc::new(mesh);
+        let coarser = mesh.coarsened().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let components = if number % 2 == 0 { 1 } else { mesh.dim() };
+        let held = number == 1;
+        let fine = discretised(&mesh, 1, components, held);
+        let coarse = discretised(&coarser.mesh, 1, components, held);
+        let place = place(Execution::Interpreted, Precision::F64);
+        let between = Between::children(&coarse, &fine, &coarser, &place).expect("kernels");
+        // In the others children do not lie in the maps of their parents.
+        let least = if straight { 1 } else { usize::MAX };
+        check_between(name, &between, (&coarse, &fine), &place, least);
     }
 }
 
@@ -230,6 +270,8 @@ fn iterations_are_those_of_a_table() {
         (POISSON, "box(dim: 2, cells: 24)", 4, 7),
         (POISSON, "box(dim: 2, cell: tri, cells: 8)", 4, 8),
         (POISSON, "box(dim: 3, cells: 6, deform: 0.05)", 4, 7),
+        (POISSON, "box(dim: 2, cells: 96)", 1, 7),
+        (POISSON, "ball(dim: 2, refine: 5)", 2, 8),
         (ELASTIC, "box(dim: 2, cells: 8)", 4, 9),
     ];
     for (form, mesh, degree, most) in table {

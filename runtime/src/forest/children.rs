@@ -14,7 +14,7 @@
 //! the pairs, tetrahedra that are divided again and again are of three shapes at most for each of the first (Bey,
 //! "Tetrahedral grid refinement", Computing 55, 1995).
 
-use crate::mesh::Cell;
+use crate::mesh::{Affine, Cell};
 
 type Pairs = &'static [&'static [[usize; 2]]];
 
@@ -39,72 +39,6 @@ const TETRAHEDRA: Pairs = &[
 /// The pairs of vertices whose middles are the vertices of each child of a simplex.
 pub(super) fn pairs(cell: Cell) -> Pairs {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
-}
-
-/// An affine map between reference cells: ξ ↦ o + A ξ.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Affine {
-    origin: [f64; 3],
-    axes: [[f64; 3]; 3],
-}
-
-impl Affine {
-    pub(crate) const IDENTITY: Self =
-        Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
-
-    /// That of a cell onto one with these vertices; of squares and cubes those beside the first count alone.
-    fn onto(cell: Cell, vertices: &[[f64; 3]]) -> Self {
-        let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
-        let mut map = Self { origin: vertices[0], ..Self::IDENTITY };
-        for axis in 0..cell.dim() {
-            map.axes[axis] = [0, 1, 2].map(|c| vertices[tip(axis)][c] - vertices[0][c]);
-        }
-        map
-    }
-
-    /// o, the image of the origin.
-    pub fn origin(&self) -> [f64; 3] {
-        self.origin
-    }
-
-    /// The columns of A.
-    pub fn axes(&self) -> [[f64; 3]; 3] {
-        self.axes
-    }
-
-    /// The image of a point.
-    pub fn at(&self, point: &[f64; 3]) -> [f64; 3] {
-        let along = |c: usize| (0..3).map(|axis| point[axis] * self.axes[axis][c]).sum::<f64>();
-        [0, 1, 2].map(|c| self.origin[c] + along(c))
-    }
-
-    /// This map behind another.
-    pub(crate) fn of(&self, first: &Self) -> Self {
-        let origin = self.at(&first.origin);
-        let axis = |axis: [f64; 3]| {
-            let moved = self.at(&axis);
-            [0, 1, 2].map(|c| moved[c] - self.origin[c])
-        };
-        Self { origin, axes: first.axes.map(axis) }
-    }
-
-    /// The same place of a simplex whose vertices stand in another order.
-    pub(crate) fn seen(&self, cell: Cell, order: [u8; 4]) -> Self {
-        if cell.is_tensor() {
-            return *self;
-        }
-        let vertex = |place: usize| self.at(&cell.vertex(usize::from(order[place])));
-        Self::onto(cell, &(0..cell.vertex_count()).map(vertex).collect::<Vec<_>>())
-    }
-
-    /// Whether it turns a cell inside out.
-    pub(crate) fn is_negative(&self) -> bool {
-        let [x, y, z] = self.axes;
-        x[0] * (y[1] * z[2] - y[2] * z[1])
-            + x[1] * (y[2] * z[0] - y[0] * z[2])
-            + x[2] * (y[0] * z[1] - y[1] * z[0])
-            < 0.0
-    }
 }
 
 /// The children of a cell of some kind.
@@ -163,7 +97,7 @@ mod tests {
         for cell in Cell::ALL {
             let children = Children::new(cell);
             let volume = |map: &Affine| {
-                let [x, y, z] = map.axes;
+                let [x, y, z] = map.axes();
                 (x[0] * (y[1] * z[2] - y[2] * z[1])
                     + x[1] * (y[2] * z[0] - y[0] * z[2])
                     + x[2] * (y[0] * z[1] - y[1] * z[0]))

@@ -8,6 +8,7 @@ use crate::mesh::{Arrange, Counts, Parts};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod adapted;
+mod coarsened;
 
 /// A generator of numbers, SplitMix64.
 struct Random(u64);

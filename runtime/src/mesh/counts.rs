@@ -1,6 +1,6 @@
 //! How large a mesh is, before it is made: from the numbers of its cells, faces, edges and vertices to bytes.
 
-use super::{Mesh, MeshError};
+use super::{Mesh, MeshError, Topology};
 use crate::memory::Room;
 use kernels_gen::element::{Cell, Lagrange};
 
@@ -18,9 +18,13 @@ pub struct Counts {
 impl Counts {
     /// Of a mesh that there is.
     pub fn of(mesh: &Mesh) -> Self {
-        let topology = mesh.topology();
+        Self::seen(mesh, mesh.topology())
+    }
+
+    /// Of what there is in one of its topologies.
+    pub(super) fn seen(mesh: &Mesh, topology: &Topology) -> Self {
         let faces = topology.faces().len() as u64;
-        let (vertices, edges) = (mesh.n_vertices() as u64, topology.edges().len() as u64);
+        let (vertices, edges) = (topology.n_vertices() as u64, topology.edges().len() as u64);
         let mut entities = [vertices, edges, faces, 0];
         entities[mesh.dim()] = mesh.n_cells() as u64;
         Self { cell: mesh.cell(), order: mesh.order(), entities }

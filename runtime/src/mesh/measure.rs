@@ -220,10 +220,15 @@ impl Mesh {
 
     /// For each cell whether its numbering mirrors it, so that its Jacobian determinant is negative.
     pub fn mirrored(&self) -> Vec<bool> {
+        self.mirrored_of(0..self.n_cells())
+    }
+
+    /// The same of some cells.
+    pub(crate) fn mirrored_of(&self, cells: impl Iterator<Item = usize>) -> Vec<bool> {
         let Ok(shape) = Shape::new(self.cell, self.order) else { return Vec::new() };
         let gradients = Gradients::of_vertices(&shape, &[self.cell.centre()]);
         let points = |v: &[u32]| v.iter().map(|&v| self.points[v as usize]).collect::<Vec<_>>();
-        (0..self.n_cells())
+        cells
             .map(|c| gradients.determinant(0, points(self.vertices(c)).into_iter()) < 0.0)
             .collect()
     }

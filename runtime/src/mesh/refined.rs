@@ -160,6 +160,16 @@ impl Mesh {
         all
     }
 
+    /// With these tags in the place of its own.
+    pub(crate) fn with_tags(
+        mut self,
+        facets: BTreeMap<String, Vec<Facet>>,
+        cells: BTreeMap<String, Vec<u32>>,
+    ) -> Self {
+        (self.facet_tags, self.cell_tags) = (facets, cells);
+        self
+    }
+
     /// What it was refined from.
     pub(crate) fn refined_from(&self) -> Option<&Refined> {
         match &self.order_of_source {

@@ -17,7 +17,7 @@ use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::mesh::coarsened::Coarsened;
+use crate::mesh::Coarsened;
 use crate::operator::{Operator, Shelf};
 use crate::solve::{Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
@@ -165,7 +165,7 @@ impl Problem<'_> {
         // A mesh of as few cells as this is solved at once.
         while made.on.n_dofs() > FEW {
             let Ok(coarser) = made.on.mesh.coarsened() else { break };
-            let (k, mesh) = (made.elements.degree, Arc::new(coarser.mesh.clone()));
+            let (k, mesh) = (made.elements.degree, Arc::clone(&coarser.mesh));
             let Some((elements, on)) = self.prescribed.at(mesh, k, self.parameters)? else { break };
             let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
             let path = self.path_between(&made, &next, &coarser, precision)?;

@@ -15,9 +15,10 @@ use crate::compile::Target;
 use crate::constraint::Constraints;
 use crate::device::{Device, Layout};
 use crate::discretisation::{Discretisation, Field, Targets};
-use crate::mesh::coarsened::Coarsened;
+use crate::mesh::{Affine, Coarsened};
 use crate::operator::{Operator, Shelf};
 use crate::solve::{OperatorError, Transfer};
+use crate::space::Space;
 use crate::vector::Vector;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
@@ -30,6 +31,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// No unknown.
 const NONE: u32 = u32::MAX;
+/// What rounding may make of a point of a reference cell.
+const NEAR: f64 = 1e-9;
 /// Cells that are worth a thread.
 const GRAIN: usize = 256;
 
@@ -87,6 +90,43 @@ fn named(
         }
     });
     unknowns
+}
+
+/// The element of twice the degree, whose nodes are those of all children of a cell: on simplices of degree 1.
+fn twice(element: Lagrange) -> Result<Lagrange, RunError> {
+    if element.degree() != 1 {
+        let text = "children of simplices have the nodes of twice the degree at degree 1 alone";
+        return Err(PlanError::Unsupported(text.to_owned()).into());
+    }
+    Ok(Lagrange::continuous(element.cell(), 2)?)
+}
+
+/// The place among some points of an image of another point.
+fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
+    let near = |y: &[f64; 3]| (0..3).all(|c| (x[c] - y[c]).abs() < NEAR);
+    points.iter().position(near)
+}
+
+/// The nodes of the children of each cell, `[cell][point]` at some points of the cell.
+fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
+    let own = space.element().points();
+    let table = |map: &Affine| -> Vec<Option<usize>> {
+        own.iter().map(|xi| place_of(map.at(xi), points)).collect()
+    };
+    let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
+    let mut nodes = vec![NONE; coarser.mesh.n_cells() * points.len()];
+    let cells = nodes.par_chunks_mut(points.len()).enumerate().with_min_len(GRAIN);
+    cells.for_each(|(cell, nodes)| {
+        for (number, &child) in coarser.children_of(cell).iter().enumerate() {
+            let place = usize::from(coarser.places[cell * coarser.each() + number]);
+            for (&node, at) in space.cell_nodes(child as usize).iter().zip(&tables[place]) {
+                if let Some(at) = at {
+                    nodes[*at] = node;
+                }
+            }
+        }
+    });
+    nodes
 }
 
 /// The only field.
@@ -186,10 +226,14 @@ impl Between {
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         let element = other.space.element();
-        let n = element.degree() + 1;
-        let line = LinePoints::Halves(n);
-        let nodes = coarser.joined(other.space.nodes(), n);
-        let rule = Rule::Tensor { cell: element.cell(), line };
+        let rule = match element.line() {
+            Some(_) => {
+                let line = LinePoints::Halves(element.degree() + 1);
+                Rule::Tensor { cell: element.cell(), line }
+            }
+            None => Rule::Nodes(twice(element)?),
+        };
+        let nodes = joined(coarser, &other.space, &rule.points());
         Self::new(coarse, own, (other, &nodes), rule, place)
     }
 
@@ -297,16 +341,25 @@ impl State {
         coarser: &Coarsened,
     ) -> Self {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
-        let (dim, components) = (coarse.mesh.dim(), own.components());
+        let components = own.components();
+        let corners = own.element().points();
+        // For each map the corners of the larger cell among those of the child.
+        let table = |map: &Affine| -> Vec<Option<usize>> {
+            corners.iter().map(|xi| place_of(map.at(xi), &corners)).collect()
+        };
+        let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
         let mut taken = vec![0; own.n_dofs()];
         for cell in 0..coarse.mesh.n_cells() {
-            for (corner, &node) in own.cell_nodes(cell).iter().enumerate() {
-                let place = (cell << dim) + corner;
-                let child = coarser.children[place] as usize;
-                let there = other.cell_nodes(child)[usize::from(coarser.corners[place][corner])];
-                for component in 0..components {
-                    taken[node as usize * components + component] =
-                        there * components as u32 + component as u32;
+            for (number, &child) in coarser.children_of(cell).iter().enumerate() {
+                let table = &tables[usize::from(coarser.places[cell * coarser.each() + number])];
+                let there = other.cell_nodes(child as usize).iter().zip(table);
+                for (&from, corner) in there {
+                    let Some(corner) = corner else { continue };
+                    let node = own.cell_nodes(cell)[*corner] as usize;
+                    for component in 0..components {
+                        taken[node * components + component] =
+                            from * components as u32 + component as u32;
+                    }
                 }
             }
         }

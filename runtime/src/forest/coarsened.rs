@@ -1,0 +1,170 @@
+//! Coarser meshes of any kind of cell: squares and cubes by their patches ([`crate::mesh::coarsened`]), triangles and
+//! tetrahedra where they came of coarser ones.
+//!
+//! ```text
+//! child c of the coarse cell as it came of its own parent, whose vertices were then put in order by p, those of the child by q:
+//! x = P⁻¹ (o_c + A_c Q ξ)
+//! ```
+
+use super::children::Children;
+use super::refined::RefineError;
+use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::shape::vertex_function;
+use crate::mesh::{Affine, Cell, Coarsened, Facet, Mesh, NotCoarser};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Mesh {
+    /// The mesh with a quarter or an eighth of the cells, of which this one could be refined, and which part of which of its
+    /// cells each cell is. Quadrilaterals and hexahedra may be from anywhere: whether they form patches of 2^d is found from
+    /// how they meet, in any numbering, over periodic sides too. The coarser mesh has the same vertices where it has some,
+    /// the same order of geometry, the same tags and the same periodic sides; its cells are in the order of their first
+    /// children. Triangles and tetrahedra have one where they came of [`Mesh::refined`].
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    ///
+    /// ```
+    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    ///
+    /// let parts = Parts {
+    ///     points: (0..9).map(|n| [f64::from(n % 3), f64::from(n / 3), 0.0]).collect(),
+    ///     nodes: vec![0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8],
+    ///     ..Parts::default()
+    /// };
+    /// let coarser = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::AsGiven)?.coarsened()?;
+    /// assert_eq!(coarser.mesh.n_cells(), 1);
+    /// assert_eq!(coarser.children_of(0), [0, 1, 2, 3]);
+    /// assert_eq!(coarser.map(0, 1).at(&[1.0, 1.0, 0.0]), [1.0, 0.5, 0.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+        match self.cell().is_tensor() {
+            true => self.of_patches(),
+            false => simplices(self),
+        }
+    }
+}
+
+impl From<RefineError> for NotCoarser {
+    fn from(error: RefineError) -> Self {
+        match error {
+            RefineError::Mesh(error) => Self::Mesh(error),
+            RefineError::Periodic(error) => Self::Periodic(error),
+        }
+    }
+}
+
+/// What triangles or tetrahedra were divided once less.
+fn simplices(mesh: &Mesh) -> Result<Coarsened, NotCoarser> {
+    let refined = mesh.refined_from().ok_or(NotCoarser::Simplices)?;
+    let Descendants::Uniform { times, numbers } = &refined.cells else {
+        return Err(NotCoarser::Simplices);
+    };
+    let coarse = match times {
+        1 => Arc::clone(&refined.coarse),
+        _ => Arc::new(Mesh::clone(&refined.coarse).refined(times - 1)?),
+    };
+    let (cell, each) = (mesh.cell(), 1 << mesh.dim());
+    // The cells of the coarse mesh by their numbers among all, and how their vertices were put in order.
+    let (mut of, mut order) = ((0..coarse.n_cells() as u32).collect::<Vec<_>>(), &[][..]);
+    if let (2.., Some(Refined { cells: Descendants::Uniform { numbers, .. }, seen, .. })) =
+        (times, coarse.refined_from())
+    {
+        (0..).zip(numbers).for_each(|(own, &number)| of[number as usize] = own);
+        order = seen;
+    }
+    let mut children = vec![0; numbers.len()];
+    for (own, &number) in (0..).zip(numbers) {
+        children[of[number as usize / each] as usize * each + number as usize % each] = own;
+    }
+    let packed = |order: [u8; 4]| order.iter().rev().fold(0, |all, &v| all << 2 | u32::from(v));
+    let key = |(place, &fine): (usize, &u32)| {
+        let coarse = order.get(place / each).copied().unwrap_or([0, 1, 2, 3]);
+        let fine = refined.seen[fine as usize];
+        packed(coarse) | packed(fine) << 8 | ((place % each) as u32) << 16
+    };
+    let kinds = Children::new(cell);
+    let keys: Vec<u32> = children.iter().enumerate().map(key).collect();
+    let map = |key: u32| place(cell, &kinds, key);
+    let coarsened = Coarsened::with_maps(coarse, children, keys.into_iter(), map);
+    like(coarsened, mesh)
+}
+
+/// The map of a child that is told by its number and two orders of vertices, two bits each.
+fn place(cell: Cell, children: &Children, key: u32) -> Affine {
+    let order = |bits: u32| [0, 1, 2, 3].map(|v| (bits >> (2 * v) & 3) as u8);
+    let (coarse, mut back) = (order(key), [0; 4]);
+    (0u8..).zip(coarse).for_each(|(now, before)| back[usize::from(before)] = now);
+    let child = children.child((key >> 16) as usize).seen(cell, order(key >> 8));
+    Affine::IDENTITY.seen(cell, back).of(&child)
+}
+
+/// With the tags and the periodic sides of the finer mesh, which may have been given others since it was refined.
+fn like(mut coarsened: Coarsened, fine: &Mesh) -> Result<Coarsened, NotCoarser> {
+    let (facets, cells) = tags(&coarsened, fine)?;
+    let coarse = &coarsened.mesh;
+    if *coarse.facet_tags() != facets || *coarse.cell_tags() != cells {
+        coarsened.mesh = Arc::new(Mesh::clone(coarse).with_tags(facets, cells));
+    }
+    if coarsened.mesh.periodic_sides() != fine.periodic_sides() {
+        let mut mesh = Mesh::clone(&coarsened.mesh);
+        mesh.make_periodic(fine.periodic_sides())?;
+        coarsened.mesh = Arc::new(mesh);
+    }
+    Ok(coarsened)
+}
+
+type Tags<T> = BTreeMap<String, Vec<T>>;
+
+/// The tags of coarse facets and cells of which all parts have them.
+fn tags(coarsened: &Coarsened, fine: &Mesh) -> Result<(Tags<Facet>, Tags<u32>), NotCoarser> {
+    let (mesh, each) = (&coarsened.mesh, coarsened.each());
+    let mut places = vec![0u32; coarsened.children.len()];
+    (0..).zip(&coarsened.children).for_each(|(place, &child)| places[child as usize] = place);
+    let ends = |cell: u32| NotCoarser::Tags { at: fine.centre(cell as usize) };
+    let mut cells = Tags::new();
+    for (tag, tagged) in fine.cell_tags() {
+        let parents = tagged.iter().map(|&cell| (places[cell as usize] / each as u32, cell));
+        cells.insert(tag.clone(), whole(parents.collect(), each).map_err(ends)?);
+    }
+    let mut facets = Tags::new();
+    for (tag, tagged) in fine.facet_tags() {
+        let parent = |facet: &Facet| {
+            let place = places[facet.cell as usize] as usize;
+            let (cell, map) = (place / each, coarsened.map(place / each, place % each));
+            let local = lies_on(mesh.cell(), map, usize::from(facet.local));
+            let local = local.ok_or_else(|| ends(facet.cell))? as u8;
+            Ok((mesh.topology().facet_entity(Facet { cell: cell as u32, local }), facet.cell))
+        };
+        let parents = tagged.iter().map(parent).collect::<Result<Vec<_>, NotCoarser>>()?;
+        let of = |facet: u32| {
+            let (cell, local) = mesh.topology().facets().first_cell(facet as usize);
+            Facet { cell: cell as u32, local: local as u8 }
+        };
+        let whole = whole(parents, each / 2).map_err(ends)?.into_iter().map(of);
+        let mut whole: Vec<Facet> = whole.collect();
+        whole.sort_unstable();
+        facets.insert(tag.clone(), whole);
+    }
+    Ok((facets, cells))
+}
+
+/// The parents that occur, each of which must do so as often as it has parts; a part of one that does not.
+fn whole(mut parents: Vec<(u32, u32)>, each: usize) -> Result<Vec<u32>, u32> {
+    parents.sort_unstable();
+    let same = parents.chunk_by(|a, b| a.0 == b.0);
+    same.map(|parts| if parts.len() == each { Ok(parts[0].0) } else { Err(parts[0].1) }).collect()
+}
+
+/// The facet of a cell that a facet of a child lies on, if it does on one.
+fn lies_on(cell: Cell, map: &Affine, facet: usize) -> Option<usize> {
+    let corners = cell.facets()[facet].iter().map(|&vertex| map.at(&cell.vertex(vertex)));
+    let corners: Vec<[f64; 3]> = corners.collect();
+    cell.facets().iter().position(|own| {
+        let others = (0..cell.vertex_count()).filter(|vertex| !own.contains(vertex));
+        // Coordinates are halves.
+        others.into_iter().all(|v| corners.iter().all(|&at| vertex_function(cell, v, at) == 0.0))
+    })
+}

@@ -1,0 +1,138 @@
+//! Points and connectivity of the patches: the maps of the children → those of the coarse cells.
+//!
+//! ```text
+//! x_coarse(X) = x_child(ξ)   at each node X of the coarse cell, with ξ the same place in the child that it lies in
+//! ```
+//!
+//! Up to order 2 the nodes of a patch are vertices of its children. Above, nodes on the edges and faces of patches are
+//! numbered in the frames of these, and computed by the first cell that has them.
+
+use super::patches::Patches;
+use super::place::Place;
+use crate::mesh::shape::Shape;
+use crate::mesh::{Mesh, MeshError, Parts, Topology};
+use kernels_gen::element::{Node, interpolation};
+use std::collections::HashMap;
+
+/// The points of the coarse mesh, behind those of the fine one's vertices, and the nodes of its cells.
+pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<Parts, MeshError> {
+    let shape = Shape::new(mesh.cell(), mesh.order())?;
+    let vertices = || mesh.points()[..mesh.n_vertices()].to_vec();
+    match mesh.order() {
+        order @ (1 | 2) => {
+            let all: Vec<_> = shape.element.nodes().iter().map(|node| node.lattice).collect();
+            let nodes = at_vertices(mesh, patches, &all, order);
+            Ok(Parts { points: vertices(), nodes, ..Parts::default() })
+        }
+        _ => {
+            let corners: Vec<_> = (0..mesh.cell().vertex_count())
+                .map(|vertex| mesh.cell().vertex(vertex).map(|x| x as usize))
+                .collect();
+            let own = at_vertices(mesh, patches, &corners, 1);
+            let topology = Topology::new(mesh.cell(), mesh.n_vertices(), own)?;
+            above(mesh, patches, &shape, &topology, vertices())
+        }
+    }
+}
+
+/// The vertices of the fine mesh at some places of the lattice of `order` steps, one or two, in each patch.
+fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usize) -> Vec<u32> {
+    let dim = mesh.dim();
+    // In steps of half a patch: the child, and which corner of it.
+    let split = |place: &[usize; 3]| {
+        let half = place.map(|at| 2 * at / order);
+        let child = (0..dim).fold(0, |child, axis| child | usize::from(half[axis] == 2) << axis);
+        let corner = (0..dim).fold(0, |corner, axis| corner | usize::from(half[axis] > 0) << axis);
+        (child, corner)
+    };
+    let split: Vec<(usize, usize)> = places.iter().map(split).collect();
+    let count = patches.count(mesh.cell().vertex_count());
+    let mut nodes = Vec::with_capacity(count * split.len());
+    for patch in 0..count {
+        nodes.extend(
+            split.iter().map(|&(child, corner)| patches.vertex(mesh, patch, child, corner)),
+        );
+    }
+    nodes
+}
+
+/// The nodes of higher orders.
+fn above(
+    mesh: &Mesh,
+    patches: &Patches,
+    shape: &Shape,
+    topology: &Topology,
+    mut points: Vec<[f64; 3]>,
+) -> Result<Parts, MeshError> {
+    let (dim, each) = (mesh.dim(), mesh.cell().vertex_count());
+    let own = shape.element.nodes();
+    let child = |node: &Node| {
+        (0..dim).fold(0, |child, axis| child | usize::from(node.point[axis] > 0.5) << axis)
+    };
+    let children: Vec<usize> = own.iter().map(child).collect();
+    let (mut tables, mut starts) = (HashMap::new(), [points.len(); 4]);
+    let count = [0, topology.edges().len(), topology.faces().len()];
+    for entity in 1..dim {
+        let all = count[entity] * shape.element.entity_count(entity);
+        starts[entity + 1] = starts[entity] + all;
+    }
+    points.resize(starts[dim] + topology.n_cells() * shape.element.entity_count(dim), [0.0; 3]);
+    crate::mesh::index(points.len(), "points")?;
+    let mut nodes = Vec::with_capacity(topology.n_cells() * own.len());
+    for patch in 0..topology.n_cells() {
+        for (local, node) in own.iter().enumerate() {
+            if node.dim == 0 {
+                nodes.push(topology.vertices(patch)[node.entity]);
+                continue;
+            }
+            let (entity, index) = numbered(topology, patch, node, shape.element.degree());
+            let number = starts[node.dim] + entity * shape.element.entity_count(node.dim) + index;
+            nodes.push(number as u32);
+            if is_first(topology, patch, node) {
+                let at = patch * each + children[local];
+                let (cell, place) = (patches.children[at] as usize, patches.places[at]);
+                let row = tables.entry((place.key(), local));
+                let row = row.or_insert_with(|| row_of(shape, place, node, dim));
+                points[number] = mesh.place_of(cell, row);
+            }
+        }
+    }
+    Ok(Parts { points, nodes, ..Parts::default() })
+}
+
+/// The functions of a child's nodes at a node of its patch.
+fn row_of(shape: &Shape, place: Place, node: &Node, dim: usize) -> Vec<f64> {
+    interpolation(shape.element, &[place.inverse(node.point, dim)])
+}
+
+/// Whether a cell is the first with a node.
+fn is_first(topology: &Topology, cell: usize, node: &Node) -> bool {
+    let entities = match node.dim {
+        dim if dim == topology.cell().dim() => return true,
+        1 => topology.edges(),
+        _ => topology.faces(),
+    };
+    let entity = entities.of_cell(cell)[node.entity] as usize;
+    entities.first_cell(entity) == (cell, node.entity)
+}
+
+/// The edge, face or cell that a node lies on, and its number in the frame of that.
+fn numbered(topology: &Topology, cell: usize, node: &Node, order: usize) -> (usize, usize) {
+    let [a, b, _] = node.position;
+    match node.dim {
+        dim if dim == topology.cell().dim() => (cell, node.index),
+        1 => {
+            let reversed = topology.edge_reversed(cell, node.entity);
+            let at = if reversed { order - a } else { a };
+            (topology.edges().of_cell(cell)[node.entity] as usize, at - 1)
+        }
+        _ => {
+            let seen = topology.face_orientation(cell, node.entity);
+            let (s, t) = if seen & 1 == 1 { (b, a) } else { (a, b) };
+            let s = if seen & 2 == 2 { order - s } else { s };
+            let t = if seen & 4 == 4 { order - t } else { t };
+            let index = (t - 1) * (order - 1) + s - 1;
+            (topology.faces().of_cell(cell)[node.entity] as usize, index)
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Which cells form patches: how cells meet → the children of each patch, and how they lie in it.
+//!
+//! ```text
+//! e' of the cell across a facet: the same vertex as e where the facet is even, that across from its mirror image where it is odd
+//! ```
+//!
+//! For one cell of each component all its 2^d corners are tried as the one that is even along all axes. Those of all others
+//! follow, facet by facet and breadth first. A corner is refuted by two cells that see each other otherwise, by an odd facet
+//! on the surface, and by a patch that does not close: from its first cell over odd facets, child j and child j ⊕ 2^A must be
+//! the two sides of one facet for all j and A, with the same axes on each way. Around the middle of a patch there are then
+//! 2^d cells as in a cube, whatever a mesh looks like elsewhere. All of this takes a time proportional to the cells.
+
+use super::labels::Labels;
+use super::links::{Links, NONE};
+use super::place::{Axes, Place};
+use crate::mesh::{Facet, Mesh};
+
+/// No corner yet.
+const UNKNOWN: u8 = u8::MAX;
+
+/// Why cells form no patches, and one of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Refusal {
+    Patches(u32),
+    Tags(u32),
+}
+
+/// Patches in the order of their first cells.
+pub(super) struct Patches {
+    /// `[patch][child]`.
+    pub(super) children: Vec<u32>,
+    pub(super) places: Vec<Place>,
+}
+
+impl Patches {
+    pub(super) fn find(mesh: &Mesh, links: &Links, labels: &Labels) -> Result<Self, Refusal> {
+        let mut search = Search::new(mesh, links, labels);
+        for cell in 0..mesh.n_cells() as u32 {
+            if search.even[cell as usize] == UNKNOWN {
+                search.component(cell)?;
+            }
+        }
+        let Search { children, places, components, .. } = search;
+        let patches = Self { children, places };
+        Ok(if components > 1 { patches.sorted(mesh.cell().vertex_count()) } else { patches })
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self, each: usize) -> usize {
+        self.children.len() / each
+    }
+
+    /// The least cell of each.
+    pub(super) fn firsts(&self, each: usize) -> impl Iterator<Item = u32> {
+        self.children.chunks_exact(each).map(|cells| cells.iter().copied().min().unwrap_or(NONE))
+    }
+
+    /// Patches of several components, in the order of their first cells.
+    fn sorted(self, each: usize) -> Self {
+        let firsts: Vec<u32> = self.firsts(each).collect();
+        let mut order: Vec<usize> = (0..firsts.len()).collect();
+        order.sort_unstable_by_key(|&patch| firsts[patch]);
+        let all = |patch: &usize| patch * each..(patch + 1) * each;
+        let children = order.iter().flat_map(|patch| &self.children[all(patch)]).copied();
+        let places = order.iter().flat_map(|patch| &self.places[all(patch)]).copied();
+        Self { children: children.collect(), places: places.collect() }
+    }
+
+    /// The vertex of the fine mesh at a corner of a child, as the patch has its axes.
+    pub(super) fn vertex(&self, mesh: &Mesh, patch: usize, child: usize, corner: usize) -> u32 {
+        let own = patch * mesh.cell().vertex_count() + child;
+        mesh.vertices(self.children[own] as usize)[self.places[own].vertex(corner, mesh.dim())]
+    }
+
+    /// The facet of the fine mesh that a child has on a facet of its patch.
+    pub(super) fn facet(&self, mesh: &Mesh, patch: usize, facet: usize, child: usize) -> u32 {
+        let own = patch * mesh.cell().vertex_count() + child;
+        let local = self.places[own].facet(facet / 2, facet % 2, mesh.dim()) as u8;
+        mesh.topology().facet_entity(Facet { cell: self.children[own], local })
+    }
+}
+
+/// The search for them.
+struct Search<'a> {
+    mesh: &'a Mesh,
+    links: &'a Links,
+    labels: &'a Labels,
+    dim: usize,
+    /// For each cell its corner that is even along all axes.
+    even: Vec<u8>,
+    /// Whether a cell is in a patch.
+    taken: Vec<bool>,
+    /// The cells of a component.
+    cells: Vec<u32>,
+    components: usize,
+    children: Vec<u32>,
+    places: Vec<Place>,
+}
+
+impl<'a> Search<'a> {
+    fn new(mesh: &'a Mesh, links: &'a Links, labels: &'a Labels) -> Self {
+        let count = mesh.n_cells();
+        Self {
+            mesh,
+            links,
+            labels,
+            dim: mesh.dim(),
+            even: vec![UNKNOWN; count],
+            taken: vec![false; count],
+            cells: Vec::with_capacity(count),
+            components: 0,
+            children: Vec::with_capacity(count),
+            places: Vec::with_capacity(count),
+        }
+    }
+
+    /// The patches of the cells that are joined with one.
+    fn component(&mut self, first: u32) -> Result<(), Refusal> {
+        self.components += 1;
+        let refusal = match self.tried(first) {
+            Ok(()) => return Ok(()),
+            Err(refusal @ Refusal::Patches(_)) => return Err(refusal),
+            Err(refusal) => refusal,
+        };
+        // Tags are to blame where there are patches without them.
+        let none = Labels::none();
+        let links = Links::new(self.mesh, &none);
+        Search::new(self.mesh, &links, &none).tried(first).and(Err(refusal))
+    }
+
+    /// Tries all corners of a cell.
+    fn tried(&mut self, first: u32) -> Result<(), Refusal> {
+        let mut refused = Refusal::Patches(first);
+        for corner in 0..1 << self.dim {
+            let before = self.children.len();
+            let done = self.walk(first, corner).and_then(|()| self.gather());
+            let Err(refusal) = done else { return Ok(()) };
+            if matches!(refusal, Refusal::Tags(_)) || matches!(refused, Refusal::Patches(_)) {
+                refused = refusal;
+            }
+            for &cell in &self.cells {
+                self.even[cell as usize] = UNKNOWN;
+                self.taken[cell as usize] = false;
+            }
+            self.children.truncate(before);
+            self.places.truncate(before);
+        }
+        Err(refused)
+    }
+
+    /// The even corners of all cells that are joined with one, of which a corner is assumed to be.
+    fn walk(&mut self, first: u32, corner: u8) -> Result<(), Refusal> {
+        self.cells.clear();
+        self.cells.push(first);
+        self.even[first as usize] = corner;
+        let mut next = 0;
+        while let Some(&cell) = self.cells.get(next) {
+            next += 1;
+            let even = self.even[cell as usize];
+            for facet in 0..2 * self.dim {
+                let is_odd = usize::from(even >> (facet / 2) & 1) != facet % 2;
+                if is_odd && self.links.is_outer(cell, facet) {
+                    return Err(Refusal::Patches(cell));
+                }
+                if is_odd && self.links.is_bound(cell, facet) {
+                    return Err(Refusal::Tags(cell));
+                }
+                let Some(link) = self.links.across(cell, facet) else { continue };
+                let there = link.even(even, facet, self.dim);
+                let known = &mut self.even[link.cell as usize];
+                if *known == UNKNOWN {
+                    *known = there;
+                    self.cells.push(link.cell);
+                } else if *known != there {
+                    return Err(Refusal::Patches(cell));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The patches of a component, in the order of its cells.
+    fn gather(&mut self) -> Result<(), Refusal> {
+        let all = self.cells.len() == self.taken.len();
+        if !all {
+            self.cells.sort_unstable();
+        }
+        for place in 0..self.cells.len() {
+            let cell = if all { place as u32 } else { self.cells[place] };
+            if !self.taken[cell as usize] {
+                self.patch(cell)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The patch of which a cell is the first.
+    fn patch(&mut self, first: u32) -> Result<(), Refusal> {
+        let corner = usize::from(self.even[first as usize]);
+        let mut cells = [NONE; 8];
+        let mut axes: [Axes; 8] = [[0, 1, 2]; 8];
+        let (mut queue, mut count, mut next) = ([corner; 8], 1, 0);
+        cells[corner] = first;
+        self.taken[first as usize] = true;
+        while next < count {
+            let child = queue[next];
+            next += 1;
+            let (cell, own) = (cells[child], axes[child]);
+            let even = self.even[cell as usize];
+            for axis in 0..self.dim {
+                let facet = 2 * axis + usize::from(even >> axis & 1 == 0);
+                let refusal = Refusal::Patches(cell);
+                let link = self.links.across(cell, facet).ok_or(refusal)?;
+                let (other, there) = (child ^ 1 << own[axis], link.axes(own, facet, self.dim));
+                if cells[other] != NONE {
+                    if cells[other] != link.cell || axes[other] != there {
+                        return Err(refusal);
+                    }
+                    continue;
+                }
+                if std::mem::replace(&mut self.taken[link.cell as usize], true) {
+                    return Err(refusal);
+                }
+                (cells[other], axes[other]) = (link.cell, there);
+                queue[count] = other;
+                count += 1;
+            }
+        }
+        self.finish(cells, axes)
+    }
+
+    /// Takes a patch whose cells are known.
+    fn finish(&mut self, cells: [u32; 8], axes: [Axes; 8]) -> Result<(), Refusal> {
+        let each = 1 << self.dim;
+        for (child, (&cell, &axes)) in cells.iter().zip(&axes).enumerate().take(each) {
+            let even = self.even[cell as usize];
+            self.children.push(cell);
+            self.places.push(Place::new(child, axes, even, self.dim));
+        }
+        if !self.labels.has_facets() {
+            return Ok(());
+        }
+        let start = self.children.len() - each;
+        for (facet, corners) in self.mesh.cell().facets().iter().enumerate() {
+            let set = |child: usize| {
+                let local = self.places[start + child].facet(facet / 2, facet % 2, self.dim) as u8;
+                let cell = self.children[start + child];
+                self.labels.facet(self.mesh.topology().facet_entity(Facet { cell, local }))
+            };
+            let first = set(corners[0]);
+            if corners.iter().any(|&child| set(child) != first) {
+                return Err(Refusal::Tags(cells[corners[0]]));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Where a child lies in its patch: its number, and how its axes lie, in nine bits.
+//!
+//! ```text
+//! x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a where the axis is flipped
+//! ```
+
+use crate::mesh::Affine;
+
+/// The axes of a patch along which those of a child run.
+pub(super) type Axes = [u8; 3];
+
+/// All of them, in lexicographic order.
+const ORDERS: [Axes; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+/// Bits 0 to 2 say which child it is, 3 to 5 which of its axes are flipped, 6 to 8 in which order they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Place(u16);
+
+impl Place {
+    /// Of child `child` with these axes, whose own corner `even` is one of the patch's.
+    pub(super) fn new(child: usize, axes: Axes, even: u8, dim: usize) -> Self {
+        let flip = |axis: usize| (even >> axis ^ (child >> axes[axis]) as u8) & 1;
+        let flips = (0..dim).fold(0, |flips, axis| flips | u16::from(flip(axis)) << axis);
+        let order = 2 * axes[0] + u8::from(axes[1] > axes[2]);
+        Self(child as u16 | flips << 3 | u16::from(order) << 6)
+    }
+
+    pub(super) fn of(key: u16) -> Self {
+        Self(key)
+    }
+
+    pub(super) fn key(self) -> u16 {
+        self.0
+    }
+
+    fn child(self) -> usize {
+        usize::from(self.0 & 7)
+    }
+
+    fn is_flipped(self, axis: usize) -> bool {
+        self.0 >> (3 + axis) & 1 == 1
+    }
+
+    fn axes(self) -> Axes {
+        ORDERS[usize::from(self.0 >> 6)]
+    }
+
+    /// The child's own number of its corner that is corner `corner` of its part of the patch.
+    pub(super) fn vertex(self, corner: usize, dim: usize) -> usize {
+        let axes = self.axes();
+        let bit = |axis: usize| (corner >> axes[axis] ^ usize::from(self.0) >> (3 + axis)) & 1;
+        (0..dim).fold(0, |vertex, axis| vertex | bit(axis) << axis)
+    }
+
+    /// The child's own number of its facet on a side of an axis of the patch, where it lies.
+    pub(super) fn facet(self, axis: usize, side: usize, dim: usize) -> usize {
+        let axes = self.axes();
+        let own = (0..dim).find(|&own| usize::from(axes[own]) == axis).unwrap_or(axis);
+        2 * own + (side ^ usize::from(self.is_flipped(own)))
+    }
+
+    /// The place in the child of a point of the patch.
+    pub(super) fn inverse(self, x: [f64; 3], dim: usize) -> [f64; 3] {
+        let (axes, mut xi) = (self.axes(), [0.0; 3]);
+        for (own, xi) in xi.iter_mut().enumerate().take(dim) {
+            let axis = usize::from(axes[own]);
+            let along = 2.0 * x[axis] - (self.child() >> axis & 1) as f64;
+            *xi = if self.is_flipped(own) { 1.0 - along } else { along };
+        }
+        xi
+    }
+
+    /// The map of the child's reference cell into that of the patch.
+    pub(super) fn map(self, dim: usize) -> Affine {
+        let axes = self.axes();
+        let at = |vertex: usize| {
+            let mut x = [0.0; 3];
+            for own in 0..dim {
+                let axis = usize::from(axes[own]);
+                let along = vertex >> own & 1 ^ usize::from(self.is_flipped(own));
+                x[axis] = ((self.child() >> axis & 1) + along) as f64 / 2.0;
+            }
+            x
+        };
+        let cell = match dim {
+            2 => crate::mesh::Cell::Quadrilateral,
+            _ => crate::mesh::Cell::Hexahedron,
+        };
+        Affine::onto(cell, &(0..1 << dim).map(at).collect::<Vec<_>>())
+    }
+}

@@ -210,7 +210,9 @@ impl Launcher<'_> {
             | Task::Metric
             | Task::Matrix
             | Task::StoredProduct
-            | Task::MatrixProduct => panic!("no vector comes of {:?}", plan.task),
+            | Task::MatrixProduct
+            | Task::Prolong
+            | Task::Restrict => panic!("no vector comes of {:?}", plan.task),
         };
         vectors.concat()
     }
@@ -312,7 +314,9 @@ impl Launcher<'_> {
             Role::Result(f) => vec![0.0; self.layout(plan, f).len(s.fields[f].state.len())],
             Role::CellResult(_) => vec![f64::NAN; extent],
             Role::Tables => panic!("a kernel brings its tables along"),
-            Role::Starts | Role::Places => panic!("no kernel of a cell reads {role:?}"),
+            Role::Starts | Role::Places | Role::Fine | Role::Targets => {
+                panic!("no kernel of a cell reads {role:?}")
+            }
             Role::CellMatrix | Role::Matrix | Role::Entries => {
                 panic!("operators make {role:?}: see `random_forms`")
             }

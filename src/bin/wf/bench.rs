@@ -5,6 +5,7 @@ mod compare;
 mod device;
 mod kronbichler;
 mod ljungkvist;
+mod multigrid;
 mod plot;
 mod scatter;
 mod settgast;
@@ -51,7 +52,8 @@ Examples:
   wf bench --json > old.json; wf bench --compare old.json            how much faster it has become
   wf bench --suite scatter --backend cuda                 ways of adding results up
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
-  wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations")]
+  wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations
+  wf bench --suite multigrid --problem cube --degree 2..8 --dofs 1e6   whole solves by levels, beside the diagonal")]
 pub(crate) struct Arguments {
     /// The set of problems.
     #[arg(long, value_enum, default_value_t = Suite::Bp)]
@@ -61,12 +63,13 @@ pub(crate) struct Arguments {
     pub(crate) device: DeviceArguments,
 
     /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity; of
-    /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d. May be repeated.
+    /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d; of multigrid square, cube, deformed, ball,
+    /// elasticity, tetrahedra. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler 1..6.
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler and multigrid 1..6.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
 
@@ -183,6 +186,8 @@ pub(crate) enum Suite {
     /// Laplacians and elasticity of degree 1 on hexahedra, matrix-free, by partial assembly and by a matrix, alone and in iterations
     /// of the conjugate gradient method: the tables and figures of Settgast and others (2023).
     Settgast,
+    /// Whole solves of Poisson and elasticity by the levels of multigrid, beside those by the diagonal, over degree and size.
+    Multigrid,
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -250,12 +255,14 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Afem => afem::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Settgast => settgast::suite(arguments, device.as_ref(), &mut report, console),
+        Suite::Multigrid => multigrid::suite(arguments, device.as_ref(), &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
     let mut report = kept(report, done)?;
     let draw = match arguments.suite {
         Suite::Ljungkvist => ljungkvist::draw,
         Suite::Settgast => settgast::draw,
+        Suite::Multigrid => multigrid::draw,
         _ => return Ok(report),
     };
     if let Some(path) = &arguments.plot {

@@ -1,0 +1,298 @@
+//! The suite `multigrid`: whole solves by the levels of a problem, beside those by its diagonal, over degree and size → rows and a
+//! table.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use runtime::compile::Target;
+use runtime::device::Device;
+use runtime::forest::refined;
+use runtime::mesh::{Mesh, load};
+use runtime::run::{RunError, Solution, run_on};
+use runtime::solve::{Continue, Figures};
+use serde_json::{Value, json};
+use weakform::picture::write_charts;
+
+use super::{Arguments, Degrees, named, plot};
+use crate::console::Console;
+use crate::report::{Failure, Report};
+
+/// Unknowns beyond which the diagonal is not waited for.
+const BY_THE_DIAGONAL: usize = 20_000_000;
+/// How far residuals fall.
+const TOLERANCE: &str = "1e-8";
+
+/// A problem of the suite.
+struct Problem {
+    name: &'static str,
+    form: &'static str,
+    /// The components of its field.
+    components: usize,
+    /// The mesh for so many nodes of a degree, and unknowns a node of degree 1 along an edge of it.
+    mesh: fn(f64) -> String,
+    dim: u32,
+    zero: &'static str,
+}
+
+const POISSON: &str = "f0[u] = -1; f1[u] = grad(u);";
+const VARYING: &str = "f0[u] = -1; f1[u] = grad(u) / (0.05 + 2 * dot(x, x));";
+const ELASTIC: &str =
+    "f0[u] = -[0, 0, 1]; f1[u] = 2 * 0.3846 * sym(grad(u)) + 0.5769 * tr(grad(u)) * I;";
+
+/// Cells along an edge: a power of two, or three times one, so that there are levels.
+fn halved(cells: f64) -> usize {
+    let powers = (0..12).flat_map(|power| [1usize << power, 3 << power]);
+    powers.min_by_key(|&n| (1e6 * (n as f64 / cells).ln().abs()) as u64).unwrap_or(1)
+}
+
+const PROBLEMS: [Problem; 6] = [
+    Problem {
+        name: "square",
+        form: POISSON,
+        components: 1,
+        mesh: |cells| format!("box(dim: 2, cells: {})", halved(cells)),
+        dim: 2,
+        zero: "0",
+    },
+    Problem {
+        name: "cube",
+        form: POISSON,
+        components: 1,
+        mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
+        dim: 3,
+        zero: "0",
+    },
+    Problem {
+        name: "deformed",
+        form: POISSON,
+        components: 1,
+        mesh: |cells| format!("box(dim: 3, cells: {}, deform: 0.05)", halved(cells)),
+        dim: 3,
+        zero: "0",
+    },
+    Problem {
+        name: "ball",
+        form: VARYING,
+        components: 1,
+        // Seven blocks, of 2^r cells along each edge.
+        mesh: |cells| {
+            let refine = (cells / 7f64.cbrt()).log2().round().max(1.0);
+            format!("ball(dim: 3, refine: {refine})")
+        },
+        dim: 3,
+        zero: "0",
+    },
+    Problem {
+        name: "elasticity",
+        form: ELASTIC,
+        components: 3,
+        mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
+        dim: 3,
+        zero: "[0, 0, 0]",
+    },
+    Problem {
+        name: "tetrahedra",
+        form: POISSON,
+        components: 1,
+        // Those that come of others have these as their levels.
+        mesh: |cells| {
+            let refine = (cells / 4.0).log2().round().max(0.0);
+            format!("box(dim: 3, cell: tet, cells: 4); refine = {refine}")
+        },
+        dim: 3,
+        zero: "0",
+    },
+];
+
+impl Problem {
+    /// Its text for about so many unknowns.
+    fn text(&self, degree: usize, dofs: usize, preconditioner: &str) -> String {
+        let nodes = dofs as f64 / self.components as f64;
+        let cells = nodes.powf(1.0 / f64::from(self.dim)) / degree as f64;
+        let shape = if self.components == 1 { "scalar" } else { "vector" };
+        format!(
+            "form f {{ field u: {shape}; {} }}\n\
+             problem p solves f {{ mesh = {}; degree = {degree}; dirichlet u = {} on all; \
+             solver = cg(rtol: {TOLERANCE}, preconditioner: {preconditioner}); }}",
+            self.form,
+            (self.mesh)(cells),
+            self.zero,
+        )
+    }
+}
+
+/// A solve of a text, on its mesh or on one that was made before.
+fn solved(
+    text: &str,
+    known: &mut Option<Arc<Mesh>>,
+    device: Option<&Arc<dyn Device>>,
+) -> Result<Solution, Failure> {
+    let (program, found) = compile(&Source::new("bench", text));
+    let program = program.ok_or_else(|| Failure::input(format!("{found:?}")))?;
+    let failed = |found| Failure::input(format!("{found:?}"));
+    let (source, dim) = program.mesh("p", &Overrides::default()).map_err(failed)?;
+    let problem = program.problem("p", dim.unwrap_or(3), &Overrides::default()).map_err(failed)?;
+    let mesh = match known {
+        Some(mesh) => Arc::clone(mesh),
+        None => {
+            let mesh = load(&source, Path::new(""));
+            let mesh = mesh.and_then(|mesh| refined(mesh, problem.refine));
+            let mesh = mesh.map_err(|error| Failure::input(error.to_string()))?;
+            Arc::clone(known.insert(Arc::new(mesh)))
+        }
+    };
+    let done = run_on(&problem, mesh, &Target::native(), device.cloned(), &mut |_| Continue::Yes);
+    done.map_err(|error: RunError| Failure::input(error.to_string()))
+}
+
+pub(super) fn suite(
+    arguments: &Arguments,
+    device: Option<&Arc<dyn Device>>,
+    report: &mut Report,
+    console: &Console,
+) -> Result<(), Failure> {
+    let problems = problems(&arguments.problem)?;
+    let threads = rayon::current_num_threads();
+    report.text.push_str(&format!(
+        "{}, {threads} threads of the processor: solves to {TOLERANCE} by CG with levels, and with the diagonal.\n\
+         applications: of the finest operator, those in single precision too; set up: of the levels; rate: million unknowns that are\n\
+         solved for a second without it\n\
+         problem       p  unknowns levels | iterations applications  set up   solve     rate | diagonal: iterations   solve | ratio\n",
+        named(device)
+    ));
+    let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
+    for problem in problems {
+        for degree in degrees.first as usize..=degrees.last as usize {
+            for dofs in arguments.sizes().each() {
+                let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.name);
+                let row = row(problem, (degree, dofs), device, &shown, console)?;
+                let text = line(problem.name, degree, &row);
+                console.progress().line(text.trim_end());
+                report.text.push_str(&text);
+                report.json.push(value(problem.name, degree, &row, device));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn problems(names: &[String]) -> Result<Vec<&'static Problem>, Failure> {
+    if names.is_empty() {
+        return Ok(PROBLEMS.iter().collect());
+    }
+    let find = |name: &String| {
+        let found = PROBLEMS.iter().find(|problem| problem.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let known: Vec<&str> = PROBLEMS.iter().map(|problem| problem.name).collect();
+            let known = known.join(", ");
+            Failure::input(format!("no problem `{name}` in the suite; there are {known}"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// A solve by levels, and one by the diagonal.
+struct Row {
+    dofs: usize,
+    cells: usize,
+    iterations: usize,
+    applications: usize,
+    levels: Figures,
+    /// Seconds without those of the levels' making.
+    seconds: f64,
+    diagonal: Option<(usize, f64)>,
+}
+
+fn row(
+    problem: &Problem,
+    (degree, dofs): (usize, usize),
+    device: Option<&Arc<dyn Device>>,
+    shown: &str,
+    console: &Console,
+) -> Result<Row, Failure> {
+    let (mut mesh, text) = (None, |by: &str| problem.text(degree, dofs, by));
+    console.progress().say(format!("{shown}: kernels"));
+    // The first solve compiles, and touches memory that is new.
+    solved(&text("multigrid"), &mut mesh, device)?;
+    console.progress().say(format!("{shown}: by levels"));
+    let by_levels = solved(&text("multigrid"), &mut mesh, device)?;
+    let Some(levels) = by_levels.multigrid.clone() else {
+        return Err(Failure::input(format!("{shown}: no levels")));
+    };
+    let n = by_levels.on.n_dofs();
+    let diagonal = if n <= BY_THE_DIAGONAL {
+        console.progress().say(format!("{shown}: by the diagonal"));
+        let solution = solved(&text("jacobi"), &mut mesh, device)?;
+        Some((solution.linear_iterations, solution.seconds.solve))
+    } else {
+        None
+    };
+    Ok(Row {
+        dofs: n,
+        cells: by_levels.on.mesh.n_cells(),
+        iterations: by_levels.linear_iterations,
+        applications: by_levels.linear_iterations + 1 + levels.applications,
+        seconds: by_levels.seconds.solve - levels.seconds,
+        levels,
+        diagonal,
+    })
+}
+
+fn line(name: &str, degree: usize, row: &Row) -> String {
+    let Row { dofs, iterations, applications, levels, seconds, .. } = row;
+    let rate = *dofs as f64 / seconds / 1e6;
+    let start = format!(
+        "{name:<12} {degree:>2} {dofs:>9} {:>6} | {iterations:>10} {applications:>12} {:>7.3} {seconds:>7.3} {rate:>8.2} |",
+        levels.levels.len(),
+        levels.seconds,
+    );
+    match row.diagonal {
+        None => format!("{start} not waited for\n"),
+        Some((iterations, by)) => {
+            format!("{start} {iterations:>20} {by:>7.3} | {:>5.2}\n", by / seconds)
+        }
+    }
+}
+
+fn value(name: &str, degree: usize, row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
+    let sizes: Vec<usize> = row.levels.levels.iter().map(|level| level.unknowns).collect();
+    json!({
+        "suite": "multigrid",
+        "problem": name,
+        "degree": degree,
+        "backend": device.map_or("cpu", |device| device.backend().word()),
+        "device": device.map(|device| device.name()),
+        "threads": rayon::current_num_threads(),
+        "precision": "f64",
+        "cells": row.cells,
+        "dofs": row.dofs,
+        "levels": sizes,
+        "coarsest": row.levels.coarsest,
+        "iterations": row.iterations,
+        "applications": row.applications,
+        "set_up_seconds": row.levels.seconds,
+        "seconds": row.seconds,
+        "dofs_per_second": row.dofs as f64 / row.seconds,
+        "jacobi_iterations": row.diagonal.map(|(iterations, _)| iterations),
+        "jacobi_seconds": row.diagonal.map(|(_, seconds)| seconds),
+    })
+}
+
+/// Unknowns solved a second over degree and size.
+pub(super) fn draw(path: &Path, rows: &[Value]) -> Result<(), Failure> {
+    Ok(write_charts(path, "Unknowns solved for a second", &plot::throughput(rows))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::halved;
+
+    #[test]
+    fn meshes_have_levels() {
+        let found: Vec<usize> = [1.0, 5.0, 7.0, 23.0, 60.0].into_iter().map(halved).collect();
+        assert_eq!(found, [1, 4, 8, 24, 64]);
+    }
+}

@@ -215,7 +215,7 @@ impl Problem<'_> {
             true => None,
             false => {
                 let by = Between::states(&coarse.on, &fine.on, &place(fine, coarse))?;
-                Some(State::Interpolated(by))
+                Some(State::Interpolated(Box::new(by)))
             }
         };
         Ok(Path { between, state })

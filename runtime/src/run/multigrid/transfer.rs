@@ -328,7 +328,7 @@ pub struct Path {
 /// How a coarser space comes to a state.
 pub enum State {
     /// From the values at its nodes.
-    Interpolated(Between),
+    Interpolated(Box<Between>),
     /// Each of its unknowns is one of the finer space: of degree 1, where cells are the children of others.
     Taken(Vec<u32>),
 }

@@ -26,7 +26,7 @@ use runtime::discretisation::Discretisation;
 use runtime::expression::Parameters;
 use runtime::mesh::load;
 use runtime::operator::Operator;
-use runtime::run::{Kernels, RunError, check_fixed, check_unique, solve, values};
+use runtime::run::{Kernels, Levels, RunError, check_fixed, check_unique, solve, values};
 use runtime::solve::{NonlinearSystem, Report, silent};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -303,7 +303,11 @@ impl System {
             parameters: &self.parameters,
             prescribed: &self.conditions,
             rule: self.elements.rule,
-            levels: None,
+            levels: Some(Levels {
+                elements: &self.elements,
+                target: &self.target,
+                device: self.device.as_ref(),
+            }),
         };
         let solved = threads::roomy(|| {
             check_unique(operator, system, &[])?;

@@ -2,7 +2,8 @@
 //! language can report, and names that the compiler knows.
 
 use weakform::{
-    ALL, Error, Execution, FieldName, Figure, Setup, System, Vector, at, mesh, weak_form,
+    ALL, Argument, Error, Execution, FieldName, Figure, Setup, Solver, System, Vector, at, mesh,
+    weak_form,
 };
 
 weak_form! {
@@ -242,5 +243,32 @@ fn names_are_those_of_the_form() -> Result<(), Error> {
     let name = String::from("u");
     assert_eq!(system.points(&name)?.len(), 8);
     assert_eq!(system.values(both::field::f64, &system.initial())?.iter().sum::<f64>(), 4.0);
+    Ok(())
+}
+
+/// Elasticity by the levels of multigrid, in a third of the iterations of the diagonal or fewer; other forms are refused.
+#[test]
+fn levels_precondition_a_system() -> Result<(), Error> {
+    let by = |word: &str| {
+        let word = Argument::Word(word.to_owned());
+        let arguments =
+            [("preconditioner".to_owned(), word), ("rtol".to_owned(), Argument::Number(1e-8))];
+        Solver { name: "cg".to_owned(), arguments: arguments.into() }
+    };
+    let clamped = stiff::form().on(mesh("box(dim: 2, cells: 8)")?).degree(4);
+    let clamped = clamped.execution(Execution::Interpreted).dirichlet("u", "x0", |_| [0.0, 0.0]);
+    let mut system = clamped.dirichlet("u", "x1", |x| [x[1], 0.1]).build()?;
+    let mut solve = |word: &str| {
+        let mut u = system.initial();
+        let report = system.solve_with(&mut u, Some(&by(word)))?;
+        Ok::<_, Error>((report.iterations, u))
+    };
+    let ((few, u), (many, v)) = (solve("multigrid")?, solve("jacobi")?);
+    assert!(3 * few <= many, "{few} of {many}");
+    assert!(distance(&u, &v) < 1e-6);
+    let mut flow = setup().build()?;
+    let mut u = flow.initial();
+    let said = refused(flow.solve_with(&mut u, Some(&by("multigrid"))));
+    assert!(said.contains("symmetric forms") && said.contains("help: "), "{said}");
     Ok(())
 }

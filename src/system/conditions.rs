@@ -6,10 +6,14 @@ use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::problem::Trace;
+use kernels_gen::generate::elements;
+use kernels_gen::plan::Elements;
 use runtime::constraint::Constraints;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::expression::Parameters;
-use runtime::run::{Held, Prescribed, RunError, conditions};
+use runtime::mesh::Mesh;
+use runtime::run::{Held, Prescribed, RunError, conditions, discretise};
+use std::sync::Arc;
 
 /// Writes the components at a point, after comparing their number; the second argument has the parameters.
 type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
@@ -52,6 +56,9 @@ impl Wanted {
 
 /// A condition on a mesh.
 struct Condition {
+    /// The field, and of what of it.
+    of: (usize, Trace),
+    boundary: Boundary,
     held: Held,
     /// Numbers at a node.
     count: usize,
@@ -86,7 +93,16 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
-        let held = self.0.iter().map(|condition| &condition.held);
+        self.valued(on, self.0.iter().map(|condition| &condition.held), parameters)
+    }
+
+    /// The same of conditions that are held elsewhere.
+    fn valued<'h>(
+        &self,
+        on: &Discretisation,
+        held: impl Iterator<Item = &'h Held>,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, Error> {
         conditions(on, held, |index, places| {
             let Condition { count, params, value, .. } = &self.0[index];
             let params = params.iter().map(|&param| parameters.values[parameters.range(param)][0]);
@@ -120,14 +136,19 @@ impl Condition {
         if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });
         }
-        let tags = match &boundary {
-            Boundary::All => None,
-            Boundary::Tags(tags) => Some(&tags[..]),
-        };
-        let held = Held::new(form, on, (field, trace), tags)?;
+        let of = (field, trace);
+        let held = Held::new(form, on, of, tags(&boundary))?;
         let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
-        Ok(Self { held, count, params, value })
+        Ok(Self { of, boundary, held, count, params, value })
+    }
+}
+
+/// The tags of a boundary, if it is not all.
+fn tags(boundary: &Boundary) -> Option<&[String]> {
+    match boundary {
+        Boundary::All => None,
+        Boundary::Tags(tags) => Some(&tags[..]),
     }
 }
 
@@ -142,16 +163,41 @@ fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
     }
 }
 
+fn told(error: Error) -> RunError {
+    match error {
+        Error::Run(error) => error,
+        other => RunError::Setting(other.to_string()),
+    }
+}
+
 impl Prescribed for Conditions {
     fn conditions(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        self.evaluate(on, parameters).map_err(|error| match error {
-            Error::Run(error) => error,
-            other => RunError::Setting(other.to_string()),
-        })
+        self.evaluate(on, parameters).map_err(told)
+    }
+
+    fn at(
+        &self,
+        form: &PointForm,
+        mesh: Arc<Mesh>,
+        degree: usize,
+        parameters: &Parameters,
+    ) -> Result<Option<(Elements, Discretisation)>, RunError> {
+        // Data was given on the system's own mesh, and may have been replaced since.
+        if !form.aux.is_empty() {
+            return Ok(None);
+        }
+        let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
+        let named = self.0.iter().filter_map(|own| tags(&own.boundary)).flatten();
+        let mut on = discretise(form, &elements, mesh, named)?;
+        let held = self.0.iter().map(|own| Held::new(form, &on, own.of, tags(&own.boundary)));
+        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+        let conditions = self.valued(&on, held.iter(), parameters).map_err(told)?;
+        on.constrain(conditions);
+        Ok(Some((elements, on)))
     }
 
     fn aux(&self, on: &Discretisation, _: &Parameters) -> Result<Vec<AuxValues>, RunError> {

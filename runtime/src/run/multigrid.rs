@@ -153,7 +153,8 @@ impl Problem<'_> {
             let degree = made.elements.fields[0].degree();
             let k = made.elements.degree - (degree - degree / 2);
             let mesh = Arc::clone(&self.on.mesh);
-            let Some((elements, on)) = self.prescribed.at(mesh, k, self.parameters)? else {
+            let Some((elements, on)) = self.prescribed.at(self.form, mesh, k, self.parameters)?
+            else {
                 return Ok(Err(Unsuited::Data));
             };
             let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
@@ -166,7 +167,10 @@ impl Problem<'_> {
         while made.on.n_dofs() > FEW {
             let Ok(coarser) = made.on.mesh.coarsened() else { break };
             let (k, mesh) = (made.elements.degree, Arc::clone(&coarser.mesh));
-            let Some((elements, on)) = self.prescribed.at(mesh, k, self.parameters)? else { break };
+            let Some((elements, on)) = self.prescribed.at(self.form, mesh, k, self.parameters)?
+            else {
+                break;
+            };
             let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
             let path = self.path_between(&made, &next, &coarser, precision)?;
             let like = made.operator.zeros();

@@ -15,6 +15,7 @@ use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
 use fem_dsl::problem::{Data, Expression, Problem, Trace, Values};
+use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
@@ -237,11 +238,12 @@ pub trait Prescribed: Sync {
     /// Spaces that cannot be numbered, a value that is no number.
     fn at(
         &self,
+        form: &PointForm,
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        let _ = (mesh, degree, parameters);
+        let _ = (form, mesh, degree, parameters);
         Ok(None)
     }
 }
@@ -302,6 +304,7 @@ impl Prescribed for OfProblem<'_> {
 
     fn at(
         &self,
+        form: &PointForm,
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
@@ -310,15 +313,9 @@ impl Prescribed for OfProblem<'_> {
             return Ok(None);
         }
         let problem = self.problem;
-        let elements = kernels_gen::generate::elements(
-            &problem.form,
-            mesh.cell(),
-            degree,
-            mesh.order(),
-            None,
-        )?;
+        let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
-        let mut on = discretise(&problem.form, &elements, mesh, tags.flatten())?;
+        let mut on = discretise(form, &elements, mesh, tags.flatten())?;
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;

@@ -645,3 +645,26 @@ fn problems_are_solved_on_meshes_of_all_formats() {
     // The mesh is read; only the names of its boundary are not in it.
     assert!(refused["error"].to_string().contains("no boundary"), "{refused}");
 }
+
+#[test]
+fn solves_by_levels_are_measured_beside_the_diagonal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("levels.svg"));
+    let suite = ["bench", "--suite", "multigrid", "--problem", "square", "--degree", "2..2"];
+    let more = ["--dofs", "1e3", "--json", "--plot", file.to_str().expect("UTF-8")];
+    let output = wf(&[&suite[..], &more].concat(), &cache);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let row: Value = serde_json::from_str(text.trim()).expect("one row");
+    assert_eq!((&row["suite"], &row["problem"]), (&"multigrid".into(), &"square".into()));
+    has_numbers(&row, &["iterations", "applications", "seconds", "dofs_per_second"]);
+    has_numbers(&row, &["jacobi_iterations", "jacobi_seconds", "set_up_seconds"]);
+    let levels = row["levels"].as_array().expect("levels");
+    assert!(levels.len() > 1 && levels[0] == row["dofs"], "{row}");
+    let [few, many] = ["iterations", "jacobi_iterations"].map(|key| row[key].as_u64().unwrap_or(0));
+    assert!(3 * few <= many, "{row}");
+    assert!(file.is_file());
+    let wrong = wf(&["bench", "--suite", "multigrid", "--problem", "BP1"], &cache);
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && said.contains("square, cube, deformed"), "{said}");
+}

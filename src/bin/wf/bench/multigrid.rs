@@ -293,6 +293,6 @@ mod tests {
     #[test]
     fn meshes_have_levels() {
         let found: Vec<usize> = [1.0, 5.0, 7.0, 23.0, 60.0].into_iter().map(halved).collect();
-        assert_eq!(found, [1, 4, 8, 24, 64]);
+        assert_eq!(found, [1, 6, 8, 24, 64]);
     }
 }

@@ -1,7 +1,8 @@
 //! `wf` as its users meet it: exit codes, and JSON that is alone on standard output.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -429,6 +430,33 @@ fn low_order_operators_are_measured_in_each_way() {
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("there are BP5, BP6, elasticity"), "{errors}");
+}
+
+/// A suite may take minutes: a row is on standard output while the next one is measured.
+#[test]
+fn rows_are_shown_as_they_are_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+    command.args([
+        "bench",
+        "--problem",
+        "BP1",
+        "--degree",
+        "1..6",
+        "--dofs",
+        "1e3",
+        "--threads",
+        "1",
+    ]);
+    command.args(["--no-csr", "--quiet"]).env("WF_CACHE_DIR", folder.path().join("cache"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("wf");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let first = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("BP1 ")));
+    let ended = child.try_wait().expect("a child");
+    assert!(first.is_some() && ended.is_none(), "{first:?} after {ended:?}");
+    let rest = lines.filter(|line| line.as_ref().is_ok_and(|line| line.starts_with("BP1 ")));
+    assert_eq!(rest.count(), 5, "each row once");
+    assert!(child.wait().expect("an end").success());
 }
 
 #[test]

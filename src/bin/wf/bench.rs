@@ -422,7 +422,7 @@ fn suite(
             for dofs in arguments.sizes().each() {
                 say(console, case, degree, dofs);
                 let row = row(arguments, case, degree, dofs, &rates)?;
-                report.text.push_str(&line(&row));
+                report.row(&line(&row), console);
                 report.json.push(value(&row));
             }
         }

@@ -24,12 +24,31 @@ pub(crate) struct Report {
     pub(crate) aside: bool,
     /// What failed while the rest went on, as a person reads it; programs find it among [`Report::json`].
     failures: Vec<String>,
+    /// How much of the text stands on standard output already.
+    shown: usize,
 }
 
 impl Report {
     /// A report with one JSON object.
     pub(crate) fn new(text: impl Into<String>, json: Value) -> Self {
         Self { text: text.into(), json: vec![json], ..Self::default() }
+    }
+
+    /// Adds a row to the text, and shows all of it that is not shown yet: measuring the next one may take minutes. Where the
+    /// result is JSON, which comes at the end, the row goes to where progress is shown.
+    pub(crate) fn row(&mut self, text: &str, console: &Console) {
+        self.text.push_str(text);
+        if console.json() {
+            return console.progress().line(text.trim_end());
+        }
+        console.progress().aside(|| {
+            let mut out = io::stdout().lock();
+            let rest = &self.text.as_bytes()[self.shown..];
+            // What cannot be written now is written at the end, where a failure is said.
+            if out.write_all(rest).and_then(|()| out.flush()).is_ok() {
+                self.shown = self.text.len();
+            }
+        });
     }
 
     /// One of several things that are done one after another: `about` says which. What fails keeps none of the
@@ -178,7 +197,7 @@ pub(crate) fn finish(result: Result<Report, Failure>, console: &Console) -> Exit
     let values: Vec<Value> = values.map(|value| warned(value, &warnings)).collect();
     let printed = match (console.json(), report.aside) {
         (true, _) => print(io::stdout().lock(), &lines(&values)),
-        (false, false) => print(io::stdout().lock(), &report.text),
+        (false, false) => print(io::stdout().lock(), &report.text[report.shown..]),
         (false, true) => print(io::stderr().lock(), &report.text),
     };
     if !console.json() {

@@ -93,8 +93,7 @@ fn measure(
             left / norm(&mut wanted.iter().copied())
         });
         let shown = line(subject, &word, &found, difference);
-        console.progress().line(shown.trim_end());
-        report.text.push_str(&shown);
+        report.row(&shown, console);
         report.json.push(value(subject, &word, &found, difference, device));
     }
     Ok(())

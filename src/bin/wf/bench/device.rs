@@ -58,8 +58,7 @@ pub(super) fn suite(
                     shown.trim_end(),
                     1e3 * loaded
                 );
-                report.text.push_str(&format!("{shown}\n"));
-                console.progress().line(&shown);
+                report.row(&format!("{shown}\n"), console);
                 let mut value = value(&row);
                 value["backend"] = json!(device.backend().word());
                 value["device"] = json!(device.name());

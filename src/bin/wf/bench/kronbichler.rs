@@ -100,8 +100,7 @@ fn rows(
                 let subject = Subject { problem, degree, mesh };
                 let row = subject.row(arguments, device, &shown, console)?;
                 let text = subject.line(&row);
-                console.progress().line(text.trim_end());
-                report.text.push_str(&text);
+                report.row(&text, console);
                 report.json.push(subject.value(&row, device));
                 ratios.extend(row.ratio().map(|ratio| (degree, ratio)));
             }

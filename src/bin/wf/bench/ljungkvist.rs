@@ -165,7 +165,7 @@ fn rows_of(
                 for degree in degrees {
                     let shown = (adaptive, degree, level);
                     let row = series.row(&mesh, &census, shown, device, console)?;
-                    console.progress().line(&tables::line(&row));
+                    report.row(&format!("{}\n", tables::line(&row)), console);
                     report.json.push(value(&row, device));
                     rows.push(row);
                 }

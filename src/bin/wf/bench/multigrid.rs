@@ -170,8 +170,7 @@ pub(super) fn suite(
                 let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.name);
                 let row = row(problem, (degree, dofs), device, &shown, console)?;
                 let text = line(problem.name, degree, &row);
-                console.progress().line(text.trim_end());
-                report.text.push_str(&text);
+                report.row(&text, console);
                 report.json.push(value(problem.name, degree, &row, device));
             }
         }

@@ -115,8 +115,7 @@ fn measure(
             first = first.or(Some(found.seconds));
         }
         let shown = line(subject, &word, &found, first);
-        console.progress().line(shown.trim_end());
-        report.text.push_str(&shown);
+        report.row(&shown, console);
         report.json.push(value(subject, &word, &found, device));
     }
     Ok(())

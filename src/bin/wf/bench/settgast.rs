@@ -178,11 +178,8 @@ fn rows_of(
             console.progress().say(format!("{}, {dofs} unknowns: a mesh", case.name));
             let mesh = grid(case, dofs)?;
             let from = measured.rows.len();
-            let done = ways(arguments, case, &mesh, device, console, measured);
+            let done = ways((arguments, case, &mesh), device, console, measured, report);
             let rows = &measured.rows[from..];
-            for row in rows {
-                console.progress().line(&tables::line(row));
-            }
             report.json.extend(rows.iter().map(|row| value(row, rows, &measured.rates, device)));
             let own = |vectors: &&Vectors| {
                 rows.first()
@@ -199,12 +196,11 @@ fn rows_of(
 
 /// All ways on one mesh.
 fn ways(
-    arguments: &Arguments,
-    case: &Case,
-    mesh: &Arc<Mesh>,
+    (arguments, case, mesh): (&Arguments, &Case, &Arc<Mesh>),
     device: Option<&Arc<dyn Device>>,
     console: &Console,
     measured: &mut Measured,
+    report: &mut Report,
 ) -> Result<(), Failure> {
     let problem = of_case(case.name);
     let (cells, dofs) = (mesh.n_cells(), problem.components * mesh.n_vertices());
@@ -234,7 +230,9 @@ fn ways(
                 Ok(found(&mut system, wanted, alone)?)
             }
         };
-        measured.rows.push(Row { problem: case.name, cells, dofs, way, found });
+        let row = Row { problem: case.name, cells, dofs, way, found };
+        report.row(&format!("{}\n", tables::line(&row)), console);
+        measured.rows.push(row);
     }
     Ok(())
 }

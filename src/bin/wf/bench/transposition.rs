@@ -46,8 +46,7 @@ pub(super) fn suite(
                     value["device"] = json!(device.name());
                     report.json.push(value);
                 })?;
-                console.progress().line(shown.trim_end());
-                report.text.push_str(&shown);
+                report.row(&shown, console);
             }
         }
     }

@@ -122,11 +122,48 @@ fn files_have_the_system_to_the_bit() {
     let given = std::fs::read(out.join("constrained.npy")).expect("a file");
     assert_eq!(given[given.len() - n..].iter().filter(|byte| **byte == 1).count(), 9);
 
+    is_read_back(&out, most);
+
     let (done, _, error) = wf(&["assemble", file, "-o", into]);
     assert!(!done && error.contains("choose one with --problem"), "{error}");
     let inside = format!("{file}/folder");
     let (done, _, error) = wf(&["assemble", file, "--problem", "carried", "-o", &inside]);
     assert!(!done && error.contains("cannot make the folder"), "{error}");
+}
+
+/// `wf residual` finds what is left of the system in a folder, of which the largest entry is `most`, and says what is wrong with
+/// files.
+fn is_read_back(folder: &Path, most: f64) {
+    let own = folder.to_str().expect("a name");
+    let (done, json, error) = wf(&["residual", own, "--json", "--at-most", "1e-6"]);
+    assert!(done, "{error}");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("an object");
+    let number = |key: &str| value[key].as_f64().expect("a number");
+    // Sums of few terms in another order.
+    assert!(
+        (number("residual") >= most / 2.0 || most < 1e-12) && number("residual") < 1e-7,
+        "{json}"
+    );
+    assert!(number("relative") < 1e-7 && number("backward") < 1e-8, "{json}");
+    // Another solution is none: x = 1 everywhere, as a number a line.
+    let (ones, n) = (folder.join("ones.txt"), value["unknowns"].as_u64().expect("a number"));
+    std::fs::write(&ones, "1\n".repeat(n as usize)).expect("a file");
+    let ones = ones.to_str().expect("a name");
+    let (done, said, error) = wf(&["residual", own, "--solution", ones, "--at-most", "1e-3"]);
+    assert!(!done && error.contains("the relative residual is") && said.contains("worst row"));
+    // A line that is no entry, a vector that is too short, a file that is not there.
+    let bad = folder.join("bad.mtx");
+    std::fs::write(&bad, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 2 3\n")
+        .expect("a file");
+    let bad = bad.to_str().expect("a name");
+    let (done, _, error) = wf(&["residual", own, "--matrix", bad]);
+    assert!(!done && error.contains("bad.mtx:3: there is no column 2"), "{error}");
+    let short = folder.join("short.txt");
+    std::fs::write(&short, "1\n").expect("a file");
+    let (done, _, error) = wf(&["residual", own, "--rhs", short.to_str().expect("a name")]);
+    assert!(!done && error.contains("has 1 numbers, but the matrix has 81 rows"), "{error}");
+    let (done, _, error) = wf(&["residual", own, "--rhs", "none.npy"]);
+    assert!(!done && error.contains("cannot read none.npy") && error.contains("help:"), "{error}");
 }
 
 /// What scipy makes of the files, where there is one.

@@ -10,6 +10,7 @@ mod fit;
 mod npy;
 mod refine;
 pub(crate) mod state;
+pub mod system;
 
 use crate::memory::{Bytes, Room};
 use crate::mesh::Mesh;

@@ -28,6 +28,7 @@ mod probe;
 mod problem;
 mod progress;
 mod report;
+mod residual;
 mod run;
 #[cfg(unix)]
 mod signals;
@@ -82,6 +83,7 @@ enum Command {
     New(new::Arguments),
     Plan(plan::Arguments),
     Probe(probe::Arguments),
+    Residual(residual::Arguments),
     Run(run::Arguments),
     Tune(tune::Arguments),
     Verify(verify::Arguments),
@@ -102,6 +104,7 @@ impl Command {
             Self::New(arguments) => new::execute(arguments),
             Self::Plan(arguments) => plan::execute(arguments, console),
             Self::Probe(arguments) => probe::execute(arguments, console),
+            Self::Residual(arguments) => residual::execute(arguments, console),
             Self::Run(arguments) => run::execute(arguments, console),
             Self::Tune(arguments) => tune::execute(arguments, console),
             Self::Verify(arguments) => verify::execute(arguments, console),
@@ -161,6 +164,7 @@ mod tests {
         parses::<verify::Arguments>(
             "verify a.wf --degree 1..3 --cell tri --cell quad --solution u=sin(x[0]) --plot a.svg",
         );
+        parses::<residual::Arguments>("residual folder --solution x.npy --at-most 1e-8");
         parses::<bench::Arguments>("bench --suite bp --backend cpu --degree 1..8 --threads 2");
     }
 

@@ -9,28 +9,21 @@ use crate::vector::Precision;
 use rayon::prelude::*;
 
 impl Csr {
-    /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices
-    /// where these say all, and from products with the operator where vectors have conditions in common, or live on a
-    /// device.
+    /// The matrix of any operator's Jacobian at its last linearisation, as [`Csr::assemble`] says: from element matrices, and
+    /// from products with the operator where vectors live on a device, or are in single precision, and it has no matrix.
     ///
     /// # Errors
     ///
     /// The operator cannot be applied, or its matrix has no room.
     pub fn of(operator: &Operator) -> Result<Self, OperatorError> {
-        if operator.has_combinations() {
-            return Self::of_products(operator);
-        }
         if let Some(mut matrix) = operator.assembled()? {
             matrix.drop_zeros();
             return Ok(matrix);
         }
-        let on = operator.discretisation();
-        let alone = on.fields.iter().all(|field| field.constraints.oblique().is_empty());
-        let here = !operator.is_on_device() && operator.precision() == Precision::F64;
-        if alone && on.affine.is_empty() && here {
-            return Self::assemble(operator);
+        match !operator.is_on_device() && operator.precision() == Precision::F64 {
+            true => Self::assemble(operator),
+            false => Self::of_products(operator),
         }
-        Self::of_products(operator)
     }
 
     fn of_products(operator: &Operator) -> Result<Self, OperatorError> {
@@ -76,18 +69,10 @@ impl Csr {
 
     /// The matrix of the operator's Jacobian at its last linearisation; entries that are exactly
     /// zero are left out. The rows of unknowns with an essential condition are those of the identity, and so are their
-    /// columns. For operators in double precision.
+    /// columns. Where unknowns have conditions in common, walls that nothing passes through or affine constraints, it is the
+    /// matrix with them: P A P + D N, or Cᵀ A C. For operators in double precision.
     pub fn assemble(operator: &Operator) -> Result<Self, OperatorError> {
         let on = operator.discretisation();
-        if on.fields.iter().any(|field| !field.constraints.oblique().is_empty()) {
-            let why =
-                "conditions on combinations of components are not assembled from element matrices";
-            return Err(OperatorError::new(why));
-        }
-        if !on.affine.is_empty() {
-            let why = "affine constraints are not assembled from element matrices";
-            return Err(OperatorError::new(why));
-        }
         let fields: Vec<(&Space, usize)> = (0..on.fields.len())
             .map(|field| (&*on.fields[field].space, on.dofs_of(field).start))
             .collect();
@@ -120,6 +105,6 @@ impl Csr {
             }
         }
         matrix.drop_zeros();
-        Ok(matrix)
+        operator.closed(matrix)
     }
 }

@@ -9,6 +9,7 @@
 
 pub(crate) mod acoo;
 mod arithmetic;
+mod bounded;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -17,16 +18,18 @@ mod layout;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 
-pub use acoo::linked_rows;
+pub use acoo::{Tables, linked_rows};
 pub use arithmetic::{
     Arithmetic, Combinations, Combined, Listed, Lists, NONE, Places, Recurrence, Summed, Sums,
     Toward, WIDTH,
 };
+pub use bounded::Bounded;
 pub use interface::{
     Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
 };
 pub use layout::{Layout, Part, TooManyPlaces, places};
 
+use crate::memory::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
@@ -90,6 +93,16 @@ pub enum DeviceError {
     Mismatch {
         /// What was to be done with them.
         operation: &'static str,
+    },
+    /// More memory than may be taken of a device: see [`Bounded`].
+    #[error("an array of {wanted} is more than the {left} that may be taken of {device}")]
+    Full {
+        /// Its name.
+        device: String,
+        /// The array.
+        wanted: Bytes,
+        /// What is left.
+        left: Bytes,
     },
 }
 

@@ -6,6 +6,7 @@
 
 mod affine;
 mod blocks;
+mod closed;
 mod combined;
 mod device;
 mod element;
@@ -560,9 +561,7 @@ impl LinearOperator for Operator {
     }
 
     fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
-        // With conditions on combinations of unknowns the matrix is another.
-        let alone = self.combined.is_none();
-        Ok(self.assembled()?.filter(|_| alone).map(|matrix| matrix.by_columns()))
+        Ok(self.assembled()?.map(|matrix| matrix.by_columns()))
     }
 }
 

@@ -1,11 +1,18 @@
 //! The assembled matrix is the operator: every problem of the bench, however its kernel comes to the
-//! map of a cell.
+//! map of a cell; and more elements than indices number are refused.
 
+use fem_dsl::problem::Argument;
 use kernels_gen::plan::{Geometry, Linearisation};
 use runtime::assemble::Csr;
-use runtime::bench::{CASES, prepare};
+use runtime::assembly::{Assembly, Representation};
+use runtime::bench::assembly::measured;
+use runtime::bench::product::Machine;
+use runtime::bench::{BenchError, CASES, prepare};
 use runtime::compile::{Execution, Target};
+use runtime::mesh::generate::generate;
+use runtime::operator::BuildError;
 use runtime::solve::LinearOperator;
+use std::sync::Arc;
 
 #[test]
 fn the_matrix_gives_what_the_operator_gives() {
@@ -42,4 +49,23 @@ fn the_matrix_gives_what_the_operator_gives() {
     }
     // Stokes begins at degree 2, which has no corners.
     assert_eq!(compared, 8 * 5 + 2);
+}
+
+/// 9^6 elements a cell of degree 8: so many cells have more than indices of 32 bits number, which is said with the number before
+/// any of them is made.
+#[test]
+fn more_elements_than_indices_number_are_refused() {
+    let numbers = [("dim", 3.0), ("cells", 21.0)];
+    let numbers = numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
+    let mesh = Arc::new(generate("box", &numbers.into_iter().collect()).expect("a mesh"));
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    for assembly in [Assembly::Pattern, Assembly::Owner] {
+        let how = Representation::Assembled(assembly);
+        let error = measured(&mesh, 8, how, &Machine::Processor(target)).expect_err("too many");
+        let BenchError::Build(BuildError::TooManyNumbers { numbers }) = error else {
+            panic!("{error}, {assembly}")
+        };
+        assert!(numbers >= 9_usize.pow(6) * 21_usize.pow(3), "{numbers}");
+        assert!(numbers > u32::MAX as usize && error.to_string().contains(&numbers.to_string()));
+    }
 }

@@ -8,8 +8,8 @@ use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::{MeshFacts, Wishes, choose_for_threads};
 use kernels_gen::dialect::c::rows::rows_times_vector;
-use kernels_gen::dialect::c::sum::sum_of_cells;
-use kernels_gen::dialect::c::take::numbers_at_places;
+use kernels_gen::dialect::c::slices::slices_times_vector;
+use kernels_gen::dialect::c::sum::{sum_of_cells, sum_of_cells_alone};
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
@@ -19,7 +19,7 @@ use runtime::bench::device::rates_source;
 use runtime::device::cuda::{
     CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, resources,
 };
-use runtime::device::{Arithmetic, linked_rows};
+use runtime::device::{Arithmetic, Tables, linked_rows};
 use runtime::jit::{Environment, Jit};
 
 const FORMS: [&str; 3] = [
@@ -193,10 +193,14 @@ fn operations_on_vectors_compile() {
     }
     let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
-    let linked = [Precision::F64, Precision::F32].map(|p| linked_rows(&CUDA, p));
+    // Tables that a group shares, and larger ones.
+    let linked = [(Precision::F64, 64), (Precision::F32, 128), (Precision::F64, 4000)]
+        .map(|(p, of_row)| linked_rows(&CUDA, p, Tables::new(of_row, 8)));
     let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
-    let takes = [Precision::F64, Precision::F32].map(|p| numbers_at_places(&CUDA, p).into_file());
-    let all = sources.into_iter().chain(sums).chain(linked).chain(rows).chain(takes);
+    let slices =
+        [Precision::F64, Precision::F32].map(|p| slices_times_vector(&CUDA, p).into_file());
+    let alone = [Precision::F64, Precision::F32].map(|p| sum_of_cells_alone(&CUDA, p).into_file());
+    let all = sources.into_iter().chain(sums).chain(linked).chain(rows).chain(slices).chain(alone);
     for source in all.chain([rates_source(&CUDA)]) {
         for arch in ["sm_80", "sm_90"] {
             let image = compile(&source.text, arch);

@@ -6,9 +6,9 @@
 //! registers.
 
 pub mod rows;
+pub mod slices;
 mod statement;
 pub mod sum;
-pub mod take;
 
 use super::comment::comment;
 use super::{Generated, Language, SourceFile};

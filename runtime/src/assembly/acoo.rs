@@ -13,6 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Rows that one thread takes at a time.
 const ROWS: usize = 1024;
 
+/// Links that are worth a thread.
+const LINKS: usize = 1 << 12;
+
 /// The elements of some kernels' element matrices, kernel after kernel, and those on the diagonal of unknowns with essential
 /// conditions, which have no others; unknown i has the place `place(i)`.
 pub(crate) fn elements(
@@ -34,40 +37,73 @@ pub(crate) fn elements(
         let (dofs, table) = (all.dofs.len(), all.tables.len());
         all.works.push(Work { first: all.count, entries, lanes, unknowns, dofs, table });
         all.count += batches.len() * entries * lanes;
-        let (mut rows, mut columns) = (vec![0; entries], vec![0; entries]);
+        // Row, entry and column of each.
+        let mut own: Vec<[u32; 3]> = Vec::with_capacity(entries);
         for pair in &matrix.pairs {
             let ((f, c), (g, d)) = (owner(on, pair.test), owner(on, pair.trial));
             for j in 0..pair.columns {
                 for i in 0..pair.rows {
                     let at = pair.first + j * pair.rows + i;
-                    rows[at] = (firsts[f] + i * components(f) + c) as u32;
-                    columns[at] = (firsts[g] + j * components(g) + d) as u32;
+                    let row = firsts[f] + i * components(f) + c;
+                    let column = firsts[g] + j * components(g) + d;
+                    own.push([row, at, column].map(|number| number as u32));
                 }
             }
         }
-        all.tables.extend(rows);
-        all.tables.extend(columns);
+        own.sort_unstable();
+        let start = |row: usize| own.partition_point(|own| (own[0] as usize) < row) as u32;
+        all.tables.extend((0..=unknowns).map(start));
+        all.tables.extend(own.iter().flat_map(|own| [own[1], own[2]]));
         all.dofs.resize(dofs + batches.len() * unknowns * lanes, NOWHERE);
-        for (number, field) in on.fields.iter().enumerate() {
-            let (start, components) = (on.dofs_of(number).start, components(number));
-            for (lane, nodes) in batches.each_cell(&field.space) {
-                let (batch, lane) = (lane / lanes, lane % lanes);
-                for (node, &global) in nodes.iter().enumerate() {
-                    for c in 0..components {
-                        let local = firsts[number] + node * components + c;
-                        all.dofs[dofs + (batch * unknowns + local) * lanes + lane] =
-                            places[start + global as usize * components + c];
+        let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
+        let facets = !batches.is_empty() && batches.local(0).is_some();
+        let turned: Vec<Vec<Vec<usize>>> = match facets {
+            true => spaces.iter().map(|space| batches.turns(space.element())).collect(),
+            false => Vec::new(),
+        };
+        let put = |batch: usize, own: &mut [u32]| {
+            for lane in 0..batches.active()[batch] as usize {
+                let at = batch * lanes + lane;
+                let cell = batches.cells()[at] as usize;
+                for (number, space) in spaces.iter().enumerate() {
+                    let (start, components) = (on.dofs_of(number).start, components(number));
+                    let nodes = space.cell_nodes(cell);
+                    for i in 0..nodes.len() {
+                        let node = match batches.local(at) {
+                            Some(local) => nodes[turned[number][local as usize][i]],
+                            None => nodes[i],
+                        };
+                        for c in 0..components {
+                            own[(firsts[number] + i * components + c) * lanes + lane] =
+                                places[start + node as usize * components + c];
+                        }
                     }
                 }
             }
-        }
+        };
+        let parts = all.dofs[dofs..].par_chunks_mut((unknowns * lanes).max(1)).enumerate();
+        parts.with_min_len(16).for_each(|(batch, own)| put(batch, own));
     }
     let (dofs, table) = (all.dofs.len(), all.tables.len());
     all.works.push(Work { first: all.count, entries: 1, lanes: 1, unknowns: 1, dofs, table });
-    all.tables.extend([0, 0]);
+    all.tables.extend([0, 1, 0, 0]);
     all.count += fixed.len();
     all.dofs.extend(fixed);
+    all.of_row = of_row(&all);
     all
+}
+
+/// How many elements a row has at most.
+fn of_row(all: &Elements) -> usize {
+    let rows = all.dofs.par_iter().filter(|&&row| row != NOWHERE).max();
+    let rows = rows.map_or(0, |&row| row as usize + 1);
+    let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(|_| AtomicU32::new(0)).collect();
+    let links = all.dofs.par_iter().enumerate().with_min_len(LINKS);
+    links.filter(|(_, row)| **row != NOWHERE).for_each(|(link, &row)| {
+        let own = all.link(link).each().filter(|(column, _)| *column != NOWHERE).count();
+        counts[row as usize].fetch_add(own as u32, Ordering::Relaxed);
+    });
+    counts.into_par_iter().map(AtomicU32::into_inner).max().unwrap_or(0) as usize
 }
 
 /// Starts, columns and entries of the matrix with these elements: sorted by columns, and equal ones added up in the order of
@@ -77,67 +113,153 @@ pub(crate) fn merge<T: Real>(
     values: &[T],
     rows: usize,
 ) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-    let there = |element: usize| {
-        let work = elements.work(element);
-        let place = [false, true].map(|column| elements.place(work, element - work.first, column));
-        place.iter().all(|&place| place != NOWHERE).then_some(place)
-    };
-    let count = || (0..elements.count).into_par_iter().with_min_len(ROWS);
-    let counts: Vec<AtomicU32> = (0..=rows).map(|_| AtomicU32::new(0)).collect();
-    count().for_each(|element| {
-        if let Some([row, _]) = there(element) {
-            counts[row as usize + 1].fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    let mut starts: Vec<u32> = counts.into_iter().map(AtomicU32::into_inner).collect();
-    for row in 0..rows {
-        starts[row + 1] += starts[row];
-    }
-    let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
-    let lists: Vec<AtomicU32> = (0..starts[rows]).map(|_| AtomicU32::new(0)).collect();
-    count().for_each(|element| {
-        if let Some([row, _]) = there(element) {
-            let at = next[row as usize].fetch_add(1, Ordering::Relaxed);
-            lists[at as usize].store(element as u32, Ordering::Relaxed);
-        }
-    });
-    let rows_of = |block: usize| {
-        let (mut lengths, mut columns, mut entries) = (Vec::new(), Vec::<u32>::new(), Vec::new());
-        let mut list: Vec<(u32, u32)> = Vec::new();
-        for row in block * ROWS..rows.min((block + 1) * ROWS) {
-            list.clear();
-            let own = &lists[starts[row] as usize..starts[row + 1] as usize];
-            list.extend(own.iter().filter_map(|element| {
-                let element = element.load(Ordering::Relaxed);
-                there(element as usize).map(|[_, column]| (column, element))
-            }));
-            list.sort_unstable();
-            let before = columns.len();
-            for &(column, element) in &list {
-                let value = values[element as usize];
-                let known = columns.len() > before && columns.last() == Some(&column);
-                match entries.last_mut().filter(|_| known) {
-                    Some(entry) => *entry = *entry + value,
-                    None => {
-                        columns.push(column);
-                        entries.push(value);
+    let links = Links::new(elements, rows);
+    let blocks = (0..rows.div_ceil(ROWS)).into_par_iter();
+    let blocks = blocks.map_init(
+        || Columns::new(elements.of_row),
+        |table, block| {
+            let (mut lengths, mut columns, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+            for row in block * ROWS..rows.min((block + 1) * ROWS) {
+                for &link in links.of(row) {
+                    for (column, element) in elements.link(link as usize).each() {
+                        if column != NOWHERE {
+                            table.add(column, values[element]);
+                        }
                     }
                 }
+                let before = columns.len();
+                table.take(|column, value| {
+                    columns.push(column);
+                    entries.push(value);
+                });
+                lengths.push((columns.len() - before) as u32);
             }
-            lengths.push((columns.len() - before) as u32);
-        }
-        (lengths, columns, entries)
-    };
-    let blocks: Vec<_> = (0..rows.div_ceil(ROWS)).into_par_iter().map(rows_of).collect();
-    let (mut starts, mut columns, mut entries) = (vec![0], Vec::new(), Vec::new());
-    for (lengths, own_columns, own_entries) in blocks {
-        let mut end = columns.len() as u32;
-        starts.extend(lengths.into_iter().map(|length: u32| {
+            (lengths, columns, entries)
+        },
+    );
+    let blocks: Vec<(Vec<u32>, Vec<u32>, Vec<T>)> = blocks.collect();
+    let mut starts = Vec::with_capacity(rows + 1);
+    let mut end = 0;
+    starts.push(0);
+    for (lengths, ..) in &blocks {
+        starts.extend(lengths.iter().map(|length| {
             end += length;
             end
         }));
-        columns.extend(own_columns);
-        entries.extend(own_entries);
     }
+    let (mut columns, mut entries) = (vec![0; end as usize], vec![T::from_f64(0.0); end as usize]);
+    let mut places = Vec::with_capacity(blocks.len());
+    let (mut rest, mut behind) = (&mut columns[..], &mut entries[..]);
+    for (_, own_columns, own_entries) in blocks {
+        let (of_columns, later) = rest.split_at_mut(own_columns.len());
+        let (of_entries, last) = behind.split_at_mut(own_entries.len());
+        places.push((of_columns, own_columns, of_entries, own_entries));
+        (rest, behind) = (later, last);
+    }
+    places.into_par_iter().for_each(|(of_columns, own_columns, of_entries, own_entries)| {
+        of_columns.copy_from_slice(&own_columns);
+        of_entries.copy_from_slice(&own_entries);
+    });
     (starts, columns, entries)
+}
+
+/// The links of each row, ascending.
+struct Links {
+    starts: Vec<u32>,
+    links: Vec<u32>,
+}
+
+impl Links {
+    fn new(elements: &Elements, rows: usize) -> Self {
+        let each = || elements.dofs.par_iter().enumerate().with_min_len(LINKS);
+        let each = || each().filter(|(_, row)| **row != NOWHERE);
+        let zero = |_| AtomicU32::new(0);
+        let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(zero).collect();
+        each().for_each(|(_, &row)| {
+            counts[row as usize].fetch_add(1, Ordering::Relaxed);
+        });
+        let mut starts = Vec::with_capacity(rows + 1);
+        let mut end = 0;
+        starts.push(0);
+        starts.extend(counts.iter().map(|count| {
+            end += count.load(Ordering::Relaxed);
+            end
+        }));
+        let links: Vec<AtomicU32> = (0..end as usize).into_par_iter().map(zero).collect();
+        each().for_each(|(link, &row)| {
+            let left = counts[row as usize].fetch_sub(1, Ordering::Relaxed);
+            let at = starts[row as usize + 1] - left;
+            links[at as usize].store(link as u32, Ordering::Relaxed);
+        });
+        let mut links: Vec<u32> = links.into_iter().map(AtomicU32::into_inner).collect();
+        // Whoever came first, they are in the order of the elements.
+        let mut parts = Vec::with_capacity(rows.div_ceil(ROWS));
+        let mut rest = &mut links[..];
+        for first in (0..rows).step_by(ROWS) {
+            let range = first..rows.min(first + ROWS);
+            let (part, behind) =
+                rest.split_at_mut((starts[range.end] - starts[range.start]) as usize);
+            parts.push((range, part));
+            rest = behind;
+        }
+        parts.into_par_iter().for_each(|(range, part)| {
+            let before = starts[range.start];
+            for row in range {
+                let [from, behind] = [row, row + 1].map(|row| (starts[row] - before) as usize);
+                part[from..behind].sort_unstable();
+            }
+        });
+        Self { starts, links }
+    }
+
+    fn of(&self, row: usize) -> &[u32] {
+        &self.links[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+}
+
+/// The columns of a row with what is added up for each: a table with open addresses.
+struct Columns<T> {
+    /// A column or [`NOWHERE`], and what there is of it.
+    slots: Vec<(u32, T)>,
+    shift: u32,
+    /// The slots that are taken, each with its column above.
+    taken: Vec<u64>,
+}
+
+impl<T: Real> Columns<T> {
+    /// For rows of at most so many elements.
+    fn new(elements: usize) -> Self {
+        let slots = (2 * elements).next_power_of_two().max(16);
+        let shift = 32 - slots.trailing_zeros();
+        let slots = vec![(NOWHERE, T::from_f64(0.0)); slots];
+        Self { slots, shift, taken: Vec::new() }
+    }
+
+    fn add(&mut self, column: u32, value: T) {
+        let mut slot = (column.wrapping_mul(2_654_435_761) >> self.shift) as usize;
+        loop {
+            let (there, sum) = &mut self.slots[slot];
+            if *there == column {
+                *sum = *sum + value;
+                return;
+            }
+            if *there == NOWHERE {
+                self.slots[slot] = (column, value);
+                self.taken.push(u64::from(column) << 32 | slot as u64);
+                return;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Gives all away in ascending order.
+    fn take(&mut self, mut put: impl FnMut(u32, T)) {
+        self.taken.sort_unstable();
+        for &taken in &self.taken {
+            let (column, sum) = self.slots[taken as u32 as usize];
+            put(column, sum);
+            self.slots[taken as u32 as usize].0 = NOWHERE;
+        }
+        self.taken.clear();
+    }
 }

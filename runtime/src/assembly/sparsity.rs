@@ -5,14 +5,18 @@
 //! the components that its own is coupled with, so that a place follows from the number of a neighbour:
 //!
 //! ```text
-//! place = start of the row + what fields before have + number of the neighbour · coupled components + rank of the component
+//! number of an entry in its row = what fields before have + number of the neighbour · coupled components + rank of the component
+//! place                         = base of the row + stride · number
 //! ```
+//!
+//! In compressed rows the base is where the row starts, and the stride is 1.
 
 use crate::batch::Batches;
 use crate::discretisation::Discretisation;
 use crate::space::Space;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What stands for no place.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -52,13 +56,14 @@ pub(crate) struct Sparsity {
     pub(crate) starts: Vec<usize>,
     /// The places of columns.
     pub(crate) columns: Vec<u32>,
-    /// The entries on the diagonal of unknowns with essential conditions.
-    pub(crate) fixed: Vec<u32>,
+    /// Unknowns with essential conditions, and the number of the diagonal in their rows.
+    fixed: Vec<(u32, u32)>,
     /// `[test field][trial field]`
     coupled: Vec<Vec<Coupled>>,
     neighbours: Vec<Vec<Neighbours>>,
-    /// Where each row begins, by unknown.
-    rows: Vec<usize>,
+    /// The base of each row, by unknown.
+    bases: Vec<u32>,
+    stride: u32,
     is_fixed: Vec<bool>,
     firsts: Vec<usize>,
 }
@@ -73,6 +78,10 @@ pub(crate) fn owner(on: &Discretisation, mut row: usize) -> (usize, usize) {
         row -= components;
     }
     unreachable!("a component should be one of a field's")
+}
+
+fn dofs_of(on: &Discretisation) -> impl IndexedParallelIterator<Item = usize> {
+    (0..on.n_dofs()).into_par_iter().with_min_len(NODES)
 }
 
 impl Sparsity {
@@ -123,23 +132,24 @@ impl Sparsity {
         let firsts: Vec<usize> = (0..fields).map(|field| on.dofs_of(field).start).collect();
         let mut is_fixed = vec![false; on.n_dofs()];
         on.conditions().for_each(|(dof, _)| is_fixed[dof] = true);
-        // Rows with conditions have their diagonal whatever is coupled: the identity's.
-        let mut lengths = vec![0usize; len + 1];
-        let mut unknowns = 0;
-        for f in 0..fields {
-            let components = spaces[f].components();
-            for node in 0..spaces[f].n_nodes() {
-                for c in 0..components {
-                    let of = |g: usize| neighbours[f][g].of(node).len() * coupled[f][g].count(c);
-                    let dof = firsts[f] + node * components + c;
-                    let length: usize = (0..fields).map(of).sum();
-                    lengths[place(dof) + 1] = if is_fixed[dof] { length.max(1) } else { length };
-                    unknowns += 1;
-                }
+        let mut owners = vec![NOWHERE; len];
+        (0..on.n_dofs()).for_each(|dof| owners[place(dof)] = dof as u32);
+        let length = |&dof: &u32| {
+            if dof == NOWHERE {
+                return 0;
             }
-        }
-        debug_assert_eq!(unknowns, on.n_dofs());
-        let mut starts = lengths;
+            let dof = dof as usize;
+            let f = firsts.partition_point(|&first| first <= dof) - 1;
+            let components = spaces[f].components();
+            let (node, c) = ((dof - firsts[f]) / components, (dof - firsts[f]) % components);
+            let of = |g: usize| neighbours[f][g].of(node).len() * coupled[f][g].count(c);
+            let length: usize = (0..fields).map(of).sum();
+            // Rows with conditions have their diagonal whatever is coupled: the identity's.
+            if is_fixed[dof] { length.max(1) } else { length }
+        };
+        let mut starts = vec![0usize; len + 1];
+        let lengths = starts[1..].par_iter_mut().zip(&owners).with_min_len(NODES);
+        lengths.for_each(|(start, dof)| *start = length(dof));
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
@@ -147,32 +157,36 @@ impl Sparsity {
         if entries >= NOWHERE as usize {
             return Err(entries);
         }
-        let rows: Vec<usize> =
-            (0..on.n_dofs()).into_par_iter().map(|dof| starts[place(dof)]).collect();
-        let (columns, fixed) = (vec![0u32; entries], Vec::new());
-        let mut own = Self { starts, columns, fixed, coupled, neighbours, rows, is_fixed, firsts };
-        own.fill(on, &place);
+        let bases = dofs_of(on).map(|dof| starts[place(dof)] as u32).collect();
+        let (columns, fixed, stride) = (vec![0u32; entries], Vec::new(), 1);
+        let mut own =
+            Self { starts, columns, fixed, coupled, neighbours, bases, stride, is_fixed, firsts };
+        own.fill(on, &owners, &place);
         Ok(own)
     }
 
     /// Writes the columns, and finds the diagonal of fixed rows.
-    fn fill(&mut self, on: &Discretisation, place: &(impl Fn(usize) -> usize + Sync)) {
-        let places: Vec<usize> = (0..on.n_dofs()).map(place).collect();
-        let mut rows: Vec<(usize, usize)> =
-            places.iter().enumerate().map(|(dof, &place)| (place, dof)).collect();
-        rows.par_sort_unstable();
+    fn fill(
+        &mut self,
+        on: &Discretisation,
+        owners: &[u32],
+        place: &(impl Fn(usize) -> usize + Sync),
+    ) {
+        let places: Vec<u32> = dofs_of(on).map(|dof| place(dof) as u32).collect();
         let components: Vec<usize> =
             on.fields.iter().map(|field| field.space.components()).collect();
         let mut columns = std::mem::take(&mut self.columns);
         // Rows lie in the order of their places: each takes its part from the front.
-        let mut parts: Vec<(usize, &mut [u32])> = Vec::with_capacity(rows.len());
+        let mut parts: Vec<(usize, &mut [u32])> = Vec::with_capacity(places.len());
         let mut rest = &mut columns[..];
-        for &(place, dof) in &rows {
-            let (part, behind) = rest.split_at_mut(self.starts[place + 1] - self.starts[place]);
-            parts.push((dof, part));
+        for (ends, &dof) in self.starts.windows(2).zip(owners) {
+            let (part, behind) = rest.split_at_mut(ends[1] - ends[0]);
             rest = behind;
+            if dof != NOWHERE {
+                parts.push((dof as usize, part));
+            }
         }
-        let fixed: Vec<Option<u32>> = parts
+        let fixed: Vec<Option<(u32, u32)>> = parts
             .into_par_iter()
             .with_min_len(NODES)
             .map(|(dof, part)| {
@@ -191,7 +205,7 @@ impl Sparsity {
                             if first + d == dof {
                                 diagonal = Some(at);
                             }
-                            part[at] = places[first + d] as u32;
+                            part[at] = places[first + d];
                             at += 1;
                         }
                     }
@@ -199,10 +213,10 @@ impl Sparsity {
                 self.is_fixed[dof].then(|| {
                     let at = diagonal.unwrap_or_else(|| {
                         // It has no column of its own among these: their entries are all 0, and one of them may be it.
-                        part[0] = places[dof] as u32;
+                        part[0] = places[dof];
                         0
                     });
-                    (self.rows[dof] + at) as u32
+                    (dof as u32, at as u32)
                 })
             })
             .collect();
@@ -215,6 +229,22 @@ impl Sparsity {
         self.columns.len()
     }
 
+    /// Has rows lie elsewhere: entry k of the row of an unknown at `base(unknown)` + stride · k.
+    pub(crate) fn lie(
+        &mut self,
+        on: &Discretisation,
+        stride: u32,
+        base: impl Fn(usize) -> u32 + Sync + Send,
+    ) {
+        (self.bases, self.stride) = (dofs_of(on).map(base).collect(), stride);
+    }
+
+    /// Where the entries on the diagonal of unknowns with essential conditions are.
+    pub(crate) fn fixed(&self) -> Vec<u32> {
+        let fixed = self.fixed.par_iter().with_min_len(NODES);
+        fixed.map(|&(dof, k)| self.bases[dof as usize] + self.stride * k).collect()
+    }
+
     /// Where the entries of element matrices go, `[batch][entry][lane]`: nowhere in the rows and columns of unknowns with
     /// essential conditions, and from lanes that only fill up a batch.
     pub(crate) fn places(
@@ -224,7 +254,9 @@ impl Sparsity {
         batches: &Batches,
     ) -> Vec<u32> {
         let (lanes, entries) = (batches.lanes(), matrix.entries);
-        let mut table = vec![NOWHERE; batches.len() * entries * lanes];
+        // In parallel too: it is the largest of what is made here.
+        let all = (0..batches.len() * entries * lanes).into_par_iter().with_min_len(1 << 16);
+        let mut table: Vec<u32> = all.map(|_| NOWHERE).collect();
         if table.is_empty() {
             return table;
         }
@@ -317,7 +349,8 @@ impl Sparsity {
                     })
                     .sum();
                 let number = numbers[j * tests.len() + i] as usize;
-                put(j * tests.len() + i, (self.rows[dof] + before + number * count + rank) as u32);
+                let k = (before + number * count + rank) as u32;
+                put(j * tests.len() + i, self.bases[dof] + self.stride * k);
             }
         }
     }
@@ -331,16 +364,41 @@ struct Around {
 
 fn around(on: &Discretisation, field: usize) -> Around {
     let space = &on.fields[field].space;
-    let mut starts = vec![0usize; space.n_nodes() + 1];
-    space.nodes().iter().for_each(|&node| starts[node as usize + 1] += 1);
-    for i in 1..starts.len() {
-        starts[i] += starts[i - 1];
+    let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
+    let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
+    let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
+    each().for_each(|(_, &node)| {
+        counts[node as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    let mut starts = Vec::with_capacity(n + 1);
+    let mut end = 0;
+    starts.push(0);
+    starts.extend(counts.iter().map(|count| {
+        end += count.load(Ordering::Relaxed) as usize;
+        end
+    }));
+    // Whoever comes first: each list is sorted behind.
+    let cells: Vec<AtomicU32> = (0..end).map(|_| AtomicU32::new(0)).collect();
+    each().for_each(|(at, &node)| {
+        let left = counts[node as usize].fetch_sub(1, Ordering::Relaxed) as usize;
+        let place = starts[node as usize + 1] - left;
+        cells[place].store((at / own) as u32, Ordering::Relaxed);
+    });
+    let mut cells: Vec<u32> = cells.into_iter().map(AtomicU32::into_inner).collect();
+    let mut parts = Vec::with_capacity(n.div_ceil(NODES));
+    let mut rest = &mut cells[..];
+    for first in (0..n).step_by(NODES) {
+        let range = first..n.min(first + NODES);
+        let (part, behind) = rest.split_at_mut(starts[range.end] - starts[range.start]);
+        parts.push((range, part));
+        rest = behind;
     }
-    let (mut next, mut cells) = (starts.clone(), vec![0u32; space.nodes().len()]);
-    for (at, &node) in space.nodes().iter().enumerate() {
-        cells[next[node as usize]] = (at / space.nodes_per_cell()) as u32;
-        next[node as usize] += 1;
-    }
+    parts.into_par_iter().for_each(|(range, part)| {
+        let before = starts[range.start];
+        for node in range {
+            part[starts[node] - before..starts[node + 1] - before].sort_unstable();
+        }
+    });
     Around { starts, cells }
 }
 
@@ -382,11 +440,27 @@ fn neighbours(
             (ends, nodes)
         })
         .collect();
-    let (mut starts, mut nodes) = (vec![0], Vec::new());
-    for (ends, own) in blocks {
-        let before = nodes.len();
-        starts.extend(ends.into_iter().map(|end| before + end));
-        nodes.extend(own);
+    let mut starts = Vec::with_capacity(n + 1);
+    starts.push(0);
+    let mut before = 0;
+    for (ends, own) in &blocks {
+        starts.extend(ends.iter().map(|end| before + end));
+        before += own.len();
     }
+    let nodes = together(before, blocks.into_iter().map(|(_, own)| own).collect());
     Neighbours { starts, nodes }
+}
+
+/// Parts behind each other, `n` numbers in all.
+fn together(n: usize, parts: Vec<Vec<u32>>) -> Vec<u32> {
+    let mut all = vec![0; n];
+    let mut places = Vec::with_capacity(parts.len());
+    let mut rest = &mut all[..];
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        places.push((part, place));
+        rest = behind;
+    }
+    places.into_par_iter().for_each(|(part, place)| place.copy_from_slice(&part));
+    all
 }

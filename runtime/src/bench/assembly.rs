@@ -61,14 +61,14 @@ impl Counts {
         16.0 * self.elements() + 8.0 * self.rows + self.matrix_bytes()
     }
 
-    /// Bytes a cell at the peak of [`Assembly::Acoo`] on devices: element matrices, links and unknowns, two numbers a row and the
-    /// matrix.
+    /// Bytes a cell at the peak of [`Assembly::Acoo`] on devices: element matrices, unknowns and a link for each of their rows, two
+    /// numbers a row and the matrix.
     ///
     /// ```text
-    /// (8 + 4) elements + 4 unknowns + 4 rows + 12 entries + 4 rows
+    /// 8 elements + (4 + 4) unknowns + 4 rows + 12 entries + 4 rows
     /// ```
     pub fn acoo_bytes(&self) -> f64 {
-        12.0 * self.elements() + 4.0 * self.unknowns + 4.0 * self.rows + self.matrix_bytes()
+        8.0 * self.elements() + 8.0 * self.unknowns + 4.0 * self.rows + self.matrix_bytes()
     }
 
     /// Bytes a cell of the matrix.

@@ -1,16 +1,17 @@
 //! A sparse matrix from element matrices without a pattern, on a device: elements of stored matrices → rows.
 //!
 //! ```text
-//! link     next[e] = swap(heads[row of e], e)             all elements at once
-//! merge    the list of each row sorted by columns, equal ones added up; how many are left
+//! link     next[l] = swap(heads[row of l], l)             all rows of element matrices at once
+//! count    how many columns each row has, by a table of them
 //! scan     where each row begins
-//! emit     columns and entries, row by row
+//! emit     columns and entries, row by row: the table again, with numbers beside it, in ascending order
 //! ```
 //!
-//! Beside the element matrices that takes 4 bytes an element and 8 a row, all of which is given back (A-FEM: "GPU finite
-//! element method computation strategy without mesh coloring", its a-COO format).
+//! Beside the element matrices that takes 4 bytes for each row of one, and 8 for a row of the matrix, all of which is given back
+//! (A-FEM: "GPU finite element method computation strategy without mesh coloring", its a-COO format; there each element has
+//! its own place in a list).
 
-use super::arithmetic::{THREADS, groups};
+use super::arithmetic::groups;
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::c::Words;
@@ -20,37 +21,123 @@ use std::sync::Arc;
 const TEXT: &str = include_str!("acoo.c.txt");
 
 const NAMES: [&str; 7] =
-    ["acoo_append", "acoo_fill", "acoo_link", "acoo_merge", "acoo_scan", "acoo_shift", "acoo_emit"];
+    ["acoo_append", "acoo_fill", "acoo_link", "acoo_count", "acoo_scan", "acoo_shift", "acoo_emit"];
+
+/// Threads of a group.
+const THREADS: usize = 128;
 
 /// Counts that a group scans: `EACH_SCANS` a thread.
 const SCANNED: usize = 8 * THREADS;
 
+/// Slots of a thread in the tables of columns.
+const EACH_HAS: usize = 8;
+
+/// Groups at most where their tables are in the device's memory.
+const MOST: usize = 512;
+
+/// How groups of threads have rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tables {
+    /// Slots of a row, a power of two.
+    slots: usize,
+    /// Threads of a link, a power of two.
+    width: usize,
+}
+
+impl Tables {
+    /// For rows that have at most so many elements, and links that do.
+    pub fn new(of_row: usize, of_link: usize) -> Self {
+        let slots = of_row.max(4 * EACH_HAS).next_power_of_two();
+        let lanes = (slots / EACH_HAS).min(THREADS);
+        Self { slots, width: of_link.max(1).next_power_of_two().min(lanes) }
+    }
+
+    /// Threads of a row.
+    fn lanes(self) -> usize {
+        (self.slots / EACH_HAS).min(THREADS)
+    }
+
+    /// Whether a group shares them; larger ones are in the device's memory.
+    fn shared(self) -> bool {
+        self.slots <= THREADS * EACH_HAS
+    }
+
+    /// Groups of threads for so many rows.
+    fn groups(self, rows: usize) -> usize {
+        let groups = rows.div_ceil(THREADS / self.lanes()).max(1);
+        groups.min(if self.shared() { 1 << 20 } else { MOST })
+    }
+
+    /// Numbers in the device's memory of the tables of all groups.
+    fn scratch(self, rows: usize) -> usize {
+        if self.shared() { 0 } else { self.groups(rows) * self.slots }
+    }
+
+    /// Bytes of them, of columns twice and of sums.
+    pub(crate) fn bytes(self, rows: usize, real: usize) -> usize {
+        self.scratch(rows) * (8 + real)
+    }
+}
+
 /// The kernels in the words of a dialect.
-pub fn linked_rows(words: &Words, precision: Precision) -> SourceFile {
+pub fn linked_rows(words: &Words, precision: Precision, tables: Tables) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
-    let scalar = match precision {
-        Precision::F64 => "double",
-        Precision::F32 => "float",
+    let (scalar, bits) = match precision {
+        Precision::F64 => ("double", "ulong"),
+        Precision::F32 => ("float", "uint"),
     };
-    let (function, swap) = match words.language {
-        Language::Cuda => ("static __device__", "atomicExch"),
-        _ => ("static", "atomic_xchg"),
+    let cuda = words.language == Language::Cuda;
+    let shared = if cuda { "" } else { "__local" };
+    let barrier = match (cuda, tables.shared()) {
+        (false, false) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+        _ => words.barrier,
     };
+    let exchange_bits = match precision {
+        Precision::F64 => "atom_cmpxchg",
+        Precision::F32 => "atomic_cmpxchg",
+    };
+    let add = match cuda {
+        true => "#define add_to_slot(at, value) atomicAdd(at, value)".to_owned(),
+        false => ADD.replace("$EXCHANGE_BITS", exchange_bits),
+    };
+    let (keys, lists) = match tables.shared() {
+        true => (
+            "$SHARED uint32 all_keys_of_group[ROWS * $SLOTS];",
+            "$SHARED uint32 all_lists_of_group[ROWS * $SLOTS];\n    $SHARED T all_sums_of_group[ROWS * $SLOTS];",
+        ),
+        false => (
+            "$GLOBAL uint32* all_keys_of_group = all_keys + ($SIZE)$GROUP * 2 * $SLOTS;",
+            "$GLOBAL uint32* all_lists_of_group = all_keys_of_group + $SLOTS;\n    $GLOBAL T* all_sums_of_group = all_sums + ($SIZE)$GROUP * $SLOTS;",
+        ),
+    };
+    let number = |n: usize| n.to_string();
     let thread = format!("({})", words.thread);
+    let [slots, lanes, width] = [tables.slots, tables.lanes(), tables.width].map(number);
+    let shift = number(32 - tables.slots.trailing_zeros() as usize);
     let replacements = [
+        ("$OWN_KEYS", keys),
+        ("$OWN_LISTS", lists),
+        ("$ADD", &add),
         ("$KERNEL", kernel.as_str()),
-        ("$FUNCTION", function),
-        ("$SWAP", swap),
+        ("$EXCHANGE", if cuda { "atomicCAS" } else { "atomic_cmpxchg" }),
+        ("$COUNT", if cuda { "atomicAdd" } else { "atomic_add" }),
+        ("$SWAP", if cuda { "atomicExch" } else { "atomic_xchg" }),
+        ("$TABLE", if tables.shared() { shared } else { words.global.trim_end() }),
         ("$GLOBAL", words.global.trim_end()),
         ("$SHARED", words.shared),
-        ("$BARRIER", words.barrier),
+        ("$SHIFT", &shift),
+        ("$SLOTS", &slots),
+        ("$LANES", &lanes),
+        ("$WIDTH", &width),
+        ("$BARRIER", barrier),
         ("$RESTRICT", words.restrict),
         ("$THREADS", &threads),
         ("$THREAD", &thread),
         ("$GROUP", words.group),
         ("$SIZE", words.size),
         ("$T", scalar),
+        ("$U", if cuda { scalar } else { bits }),
     ];
     let mut text = TEXT.to_owned();
     for (word, with) in replacements {
@@ -59,6 +146,20 @@ pub fn linked_rows(words: &Words, precision: Precision) -> SourceFile {
     let abi = |name: &str| KernelAbi::by_hand(name, precision, THREADS, Vec::new());
     SourceFile { text, kernels: NAMES.map(abi).into(), ..SourceFile::empty(words.language) }
 }
+
+/// Adds to a number that other threads may add to, where that is no operation of the language.
+const ADD: &str = "\
+static void add_to_slot(volatile $TABLE T* at, const T value)
+{
+    union { U bits; T real; } old, sum;
+    old.real = *at;
+    for (;;) {
+        sum.real = old.real + value;
+        const U seen = $EXCHANGE_BITS((volatile $TABLE U*)at, old.bits, sum.bits);
+        if (seen == old.bits) return;
+        old.bits = seen;
+    }
+}";
 
 /// Stored element matrices of one kernel.
 #[derive(Clone, Copy, Debug)]
@@ -71,34 +172,102 @@ pub(crate) struct Work {
     pub(crate) lanes: usize,
     /// Unknowns of a cell.
     pub(crate) unknowns: usize,
-    /// Where the unknowns of its cells begin, `[batch][unknown][lane]`.
+    /// Where the unknowns of its cells begin, `[batch][unknown][lane]`: the row of each link.
     pub(crate) dofs: usize,
-    /// Where the local unknowns of its entries begin: those of rows, then those of columns.
+    /// Where its part of the tables begins: for each unknown of a cell where its entries do, and the end of the last; then for
+    /// each entry in that order its number and the unknown of its column.
     pub(crate) table: usize,
 }
 
 /// Where the elements of stored element matrices go.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elements {
+    /// Ascending in first elements and in where unknowns begin.
     pub(crate) works: Vec<Work>,
     pub(crate) tables: Vec<u32>,
     pub(crate) dofs: Vec<u32>,
     /// How many elements there are.
     pub(crate) count: usize,
+    /// At most so many elements add to one row.
+    pub(crate) of_row: usize,
+}
+
+/// The elements of a row of an element matrix.
+#[derive(Clone, Copy)]
+pub(crate) struct Link<'a> {
+    dofs: &'a [u32],
+    pairs: &'a [u32],
+    /// The first element of its batch and of its lane, and lanes.
+    first: usize,
+    lanes: usize,
+}
+
+impl Link<'_> {
+    /// The column of each element and its number; columns may be none.
+    pub(crate) fn each(self) -> impl Iterator<Item = (u32, usize)> {
+        let Self { dofs, first, lanes, .. } = self;
+        self.pairs
+            .chunks_exact(2)
+            .map(move |pair| (dofs[pair[1] as usize * lanes], first + pair[0] as usize * lanes))
+    }
 }
 
 impl Elements {
-    /// The row, or the column, of each element of a work, if it has one.
-    pub(crate) fn place(&self, work: &Work, own: usize, column: bool) -> u32 {
-        let (lane, rest) = (own % work.lanes, own / work.lanes);
-        let entry = rest % work.entries + if column { work.entries } else { 0 };
-        let local = self.tables[work.table + entry] as usize;
-        self.dofs[work.dofs + (rest / work.entries * work.unknowns + local) * work.lanes + lane]
+    /// The link with a number, which is its place among all unknowns.
+    pub(crate) fn link(&self, link: usize) -> Link<'_> {
+        let number = self.works.partition_point(|work| work.dofs <= link) - 1;
+        let Work { first, entries, lanes, unknowns, dofs, table } = self.works[number];
+        let own = link - dofs;
+        let (lane, rest) = (own % lanes, own / lanes);
+        let (batch, local) = (rest / unknowns, rest % unknowns);
+        let pairs = table + unknowns + 1;
+        let [from, behind] =
+            [local, local + 1].map(|local| pairs + 2 * self.tables[table + local] as usize);
+        Link {
+            dofs: &self.dofs[dofs + batch * unknowns * lanes + lane..],
+            pairs: &self.tables[from..behind],
+            first: first + batch * entries * lanes + lane,
+            lanes,
+        }
     }
 
-    /// The work of an element.
-    pub(crate) fn work(&self, element: usize) -> &Work {
-        &self.works[self.works.partition_point(|work| work.first <= element) - 1]
+    /// How many elements the largest row of an element matrix has.
+    pub(crate) fn of_link(&self) -> usize {
+        let lengths = self.works.iter().flat_map(|work| {
+            let ends = &self.tables[work.table..=work.table + work.unknowns];
+            ends.windows(2).map(|ends| (ends[1] - ends[0]) as usize)
+        });
+        lengths.max().unwrap_or(0)
+    }
+
+    /// The tables that devices take for them.
+    pub(crate) fn on_devices(&self) -> Tables {
+        Tables::new(self.of_row, self.of_link())
+    }
+
+    /// Whether no number leads beyond what there is, rows and columns being below `len`.
+    fn sound(&self, len: usize) -> bool {
+        let ends = self.works.iter().map(|work| (work.first, work.dofs)).skip(1);
+        let mut ends = ends.chain([(self.count, self.dofs.len())]);
+        let works = self.works.iter().all(|work| {
+            let Work { first, entries, lanes, unknowns, dofs, table } = *work;
+            let Some((end, links)) = ends.next() else { return false };
+            let batch = (entries * lanes).max(1);
+            let Some(own) = end.checked_sub(first).filter(|own| own.is_multiple_of(batch)) else {
+                return false;
+            };
+            let batches = own / batch;
+            let Some(starts) = self.tables.get(table..=table + unknowns) else { return false };
+            let pairs = table + unknowns + 1;
+            let Some(pairs) = self.tables.get(pairs..pairs + 2 * entries) else { return false };
+            starts.is_sorted()
+                && starts.last().is_some_and(|&end| end as usize <= entries)
+                && pairs
+                    .chunks_exact(2)
+                    .all(|pair| (pair[0] as usize) < entries && (pair[1] as usize) < unknowns)
+                && Some(batches * unknowns * lanes) == links.checked_sub(dofs)
+        });
+        works && self.dofs.iter().all(|&dof| dof == u32::MAX || (dof as usize) < len)
     }
 }
 
@@ -110,6 +279,7 @@ pub(crate) struct Acoo {
     works: Array,
     tables: Array,
     dofs: Array,
+    own: Tables,
     count: usize,
     elements: usize,
     len: usize,
@@ -136,18 +306,8 @@ impl Acoo {
         elements: &Elements,
         (len, rows): (usize, usize),
     ) -> Result<Self, DeviceError> {
-        let mut ends = elements.works.iter().map(|work| work.first).skip(1).chain([elements.count]);
-        let sound = elements.works.iter().all(|work| {
-            let own = ends.next().and_then(|end| end.checked_sub(work.first)).unwrap_or(usize::MAX);
-            let batches = own / (work.entries * work.lanes).max(1);
-            let (rows, columns) = (work.table, work.table + work.entries);
-            let table = elements.tables.get(rows..columns + work.entries);
-            own.is_multiple_of((work.entries * work.lanes).max(1))
-                && table.is_some_and(|table| table.iter().all(|&u| (u as usize) < work.unknowns))
-                && work.dofs + batches * work.unknowns * work.lanes <= elements.dofs.len()
-        });
-        let inside = elements.dofs.iter().all(|&dof| dof == u32::MAX || (dof as usize) < len);
-        if !sound || !inside || len > rows || elements.count >= u32::MAX as usize {
+        let many = elements.count.max(elements.dofs.len()) >= u32::MAX as usize;
+        if many || len > rows || !elements.sound(len) {
             return Err(DeviceError::Mismatch { operation: "assemble rows" });
         }
         let words: Vec<u32> = elements
@@ -158,12 +318,14 @@ impl Acoo {
                 [first, entries, lanes, unknowns, dofs, table].map(|word| word as u32)
             })
             .collect();
-        let module = device.load_written(&linked_rows(device.words(), precision))?;
+        let own = elements.on_devices();
+        let module = device.load_written(&linked_rows(device.words(), precision, own))?;
         Ok(Self {
             module,
             works: device.upload(&words)?,
             tables: device.upload(&elements.tables)?,
             dofs: device.upload(&elements.dofs)?,
+            own,
             count: elements.works.len(),
             elements: elements.count,
             len,
@@ -225,17 +387,18 @@ impl Acoo {
         if cells.kind() != Kind::from(self.precision) || cells.len() < self.elements {
             return Err(DeviceError::Mismatch { operation: "assemble rows" });
         }
+        let links = self.dofs.len();
         let heads = device.zeros(Kind::U32, rows)?;
-        let next = device.zeros(Kind::U32, self.elements)?;
+        let next = device.zeros(Kind::U32, links)?;
         // And where the last row ends.
         let mut starts = device.zeros(Kind::U32, rows + 1)?;
         let [works, table, dofs] = [&self.works, &self.tables, &self.dofs];
-        let all = (self.elements, groups(self.elements));
-        let lists = [works, table, dofs, &heads, &next];
-        self.start("acoo_link", all, &lists, &[self.count])?;
-        let merged = [works, table, dofs, &heads, &next, &cells, &starts];
-        let every_row = (rows, rows.div_ceil(THREADS).clamp(1, 1 << 20));
-        self.start("acoo_merge", every_row, &merged, &[self.count])?;
+        self.start("acoo_link", (links, groups(links)), &[dofs, &heads, &next], &[])?;
+        let every_row = (rows, self.own.groups(rows));
+        let scratch = self.own.scratch(rows);
+        let keys = device.zeros(Kind::U32, 2 * scratch)?;
+        let counted = [works, table, dofs, &heads, &next, &starts, &keys];
+        self.start("acoo_count", every_row, &counted, &[self.count])?;
         let scanning = rows.div_ceil(SCANNED).max(1);
         let mut sums = device.zeros(Kind::U32, scanning)?;
         self.start("acoo_scan", (rows, scanning), &[&starts, &sums], &[])?;
@@ -257,8 +420,10 @@ impl Acoo {
         device.write(&mut starts, rows * 4, super::interface::bytes(&[end]))?;
         let columns = device.zeros(Kind::U32, end as usize)?;
         let entries = device.zeros(self.precision.into(), end as usize)?;
-        let emitted = [works, table, dofs, &heads, &next, &cells, &starts, &columns, &entries];
-        self.start("acoo_emit", every_row, &emitted, &[self.count])?;
+        let added = device.zeros(self.precision.into(), scratch)?;
+        let lists = [works, table, dofs, &heads, &next, &cells, &starts];
+        let made = [&columns, &entries, &keys, &added];
+        self.start("acoo_emit", every_row, &[&lists[..], &made].concat(), &[self.count])?;
         let largest = (self.len.max(1) - 1) as u32;
         let starts = starts.with_indices(end, self.len);
         let columns = columns.with_indices(largest, end as usize);

@@ -114,7 +114,7 @@ pub struct Array {
     kind: Kind,
     len: usize,
     owner: Owner,
-    memory: Own,
+    pub(super) memory: Own,
     /// What is known of indices that were uploaded and have not been changed since.
     indices: Option<Indices>,
 }

@@ -13,7 +13,8 @@ mod owners;
 
 use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
-use super::matrix::{Lists, Matrix, Vendor};
+use super::matrix::lists::Lists;
+use super::matrix::{Fixed, Lies, Matrix, Vendor};
 use super::shelf::Shelf;
 use super::tables::Table;
 use super::{BuildError, Class, Part, affine, oblique};
@@ -30,9 +31,8 @@ use crate::solve::OperatorError;
 use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{Role, Slots};
 use kernels_gen::dialect::Generated;
-use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
-use kernels_gen::dialect::c::take::{self, NUMBERS, numbers_at_places};
-use kernels_gen::dialect::c::{Words, rows};
+use kernels_gen::dialect::c::sum::{ALONE, NAME, UNKNOWNS, sum_of_cells, sum_of_cells_alone};
+use kernels_gen::dialect::c::{Words, rows, slices};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::Owners;
 use std::borrow::Cow;
@@ -58,8 +58,9 @@ pub(super) struct OnDevice {
     owners: Option<Owners>,
     /// The kernels of what entries of a matrix add up, and of products with one, when they are asked for.
     sums: OnceLock<Module>,
-    takes: OnceLock<Module>,
+    sums_alone: OnceLock<Module>,
     products: OnceLock<Module>,
+    products_by_slices: OnceLock<Module>,
     /// What merges elements to rows, where that is asked for.
     acoo: Option<Acoo>,
 }
@@ -138,8 +139,9 @@ impl OnDevice {
             affine: None,
             owners: None,
             sums: OnceLock::new(),
-            takes: OnceLock::new(),
+            sums_alone: OnceLock::new(),
             products: OnceLock::new(),
+            products_by_slices: OnceLock::new(),
             acoo: None,
             arithmetic,
             compiled,
@@ -174,21 +176,6 @@ impl OnDevice {
             self.device().launch(loaded, range.clone(), &arguments)?;
         }
         Ok(())
-    }
-
-    /// The kernels of sums of what cells have stored.
-    fn sums(&self) -> Result<&Module, DeviceError> {
-        self.written(&self.sums, sum_of_cells)
-    }
-
-    /// The kernels of products with a matrix.
-    fn products(&self) -> Result<&Module, DeviceError> {
-        self.written(&self.products, rows::rows_times_vector)
-    }
-
-    /// The kernel that takes numbers from their places.
-    fn takes(&self) -> Result<&Module, DeviceError> {
-        self.written(&self.takes, numbers_at_places)
     }
 
     fn written<'o>(
@@ -415,29 +402,22 @@ impl Engine for OnDevice {
     ) -> Result<(), OperatorError> {
         let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
         let device = self.device();
-        device.clear(entries)?;
-        let module = self.sums()?;
-        let kernel = module.kernel(NAME).map_err(DeviceError::from)?;
+        let sums = self.written(&self.sums, sum_of_cells)?;
+        let mut kernel = sums.kernel(NAME).map_err(DeviceError::from)?;
+        let others = kernel;
+        if !stored.is_empty() && entries.len().is_multiple_of(UNKNOWNS) {
+            let alone = self.written(&self.sums_alone, sum_of_cells_alone)?;
+            kernel = alone.kernel(ALONE).map_err(DeviceError::from)?;
+        } else {
+            device.clear(entries)?;
+        }
         let groups = 0..entries.len().div_ceil(UNKNOWNS);
         for (stored, lists) in stored {
             let [starts, elements] = [there(&lists.starts)?, there(&lists.elements)?];
             device.launch(kernel, groups.clone(), &[starts, elements, there(stored)?, entries])?;
+            kernel = others;
         }
         Ok(())
-    }
-
-    fn take_entries(
-        &self,
-        places: &Array,
-        from: &Array,
-        entries: &mut Array,
-    ) -> Result<(), OperatorError> {
-        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
-        let places = there(places)?;
-        let module = self.takes()?;
-        let kernel = module.kernel(take::NAME).map_err(DeviceError::from)?;
-        let groups = 0..places.len() / NUMBERS;
-        Ok(self.device().launch(kernel, groups, &[places, there(from)?, entries])?)
     }
 
     fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
@@ -467,16 +447,20 @@ impl Engine for OnDevice {
         Ok([made.starts, made.columns, made.entries].map(Array::There))
     }
 
+    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError> {
+        Ok(Fixed::There(Places::listed(&self.arithmetic, n, &which)?))
+    }
+
     fn set_entries(
         &self,
-        which: &[u32],
+        which: &Fixed,
         value: f64,
         entries: &mut Array,
     ) -> Result<(), OperatorError> {
-        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
-        let which = which.iter().map(|&at| (at as usize, 0.0));
-        let places = Places::new(&self.arithmetic, entries.len(), which)?;
-        Ok(places.fill(&self.arithmetic, entries, value)?)
+        let (Fixed::There(which), Array::There(entries)) = (which, entries) else {
+            return Err(DeviceError::Foreign.into());
+        };
+        Ok(which.fill(&self.arithmetic, entries, value)?)
     }
 
     fn vendor(
@@ -494,19 +478,30 @@ impl Engine for OnDevice {
         self.arithmetic.check()?;
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let x = remote(x).ok_or(DeviceError::Foreign)?;
-        if let Some(vendor) = &matrix.vendor {
+        if let Lies::Rows(rows) = &matrix.lies
+            && let Some(vendor) = &rows.vendor
+        {
             let vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
             return Ok(vendor.apply(x, y)?);
         }
-        let [starts, columns] = [there(&matrix.starts)?, there(&matrix.columns)?];
         // Places that are no unknown's have no row.
         if y.len() > self.n_dofs {
             self.arithmetic.clear(y, y.len())?;
         }
-        let module = self.products()?;
-        let kernel = module.kernel(rows::NAME).map_err(DeviceError::from)?;
-        let groups = 0..(starts.len() - 1).div_ceil(rows::ROWS);
-        let entries = there(&matrix.entries)?;
+        let (module, name, own, of_group) = match &matrix.lies {
+            Lies::Rows(own) => {
+                let module = self.written(&self.products, rows::rows_times_vector)?;
+                (module, rows::NAME, [&own.starts, &own.columns, &own.entries], rows::ROWS)
+            }
+            Lies::Slices(own) => {
+                let module = self.written(&self.products_by_slices, slices::slices_times_vector)?;
+                let arrays = [&own.starts, &own.columns, &own.entries];
+                (module, slices::NAME, arrays, slices::SLICES)
+            }
+        };
+        let [starts, columns, entries] = [there(own[0])?, there(own[1])?, there(own[2])?];
+        let kernel = module.kernel(name).map_err(DeviceError::from)?;
+        let groups = 0..(starts.len() - 1).div_ceil(of_group);
         Ok(self.device().launch(kernel, groups, &[starts, columns, entries, x, y])?)
     }
 

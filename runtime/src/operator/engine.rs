@@ -5,7 +5,8 @@
 //! device in that of its layout, kernel by kernel.
 
 use super::blocks::{Block, Blocks, Pass, Run, Work};
-use super::matrix::{Lists, Matrix, Vendor};
+use super::matrix::lists::Lists;
+use super::matrix::{Fixed, Matrix, Vendor};
 use super::tables::Table;
 use super::{BuildError, Class, Part};
 use crate::batch::Batches;
@@ -172,17 +173,6 @@ pub(super) trait Engine: Send + Sync {
         entries: &mut Array,
     ) -> Result<(), OperatorError>;
 
-    /// The entries of a matrix ← those of another order, each from its place.
-    fn take_entries(
-        &self,
-        places: &Array,
-        from: &Array,
-        entries: &mut Array,
-    ) -> Result<(), OperatorError> {
-        let _ = (places, from, entries);
-        Err(OperatorError::new("entries have one order here"))
-    }
-
     /// What it needs to know of elements that it will be asked to merge, for vectors of length `len`.
     fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
         let _ = (elements, len);
@@ -199,10 +189,13 @@ pub(super) trait Engine: Send + Sync {
         len: usize,
     ) -> Result<[Array; 3], OperatorError>;
 
+    /// Some entries among the `n` of a matrix, where they will be at hand in every assembly.
+    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError>;
+
     /// Gives some entries of a matrix a value.
     fn set_entries(
         &self,
-        which: &[u32],
+        which: &Fixed,
         value: f64,
         entries: &mut Array,
     ) -> Result<(), OperatorError>;

@@ -11,7 +11,8 @@
 
 use super::blocks::{Blocks, Given, Pass, Run, in_chunks, kept};
 use super::engine::{Affine, Array, Engine, Oblique, Rows};
-use super::matrix::{Lists, Matrix};
+use super::matrix::lists::Lists;
+use super::matrix::{Fixed, Lies, Matrix, Rows as MatrixRows};
 use super::tables::Table;
 use super::{BuildError, Class, Part, refused};
 use super::{affine, oblique};
@@ -284,7 +285,7 @@ fn sum_in<'a, T: Real>(
 }
 
 fn multiply_in<T: Real>(
-    matrix: &Matrix,
+    matrix: &MatrixRows,
     values: &[T],
     x: &Vector,
     y: &mut Vector,
@@ -514,12 +515,17 @@ impl Engine for Host {
         Ok([self.indices(starts, 1, 1)?, self.indices(columns, 1, 1)?, Array::Here(entries)])
     }
 
+    fn fixed(&self, which: Vec<u32>, _: usize) -> Result<Fixed, DeviceError> {
+        Ok(Fixed::Here(which))
+    }
+
     fn set_entries(
         &self,
-        which: &[u32],
+        which: &Fixed,
         value: f64,
         entries: &mut Array,
     ) -> Result<(), OperatorError> {
+        let Fixed::Here(which) = which else { return Err(wrong()) };
         let which = which.iter().map(|&at| at as usize);
         match entries {
             Array::Here(Table::F64(values)) => which.for_each(|at| values[at] = value),
@@ -530,9 +536,10 @@ impl Engine for Host {
     }
 
     fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        match matrix.entries.here() {
-            Some(Table::F64(values)) => multiply_in::<f64>(matrix, values, x, y),
-            Some(Table::F32(values)) => multiply_in::<f32>(matrix, values, x, y),
+        let Lies::Rows(rows) = &matrix.lies else { return Err(wrong()) };
+        match rows.entries.here() {
+            Some(Table::F64(values)) => multiply_in::<f64>(rows, values, x, y),
+            Some(Table::F32(values)) => multiply_in::<f32>(rows, values, x, y),
             _ => Err(wrong()),
         }
     }

@@ -7,8 +7,11 @@
 //! apply        y = Σ_c A_c x_c or y = A x, in the place of the matrix-free action
 //! ```
 
+pub(super) mod lists;
+pub(super) mod slices;
+
 use super::blocks::{Block, Inputs, Work};
-use super::engine::{Array, Engine, Rows};
+use super::engine::{self, Array};
 use super::{BuildError, Operator};
 use crate::assembly::acoo;
 use crate::assembly::sparsity::{NOWHERE, Sparsity};
@@ -16,127 +19,19 @@ use crate::assembly::{Assembly, Representation};
 use crate::batch::Batches;
 use crate::csr::Csr;
 use crate::device::acoo::Elements;
-use crate::device::{DeviceError, SparseMatrix};
+use crate::device::{DeviceError, Places, SparseMatrix};
 use crate::memory::{Room, TooMuch};
 use crate::solve::OperatorError;
 use crate::vector::Vector;
 use kernels_gen::abi::Role;
 use kernels_gen::dialect::c::rows::ROWS;
-use kernels_gen::dialect::c::sum::UNKNOWNS;
-use kernels_gen::dialect::c::take::NUMBERS;
+use kernels_gen::dialect::c::slices::SLICE;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Scatter, Task};
-use rayon::prelude::*;
+use lists::Lists;
+use slices::{Sliced, Slices};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Elements or places that are worth a thread.
-const GRAIN: usize = 1 << 12;
-
-/// Rows of a slice, whose entries lie side by side: the threads of a warp have cells side by side, which add to rows side by side.
-const SLICE: usize = 32;
-
-/// By how much slices may be larger than rows, since all rows of a slice are as long as its longest.
-const PADDING: f64 = 1.5;
-
-/// Entries in the order in which devices add them up.
-///
-/// ```text
-/// place of entry k of row i = 32 · (lengths of the slices before) + 32 · k + i mod 32
-/// ```
-pub(super) struct Slices {
-    /// Room for them.
-    entries: Array,
-    /// Where each entry of a row has its number.
-    places: Array,
-}
-
-/// The place of each entry of compressed rows in slices, and how many places there are; nothing where too many of them would be
-/// empty.
-fn sliced(starts: &[usize]) -> Option<(Vec<u32>, usize)> {
-    let rows = starts.len() - 1;
-    let length = |row: usize| starts[row + 1] - starts[row];
-    let longest = |slice: usize| (slice..rows.min(slice + SLICE)).map(length).max().unwrap_or(0);
-    let mut firsts = Vec::with_capacity(rows.div_ceil(SLICE));
-    let mut count = 0;
-    for slice in (0..rows).step_by(SLICE) {
-        firsts.push(count);
-        count += SLICE * longest(slice);
-    }
-    if count as f64 > PADDING * starts[rows] as f64 || count >= NOWHERE as usize {
-        return None;
-    }
-    let mut places = vec![NOWHERE; starts[rows]];
-    let mut rest = &mut places[..];
-    let mut slices = Vec::with_capacity(firsts.len());
-    for (slice, first) in firsts.into_iter().enumerate() {
-        let range = slice * SLICE..rows.min((slice + 1) * SLICE);
-        let (own, behind) = rest.split_at_mut(starts[range.end] - starts[range.start]);
-        slices.push((range, first, own));
-        rest = behind;
-    }
-    slices.into_par_iter().with_min_len(64).for_each(|(range, first, own)| {
-        let before = starts[range.start];
-        for row in range {
-            let part = &mut own[starts[row] - before..starts[row + 1] - before];
-            let at = first + row % SLICE;
-            part.iter_mut().enumerate().for_each(|(k, place)| *place = (at + SLICE * k) as u32);
-        }
-    });
-    Some((places, count))
-}
-
-/// What each place of a matrix adds up of what the cells of a block have stored.
-pub(super) struct Lists {
-    /// Where the list of each place begins, and the end of the last; places that fill up a group of threads have none.
-    pub(super) starts: Array,
-    /// Elements of what is stored.
-    pub(super) elements: Array,
-}
-
-impl Lists {
-    /// The lists of `n` places, from the place of each element.
-    fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
-        let each = || places.par_iter().with_min_len(GRAIN).enumerate();
-        let each = || each().filter(|(_, place)| **place != NOWHERE);
-        let numbers = |n: usize| (0..n).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
-        let counts = numbers(n.next_multiple_of(UNKNOWNS) + 1);
-        each().for_each(|(_, &place)| {
-            counts[place as usize + 1].fetch_add(1, Ordering::Relaxed);
-        });
-        let mut starts: Vec<u32> = counts.into_iter().map(AtomicU32::into_inner).collect();
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
-        }
-        let next: Vec<AtomicU32> = starts.iter().map(|&start| AtomicU32::new(start)).collect();
-        let elements = numbers(starts[n] as usize);
-        each().for_each(|(element, &place)| {
-            let at = next[place as usize].fetch_add(1, Ordering::Relaxed);
-            elements[at as usize].store(element as u32, Ordering::Relaxed);
-        });
-        let mut elements: Vec<u32> = elements.into_iter().map(AtomicU32::into_inner).collect();
-        // Whoever came first, lists are in the order of the elements.
-        let mut lists = Vec::with_capacity(n.div_ceil(GRAIN));
-        let mut rest = &mut elements[..];
-        for first in (0..n).step_by(GRAIN) {
-            let range = first..n.min(first + GRAIN);
-            let length = (starts[range.end] - starts[range.start]) as usize;
-            let (part, behind) = rest.split_at_mut(length);
-            lists.push((range, part));
-            rest = behind;
-        }
-        lists.into_par_iter().for_each(|(range, part)| {
-            let before = starts[range.start];
-            for place in range {
-                let list = starts[place] - before..starts[place + 1] - before;
-                part[list.start as usize..list.end as usize].sort_unstable();
-            }
-        });
-        let array = |indices| engine.indices(indices, 1, 1);
-        Ok(Self { starts: array(starts)?, elements: array(elements)? })
-    }
-}
 
 /// How entries come to a matrix.
 pub(super) enum Ways {
@@ -151,12 +46,31 @@ pub(super) enum Ways {
 /// A sparse matrix with how it is assembled.
 pub(super) struct Matrix {
     ways: Ways,
-    /// Where entries are added up, if not in their rows.
-    slices: Option<Slices>,
     /// The entries on the diagonal of unknowns with essential conditions, where they are not among the elements.
-    fixed: Vec<u32>,
+    fixed: Option<Fixed>,
     /// The length of vectors.
     len: usize,
+    /// How many entries there are.
+    count: usize,
+    pub(super) lies: Lies,
+}
+
+/// Entries that are 1 in every assembly.
+pub(super) enum Fixed {
+    Here(Vec<u32>),
+    There(Places),
+}
+
+/// How the entries of a matrix lie.
+pub(super) enum Lies {
+    /// In compressed rows.
+    Rows(Rows),
+    /// In slices of rows, where threads of a device have rows side by side.
+    Slices(Slices),
+}
+
+/// A matrix in compressed rows.
+pub(super) struct Rows {
     /// Where each row begins, and the end of the last.
     pub(super) starts: Array,
     /// The places of columns in vectors.
@@ -164,6 +78,16 @@ pub(super) struct Matrix {
     pub(super) entries: Array,
     /// What multiplies with it, where that is not our own kernel.
     pub(super) vendor: Option<Vendor>,
+}
+
+impl Lies {
+    /// What is added up.
+    fn entries_mut(&mut self) -> &mut Array {
+        match self {
+            Self::Rows(rows) => &mut rows.entries,
+            Self::Slices(slices) => &mut slices.entries,
+        }
+    }
 }
 
 /// A matrix that the library of a device's vendor multiplies with.
@@ -220,6 +144,9 @@ impl Operator {
     ///
     /// Kernels that are missing; a matrix with more entries than 32-bit indices number; too little memory.
     pub fn represent(&mut self, how: Representation) -> Result<(), BuildError> {
+        // What there was before makes room.
+        self.represented = None;
+        self.blocks.drop_matrices();
         self.represented = match how {
             Representation::MatrixFree => None,
             Representation::Stored | Representation::Recomputed => {
@@ -301,44 +228,50 @@ impl Operator {
         }
         let index = 4.0;
         if assembly == Assembly::Acoo {
-            // Elements with their links, and two numbers a row; how many entries are left, shows then.
-            let bytes = elements as f64 * (self.real() + index) + 2.0 * index * len as f64;
-            self.has_room("assembling the matrix", bytes)?;
             let mut order: Vec<usize> = (0..works.len()).collect();
             let stored = |i: usize| works[i].2.batches.len() * matrices[i].entries;
             order.sort_by_key(|&i| std::cmp::Reverse(stored(i)));
             let parts: Vec<_> = order.iter().map(|&i| parts[i]).collect();
             let elements = acoo::elements(on, &parts, place);
+            // Elements, a link and a row for each row of an element matrix, two numbers a row; how many entries are left,
+            // shows then.
+            let real = self.precision().bytes();
+            let tables = elements.on_devices().bytes(len, real);
+            let bytes = elements.count * real + 4 * (2 * elements.dofs.len() + 2 * len) + tables;
+            self.has_room("assembling the matrix", bytes as f64)?;
             let order = order.into_iter().map(|i| works[i].0).collect();
             let none = |length: usize| engine.indices(vec![0; length], 1, 1);
             let (starts, columns, entries) = (none(1)?, none(0)?, engine.zeros(0)?);
+            let lies = Lies::Rows(Rows { starts, columns, entries, vendor: None });
             self.engine.prepare_elements(&elements, len)?;
-            let (ways, fixed) = (Ways::Merged(order, elements), Vec::new());
-            let slices = None;
-            return Ok(Matrix { ways, slices, fixed, len, starts, columns, entries, vendor: None });
+            let ways = Ways::Merged(order, elements);
+            return Ok(Matrix { ways, fixed: None, len, count: 0, lies });
         }
-        let sparsity = Sparsity::new(on, &parts, len, place)
+        let mut sparsity = Sparsity::new(on, &parts, len, place)
             .map_err(|entries| BuildError::TooManyEntries { entries })?;
         let n = sparsity.entries();
-        let slices = layout.and_then(|_| sliced(&sparsity.starts));
+        let slices = layout.and_then(|_| Sliced::new(&sparsity.starts));
+        if let Some(sliced) = &slices {
+            sparsity.lie(on, SLICE as u32, |dof| sliced.place(place(dof), 0));
+        }
         // How many numbers are added up.
-        let sums = slices.as_ref().map_or(n, |(_, count)| *count);
+        let sums = slices.as_ref().map_or(n, |sliced| sliced.count);
         let stores = if stored { self.real() } else { 0.0 };
-        let bytes = (elements as f64) * (index + stores)
-            + n as f64 * (self.real() + 2.0 * index)
-            + slices
-                .as_ref()
-                .map_or(0.0, |(_, count)| *count as f64 * self.real() + n as f64 * index)
-            + len as f64 * index;
-        self.has_room("the matrix and what assembles it", bytes)?;
+        // Of each kernel where the list of each place begins.
+        let lists = if stored { index * (works.len() * (sums + 1)) as f64 } else { 0.0 };
+        let indices = match &slices {
+            Some(sliced) => sliced.index_bytes() as f64,
+            None => index * (n + len + 1) as f64,
+        };
+        let fixed = sparsity.fixed();
+        let given = fixed.len() as f64 * index;
+        let own = sums as f64 * self.real() + indices + lists + given;
+        self.has_room(
+            "the matrix and what assembles it",
+            elements as f64 * (index + stores) + own,
+        )?;
         let places = works.iter().zip(&matrices).map(|(&(number, _, block), matrix)| {
-            let mut places = sparsity.places(on, matrix, &block.batches);
-            if let Some((own, _)) = &slices {
-                let known = places.par_iter_mut().with_min_len(GRAIN);
-                known
-                    .filter(|place| **place != NOWHERE)
-                    .for_each(|place| *place = own[*place as usize]);
-            }
+            let places = sparsity.places(on, matrix, &block.batches);
             (number, places, (matrix.entries, block.batches.lanes()))
         });
         let ways = if stored {
@@ -351,29 +284,37 @@ impl Operator {
             });
             Ways::Places(tables.collect::<Result<_, DeviceError>>()?)
         };
-        let mut starts: Vec<u32> = sparsity.starts.iter().map(|&start| start as u32).collect();
-        // A group of threads has rows of its own.
-        starts.resize(len.next_multiple_of(ROWS) + 1, n as u32);
-        let starts = engine.indices(starts, 1, 1)?;
-        let slices = match slices {
-            Some((mut places, count)) => {
-                places.resize(n.next_multiple_of(NUMBERS), NOWHERE);
-                let places = engine.indices(places, 1, 1)?;
-                Some(Slices { entries: engine.zeros(count)?, places })
+        let fixed = Some(engine.fixed(fixed, sums)?);
+        let lies = match slices {
+            Some(sliced) => {
+                let columns = sliced.columns(&sparsity.starts, &sparsity.columns);
+                Lies::Slices(Slices {
+                    starts: engine.indices(sliced.starts(), 1, 1)?,
+                    columns: engine.indices(columns, 1, 1)?,
+                    entries: engine.zeros(sums)?,
+                })
             }
-            None => None,
+            None => {
+                let mut starts: Vec<u32> =
+                    sparsity.starts.iter().map(|&start| start as u32).collect();
+                // A group of threads has rows of its own.
+                starts.resize(len.next_multiple_of(ROWS) + 1, n as u32);
+                let starts = engine.indices(starts, 1, 1)?;
+                let columns = engine.indices(sparsity.columns, 1, 1)?;
+                let entries = engine.zeros(n)?;
+                let vendor = engine.vendor(&starts, &columns, &entries, len)?;
+                Lies::Rows(Rows { starts, columns, entries, vendor })
+            }
         };
-        let columns = engine.indices(sparsity.columns, 1, 1)?;
-        let entries = engine.zeros(n)?;
         if let Ways::Places(places) = &ways {
             let runs = self.blocks.matrix_runs(None);
             let runs: Vec<_> =
                 runs.filter_map(|(number, run)| Some((run, places.get(&number)?))).collect();
             self.engine.prepare_entries(&runs, sums)?;
+        } else {
+            self.blocks.make_room_for_matrices(&*self.engine, None)?;
         }
-        let vendor = self.engine.vendor(&starts, &columns, &entries, len)?;
-        let fixed = sparsity.fixed;
-        Ok(Matrix { ways, slices, fixed, len, starts, columns, entries, vendor })
+        Ok(Matrix { ways, fixed, len, count: n, lies })
     }
 
     /// Makes the element matrices at the state of the linearisation, and what is made of them.
@@ -390,14 +331,15 @@ impl Operator {
             Represented::Elements(Task::StoredProduct) => self.blocks.make_matrices(engine, state),
             Represented::Elements(_) => Ok(()),
             Represented::Matrix(matrix) => {
-                let Matrix { ways, slices, fixed, len, starts, columns, entries, vendor } =
-                    &mut **matrix;
-                let sums = slices.as_mut().map_or(&mut *entries, |slices| &mut slices.entries);
+                let Matrix { ways, fixed, len, count, lies } = &mut **matrix;
                 match ways {
                     Ways::Merged(order, elements) => {
                         let Some(&first) = order.first() else { return Ok(()) };
                         // What there was before makes room.
-                        (*vendor, *entries) = (None, engine.zeros(0)?);
+                        let none = engine.indices(vec![0], 1, 1)?;
+                        let columns = engine.indices(Vec::new(), 1, 1)?;
+                        let entries = engine.zeros(0)?;
+                        *lies = Lies::Rows(Rows { starts: none, columns, entries, vendor: None });
                         let room = Some((first, elements.count));
                         self.blocks.make_room_for_matrices(engine, room)?;
                         self.blocks.make_matrices(engine, state)?;
@@ -408,18 +350,19 @@ impl Operator {
                         });
                         let others = others.collect();
                         let made = engine.merge_elements(elements, cells, others, *len)?;
-                        [*starts, *columns, *entries] = made;
-                        *vendor = engine.vendor(starts, columns, entries, *len)?;
+                        let [starts, columns, entries] = made;
+                        let vendor = engine.vendor(&starts, &columns, &entries, *len)?;
+                        *count = entries.len();
+                        *lies = Lies::Rows(Rows { starts, columns, entries, vendor });
                     }
                     Ways::Places(places) => {
                         let runs = self.blocks.matrix_runs(state);
                         let runs: Vec<_> = runs
                             .filter_map(|(number, run)| Some((run, places.get(&number)?)))
                             .collect();
-                        engine.add_entries(&runs, sums)?;
+                        engine.add_entries(&runs, lies.entries_mut())?;
                     }
                     Ways::Sums(lists) => {
-                        self.blocks.make_room_for_matrices(engine, None)?;
                         self.blocks.make_matrices(engine, state)?;
                         let stored = self.blocks.matrix_runs(state).filter_map(|(number, run)| {
                             Some((
@@ -428,15 +371,13 @@ impl Operator {
                             ))
                         });
                         let stored: Vec<_> = stored.collect();
-                        engine.sum_entries(&stored, sums)?;
-                        drop(stored);
-                        self.blocks.drop_matrices();
+                        engine.sum_entries(&stored, lies.entries_mut())?;
                     }
                 }
-                if let Some(Slices { entries: from, places }) = slices {
-                    engine.take_entries(places, from, entries)?;
+                match fixed {
+                    Some(fixed) => engine.set_entries(fixed, 1.0, lies.entries_mut()),
+                    None => Ok(()),
                 }
-                engine.set_entries(fixed, 1.0, entries)
             }
         }
     }
@@ -445,7 +386,7 @@ impl Operator {
     pub(super) fn act(
         &self,
         x: &Vector,
-        rows: Rows<'_>,
+        rows: engine::Rows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         let inputs = Inputs { direction: Some(x), ..self.linearised() };
@@ -463,19 +404,15 @@ impl Operator {
     /// What the matrix has, or the element matrices.
     pub fn matrix_size(&self) -> MatrixSize {
         let entries = match &self.represented {
-            Some(Represented::Matrix(matrix)) => matrix.entries.len(),
+            Some(Represented::Matrix(matrix)) => matrix.count,
             _ => 0,
         };
         MatrixSize { elements: self.stored_elements(), entries }
     }
 
-    /// Whether unknowns have conditions in common, so that the matrix is not that of the element matrices alone.
-    pub fn has_combinations(&self) -> bool {
-        self.combined.is_some()
-    }
-
     /// The assembled matrix at the last linearisation, where there is one: in the numbering of the discretisation, columns
-    /// ascending.
+    /// ascending. Where unknowns have conditions in common it is that of all that the operator does: walls that nothing passes
+    /// through, and affine constraints, whose unknowns have the rows of the identity.
     ///
     /// # Errors
     ///
@@ -484,24 +421,36 @@ impl Operator {
         let Some(Represented::Matrix(matrix)) = &self.represented else { return Ok(None) };
         let place = self.arithmetic().map(|arithmetic| arithmetic.layout());
         let place = |dof: usize| place.map_or(dof, |layout| layout.place(dof));
-        let starts = self.engine.integers(&matrix.starts)?;
-        let columns = self.engine.integers(&matrix.columns)?;
-        let values = self.engine.numbers(&matrix.entries)?;
+        let (starts, columns, values) = match &matrix.lies {
+            Lies::Rows(Rows { starts, columns, entries, .. })
+            | Lies::Slices(Slices { starts, columns, entries }) => (
+                self.engine.integers(starts)?,
+                self.engine.integers(columns)?,
+                self.engine.numbers(entries)?,
+            ),
+        };
         let mut dofs = vec![NOWHERE; matrix.len];
         let n = self.blocks.on.n_dofs();
         (0..n).for_each(|dof| dofs[place(dof)] = dof as u32);
         let mut csr = Csr { starts: vec![0], columns: Vec::new(), values: Vec::new() };
         let mut row: Vec<(u32, f64)> = Vec::new();
         for dof in 0..n {
-            let range = starts[place(dof)] as usize..starts[place(dof) + 1] as usize;
+            let own = place(dof);
             row.clear();
-            let own = columns[range.clone()].iter().map(|&column| dofs[column as usize]);
-            row.extend(own.zip(values[range].iter().copied()));
+            match &matrix.lies {
+                Lies::Rows(_) => {
+                    let range = starts[own] as usize..starts[own + 1] as usize;
+                    let columns = columns[range.clone()].iter().copied();
+                    row.extend(columns.zip(values[range].iter().copied()));
+                }
+                Lies::Slices(_) => row.extend(slices::row(&starts, &columns, &values, own)),
+            }
+            row.iter_mut().for_each(|(column, _)| *column = dofs[*column as usize]);
             row.sort_unstable_by_key(|(column, _)| *column);
             csr.columns.extend(row.iter().map(|(column, _)| *column));
             csr.values.extend(row.iter().map(|(_, value)| *value));
             csr.starts.push(csr.columns.len());
         }
-        Ok(Some(csr))
+        self.closed(csr).map(Some)
     }
 }

@@ -8,8 +8,8 @@ use crate::device::{Array, DeviceError, Given};
 pub struct Places {
     dofs: Array,
     values: Array,
-    /// A bit for each entry of a vector.
-    mask: Array,
+    /// A bit for each entry of a vector, where [`Places::begin`] is asked for.
+    mask: Option<Array>,
     /// The length of vectors.
     len: usize,
     /// What all entries are below.
@@ -39,7 +39,21 @@ impl Places {
         }
         let device = &arithmetic.device;
         let (mask, values) = (device.upload(&mask)?, arithmetic.upload(&values)?);
-        Ok(Self { dofs: device.upload(&dofs)?, values, mask, len, end })
+        Ok(Self { dofs: device.upload(&dofs)?, values, mask: Some(mask), len, end })
+    }
+
+    /// The entries of vectors of length `len` alone, without values and for no [`Places::begin`]: 4 bytes each.
+    ///
+    /// # Errors
+    ///
+    /// As [`Places::new`].
+    pub fn listed(arithmetic: &Arithmetic, len: usize, which: &[u32]) -> Result<Self, DeviceError> {
+        let end = which.iter().max().map_or(0, |&last| last as usize + 1);
+        if end > len {
+            return Err(DeviceError::Mismatch { operation: "list entries" });
+        }
+        let dofs = arithmetic.device.upload(which)?;
+        Ok(Self { dofs, values: arithmetic.upload(&[])?, mask: None, len, end })
     }
 
     /// Replaces the values.
@@ -135,7 +149,10 @@ impl Places {
         if self.is_empty() {
             return arithmetic.clear(y, n);
         }
+        let Some(mask) = &self.mask else {
+            return Err(DeviceError::Mismatch { operation: "begin" });
+        };
         // The mask has a bit for each of the `len` entries that x and y were compared with above.
-        arithmetic.run_first("begin", n.min(self.len), &[x, y], &[Given::Array(&self.mask)])
+        arithmetic.run_first("begin", n.min(self.len), &[x, y], &[Given::Array(mask)])
     }
 }

@@ -1,0 +1,152 @@
+//! A device of which no more than so much memory is taken: [`Bounded`].
+//!
+//! Others may work on it, too, or a program may be tried for a smaller one. What it has free is what is left of the bound, or of
+//! the device; an array beyond is refused before the device is asked.
+
+use super::{
+    Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module, Record, Recording,
+    SparseMatrix,
+};
+use crate::memory::Bytes;
+use kernels_gen::dialect::SourceFile;
+use kernels_gen::dialect::c::Words;
+use std::any::Any;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// A device with a bound on the bytes of its arrays.
+#[derive(Debug)]
+pub struct Bounded {
+    device: Arc<dyn Device>,
+    bound: usize,
+    /// The arrays that there are, each with its bytes.
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    arrays: Vec<(Weak<dyn Any + Send + Sync>, usize)>,
+    most: usize,
+}
+
+impl Held {
+    /// Bytes of all that there are.
+    fn bytes(&mut self) -> usize {
+        self.arrays.retain(|(array, _)| array.strong_count() > 0);
+        self.arrays.iter().map(|(_, bytes)| bytes).sum()
+    }
+}
+
+impl Bounded {
+    /// At most so many bytes of a device, from now on and by this value.
+    pub fn new(device: Arc<dyn Device>, bound: usize) -> Self {
+        Self { device, bound, held: Mutex::default() }
+    }
+
+    /// Bytes of the arrays that there are.
+    pub fn bytes(&self) -> usize {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+    }
+
+    /// The most that there were at once.
+    pub fn most_bytes(&self) -> usize {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).most
+    }
+}
+
+impl Device for Bounded {
+    fn backend(&self) -> Backend {
+        self.device.backend()
+    }
+
+    fn name(&self) -> String {
+        self.device.name()
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.device.shared_bytes()
+    }
+
+    fn free_bytes(&self) -> Option<f64> {
+        let left = self.bound.saturating_sub(self.bytes()) as f64;
+        Some(self.device.free_bytes().map_or(left, |free| free.min(left)))
+    }
+
+    fn words(&self) -> &'static Words {
+        self.device.words()
+    }
+
+    unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError> {
+        // SAFETY: what the caller must see to is what this needs.
+        unsafe { self.device.load_source(source) }
+    }
+
+    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wanted, there) = (kind.width().saturating_mul(len), held.bytes());
+        let left = self.bound.saturating_sub(there);
+        if wanted > left {
+            let (wanted, left) = (Bytes(wanted as f64), Bytes(left as f64));
+            return Err(DeviceError::Full { device: self.name(), wanted, left });
+        }
+        let array = self.device.zeros(kind, len)?;
+        held.arrays.push((Arc::downgrade(&array.memory), wanted));
+        held.most = held.most.max(there + wanted);
+        Ok(array)
+    }
+
+    fn clear(&self, array: &mut Array) -> Result<(), DeviceError> {
+        self.device.clear(array)
+    }
+
+    fn write(&self, array: &mut Array, at: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.device.write(array, at, bytes)
+    }
+
+    fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.device.read(array, at, bytes)
+    }
+
+    fn synchronise(&self) -> Result<(), DeviceError> {
+        self.device.synchronise()
+    }
+
+    fn mark(&self) -> Result<Mark, DeviceError> {
+        self.device.mark()
+    }
+
+    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+        self.device.seconds(from, to)
+    }
+
+    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+        self.device.beside(aside, own)
+    }
+
+    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+        self.device.record(work)
+    }
+
+    fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
+        self.device.replay(recording)
+    }
+
+    unsafe fn sparse_matrix(
+        &self,
+        rows: usize,
+        arrays: [&Array; 3],
+    ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
+        // SAFETY: what the caller must see to is what this needs.
+        unsafe { self.device.sparse_matrix(rows, arrays) }
+    }
+
+    unsafe fn start(
+        &self,
+        kernel: &Kernel,
+        groups: usize,
+        arguments: &[Given<'_>],
+    ) -> Result<(), DeviceError> {
+        // SAFETY: what the caller must see to is what this needs.
+        unsafe { self.device.start(kernel, groups, arguments) }
+    }
+}

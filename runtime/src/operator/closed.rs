@@ -1,0 +1,154 @@
+//! The assembled matrix where unknowns have conditions in common, from that of the element matrices, which do not know of them.
+//!
+//! ```text
+//! T  = C P                          what vectors are made before the kernels
+//! A' = Tᵀ A T + N D + G             with P = I − N, and G the identity in the rows of what is given
+//! ```
+//!
+//! That is what [`super::Operator`] applies: P, N and D are those of [`super::oblique`], C that of [`super::affine`]. T is the
+//! identity but for the rows of such unknowns, and the products are of sparse matrices, on the processor.
+
+use super::Operator;
+use super::oblique;
+use crate::csr::Csr;
+use crate::device::{Combinations, NONE};
+use crate::solve::OperatorError;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+
+/// Rows that one thread takes at a time.
+const ROWS: usize = 1 << 10;
+
+impl Operator {
+    /// The matrix that this operator applies, from the one that its element matrices add up to.
+    ///
+    /// # Errors
+    ///
+    /// A product with more columns than 32-bit indices number, as what fails.
+    pub(crate) fn closed(&self, matrix: Csr) -> Result<Csr, OperatorError> {
+        let Some(combined) = &self.combined else { return Ok(matrix) };
+        let on = &self.blocks.on;
+        let (n, nodes) = (on.n_dofs(), oblique::combinations(on, |dof| dof));
+        let held = held(n, &nodes);
+        let affine = &on.affine;
+        let row = |i: usize, row: &mut Vec<(u32, f64)>| match affine.row_of(i) {
+            Some(given) => {
+                for &(read, factor) in affine.terms().of(given) {
+                    row.extend(held.row(read as usize).map(|(j, p)| (j as u32, factor * p)));
+                }
+            }
+            None => row.extend(held.row(i).map(|(j, p)| (j as u32, p))),
+        };
+        let taken = rows(n, row);
+        let columns = product(&matrix, &taken);
+        drop(matrix);
+        let own = product(&transposed(&taken), &columns);
+        let mut more: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        affine.unknowns().iter().for_each(|&given| {
+            more.insert((given, given), 1.0);
+        });
+        if let Some(diagonal) = &combined.diagonal {
+            let d = diagonal.to_vec();
+            for (dofs, given) in nodes.dofs.iter().zip(&nodes.given) {
+                for (&i, row) in dofs.iter().zip(given).filter(|(dof, _)| **dof != NONE) {
+                    for (&j, value) in dofs.iter().zip(row).filter(|(dof, _)| **dof != NONE) {
+                        *more.entry((i, j)).or_insert(0.0) += value * d[j as usize];
+                    }
+                }
+            }
+        }
+        let row = |i: usize, row: &mut Vec<(u32, f64)>| {
+            row.extend(own.row(i).map(|(j, value)| (j as u32, value)));
+            let i = i as u32;
+            row.extend(more.range((i, 0)..=(i, u32::MAX)).map(|(&(_, j), &value)| (j, value)));
+        };
+        let mut closed = rows(n, row);
+        closed.drop_zeros();
+        Ok(closed)
+    }
+}
+
+/// P.
+fn held(n: usize, nodes: &Combinations) -> Csr {
+    let mut of_dof: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for (node, dofs) in nodes.dofs.iter().enumerate() {
+        for (c, &dof) in dofs.iter().enumerate().filter(|(_, dof)| **dof != NONE) {
+            of_dof.insert(dof, (node, c));
+        }
+    }
+    rows(n, |i, row| {
+        row.push((i as u32, 1.0));
+        if let Some(&(node, c)) = of_dof.get(&(i as u32)) {
+            let all = nodes.dofs[node].iter().zip(&nodes.given[node][c]);
+            row.extend(all.filter(|(dof, _)| **dof != NONE).map(|(&dof, given)| (dof, -given)));
+        }
+    })
+}
+
+/// A matrix from its rows; entries of one column are added up in their order.
+fn rows(n: usize, of: impl Fn(usize, &mut Vec<(u32, f64)>) + Sync) -> Csr {
+    let blocks: Vec<(Vec<usize>, Vec<u32>, Vec<f64>)> = (0..n.div_ceil(ROWS))
+        .into_par_iter()
+        .map(|block| {
+            let (mut lengths, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+            let mut row = Vec::new();
+            for i in block * ROWS..n.min((block + 1) * ROWS) {
+                row.clear();
+                of(i, &mut row);
+                row.sort_by_key(|(column, _)| *column);
+                row.dedup_by(|next, kept| {
+                    let same = next.0 == kept.0;
+                    if same {
+                        kept.1 += next.1;
+                    }
+                    same
+                });
+                lengths.push(row.len());
+                columns.extend(row.iter().map(|(column, _)| *column));
+                values.extend(row.iter().map(|(_, value)| *value));
+            }
+            (lengths, columns, values)
+        })
+        .collect();
+    let mut matrix = Csr { starts: vec![0], columns: Vec::new(), values: Vec::new() };
+    let mut end = 0;
+    for (lengths, columns, values) in blocks {
+        matrix.starts.extend(lengths.into_iter().map(|length| {
+            end += length;
+            end
+        }));
+        matrix.columns.extend(columns);
+        matrix.values.extend(values);
+    }
+    matrix
+}
+
+/// A B.
+fn product(a: &Csr, b: &Csr) -> Csr {
+    rows(a.size(), |i, row| {
+        for (k, value) in a.row(i) {
+            row.extend(b.row(k).map(|(j, other)| (j as u32, value * other)));
+        }
+    })
+}
+
+fn transposed(matrix: &Csr) -> Csr {
+    let columns = matrix.by_columns();
+    Csr { starts: columns.starts, columns: columns.rows, values: columns.values }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_are_those_of_dense_matrices() {
+        let a = Csr { starts: vec![0, 2, 3], columns: vec![0, 1, 1], values: vec![1.0, 2.0, 3.0] };
+        let b = Csr { starts: vec![0, 1, 3], columns: vec![1, 0, 1], values: vec![4.0, 5.0, -2.0] };
+        let found = product(&a, &b);
+        assert_eq!((found.starts, found.columns), (vec![0, 2, 4], vec![0, 1, 0, 1]));
+        assert_eq!(found.values, [10.0, 0.0, 15.0, -6.0]);
+        assert_eq!(transposed(&a).values, [1.0, 2.0, 3.0]);
+        assert_eq!(transposed(&a).columns, [0, 0, 1]);
+    }
+}

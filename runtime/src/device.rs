@@ -94,12 +94,12 @@ pub enum DeviceError {
         /// What was to be done with them.
         operation: &'static str,
     },
-    /// More memory than may be taken of a device: see [`Bounded`].
-    #[error("an array of {wanted} is more than the {left} that may be taken of {device}")]
+    /// More memory than may be taken of a device, which nobody has been asked for: see [`Bounded`].
+    #[error("{wanted} of memory are wanted, and no more than {left} may be taken of {device}")]
     Full {
         /// Its name.
         device: String,
-        /// The array.
+        /// What is to be made.
         wanted: Bytes,
         /// What is left.
         left: Bytes,

@@ -9,10 +9,43 @@ use runtime::bench::assembly::measured;
 use runtime::bench::product::Machine;
 use runtime::bench::{BenchError, CASES, prepare};
 use runtime::compile::{Execution, Target};
+use runtime::constraint::affine::{AffineConstraint, AffineConstraints};
 use runtime::mesh::generate::generate;
-use runtime::operator::BuildError;
+use runtime::operator::{BuildError, Operator};
 use runtime::solve::LinearOperator;
 use std::sync::Arc;
+
+/// Every seventh unknown given by others: one by two, one by one that is given itself, one by none.
+fn rows(n: usize) -> AffineConstraints {
+    let row = |i: usize| match i / 7 % 3 {
+        0 => {
+            AffineConstraint::new(i).plus(0.5, i + 1).plus(-0.25, (i + n / 2) % (n - 9) / 7 * 7 + 2)
+        }
+        1 => AffineConstraint::new(i).plus(2.0, i - 7),
+        _ => AffineConstraint::new(i),
+    };
+    let rows: Vec<AffineConstraint> = (0..n - 9).step_by(7).map(row).collect();
+    let place = |unknown: usize| unknown.to_string();
+    AffineConstraints::close(n, &rows, std::iter::empty(), place).expect("no circle")
+}
+
+/// A x by the matrix and by the operator.
+fn compare(operator: &Operator, what: &str) {
+    let matrix = Csr::assemble(operator).expect("a matrix");
+    let mut x = operator.vector();
+    let entries: Vec<f64> = (0..x.len()).map(|i| (i as f64).sin()).collect();
+    x.set(&entries);
+    let mut y = operator.vector();
+    operator.apply(&x, &mut y).expect("an action");
+    let mut product = vec![0.0; entries.len()];
+    matrix.apply(&entries, &mut product);
+    let wanted = y.to_vec();
+    let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    for (i, (a, b)) in product.iter().zip(&wanted).enumerate() {
+        let error = (a - b).abs() / most;
+        assert!(error < 1e-13, "{what}, row {i}: {a} and not {b}");
+    }
+}
 
 #[test]
 fn the_matrix_gives_what_the_operator_gives() {
@@ -28,20 +61,12 @@ fn the_matrix_gives_what_the_operator_gives() {
                 target.execution = Execution::Interpreted;
                 target.wishes.geometry = Some(geometry);
                 target.wishes.linearisation = Some(Linearisation::Recompute);
-                let prepared = prepare(&case, degree, 200, &target).expect("a small problem");
-                let matrix = Csr::assemble(&prepared.operator).expect("a matrix");
-                let mut x = prepared.operator.vector();
-                let entries: Vec<f64> = (0..x.len()).map(|i| (i as f64).sin()).collect();
-                x.set(&entries);
-                let mut y = prepared.operator.vector();
-                prepared.operator.apply(&x, &mut y).expect("an action");
-                let mut product = vec![0.0; entries.len()];
-                matrix.apply(&entries, &mut product);
-                let wanted = y.to_vec();
-                let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
-                for (i, (a, b)) in product.iter().zip(&wanted).enumerate() {
-                    let error = (a - b).abs() / most;
-                    assert!(error < 1e-13, "{} p = {degree}, {geometry}, row {i}", case.name);
+                let mut prepared = prepare(&case, degree, 200, &target).expect("a small problem");
+                let what = format!("{} p = {degree}, {geometry}", case.name);
+                compare(&prepared.operator, &what);
+                if geometry == geometries[0] {
+                    prepared.operator.constrain(rows(prepared.operator.vector().len())).expect("C");
+                    compare(&prepared.operator, &format!("{what}, constrained"));
                 }
                 compared += 1;
             }

@@ -13,6 +13,7 @@
 
 use super::arithmetic::groups;
 use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
+use crate::memory::Bytes;
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Language, SourceFile};
@@ -395,8 +396,7 @@ impl Acoo {
         let [works, table, dofs] = [&self.works, &self.tables, &self.dofs];
         self.start("acoo_link", (links, groups(links)), &[dofs, &heads, &next], &[])?;
         let every_row = (rows, self.own.groups(rows));
-        let scratch = self.own.scratch(rows);
-        let keys = device.zeros(Kind::U32, 2 * scratch)?;
+        let keys = device.zeros(Kind::U32, 2 * self.own.scratch(rows))?;
         let counted = [works, table, dofs, &heads, &next, &starts, &keys];
         self.start("acoo_count", every_row, &counted, &[self.count])?;
         let scanning = rows.div_ceil(SCANNED).max(1);
@@ -418,6 +418,13 @@ impl Acoo {
         device.write(&mut sums, 0, super::interface::bytes(&before))?;
         self.start("acoo_shift", (rows, groups(rows)), &[&starts, &sums], &[])?;
         device.write(&mut starts, rows * 4, super::interface::bytes(&[end]))?;
+        let scratch = self.own.scratch(rows);
+        let real = Kind::from(self.precision).width();
+        let wanted = end as usize * (Kind::U32.width() + real) + scratch * real;
+        if let Some(left) = device.free_bytes().filter(|&left| wanted as f64 > left) {
+            let (wanted, left) = (Bytes(wanted as f64), Bytes(left));
+            return Err(DeviceError::Full { device: device.name(), wanted, left });
+        }
         let columns = device.zeros(Kind::U32, end as usize)?;
         let entries = device.zeros(self.precision.into(), end as usize)?;
         let added = device.zeros(self.precision.into(), scratch)?;

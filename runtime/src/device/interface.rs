@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};
+use rayon::prelude::*;
 
 use super::cpu::{Largest, LaunchError, Plain, indices_fit};
 use super::{Backend, DeviceError};
@@ -131,7 +132,9 @@ impl Indices {
     fn of(values: &[u32]) -> Self {
         let last = values.last();
         let settled = values.iter().rposition(|value| Some(value) != last);
-        Self { largest: Largest::of(values), settled: settled.map_or(0, |at| at + 1) }
+        let parts = values.par_chunks(1 << 16).map(Largest::of);
+        let largest = parts.reduce(|| Largest::of(&[]), Largest::and);
+        Self { largest, settled: settled.map_or(0, |at| at + 1) }
     }
 }
 

@@ -7,8 +7,12 @@ use runtime::memory::TooMuch;
 use runtime::operator::BuildError;
 
 impl Setting {
-    /// J(u) w of a device that applies the Jacobian in another way, twice.
-    fn represented(&self, device: &Arc<dyn Device>, how: Representation) -> [Vec<f64>; 2] {
+    /// J(u) w of a device that applies the Jacobian in another way, twice, and of its matrix, where it has one.
+    fn represented(
+        &self,
+        device: &Arc<dyn Device>,
+        how: Representation,
+    ) -> ([Vec<f64>; 2], Option<Vec<f64>>) {
         let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
         // The rows of walls are scaled by the diagonal.
         let oblique = self.on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
@@ -25,7 +29,13 @@ impl Setting {
             action.to_vec()
         });
         operator.finish().expect("no failure");
-        found
+        let matrix = operator.assembled().expect("numbers");
+        let product = matrix.map(|matrix| {
+            let (x, mut y) = (direction.to_vec(), vec![0.0; matrix.size()]);
+            matrix.apply(&x, &mut y);
+            y
+        });
+        (found, product)
     }
 }
 
@@ -86,9 +96,14 @@ fn element_matrices_give_the_action() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            let [found, again] = setting.represented(device, how);
+            let ([found, again], product) = setting.represented(device, how);
             let what = format!("{device:?}, {how:?}");
             setting.compare_one(Task::Action, &found, &wanted[1], &what);
+            assert_eq!(product.is_some(), matches!(how, Representation::Assembled(_)), "{what}");
+            if let Some(product) = product {
+                // Rows of conditions are those of the identity there too, walls among them.
+                setting.compare_one(Task::Action, &product, &wanted[1], &format!("{what}, matrix"));
+            }
             let in_order = [Assembly::Owner, Assembly::Coloured].map(assembled).contains(&how);
             assert!(!in_order || found == again, "{}, {how:?} on {device:?}", setting.name);
         }

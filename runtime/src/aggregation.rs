@@ -33,9 +33,12 @@ use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use strength::{Graph, Nodes};
+use tentative::Tentative;
 
 /// A level with more than this of the unknowns of the one above is none.
 const STALLED: f64 = 0.8;
+/// Where connections that aggregates follow are weaker, the matrix is nearly its diagonal.
+const WEAKEST: f64 = 1e-3;
 
 /// How levels are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -220,17 +223,10 @@ fn descend(
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
-        let inverse = inverse_diagonal(&matrix);
-        let free = free(&matrix);
-        let graph = Graph::new(&matrix, &nodes, theta);
-        let there: Vec<bool> =
-            (0..nodes.len()).map(|node| nodes.unknowns(node).any(|i| free[i])).collect();
-        let (of, count) = aggregates::aggregate(&graph, &there);
-        let coarse = tentative::tentative(&nodes, (&of, count), &free, &near_null);
-        let width = coarse.prolongator.width;
-        if width == 0 || width as f64 > STALLED * matrix.size() as f64 {
+        let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
             break;
-        }
+        };
+        let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
@@ -243,6 +239,32 @@ fn descend(
         theta *= settings.weaker;
     }
     Ok((levels, matrix))
+}
+
+/// Aggregates by connections stronger than θ, or by weaker ones where those make too few unknowns of it; θ is what was taken.
+fn coarsened(
+    matrix: &Csr,
+    nodes: &Nodes,
+    near_null: &[Vec<f64>],
+    theta: &mut f64,
+) -> Option<(Graph, Tentative)> {
+    let free = free(matrix);
+    let there: Vec<bool> =
+        (0..nodes.len()).map(|node| nodes.unknowns(node).any(|i| free[i])).collect();
+    let mut graph = Graph::new(matrix, nodes, *theta);
+    loop {
+        let (of, count) = aggregates::aggregate(&graph, &there);
+        let coarse = tentative::tentative(nodes, (&of, count), &free, near_null);
+        let width = coarse.prolongator.width;
+        if width > 0 && width as f64 <= STALLED * matrix.size() as f64 {
+            return Some((graph, coarse));
+        }
+        if *theta < WEAKEST {
+            return None;
+        }
+        *theta *= 0.5;
+        graph.bound = *theta * *theta;
+    }
 }
 
 /// Which unknowns a matrix couples to others.

@@ -25,7 +25,9 @@ pub enum AggregationError {
         value: f64,
     },
     /// a_ij and a_ji differ.
-    #[error("the matrix is not symmetric: row {row} has another entry in column {column} than row {column} in column {row}")]
+    #[error(
+        "the matrix is not symmetric: row {row} has another entry in column {column} than row {column} in column {row}"
+    )]
     NotSymmetric {
         /// The row.
         row: usize,
@@ -74,7 +76,7 @@ pub(super) fn check(
 ) -> Result<(), AggregationError> {
     let unknowns = matrix.size();
     narrow(unknowns)?;
-    if blocks == 0 || unknowns % blocks > 0 {
+    if blocks == 0 || !unknowns.is_multiple_of(blocks) {
         return Err(AggregationError::Blocks { unknowns, blocks });
     }
     let good = |vector: &Vec<f64>| vector.len() == unknowns && vector.iter().all(|x| x.is_finite());

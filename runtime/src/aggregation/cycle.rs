@@ -84,7 +84,12 @@ fn down(of: &Aggregation, level: usize, work: &mut [Work]) {
 }
 
 /// `count` steps from x = 0; what r lacks is A times the last z.
-fn smooth_from_zero(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &mut Work) {
+fn smooth_from_zero(
+    matrix: &Csr,
+    (inverse, largest): (&[f64], f64),
+    count: usize,
+    work: &mut Work,
+) {
     work.r.copy_from_slice(&work.b);
     let (_, b) = coefficients(1, largest);
     first(inverse, b, work, true);

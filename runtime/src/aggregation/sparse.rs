@@ -73,7 +73,8 @@ impl Rectangular {
         self.columns.iter().for_each(|&column| starts[column as usize + 1] += 1);
         (0..self.width).for_each(|i| starts[i + 1] += starts[i]);
         let mut next = starts.clone();
-        let (mut columns, mut values) = (vec![0; starts[self.width]], vec![0.0; starts[self.width]]);
+        let (mut columns, mut values) =
+            (vec![0; starts[self.width]], vec![0.0; starts[self.width]]);
         for row in 0..self.rows() {
             let (of, entries) = self.row(row);
             for (&column, &value) in of.iter().zip(entries) {

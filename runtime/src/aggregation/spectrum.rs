@@ -22,9 +22,9 @@ const CHUNK: usize = 4096;
 
 /// λ.
 pub(super) fn largest(matrix: &Csr, inverse: &[f64]) -> f64 {
-    let sums = (0..matrix.size()).into_par_iter().map(|i| {
-        matrix.row(i).map(|(_, value)| value.abs()).sum::<f64>() * inverse[i]
-    });
+    let sums = (0..matrix.size())
+        .into_par_iter()
+        .map(|i| matrix.row(i).map(|(_, value)| value.abs()).sum::<f64>() * inverse[i]);
     let above = sums.reduce(|| 0.0, f64::max);
     match lanczos(matrix, inverse) {
         Some(found) if found > 0.0 => above.min(RAISED * found),

@@ -5,6 +5,7 @@
 extern crate self as runtime;
 
 pub mod adapt;
+pub mod aggregation;
 pub mod assemble;
 pub mod assembly;
 pub mod batch;

@@ -1,0 +1,101 @@
+//! The largest eigenvalue of D⁻¹A: a matrix and D⁻¹ → a bound λ that it hardly exceeds.
+//!
+//! Lanczos' method in the conjugate gradient's disguise, on a right-hand side without any order: with its α_j and β_j
+//!
+//! ```text
+//! T_jj = 1/α_j + β_{j−1}/α_{j−1},   T_{j,j+1} = √β_j / α_j
+//! ```
+//!
+//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2); the largest is raised by a
+//! tenth. The largest row sum of |D⁻¹A| bounds it from above (Gershgorin), and is taken where it is less.
+
+use crate::csr::Csr;
+use crate::vector::noise;
+use rayon::prelude::*;
+
+/// Steps.
+const STEPS: usize = 12;
+/// What is found is raised by this: it comes from within.
+const RAISED: f64 = 1.1;
+/// Entries of one partial sum, so that sums do not depend on the number of threads.
+const CHUNK: usize = 4096;
+
+/// λ.
+pub(super) fn largest(matrix: &Csr, inverse: &[f64]) -> f64 {
+    let sums = (0..matrix.size())
+        .into_par_iter()
+        .map(|i| matrix.row(i).map(|(_, value)| value.abs()).sum::<f64>() * inverse[i]);
+    let above = sums.reduce(|| 0.0, f64::max);
+    match lanczos(matrix, inverse) {
+        Some(found) if found > 0.0 => above.min(RAISED * found),
+        _ => above,
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let parts = a.par_chunks(CHUNK).zip(b.par_chunks(CHUNK));
+    let parts: Vec<f64> =
+        parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>()).collect();
+    parts.iter().sum()
+}
+
+fn lanczos(matrix: &Csr, inverse: &[f64]) -> Option<f64> {
+    let n = matrix.size();
+    let mut r = noise(n, 1);
+    let mut z: Vec<f64> = r.iter().zip(inverse).map(|(r, d)| r * d).collect();
+    let (mut p, mut q) = (z.clone(), vec![0.0; n]);
+    let mut square = dot(&r, &z);
+    let (mut diagonal, mut beside) = (Vec::new(), Vec::new());
+    let (mut alpha, mut beta) = (1.0, 0.0);
+    for _ in 0..STEPS {
+        matrix.apply(&p, &mut q);
+        let curvature = dot(&p, &q);
+        if !(curvature > 0.0 && curvature.is_finite() && square > 0.0) {
+            break;
+        }
+        let before = beta / alpha;
+        alpha = square / curvature;
+        diagonal.push(1.0 / alpha + before);
+        r.par_iter_mut().zip(&q).for_each(|(r, q)| *r -= alpha * q);
+        z.par_iter_mut().zip(&r).zip(inverse).for_each(|((z, r), d)| *z = r * d);
+        let next = dot(&r, &z);
+        beta = next / square;
+        square = next;
+        beside.push(beta.sqrt() / alpha);
+        p.par_iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
+    }
+    beside.truncate(diagonal.len().saturating_sub(1));
+    (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside))
+}
+
+/// The largest eigenvalue of a symmetric tridiagonal matrix, by bisection: it is below x where all pivots of T − x are negative.
+fn largest_of(diagonal: &[f64], beside: &[f64]) -> f64 {
+    let side = |i: usize| beside.get(i).map_or(0.0, |value| value.abs());
+    let reach = |i: usize| diagonal[i].abs() + side(i) + if i > 0 { side(i - 1) } else { 0.0 };
+    let mut high = (0..diagonal.len()).map(reach).fold(0.0, f64::max);
+    let mut low = 0.0;
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        let mut pivot = -1.0;
+        let below = diagonal.iter().enumerate().all(|(i, &value)| {
+            let coupled = if i > 0 { side(i - 1).powi(2) / pivot } else { 0.0 };
+            pivot = value - middle - coupled;
+            pivot < 0.0
+        });
+        if below { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_eigenvalue_of_second_differences() {
+        // 2 − 2 cos(k π / (n + 1)).
+        let found = largest_of(&[2.0; 9], &[-1.0; 8]);
+        let wanted = 2.0 + 2.0 * (std::f64::consts::PI / 10.0).cos();
+        assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
+    }
+}

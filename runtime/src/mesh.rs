@@ -233,9 +233,9 @@ impl Mesh {
         let mut x = [0.0; 3];
         for (&node, &value) in self.cell_nodes(cell).iter().zip(values) {
             let point = &self.points[node as usize];
-            for axis in 0..3 {
-                x[axis] += value * point[axis];
-            }
+            x[0] += value * point[0];
+            x[1] += value * point[1];
+            x[2] += value * point[2];
         }
         x
     }

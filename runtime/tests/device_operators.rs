@@ -525,7 +525,7 @@ fn batches_sum_before_they_add() {
     let tets = || boxed("tet", 3.0, 5.0, 0.0);
     let (lane, few) = (Some(Strategy::CellPerLane), Some(Slots { count: 32, terms: 3 }));
     let transposition = Some(Strategy::ThreadTransposition { blocks: 1, batches: 2 });
-    let several = Some(Strategy::ThreadTransposition { blocks: 1, batches: 2 });
+    let several = Some(Strategy::ThreadTransposition { blocks: 2, batches: 2 });
     let cases: [(Case, Option<Strategy>, Option<Slots>); 8] = [
         (("tetrahedra", tets(), SCALAR, 1, double), None, None),
         (("tetrahedra", tets(), VECTOR, 1, double), None, few),

@@ -1,12 +1,16 @@
 //! `cargo xtask ci`: the steps of CI. Every step runs, and all failures are listed at the end.
 
+use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{capture, cargo, execute, root, validate};
 
 /// The backends that must be there when CI tests; a test that needs one of these fails without it.
 const REQUIRED: &str = "rust nvrtc opencl";
+
+/// How long what tests need may take to be installed.
+const LONGEST: Duration = Duration::from_secs(600);
 
 type Step = (&'static str, fn(Beside) -> Result<(), String>);
 
@@ -54,12 +58,18 @@ impl Beside {
     }
 }
 
-/// Runs all steps.
-pub(crate) fn run() -> Result<(), String> {
+/// Runs all steps; those that run something once `file`, which says that what they need is installed, is there.
+pub(crate) fn run(file: Option<&Path>) -> Result<(), String> {
     let before = changed_files()?;
     let mut failures = std::thread::scope(|scope| {
         let looks = scope.spawn(|| failures(&LOOKS, Beside::Tests));
-        let mut failed = failures(&STEPS, Beside::Nothing);
+        let mut failed = match file.map_or(Ok(()), wait) {
+            Ok(()) => failures(&STEPS, Beside::Nothing),
+            Err(error) => {
+                println!("=== {error}");
+                vec!["what tests need"]
+            }
+        };
         failed.extend(looks.join().unwrap_or_else(|_| vec!["looks that panicked"]));
         failed
     });
@@ -68,6 +78,20 @@ pub(crate) fn run() -> Result<(), String> {
         failures.push("a clean tree");
     }
     if failures.is_empty() { Ok(()) } else { Err(format!("failed: {}", failures.join(", "))) }
+}
+
+/// Waits for a file, which must say `yes`.
+fn wait(file: &Path) -> Result<(), String> {
+    let started = Instant::now();
+    while !file.exists() {
+        if started.elapsed() > LONGEST {
+            return Err(format!("what tests need is not installed after {LONGEST:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let said = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    println!("=== what tests need: installed after {} s", started.elapsed().as_secs());
+    if said.trim() == "yes" { Ok(()) } else { Err("what tests need was not installed".to_owned()) }
 }
 
 /// Runs steps one after another, and gives the names of those that failed.

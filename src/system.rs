@@ -314,6 +314,8 @@ impl System {
             let solved = solve(operator, system, u, solver, &mut silent);
             // What went wrong on a device comes before what it made of the numbers.
             operator.finish()?;
+            // The next solve makes levels of its own: conditions and data may have changed.
+            operator.precondition_by(None);
             solved
         });
         let (report, _) = solved.map_err(|error| self.source.told(self.form.dim, error))?;

@@ -115,7 +115,7 @@ pub(crate) fn solver(name: &str) -> Option<&'static str> {
         | "pardiso" | "superlu" | "superlu_dist" | "spooles" | "klu" | "factor" | "sparse" => {
             "write `direct`: the factors of the assembled matrix"
         }
-        "bicgstab" | "bicg" | "fgmres" | "tfqmr" | "idr" | "qmr" => "write `gmres`",
+        "bicg" | "cgs" | "tfqmr" | "idr" | "qmr" => "write `bicgstab`, or `gmres`",
         "pcg" | "conjugate_gradients" | "richardson" => "write `cg`",
         "picard" | "fixed_point" | "snes" | "nonlinear" => "write `newton`",
         "multigrid" | "mg" | "amg" | "boomeramg" | "gamg" | "hypre" => {
@@ -166,14 +166,11 @@ pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
         ("cell", "quadrilateral" | "square" | "rectangle") => "write `quad`",
         ("cell", "hexahedron" | "cube" | "brick") => "write `hex`",
         ("cell", "tetrahedron") => "write `tet`",
-        ("preconditioner", "multigrid") => {
-            "it is for symmetric positive definite forms: write `cg(preconditioner: multigrid)`"
-        }
         ("preconditioner", "mg" | "amg" | "algebraic" | "gamg" | "chebyshev") => {
-            "write `cg(preconditioner: multigrid)`"
+            "write `multigrid`"
         }
         ("preconditioner", "ilu" | "ssor" | "sor" | "cholesky" | "lu") => {
-            "it is not there: write `jacobi`, with `cg` also `multigrid`, or solve with `direct`"
+            "it is not there: write `jacobi` or `multigrid`, or solve with `direct`"
         }
         ("preconditioner", "diagonal") => "write `jacobi`",
         ("linear", found) => return solver(found),

@@ -14,6 +14,7 @@
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
+mod block;
 mod canonical;
 mod count;
 mod eval;
@@ -29,6 +30,7 @@ mod scalarise;
 pub(crate) mod scalars;
 mod verify;
 
+pub use block::{block, complement};
 pub use count::{OperationCount, operation_count};
 pub use eval::{Batch, eval};
 pub use lower::point;

@@ -299,7 +299,7 @@ pub struct Dirichlet {
 /// A solver with its named settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solver {
-    /// `cg`, `minres`, `gmres`, `direct` or `newton`.
+    /// `cg`, `minres`, `gmres`, `fgmres`, `bicgstab`, `direct` or `newton`.
     pub name: String,
     /// Settings by name.
     pub arguments: BTreeMap<String, Argument>,

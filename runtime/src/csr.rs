@@ -47,6 +47,42 @@ impl Csr {
         columns.zip(self.values[range].iter().copied())
     }
 
+    /// (A + Aᵀ)/2 of a square matrix.
+    pub fn symmetric_part(&self) -> Self {
+        let n = self.size();
+        let mut starts = vec![0; n + 1];
+        self.columns.iter().for_each(|&column| starts[column as usize + 1] += 1);
+        (0..n).for_each(|i| starts[i + 1] += starts[i]);
+        let mut next = starts.clone();
+        let mut turned = vec![(0, 0.0); self.columns.len()];
+        for i in 0..n {
+            for (j, value) in self.row(i) {
+                turned[next[j]] = (i as u32, value);
+                next[j] += 1;
+            }
+        }
+        let mut own = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
+        for i in 0..n {
+            // Both ascend.
+            let mut rows = turned[starts[i]..starts[i + 1]].iter().copied().peekable();
+            for (j, value) in self.row(i) {
+                while let Some((k, other)) = rows.next_if(|(k, _)| (*k as usize) < j) {
+                    own.push(k, 0.5 * other);
+                }
+                let other = rows.next_if(|(k, _)| *k as usize == j).map_or(0.0, |(_, other)| other);
+                own.push(j as u32, 0.5 * (value + other));
+            }
+            rows.for_each(|(k, other)| own.push(k, 0.5 * other));
+            own.starts.push(own.columns.len());
+        }
+        own
+    }
+
+    fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+
     /// A matrix of zeros wherever two of a cell's unknowns meet.
     pub(crate) fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
         let mut counts = vec![0usize; n + 1];

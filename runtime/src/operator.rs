@@ -31,7 +31,7 @@ use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::geometry::GeometryError;
 use crate::memory::TooMuch;
-use crate::solve::{LinearOperator, Multigrid, NonlinearSystem, OperatorError};
+use crate::solve::{Approximation, LinearOperator, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use blocks::{Blocks, Inputs};
 use combined::{Combined, WithoutAffine};
@@ -171,7 +171,7 @@ const WIDEST: usize = 10_000;
 /// R(u) − l = 0: R is the sum of a form's integrals, l a load, if there is one.
 pub struct Operator {
     /// What approximates J⁻¹, if anything does.
-    multigrid: Option<Multigrid>,
+    approximation: Option<Box<dyn Approximation>>,
     blocks: Blocks,
     engine: Box<dyn Engine>,
     symmetric: bool,
@@ -270,7 +270,7 @@ impl Operator {
         let (numbering, first) = (OnceLock::new(), None);
         let (state, load, combined, represented) = (None, None, None, None);
         let mut own = Self {
-            multigrid: None,
+            approximation: None,
             blocks,
             engine,
             symmetric,
@@ -361,20 +361,20 @@ impl Operator {
     ///
     /// A device that fails.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        if let Some(multigrid) = &mut self.multigrid {
-            multigrid.set_params(params)?;
+        if let Some(approximation) = &mut self.approximation {
+            approximation.set_params(params)?;
         }
         self.engine.overwrite(&mut self.blocks.params, params)
     }
 
-    /// Has levels approximate J⁻¹ from the next linearisation on, or nothing.
-    pub fn precondition_by(&mut self, multigrid: Option<Multigrid>) {
-        self.multigrid = multigrid;
+    /// Has something approximate J⁻¹ from the next linearisation on, or nothing.
+    pub fn precondition_by(&mut self, approximation: Option<Box<dyn Approximation>>) {
+        self.approximation = approximation;
     }
 
-    /// The levels that approximate J⁻¹.
-    pub fn multigrid(&self) -> Option<&Multigrid> {
-        self.multigrid.as_ref()
+    /// What approximates J⁻¹.
+    pub fn approximation(&self) -> Option<&dyn Approximation> {
+        self.approximation.as_deref()
     }
 
     /// Replaces the values of the essential conditions, as [`crate::run::values`] lists them.
@@ -428,7 +428,7 @@ impl Operator {
     /// Data of another kind or length, a device that fails.
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
         // The levels have data of their own.
-        self.multigrid = None;
+        self.approximation = None;
         self.blocks.set_aux(&*self.engine, values)
     }
 
@@ -632,15 +632,19 @@ impl NonlinearSystem for Operator {
         }
     }
 
-    fn precondition(&mut self) -> Result<bool, OperatorError> {
-        match (&mut self.multigrid, &self.state) {
-            (Some(multigrid), Some(state)) => multigrid.linearise(state),
-            _ => Ok(false),
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
+        match (&mut self.approximation, &self.state) {
+            (Some(approximation), Some(state)) => approximation.take_state(state),
+            _ => Ok(Err("the system has no levels".to_owned())),
         }
     }
 
-    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
-        self.multigrid.as_ref().map(|own| own as &dyn LinearOperator)
+    fn preconditioner(&self) -> Option<&dyn Approximation> {
+        self.approximation.as_deref()
+    }
+
+    fn forget_preconditioner(&mut self) {
+        self.approximation = None;
     }
 
     fn symmetric(&self) -> bool {

@@ -337,7 +337,7 @@ pub struct Solution {
     /// Linear iterations in all.
     pub linear_iterations: usize,
     /// The levels that preconditioned them, if any did.
-    pub multigrid: Option<crate::solve::Figures>,
+    pub multigrid: Vec<crate::solve::Figures>,
     /// ‖R(u)‖ over the free unknowns at the end.
     pub residual: f64,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
@@ -505,7 +505,7 @@ fn run_started(
     let solved = solved.and_then(|(report, linear)| Ok((report.converged()?, linear)));
     let (report, linear_iterations) = solved.map_err(|error| unconverged(error, &on, &u))?;
     seconds.solve = solving.elapsed().as_secs_f64();
-    let multigrid = operator.multigrid().map(crate::solve::Multigrid::figures);
+    let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     // Their memory is not needed any more.
     operator.precondition_by(None);
     let mut r = u.like();

@@ -7,6 +7,8 @@
 //! What goes wrong in the numbers is no error of the program: it is the [`Outcome`] in the
 //! [`Report`], and [`Report::converged`] turns it into a [`SolveError`] where only success will do.
 
+mod bicgstab;
+mod blocks;
 mod cg;
 mod direct;
 mod direction;
@@ -22,13 +24,17 @@ mod ranges;
 mod tests;
 
 pub use crate::linear::{LinearOperator, OperatorError};
+pub use bicgstab::bicgstab;
+pub use blocks::{Block, Blocks, Mass};
 pub use cg::{CgSettings, cg};
 pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
-pub use gmres::{GmresSettings, gmres};
+pub use gmres::{GmresSettings, fgmres, gmres};
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use minres::minres;
-pub use multigrid::{Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Transfer};
+pub use multigrid::{
+    Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Transfer,
+};
 pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
@@ -112,6 +118,8 @@ pub enum Outcome {
     BelowRounding,
     /// The residual no longer falls: the problem is singular, or too hard for the solver.
     Stagnated,
+    /// A number that the method divides by is 0, again after it began anew.
+    BrokeDown,
     /// A direction with pᵀAp ≤ 0, or rᵀM⁻¹r ≤ 0: the operator or the preconditioner is not positive
     /// definite.
     Indefinite {
@@ -150,6 +158,7 @@ impl Outcome {
         match self {
             Self::IterationLimit
             | Self::Stagnated
+            | Self::BrokeDown
             | Self::BelowRounding
             | Self::Indefinite { .. } => true,
             Self::Converged
@@ -227,6 +236,8 @@ impl Report {
             Outcome::Indefinite { .. } => "found the operator not to be positive definite",
             Outcome::IterationLimit => "had not converged",
             Outcome::BelowRounding => "was stopped by rounding",
+            Outcome::BrokeDown => "broke down",
+            Outcome::NotFinite => "met a number that is not finite",
             _ => "stagnated",
         };
         let (first, after, second) = (before.solver, before.iterations, self.solver);
@@ -250,6 +261,7 @@ impl Report {
                 SolveError::IterationLimit { solver, iterations, residual, target }
             }
             Outcome::Stagnated => SolveError::Stagnated { solver, iterations, residual, target },
+            Outcome::BrokeDown => SolveError::BrokeDown { solver, iterations, residual, target },
             Outcome::Indefinite { curvature } => {
                 SolveError::Indefinite { solver, iterations, curvature }
             }
@@ -290,6 +302,22 @@ pub enum SolveError {
          {target:.3e} was asked for: the problem may be singular (too few essential conditions)"
     )]
     Stagnated {
+        /// The solver.
+        solver: &'static str,
+        /// Iterations done.
+        iterations: usize,
+        /// The last residual norm.
+        residual: f64,
+        /// The norm that was asked for.
+        target: f64,
+    },
+    /// See [`Outcome::BrokeDown`].
+    #[error(
+        "{solver} broke down after {iterations} iterations at a residual of {residual:.3e}, {target:.3e} was asked for: \
+         a product that it divides by is 0\n\
+         help: use `gmres`, which cannot break down"
+    )]
+    BrokeDown {
         /// The solver.
         solver: &'static str,
         /// Iterations done.
@@ -454,15 +482,18 @@ pub trait NonlinearSystem {
     /// The diagonal of J(u); 1 for constrained unknowns.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;
 
-    /// Makes what approximates J⁻¹ at the last linearisation, where there is any; says whether it can be used there.
-    fn precondition(&mut self) -> Result<bool, OperatorError> {
-        Ok(false)
+    /// Makes what approximates J⁻¹ at the last linearisation; within, why there is none.
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
+        Ok(Err("the system has no levels".to_owned()))
     }
 
     /// An approximation of J⁻¹, where [`NonlinearSystem::precondition`] has made one.
-    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
+    fn preconditioner(&self) -> Option<&dyn Approximation> {
         None
     }
+
+    /// Lets go of it: it does not help.
+    fn forget_preconditioner(&mut self) {}
 
     /// Whether J is symmetric, so that [`cg()`] may be tried.
     fn symmetric(&self) -> bool;

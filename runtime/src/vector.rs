@@ -415,19 +415,59 @@ impl Vector {
 
     /// self = x, rounded to the precision of this one.
     pub fn convert_from(&mut self, x: &Self) {
-        if self.precision() == x.precision() {
-            return self.copy_from(x);
-        }
+        self.convert_scaled(1.0, x);
+    }
+
+    /// self = a·x, rounded to the precision of this one.
+    pub fn convert_scaled(&mut self, a: f64, x: &Self) {
         assert_eq!(self.len, x.len, "vectors should have one length");
         match (&mut self.data, &x.data) {
+            (Data::Remote(y), Data::Remote(x)) => y.convert_from(a, x, self.len),
+            _ => self.take_part(a, x, 0..x.len),
+        }
+    }
+
+    /// self = a·x in a part of x, the unknowns of one field, rounded to the precision of this one.
+    pub fn take_part(&mut self, a: f64, x: &Self, part: Range<usize>) {
+        assert!(part.end <= x.len && part.len() == self.len, "a part should be one of the vector");
+        let n = self.len;
+        match (&mut self.data, &x.data) {
+            (Data::Single(y), Data::Single(x)) => {
+                blas::convert(&mut y[..n], &x[part], |x| f32::from_f64(a * f64::from(x)));
+            }
             (Data::Single(y), Data::Double(x)) => {
-                blas::convert(&mut y[..self.len], &x[..self.len], f32::from_f64);
+                blas::convert(&mut y[..n], &x[part], |x| f32::from_f64(a * x));
             }
             (Data::Double(y), Data::Single(x)) => {
-                blas::convert(&mut y[..self.len], &x[..self.len], f64::from);
+                blas::convert(&mut y[..n], &x[part], |x| a * f64::from(x));
             }
-            (Data::Remote(y), Data::Remote(x)) => y.convert_from(x, self.len),
-            _ => self.set(&x.to_vec()),
+            (Data::Double(y), Data::Double(x)) => blas::convert(&mut y[..n], &x[part], |x| a * x),
+            (Data::Remote(y), Data::Remote(own)) => y.take_part(a, (own, x.len), &part),
+            _ => self.set(&x.to_vec()[part].iter().map(|x| a * x).collect::<Vec<_>>()),
+        }
+    }
+
+    /// self = a·x in a part of this vector, the unknowns of one field, rounded to its precision.
+    pub fn put_part(&mut self, a: f64, x: &Self, part: Range<usize>) {
+        assert!(part.end <= self.len && part.len() == x.len, "a part should be one of the vector");
+        let (n, all) = (x.len, self.len);
+        match (&mut self.data, &x.data) {
+            (Data::Single(y), Data::Single(x)) => {
+                blas::convert(&mut y[part], &x[..n], |x| f32::from_f64(a * f64::from(x)));
+            }
+            (Data::Single(y), Data::Double(x)) => {
+                blas::convert(&mut y[part], &x[..n], |x| f32::from_f64(a * x));
+            }
+            (Data::Double(y), Data::Single(x)) => {
+                blas::convert(&mut y[part], &x[..n], |x| a * f64::from(x));
+            }
+            (Data::Double(y), Data::Double(x)) => blas::convert(&mut y[part], &x[..n], |x| a * x),
+            (Data::Remote(y), Data::Remote(x)) => y.put_part(a, x, (&part, all)),
+            _ => {
+                let mut numbers = self.to_vec();
+                numbers.splice(part, x.to_vec().into_iter().map(|x| a * x));
+                self.set(&numbers);
+            }
         }
     }
 

@@ -272,6 +272,7 @@ fn iterations_are_those_of_a_table() {
         (POISSON, "box(dim: 3, cells: 6, deform: 0.05)", 4, 7),
         (POISSON, "box(dim: 2, cells: 96)", 1, 7),
         (POISSON, "ball(dim: 2, refine: 5)", 2, 8),
+        (POISSON, "box(dim: 2, cells: 16); periodic \"y0\" = \"y1\"", 4, 7),
         (ELASTIC, "box(dim: 2, cells: 8)", 4, 9),
     ];
     for (form, mesh, degree, most) in table {
@@ -285,9 +286,7 @@ fn iterations_are_those_of_a_table() {
         let found = levels.report.iterations;
         assert!(found <= most, "{mesh}, degree {degree}: {found} iterations, not {most}");
         assert!(3 * found <= jacobi.report.iterations, "{found} of {}", jacobi.report.iterations);
-        let largest = jacobi.u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
-        let apart = levels.u.iter().zip(&jacobi.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        assert!(apart < 1e-6 * largest, "{apart} of {largest}");
+        assert_near(&levels, &jacobi);
     }
 }
 
@@ -315,5 +314,124 @@ fn a_solve_is_the_same_on_devices_and_twice() {
         assert_eq!(there.report.iterations, own.report.iterations, "{}", device.name());
         let apart = there.u.iter().zip(&own.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(apart < 1e-8, "{apart} on {}", device.name());
+    }
+}
+
+/// A mesh that no one has refined, with so many unknowns below that their matrix has levels of its own.
+#[test]
+fn meshes_that_have_no_coarser_ones_end_in_levels_of_matrices() {
+    let zero = [("scalar", "0"), ("vector", "[0, 0]")];
+    let forms = [POISSON, ELASTIC];
+    for ((form, (_, zero)), (cells, most)) in
+        forms.into_iter().zip(zero).zip([(151, 12), (107, 22)])
+    {
+        // Odd numbers of cells: they are nobody's children.
+        let by = |what: &str| {
+            let solver = format!("cg(preconditioner: {what}, rtol: 1e-8)");
+            let text = format!(
+                "{form} problem p solves f {{ mesh = box(dim: 2, cell: tri, cells: {cells}); degree = 2;
+                 dirichlet u = {zero} on \"x0\"; solver = {solver}; }}"
+            );
+            solved(&text, None)
+        };
+        let levels = by("multigrid");
+        let figures = levels.multigrid.first().expect("levels");
+        assert_eq!(figures.levels.len(), 2);
+        assert!(figures.coarsest.starts_with("smoothed aggregation"), "{}", figures.coarsest);
+        let found = levels.report.iterations;
+        assert!(found <= most, "{found} iterations, not {most}");
+        if form == POISSON {
+            let jacobi = by("jacobi");
+            let many = jacobi.report.iterations;
+            assert!(3 * found <= many, "{found} of {many}");
+            assert_near(&levels, &jacobi);
+        }
+    }
+}
+
+fn assert_near(one: &Solution, other: &Solution) {
+    let largest = other.u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+    let apart = one.u.iter().zip(&other.u).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    assert!(apart < 1e-6 * largest, "{apart} of {largest}");
+}
+
+/// Where cells resolve what convection makes of it the cycle serves.
+#[test]
+fn forms_that_are_not_symmetric_have_levels_where_these_help() {
+    let text = |solver: &str| {
+        format!(
+            "form f {{ field u: scalar; f0[u] = 10 * (grad(u)[0] + 0.5 * grad(u)[1]) - 1; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 16); degree = 4; dirichlet u = 0 on all; solver = {solver}; }}"
+        )
+    };
+    for method in ["fgmres", "gmres", "bicgstab"] {
+        let by =
+            |what| solved(&text(&format!("{method}(preconditioner: {what}, rtol: 1e-8)")), None);
+        let (levels, jacobi) = (by("multigrid"), by("jacobi"));
+        assert_eq!(levels.report.solver, method);
+        let (few, many) = (levels.report.iterations, jacobi.report.iterations);
+        assert!(3 * few <= many && few <= 12, "{method}: {few} of {many}");
+        assert_near(&levels, &jacobi);
+    }
+}
+
+/// Tiny and huge units: residuals that single precision does not have.
+#[test]
+fn units_do_not_matter() {
+    for unit in [1e-30, 1e30] {
+        let text = format!(
+            "form f {{ field u: scalar; param unit = 1; f0[u] = -unit; f1[u] = (1 + x[0]^2) * grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 12); degree = 4; param unit = {unit:e}; dirichlet u = 0 on all;
+             solver = cg(preconditioner: multigrid, rtol: 1e-10); }}"
+        );
+        let found = solved(&text, None);
+        assert!(found.report.iterations <= 9, "{}: {} iterations", unit, found.report.iterations);
+        assert!(found.report.notes.is_empty(), "{:?}", found.report.notes);
+    }
+}
+
+/// What has levels and no use of them is solved without, and says so.
+#[test]
+fn an_indefinite_form_goes_on_without_levels() {
+    let text = |solver: &str| {
+        format!(
+            "form f {{ field u: scalar; f0[u] = -400 * u - 1; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 12); degree = 2; dirichlet u = 0 on all; solver = {solver}; }}"
+        )
+    };
+    let found = solved(&text("minres(preconditioner: multigrid, rtol: 1e-8)"), None);
+    let said = found.report.notes.join("; ");
+    assert!(said.contains("multigrid") && found.multigrid.is_empty(), "{said}");
+    let exact = solved(&text("direct"), None);
+    assert_near(&found, &exact);
+}
+
+/// Stokes' equations: levels for the velocity, a mass for the pressure, and iterations that do not depend on the mesh.
+#[test]
+fn saddle_points_have_levels_and_a_mass() {
+    let text = |cells: usize, solver: &str| {
+        format!(
+            "form f {{ field u: vector in H1(k); field p: scalar in H1(k - 1); param nu = 1;
+             f0[u] = -[sin(7 * x[1]), cos(5 * x[0])]; f1[u] = nu * grad(u) - p * I; f0[p] = -div(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: {cells}); degree = 2; param nu = 0.01;
+             dirichlet u = [x[1] * (1 - x[1]), 0] on \"x0\", \"y0\", \"y1\"; solver = {solver}; }}"
+        )
+    };
+    let exact = solved(&text(24, "direct"), None);
+    for (method, most) in [("minres", 60), ("fgmres", 30)] {
+        let own = format!("{method}(preconditioner: multigrid, rtol: 1e-8)");
+        let (small, found) = (solved(&text(12, &own), None), solved(&text(24, &own), None));
+        let [few, many] = [&small, &found].map(|of| of.report.iterations);
+        assert!(few.max(many) <= most, "{method}: {few} and {many} iterations, not {most}");
+        assert_eq!(found.multigrid[0].field.as_deref(), Some("u"));
+        assert_near(&found, &exact);
+        assert!(found.report.notes.is_empty(), "{:?}", found.report.notes);
+        if method == "fgmres" {
+            for device in devices::devices() {
+                let there = solved(&text(12, &own), Some(&device));
+                assert!(there.report.iterations.abs_diff(few) <= 1, "{}", device.name());
+                assert_near(&there, &small);
+            }
+        }
     }
 }

@@ -93,18 +93,19 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
-        self.valued(on, self.0.iter().map(|condition| &condition.held), parameters)
+        let held = self.0.iter().map(|condition| &condition.held);
+        Self::valued(on, held, &self.0.iter().collect::<Vec<_>>(), parameters)
     }
 
-    /// The same of conditions that are held elsewhere.
+    /// The same of some conditions, that may be held elsewhere.
     fn valued<'h>(
-        &self,
         on: &Discretisation,
         held: impl Iterator<Item = &'h Held>,
+        own: &[&Condition],
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
         conditions(on, held, |index, places| {
-            let Condition { count, params, value, .. } = &self.0[index];
+            let Condition { count, params, value, .. } = own[index];
             let params = params.iter().map(|&param| parameters.values[parameters.range(param)][0]);
             let (given, mut rows): (Vec<f64>, _) =
                 (params.collect(), vec![0.0; places.len() * count]);
@@ -191,11 +192,18 @@ impl Prescribed for Conditions {
             return Ok(None);
         }
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
-        let named = self.0.iter().filter_map(|own| tags(&own.boundary)).flatten();
+        // The form may have only some of the system's fields.
+        let there =
+            |own: &Condition| form.fields.iter().position(|field| field.name == own.held.field());
+        let own: Vec<&Condition> = self.0.iter().filter(|own| there(own).is_some()).collect();
+        let named = own.iter().filter_map(|own| tags(&own.boundary)).flatten();
         let mut on = discretise(form, &elements, mesh, named)?;
-        let held = self.0.iter().map(|own| Held::new(form, &on, own.of, tags(&own.boundary)));
+        let held = own.iter().map(|own| {
+            let of = (there(own).unwrap_or(own.of.0), own.of.1);
+            Held::new(form, &on, of, tags(&own.boundary))
+        });
         let held: Vec<Held> = held.collect::<Result<_, _>>()?;
-        let conditions = self.valued(&on, held.iter(), parameters).map_err(told)?;
+        let conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
         on.constrain(conditions);
         Ok(Some((elements, on)))
     }

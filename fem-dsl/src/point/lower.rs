@@ -284,7 +284,7 @@ impl Views<'_> {
 }
 
 /// Whether `G[a][b]` and `G[b][a]` are the same nodes.
-fn symmetric(jacobian: &[Coefficient]) -> bool {
+pub(super) fn symmetric(jacobian: &[Coefficient]) -> bool {
     let entries: BTreeMap<(Slot, Slot), NodeId> =
         jacobian.iter().map(|c| ((c.test, c.trial), c.value)).collect();
     entries.iter().all(|(&(test, trial), value)| entries.get(&(trial, test)) == Some(value))

@@ -37,7 +37,7 @@ pub(super) fn unsuited_solver(
         (
             format!("`{inner}` needs a symmetric Jacobian, but that of `{}` is not", form.name),
             "for symmetric Jacobians",
-            "use `gmres` or `direct`, or leave the solver out".to_owned(),
+            "use `gmres`, `bicgstab` or `direct`, or leave the solver out".to_owned(),
         )
     } else {
         return None;

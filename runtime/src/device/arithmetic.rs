@@ -32,7 +32,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 33] = [
+const NAMES: [&str; 34] = [
     "fill",
     "scale",
     "copy",
@@ -46,6 +46,7 @@ const NAMES: [&str; 33] = [
     "ramp",
     "narrow",
     "widen",
+    "move",
     "fill_at",
     "begin",
     "put_at",
@@ -523,24 +524,41 @@ impl Arithmetic {
         self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[Given::Real(add)])
     }
 
-    /// The same numbers in another precision, one of the two being that of the entries.
-    pub fn convert(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
-        let (own, wide, n) = (self.precision.into(), Kind::F64, y.len());
+    /// y = a·x, n entries from one on into another; one of the two has the precision of the entries.
+    pub fn convert(
+        &self,
+        a: f64,
+        (x, from): (&Array, usize),
+        (y, into): (&mut Array, usize),
+        n: usize,
+    ) -> Result<(), DeviceError> {
+        let (own, wide): (Kind, _) = (self.precision.into(), Kind::F64);
         let name = match (x.kind(), y.kind()) {
+            (there, here) if there == own && here == own => "move",
             (there, here) if there == wide && here == own => "narrow",
             (there, here) if there == own && here == wide => "widen",
             _ => return Err(DeviceError::Mismatch { operation: "convert" }),
         };
-        if x.len() != n {
+        let fits = |array: &Array, first: usize| first <= array.len() && n <= array.len() - first;
+        if !fits(x, from) || !fits(y, into) {
             return Err(DeviceError::Mismatch { operation: name });
         }
-        let groups = groups(n);
-        let given = [Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-        let given = [&given[..], &[Given::Array(x), Given::Array(y)]].concat();
         if n == 0 {
             return Ok(());
         }
-        // SAFETY: both kernels take n, the stride, and two arrays of n entries of the kinds that have just been compared.
+        let groups = groups(n);
+        let size = |number: usize| Given::Size(number as u64);
+        let given = [
+            size(n),
+            size(groups * THREADS),
+            Given::Array(x),
+            Given::Array(y),
+            Given::Real(a),
+            size(from),
+            size(into),
+        ];
+        // SAFETY: the kernels take n, the stride, two arrays of the kinds that have just been compared, which have n entries from
+        // those places on, a, and the places.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 

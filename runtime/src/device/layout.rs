@@ -88,6 +88,11 @@ impl Part {
         numbers && own == (other.components, other.tiled, other.first)
     }
 
+    /// Whether unknowns lie alike in both, wherever they begin.
+    pub(crate) fn lies_as(&self, other: &Self) -> bool {
+        self.agrees(&Self { first: self.first, ..other.clone() })
+    }
+
     fn is_plain(&self) -> bool {
         !self.tiled && self.numbers.is_none() && self.first == 0
     }

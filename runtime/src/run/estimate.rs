@@ -198,6 +198,7 @@ fn vectors(form: &PointForm, solver: Option<&Solver>) -> f64 {
     own + match named(solver) {
         "direct" => 2.0,
         "minres" => 7.0,
+        "bicgstab" => 8.0,
         "cg" => 3.0,
         "" if symmetric => 3.0,
         // They are made as iterations come to them; half of a cycle is rarely enough.

@@ -26,6 +26,7 @@ use crate::functional::{set_mean, weights};
 use crate::operator::Operator;
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
+use fem_dsl::point::PointForm;
 use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -37,9 +38,11 @@ const SOLVED: f64 = 1e-6;
 const INTERPOLATED: f64 = 0.05;
 
 /// Holds the first node of each field with a mean.
-pub(super) fn hold(problem: &Problem, constraints: &mut [Constraints]) {
+pub(super) fn hold(problem: &Problem, form: &PointForm, constraints: &mut [Constraints]) {
     for (field, _) in &problem.mean {
-        constraints[*field].hold(0);
+        let name = &problem.form.fields[*field].name;
+        let own = form.fields.iter().position(|own| own.name == *name);
+        own.into_iter().for_each(|own| constraints[own].hold(0));
     }
 }
 

@@ -5,8 +5,10 @@
 //! ```
 //!
 //! Each level discretises the form anew: coefficients, boundary terms and conditions are those of the problem there, and no
-//! product of matrices is formed. Levels compute in single precision where the numbers of the diagonal let them.
+//! product of matrices is formed. Levels compute in single precision. Where the mesh has no coarser one, what is left is solved by the
+//! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
 
+mod blocks;
 mod bottom;
 pub mod transfer;
 
@@ -17,7 +19,7 @@ use crate::compile::Target;
 use crate::device::{Device, DeviceError};
 use crate::discretisation::Discretisation;
 use crate::expression::Parameters;
-use crate::mesh::Coarsened;
+use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
 use crate::solve::{Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
@@ -36,30 +38,24 @@ const STEPS: usize = 3;
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Unsuited {
-    /// Several fields.
-    #[error("multigrid is for one field, and the form has {fields}")]
-    Fields {
-        /// How many.
-        fields: usize,
+    /// A field of several whose block has no levels and no mass that stands for it.
+    #[error(
+        "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, or \
+         its coefficients follow another field"
+    )]
+    Block {
+        /// Its name.
+        field: String,
     },
     /// A field without continuity.
     #[error("multigrid is for continuous fields")]
     Discontinuous,
-    /// A Jacobian that is not symmetric.
-    #[error("multigrid is for symmetric forms")]
-    Unsymmetric,
     /// Conditions on combinations of unknowns.
     #[error("multigrid does not know conditions on combinations of unknowns")]
     Combined,
     /// Data that is known on the problem's own mesh and for its own degree alone.
     #[error("the problem's data is not known elsewhere")]
     Data,
-    /// What is left below the levels is too large.
-    #[error("the coarsest level has {unknowns} unknowns, too many for what ends the levels")]
-    Coarsest {
-        /// How many.
-        unknowns: usize,
-    },
 }
 
 /// What levels are made of.
@@ -94,6 +90,19 @@ struct Made {
     elements: Elements,
 }
 
+impl Made {
+    fn degree(&self) -> usize {
+        self.elements.fields[0].degree()
+    }
+}
+
+/// What a level is discretised on, and the coarser mesh where it is on one.
+struct Below {
+    elements: Elements,
+    on: Discretisation,
+    coarser: Option<Coarsened>,
+}
+
 impl Problem<'_> {
     /// Whether it can have levels, as far as the form says.
     ///
@@ -102,18 +111,25 @@ impl Problem<'_> {
     /// Why it cannot.
     pub fn suited(&self) -> Result<(), Unsuited> {
         let [field] = &self.on.fields[..] else {
-            return Err(Unsuited::Fields { fields: self.on.fields.len() });
+            let field = self.form.fields[0].name.clone();
+            return Err(Unsuited::Block { field });
         };
         if !field.space.element().is_continuous() {
             return Err(Unsuited::Discontinuous);
-        }
-        if !self.form.integrals.iter().all(|integral| integral.symmetric) {
-            return Err(Unsuited::Unsymmetric);
         }
         if !self.on.affine.is_empty() || !field.constraints.oblique().is_empty() {
             return Err(Unsuited::Combined);
         }
         Ok(())
+    }
+
+    /// What kernels of levels are compiled for.
+    fn target(&self) -> Target {
+        Target { precision: Precision::F32, ..*self.target }
+    }
+
+    fn is_symmetric(&self) -> bool {
+        self.form.integrals.iter().all(|integral| integral.symmetric)
     }
 
     fn is_linear(&self) -> bool {
@@ -123,10 +139,9 @@ impl Problem<'_> {
     fn level(
         &self,
         (elements, on): (Elements, Arc<Discretisation>),
-        precision: Precision,
         shelf: Shelf,
     ) -> Result<Made, RunError> {
-        let target = Target { precision, ..*self.target };
+        let target = self.target();
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
         let device = self.device.cloned();
         let (operator, _) =
@@ -144,53 +159,54 @@ impl Problem<'_> {
             return Ok(Err(unsuited));
         }
         let start = Instant::now();
-        let precision = Precision::F32;
-        let shelf = operator.shelf().without_reals();
         let own = (self.elements.clone(), Arc::clone(self.on));
-        let mut made = self.level(own, precision, shelf)?;
+        let mut made = self.level(own, operator.shelf().without_reals())?;
         let mut levels = Vec::new();
-        while made.elements.fields[0].degree() > 1 {
-            let degree = made.elements.fields[0].degree();
-            let k = made.elements.degree - (degree - degree / 2);
-            let mesh = Arc::clone(&self.on.mesh);
-            let Some((elements, on)) = self.prescribed.at(self.form, mesh, k, self.parameters)?
-            else {
-                return Ok(Err(Unsuited::Data));
+        while let Some(Below { elements, on, coarser }) = self.below(&made)? {
+            let next = self.level((elements, Arc::new(on)), Shelf::default())?;
+            let path = match &coarser {
+                Some(coarser) => self.path_between(&made, &next, coarser)?,
+                None => self.path(&made, &next)?,
             };
-            let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
-            let path = self.path(&made, &next, precision)?;
             let like = made.operator.zeros();
             levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
             made = next;
         }
-        // A mesh of as few cells as this is solved at once.
-        while made.on.n_dofs() > FEW {
-            let Ok(coarser) = made.on.mesh.coarsened() else { break };
-            let (k, mesh) = (made.elements.degree, Arc::clone(&coarser.mesh));
-            let Some((elements, on)) = self.prescribed.at(self.form, mesh, k, self.parameters)?
-            else {
-                break;
-            };
-            let next = self.level((elements, Arc::new(on)), precision, Shelf::default())?;
-            let path = self.path_between(&made, &next, &coarser, precision)?;
-            let like = made.operator.zeros();
-            levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
-            made = next;
+        if made.degree() > 1 {
+            return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
-        match Bottom::new(self, made.elements, made.on)? {
-            Ok(bottom) => {
-                let levels = Multigrid::new(levels, Box::new(bottom), &like, STEPS);
-                Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
-            }
-            Err(unknowns) => Ok(Err(Unsuited::Coarsest { unknowns })),
+        let bottom = Bottom::new(self, &made.elements, made.on)?;
+        let levels = Multigrid::new(levels, Box::new(bottom), &like, STEPS);
+        Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
+    }
+
+    /// What is discretised below a level: half its degree, then a coarser mesh as long as there is one and it is worth having.
+    fn below(&self, made: &Made) -> Result<Option<Below>, RunError> {
+        let at = |mesh: &Arc<Mesh>, k| {
+            self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters)
+        };
+        let (degree, k) = (made.degree(), made.elements.degree);
+        if degree > 1 {
+            let Some(lower) = k.checked_sub(degree - degree / 2) else { return Ok(None) };
+            let found = at(&self.on.mesh, lower)?;
+            // A degree that the form fixes is as high as before.
+            let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
+            return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
         }
+        if made.on.n_dofs() <= FEW {
+            return Ok(None);
+        }
+        let Ok(coarser) = made.on.mesh.coarsened() else { return Ok(None) };
+        // Data may have no value at points that only a coarser mesh has; what is there ends the levels as well.
+        let found = at(&coarser.mesh, k).ok().flatten();
+        Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
     }
 
     /// Where kernels between two levels run, with the cells of the first.
-    fn place(&self, own: &Made, other: &Made, precision: Precision) -> Place {
+    fn place(&self, own: &Made, other: &Made) -> Place {
         Place {
-            target: Target { precision, ..*self.target },
+            target: self.target(),
             device: self.device.cloned(),
             shelf: own.operator.shelf(),
             fine: other.operator.arithmetic().map(|own| own.layout().clone()),
@@ -203,22 +219,20 @@ impl Problem<'_> {
         fine: &Made,
         coarse: &Made,
         coarser: &Coarsened,
-        precision: Precision,
     ) -> Result<Path, RunError> {
-        let place = self.place(coarse, fine, precision);
+        let place = self.place(coarse, fine);
         let between = Between::children(&coarse.on, &fine.on, coarser, &place)?;
         let state = (!self.is_linear()).then(|| State::at_vertices(&coarse.on, &fine.on, coarser));
         Ok(Path { between, state })
     }
 
     /// The way from a level to one of lower degree.
-    fn path(&self, fine: &Made, coarse: &Made, precision: Precision) -> Result<Path, RunError> {
-        let place = |own: &Made, other: &Made| self.place(own, other, precision);
-        let between = Between::degrees(&coarse.on, &fine.on, &place(coarse, fine))?;
+    fn path(&self, fine: &Made, coarse: &Made) -> Result<Path, RunError> {
+        let between = Between::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
         let state = match self.is_linear() {
             true => None,
             false => {
-                let by = Between::states(&coarse.on, &fine.on, &place(fine, coarse))?;
+                let by = Between::states(&coarse.on, &fine.on, &self.place(fine, coarse))?;
                 Some(State::Interpolated(Box::new(by)))
             }
         };

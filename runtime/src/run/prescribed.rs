@@ -14,7 +14,7 @@ use crate::geometry::places;
 use crate::mesh::Mesh;
 use crate::space::Space;
 use fem_dsl::point::{Input, Location, Node, PointForm};
-use fem_dsl::problem::{Data, Expression, Problem, Trace, Values};
+use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Trace, Values};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -75,6 +75,11 @@ impl Held {
         };
         let name = form.fields[field].name.clone();
         Ok(Self { field, name, trace, nodes, places, normals })
+    }
+
+    /// The name of the field.
+    pub fn field(&self) -> &str {
+        &self.name
     }
 }
 
@@ -259,23 +264,47 @@ pub struct OfProblem<'a> {
     pub files: &'a Files,
 }
 
+impl OfProblem<'_> {
+    /// The conditions on fields of a form, which may have only some of the problem's, each with the number of its field there.
+    fn dirichlet<'f>(&self, form: &'f PointForm) -> impl Iterator<Item = (&'f Dirichlet, usize)>
+    where
+        Self: 'f,
+    {
+        let problem = self.problem;
+        problem.dirichlet.iter().filter_map(move |condition| {
+            let name = &problem.form.fields[condition.field].name;
+            let field = form.fields.iter().position(|own| own.name == *name)?;
+            Some((condition, field))
+        })
+    }
+
+    fn conditions_of(
+        &self,
+        form: &PointForm,
+        on: &Discretisation,
+        parameters: &Parameters,
+    ) -> Result<Vec<Constraints>, RunError> {
+        let given: Vec<(&Dirichlet, usize)> = self.dirichlet(form).collect();
+        let held = given.iter().map(|(condition, field)| {
+            Held::new(form, on, (*field, condition.trace), condition.tags.as_deref())
+        });
+        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+        let mut all = conditions(on, &held, |index, places| {
+            let value = &given[index].0.value;
+            Ok::<_, RunError>(at_points(value, places, parameters, |_| f64::NAN))
+        })?;
+        super::mean::hold(self.problem, form, &mut all);
+        Ok(all)
+    }
+}
+
 impl Prescribed for OfProblem<'_> {
     fn conditions(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        let Problem { form, dirichlet, .. } = self.problem;
-        let held = dirichlet.iter().map(|condition| {
-            let of = (condition.field, condition.trace);
-            Held::new(form, on, of, condition.tags.as_deref())
-        });
-        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
-        let mut all = conditions(on, &held, |index, places| {
-            Ok::<_, RunError>(at_points(&dirichlet[index].value, places, parameters, |_| f64::NAN))
-        })?;
-        super::mean::hold(self.problem, &mut all);
-        Ok(all)
+        self.conditions_of(&self.problem.form, on, parameters)
     }
 
     fn aux(
@@ -314,12 +343,12 @@ impl Prescribed for OfProblem<'_> {
         }
         let problem = self.problem;
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
-        let tags = problem.dirichlet.iter().filter_map(|condition| condition.tags.as_ref());
+        let tags = self.dirichlet(form).filter_map(|(condition, _)| condition.tags.as_ref());
         let mut on = discretise(form, &elements, mesh, tags.flatten())?;
         let own = OfProblem { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
-        on.constrain(own.conditions(&on, &parameters)?);
+        on.constrain(own.conditions_of(form, &on, &parameters)?);
         on.aux = own.aux(&on, &parameters)?;
         Ok(Some((elements, on)))
     }

@@ -21,15 +21,16 @@ use crate::expression::Parameters;
 use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
-    CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator, Loaded,
-    NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress, Report,
-    newton, newton_in_load_steps, solve_affine,
+    Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
+    Loaded, NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress,
+    Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};
 use fem_dsl::problem::{Argument, Solver, UnstablePair, unstable};
 use kernels_gen::element::Rule;
 use kernels_gen::plan::Elements;
+use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ impl System<'_> {
         };
         let Self { form, on, parameters, prescribed, .. } = *self;
         let problem = Problem { form, elements, on, parameters, prescribed, target, device };
-        Ok(problem.levels(operator)?.map(|levels| operator.precondition_by(Some(levels))))
+        Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
     }
 
     /// The linear solver where none is named, on a device or not, and when it takes factors.
@@ -242,9 +243,11 @@ fn solve_linear(
         strict: settings.strict()?,
     };
     let restart = settings.count("restart", RESTART)?;
-    let preconditioning = settings.preconditioning(system, operator)?;
+    let (preconditioning, note) = settings.preconditioning(system, operator)?;
     let linear = Linear { solver, restart, preconditioning, factors };
-    Ok(solve_affine(operator, u, stop, linear, observe)?)
+    let mut report = solve_affine(operator, u, stop, linear, observe)?;
+    report.notes.extend(note);
+    Ok(report)
 }
 
 fn solve_by_newton(
@@ -262,7 +265,7 @@ fn solve_by_newton(
         factors = Factors::Never;
     }
     let restart = settings.count("restart", defaults.linear.restart)?;
-    let preconditioning = settings.preconditioning(system, operator)?;
+    let (preconditioning, note) = settings.preconditioning(system, operator)?;
     let newton_settings = NewtonSettings {
         rtol: settings.number("rtol", defaults.rtol)?,
         atol: settings.number("atol", defaults.atol)?,
@@ -289,6 +292,7 @@ fn solve_by_newton(
     if steps == 1 || at_once {
         let report = newton(operator, u, newton_settings, observe, inner)?;
         let (inner, mut report) = (report.inner_iterations(), report.report);
+        report.notes.extend(note);
         if at_once {
             let note = "the form is linear, and was solved at once: load steps change nothing";
             report.notes.push(note.to_owned());
@@ -315,6 +319,7 @@ fn solve_by_newton(
     restored?;
     let inner = solved.newton.inner_iterations();
     let mut report = solved.newton.report;
+    report.notes.extend(note);
     if !solved.halved.is_empty() {
         let halved: Vec<String> = solved.halved.iter().map(usize::to_string).collect();
         let (s, were) = if halved.len() == 1 { ("", "was") } else { ("s", "were") };
@@ -440,12 +445,16 @@ impl NonlinearSystem for Ramp<'_> {
         self.operator.coupling()
     }
 
-    fn precondition(&mut self) -> Result<bool, OperatorError> {
+    fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
         self.operator.precondition()
     }
 
-    fn preconditioner(&self) -> Option<&dyn LinearOperator> {
+    fn preconditioner(&self) -> Option<&dyn Approximation> {
         self.operator.preconditioner()
+    }
+
+    fn forget_preconditioner(&mut self) {
+        self.operator.forget_preconditioner();
     }
 }
 
@@ -533,27 +542,38 @@ impl<'a> Settings<'a> {
             && factors::worth_levels(system.on, operator.is_on_device())
     }
 
-    /// What preconditions iterations; levels are made here, where there are to be any.
+    /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.
     fn preconditioning(
         self,
         system: System<'_>,
         operator: &mut Operator,
-    ) -> Result<Preconditioning, RunError> {
+    ) -> Result<(Preconditioning, Option<String>), RunError> {
+        let refused = |why: &dyn Display| {
+            RunError::Setting(format!(
+                "{why}\nhelp: write `preconditioner: jacobi`, or leave it out"
+            ))
+        };
         match self.word("preconditioner")? {
-            Some("none") => Ok(Preconditioning::None),
-            Some("multigrid") => match system.make_levels(operator)? {
-                Ok(()) => Ok(Preconditioning::Multigrid),
-                Err(unsuited) => Err(RunError::Setting(format!(
-                    "{unsuited}\nhelp: write `preconditioner: jacobi`, or leave it out"
-                ))),
-            },
-            None if self.may_have_levels(system, operator) => {
-                Ok(match system.make_levels(operator)? {
-                    Ok(()) => Preconditioning::Multigrid,
-                    Err(_) => Preconditioning::Jacobi,
-                })
+            Some("none") => Ok((Preconditioning::None, None)),
+            // Nothing iterates there.
+            Some("multigrid") if self.is_direct()? => Ok((Preconditioning::Jacobi, None)),
+            Some("multigrid") => {
+                let made = system.make_levels(operator)?;
+                made.map_err(|unsuited| refused(&unsuited))?;
+                Ok((Preconditioning::Multigrid, None))
             }
-            _ => Ok(Preconditioning::Jacobi),
+            // Nobody has asked for them: where they cannot be made, the solve goes on without.
+            None if self.may_have_levels(system, operator) => {
+                let why = match system.make_levels(operator) {
+                    Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
+                    Ok(Err(unsuited)) => unsuited.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                let why = why.lines().next().unwrap_or_default();
+                let note = format!("no multigrid: {why}; the diagonal preconditions");
+                Ok((Preconditioning::Jacobi, Some(note)))
+            }
+            _ => Ok((Preconditioning::Jacobi, None)),
         }
     }
 }

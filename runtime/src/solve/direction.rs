@@ -3,8 +3,8 @@
 use super::direct::Direct;
 use super::goal::signs;
 use super::{
-    CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer, OperatorError, Outcome,
-    Preconditioner, Report, cg, gmres, minres,
+    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, Observer,
+    OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
 };
 use crate::vector::Vector;
 
@@ -24,6 +24,10 @@ pub enum InnerSolver {
     Minres,
     /// Always [`gmres()`].
     Gmres,
+    /// Always [`fgmres()`].
+    Fgmres,
+    /// Always [`bicgstab()`].
+    Bicgstab,
     /// Always the factors of the assembled matrix, [`Direct`].
     Direct,
 }
@@ -35,6 +39,8 @@ impl InnerSolver {
             "cg" => Self::Cg,
             "minres" => Self::Minres,
             "gmres" => Self::Gmres,
+            "fgmres" => Self::Fgmres,
+            "bicgstab" => Self::Bicgstab,
             "direct" => Self::Direct,
             _ => return None,
         })
@@ -64,7 +70,7 @@ pub enum Preconditioning {
     /// The diagonal.
     #[default]
     Jacobi,
-    /// What the system itself has, [`NonlinearSystem::precondition`]: of CG alone, and the diagonal where it has nothing.
+    /// What the system itself has, [`NonlinearSystem::precondition`], and the diagonal where that is nothing, or does not help.
     Multigrid,
 }
 
@@ -86,6 +92,14 @@ impl Default for Linear {
         let (solver, preconditioning) = (InnerSolver::default(), Preconditioning::default());
         Self { solver, restart: 50, preconditioning, factors: Factors::Never }
     }
+}
+
+/// Why levels were left for the diagonal.
+enum Left {
+    /// The solve with them went wrong.
+    Failed(Report),
+    /// They do not serve.
+    Unused(String),
 }
 
 /// The linear solve of a step.
@@ -195,6 +209,7 @@ impl Direction {
         direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
     }
 
+    /// By levels where these are wanted, and by the diagonal from where they did not help.
     fn iterate(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -202,9 +217,80 @@ impl Direction {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
-        let by_levels = self.linear.preconditioning == Preconditioning::Multigrid;
-        let by_levels = by_levels && system.precondition()?;
-        let (system, linear) = (&*system, self.linear);
+        if self.linear.preconditioning != Preconditioning::Multigrid {
+            return self.by_diagonal(system, rhs, settings, observe);
+        }
+        let tried = self.by_levels(system, rhs, settings, &mut *observe)?;
+        let left = match tried {
+            Ok(report) => return Ok(report),
+            Err(left) => left,
+        };
+        // The next steps start with what has shown to be needed.
+        self.linear.preconditioning = Preconditioning::Jacobi;
+        system.forget_preconditioner();
+        let mut report = self.by_diagonal(system, rhs, settings, observe)?;
+        match left {
+            Left::Failed(tried) => report.note_failure(&tried),
+            Left::Unused(why) => {
+                report.notes.push(format!("no multigrid: {why}; the diagonal preconditions"));
+            }
+        }
+        Ok(report)
+    }
+
+    /// With what the system itself has, by CG where J is symmetric and no other solver is named, else by FGMRES; within, why it was
+    /// left.
+    fn by_levels(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Result<Report, Left>, OperatorError> {
+        let solver = match (self.linear.solver, system.symmetric()) {
+            (InnerSolver::Automatic, true) => InnerSolver::Cg,
+            (InnerSolver::Automatic, false) => InnerSolver::Fgmres,
+            (named, _) => named,
+        };
+        if let Err(why) = system.precondition()? {
+            return Ok(Err(Left::Unused(why)));
+        }
+        let system = &*system;
+        let Some(levels) = system.preconditioner() else {
+            return Ok(Err(Left::Unused("the system has no levels".to_owned())));
+        };
+        self.delta.fill(0.0);
+        let jacobian = system.jacobian();
+        let beside = Beside { approximation: levels, jacobian };
+        let own = match solver {
+            InnerSolver::Cg | InnerSolver::Minres => Preconditioner::Operator(levels),
+            _ => Preconditioner::Operator(&beside),
+        };
+        let delta = &mut self.delta;
+        let mut report =
+            krylov((solver, self.linear.restart), jacobian, rhs, delta, own, settings, observe)?;
+        Ok(match report.outcome {
+            Outcome::Stagnated
+            | Outcome::BrokeDown
+            | Outcome::BelowRounding
+            | Outcome::Indefinite { .. }
+            | Outcome::NotFinite => {
+                report.solver = with_multigrid(solver);
+                Err(Left::Failed(report))
+            }
+            // The diagonal would need more iterations.
+            _ => Ok(report),
+        })
+    }
+
+    fn by_diagonal(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        let linear = self.linear;
         if linear.preconditioning != Preconditioning::None {
             system.diagonal(&mut self.inverse)?;
         }
@@ -218,8 +304,6 @@ impl Direction {
         if tries_cg {
             self.inverse.invert();
             let own = preconditioner(&self.inverse, linear);
-            let levels = system.preconditioner().filter(|_| by_levels);
-            let own = levels.map_or(own, Preconditioner::Operator);
             let report = cg(jacobian, rhs, &mut self.delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != Factors::Never;
@@ -238,15 +322,60 @@ impl Direction {
             positive_inverse(jacobian, &mut self.inverse)?;
         }
         let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
-        if self.linear.solver == InnerSolver::Minres {
-            return minres(jacobian, rhs, delta, jacobi, settings, observe);
-        }
-        let CgSettings { rtol, atol, max_iterations, strict } = settings;
-        let restart = self.linear.restart;
-        let settings = GmresSettings { rtol, atol, max_iterations, restart, strict };
-        let mut report = gmres(jacobian, rhs, delta, jacobi, settings, observe)?;
+        let how = (self.linear.solver, self.linear.restart);
+        let mut report = krylov(how, jacobian, rhs, delta, jacobi, settings, observe)?;
         tried.iter().for_each(|tried| report.note_failure(tried));
         Ok(report)
+    }
+}
+
+/// An approximation beside what it approximates.
+struct Beside<'a> {
+    approximation: &'a dyn Approximation,
+    jacobian: &'a dyn LinearOperator,
+}
+
+impl LinearOperator for Beside<'_> {
+    fn size(&self) -> usize {
+        self.jacobian.size()
+    }
+
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        self.approximation.apply_beside(self.jacobian, r, z)
+    }
+}
+
+/// The method of a name; of [`InnerSolver::Automatic`] GMRES, which serves everything.
+fn krylov(
+    (solver, restart): (InnerSolver, usize),
+    jacobian: &dyn LinearOperator,
+    rhs: &Vector,
+    delta: &mut Vector,
+    own: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    let CgSettings { rtol, atol, max_iterations, strict } = settings;
+    let cycles = GmresSettings { rtol, atol, max_iterations, restart, strict };
+    match solver {
+        InnerSolver::Cg => cg(jacobian, rhs, delta, own, settings, observe),
+        InnerSolver::Minres => minres(jacobian, rhs, delta, own, settings, observe),
+        InnerSolver::Bicgstab => bicgstab(jacobian, rhs, delta, own, settings, observe),
+        InnerSolver::Fgmres => fgmres(jacobian, rhs, delta, own, cycles, observe),
+        InnerSolver::Automatic | InnerSolver::Gmres | InnerSolver::Direct => {
+            gmres(jacobian, rhs, delta, own, cycles, observe)
+        }
+    }
+}
+
+/// What a method is called where levels precondition it.
+fn with_multigrid(solver: InnerSolver) -> &'static str {
+    match solver {
+        InnerSolver::Cg => "cg with multigrid",
+        InnerSolver::Minres => "minres with multigrid",
+        InnerSolver::Fgmres => "fgmres with multigrid",
+        InnerSolver::Bicgstab => "bicgstab with multigrid",
+        InnerSolver::Automatic | InnerSolver::Gmres | InnerSolver::Direct => "gmres with multigrid",
     }
 }
 

@@ -1,9 +1,12 @@
-//! Restarted GMRES (Saad and Schultz) with right preconditioning, for any regular operator.
+//! Restarted GMRES (Saad and Schultz 1986) with right preconditioning, for any regular operator; and FGMRES (Saad 1993), whose
+//! preconditioner may be another one in each iteration.
 //!
 //! Minimises ‖b − A M⁻¹ y‖ over the Krylov space K(A M⁻¹, r), so that the residual norm that it
-//! reports is the true one whatever the preconditioner. The basis is made orthogonal by modified
-//! Gram-Schmidt with a second pass where the first one cancelled; Givens rotations keep the
-//! Hessenberg matrix triangular.
+//! reports is the true one whatever the preconditioner. FGMRES keeps z_k = M_k⁻¹ v_k beside each v_k of the basis, and
+//! x += Σ y_k z_k; GMRES applies M⁻¹ to Σ y_k v_k.
+//!
+//! The basis is made orthogonal by classical Gram-Schmidt, with a second pass where the first one cancelled, so that a device is
+//! waited for once a pass, not once a vector; Givens rotations keep the Hessenberg matrix triangular.
 
 use super::goal::{self, Goal};
 use super::ranges::at_least_one;
@@ -11,7 +14,7 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::vector::{Vector, epsilon};
+use crate::vector::{Product, Vector, epsilon};
 
 /// When to stop: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +37,16 @@ impl Default for GmresSettings {
     }
 }
 
+/// Passes of orthogonalisation at most: two are enough but where nothing is left.
+const PASSES: usize = 3;
+/// Of a vector that has less than this part of its length left when what it has of the basis is gone, too much was rounding.
+const CANCELLED: f64 = 0.7;
+
 /// Solves A x = b from the given `x`.
+///
+/// # Errors
+///
+/// The operator or the preconditioner cannot be applied; settings out of their ranges.
 pub fn gmres(
     a: &dyn LinearOperator,
     b: &Vector,
@@ -43,27 +55,115 @@ pub fn gmres(
     settings: GmresSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    run("gmres", a, b, x, (preconditioner, false), settings, observe)
+}
+
+/// The same with a preconditioner that need not be the same in each iteration: one that computes in another precision, or iterates
+/// itself. It takes a vector more for each iteration of a cycle.
+///
+/// # Errors
+///
+/// As [`gmres()`].
+pub fn fgmres(
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    preconditioner: Preconditioner<'_>,
+    settings: GmresSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    run("fgmres", a, b, x, (preconditioner, true), settings, observe)
+}
+
+fn run(
+    solver: &'static str,
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    (preconditioner, flexible): (Preconditioner<'_>, bool),
+    settings: GmresSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
     let GmresSettings { rtol, atol, max_iterations, restart, strict } = settings;
     at_least_one("restart", restart)?;
     let stop = CgSettings { rtol, atol, max_iterations, strict };
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    goal::solve("gmres", b, x, stop, observe, |b, x, goal, observe, history| {
-        cycles(a, b, x, preconditioner, settings, goal, observe, history)
+    goal::solve(solver, b, x, stop, observe, |b, x, goal, observe, history| {
+        let spaces = Spaces { basis: Vec::new(), flexible: flexible.then(Vec::new) };
+        cycles(a, b, x, (preconditioner, spaces), settings, goal, observe, history)
     })
+}
+
+/// The vectors of a cycle.
+struct Spaces {
+    /// v_k.
+    basis: Vec<Vector>,
+    /// z_k, where these are kept.
+    flexible: Option<Vec<Vector>>,
+}
+
+impl Spaces {
+    /// Room for v_k, like some vector.
+    fn basis_to(&mut self, k: usize, like: &Vector) {
+        if self.basis.len() == k {
+            self.basis.push(like.like());
+        }
+    }
+
+    /// A M⁻¹ v_k becomes v_{k+1}; M⁻¹ v_k is kept, or left in `work`.
+    fn extend(
+        &mut self,
+        k: usize,
+        a: &dyn LinearOperator,
+        preconditioner: Preconditioner<'_>,
+        work: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.basis_to(k + 1, work);
+        let (known, next) = self.basis.split_at_mut(k + 1);
+        let z = match &mut self.flexible {
+            None => work,
+            Some(kept) => {
+                if kept.len() == k {
+                    kept.push(work.like());
+                }
+                &mut kept[k]
+            }
+        };
+        preconditioner.apply(&known[k], z)?;
+        a.apply(z, &mut next[0])
+    }
+
+    /// x += M⁻¹ Σ y_k v_k, or Σ y_k z_k.
+    fn update(
+        &self,
+        x: &mut Vector,
+        y: &[f64],
+        preconditioner: Preconditioner<'_>,
+        work: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        if let Some(kept) = &self.flexible {
+            kept.iter().zip(y).for_each(|(vector, &factor)| x.axpy(factor, vector));
+            return Ok(());
+        }
+        let mut sum = work.like();
+        self.basis.iter().zip(y).for_each(|(vector, &factor)| sum.axpy(factor, vector));
+        preconditioner.apply(&sum, work)?;
+        x.axpy(1.0, work);
+        Ok(())
+    }
 }
 
 fn cycles(
     a: &dyn LinearOperator,
     b: &Vector,
     x: &mut Vector,
-    preconditioner: Preconditioner<'_>,
+    (preconditioner, mut spaces): (Preconditioner<'_>, Spaces),
     settings: GmresSettings,
     goal: Goal,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
     let mut work = b.like();
-    let mut basis: Vec<Vector> = Vec::new();
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work)?;
@@ -91,19 +191,13 @@ fn cycles(
         last = norm;
         let mut triangle = Triangle::new(norm);
         let mut ended = None;
-        if basis.is_empty() {
-            basis.push(work.like());
-        }
-        basis[0].copy_from(&work);
-        basis[0].scale(1.0 / norm);
+        spaces.basis_to(0, &work);
+        spaces.basis[0].copy_from(&work);
+        spaces.basis[0].scale(1.0 / norm);
         while triangle.columns() < settings.restart && ended.is_none() {
             let k = triangle.columns();
-            if basis.len() == k + 1 {
-                basis.push(work.like());
-            }
-            preconditioner.apply(&basis[k], &mut work)?;
-            let (known, next) = basis.split_at_mut(k + 1);
-            a.apply(&work, &mut next[0])?;
+            spaces.extend(k, a, preconditioner, &mut work)?;
+            let (known, next) = spaces.basis.split_at_mut(k + 1);
             let column = orthogonalise(known, &mut next[0]);
             let left = triangle.push(column);
             history.push(left);
@@ -121,43 +215,29 @@ fn cycles(
                 break;
             }
         }
-        update(x, &basis, &triangle.solve(), preconditioner, &mut work)?;
+        spaces.update(x, &triangle.solve(), preconditioner, &mut work)?;
         if let Some(outcome) = ended {
             return Ok(outcome);
         }
     }
 }
 
-/// x += M⁻¹ Σ y_k v_k.
-fn update(
-    x: &mut Vector,
-    basis: &[Vector],
-    y: &[f64],
-    preconditioner: Preconditioner<'_>,
-    work: &mut Vector,
-) -> Result<(), OperatorError> {
-    let mut sum = work.like();
-    for (vector, &factor) in basis.iter().zip(y) {
-        sum.axpy(factor, vector);
-    }
-    preconditioner.apply(&sum, work)?;
-    x.axpy(1.0, work);
-    Ok(())
-}
-
 /// Makes `next` orthogonal to `basis` and of length 1; gives its coefficients, the length last.
 fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
-    let before = next.norm();
     let mut column = vec![0.0; basis.len() + 1];
+    let before = next.norm();
     let mut length = before;
-    for _ in 0..2 {
-        for (entry, vector) in column.iter_mut().zip(basis) {
-            let product = next.dot(vector);
+    for _ in 0..PASSES {
+        let products: Vec<Product> = basis.iter().map(|vector| next.dot_later(vector)).collect();
+        for ((entry, vector), product) in column.iter_mut().zip(basis).zip(&products) {
+            let product = product.value();
             next.axpy(-product, vector);
             *entry += product;
         }
-        length = next.norm();
-        if length > 0.1 * before {
+        let left = next.norm();
+        let kept = left > CANCELLED * length;
+        length = left;
+        if kept {
             break;
         }
     }

@@ -11,20 +11,31 @@
 //! V-cycles", algorithm 1), which needs no lower end of the spectrum of D⁻¹A, only its largest eigenvalue λ. From x = 0 its first step takes no
 //! product: k steps before and k behind are 2k products. The cycle is symmetric, and positive where λ is not too small.
 //!
-//! Levels may compute in single precision inside of a solve in double precision: what goes in and comes out is rounded.
+//! Where the operator is not symmetric λ is the largest |λ| that powers of D⁻¹A show, and the cycle serves as long as the symmetric part
+//! dominates: so it does in convection with diffusion where cells are small, and not where convection wins.
+//!
+//! Levels may compute in single precision inside of a solve in double precision: what goes in and comes out is rounded. What
+//! goes in is also brought near 1, by a power of two, since residuals may be smaller than single precision has numbers.
 
 mod estimate;
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::device::DeviceError;
 use crate::vector::Vector;
-use estimate::largest;
+pub(super) use estimate::largest;
+use estimate::largest_by_powers;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What λ is raised by: estimates of few iterations have been seen to miss it, and more than it does no harm.
 const RAISED: f64 = 1.2;
+
+/// What an operator is that has no place among levels.
+const INDEFINITE: &str = "the operator is not positive definite";
+/// The exponent of two up to which residuals are scaled.
+const FARTHEST: f64 = 120.0;
 
 /// Between vectors of a level and those of the next coarser one.
 pub trait Transfer: Send + Sync {
@@ -50,21 +61,16 @@ pub trait Transfer: Send + Sync {
     fn inject(&self, _fine: &Vector, _coarse: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
     }
-
-    /// As [`LinearOperator::replayable`].
-    fn replayable(&self) -> bool {
-        false
-    }
 }
 
 /// What ends the levels: it solves at once, or nearly so.
 pub trait Coarsest: Send + Sync {
-    /// Takes a state, where its matrix depends on one; says whether it can solve there.
+    /// Takes a state, where its matrix depends on one.
     ///
     /// # Errors
     ///
-    /// A device that fails.
-    fn linearise(&mut self, u: &Vector) -> Result<bool, OperatorError>;
+    /// A device that fails; within, why it cannot solve there.
+    fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError>;
 
     /// Takes other parameters.
     ///
@@ -79,11 +85,6 @@ pub trait Coarsest: Send + Sync {
     ///
     /// A device that fails.
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError>;
-
-    /// As [`LinearOperator::replayable`].
-    fn replayable(&self) -> bool {
-        false
-    }
 
     /// What it is, in a few words.
     fn words(&self) -> String;
@@ -124,7 +125,7 @@ pub struct Multigrid {
     levels: Vec<Level>,
     coarsest: Box<dyn Coarsest>,
     /// Right-hand side and solution of the coarsest level.
-    bottom: Mutex<(Vector, Vector)>,
+    bottom: Mutex<[Vector; 2]>,
     /// Steps of the smoother before, and as many behind.
     steps: usize,
     /// Applications of the finest operator so far.
@@ -133,9 +134,45 @@ pub struct Multigrid {
     seconds: f64,
 }
 
+/// What approximates J⁻¹, and is made anew where a state or parameters change.
+pub trait Approximation: LinearOperator + Send + Sync {
+    /// Takes a state.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied; within, why it cannot be used there.
+    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError>;
+
+    /// Takes other parameters.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
+
+    /// z ≈ J⁻¹ r where J can be applied too and the approximation need not be symmetric.
+    ///
+    /// # Errors
+    ///
+    /// An operator that cannot be applied.
+    fn apply_beside(
+        &self,
+        _j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.apply(r, z)
+    }
+
+    /// What is known of it, for each field by itself where there are several.
+    fn figures(&self) -> Vec<Figures>;
+}
+
 /// What is known of levels.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
+    /// The field that they are for, where there are several.
+    pub field: Option<String>,
     /// The levels, the finest first.
     pub levels: Vec<LevelFigures>,
     /// What ends them, in a few words.
@@ -175,8 +212,11 @@ impl Level {
         self.system.linearise(&work.x)?;
         self.system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
-        let Work { b, r, d, q, .. } = work;
-        let found = largest(self.system.jacobian(), &self.inverse, [b, r, d, q])?;
+        let (Work { b, r, d, q, .. }, a) = (work, self.system.jacobian());
+        let found = match self.system.symmetric() {
+            true => largest(a, &self.inverse, [b, r, d, q])?,
+            false => largest_by_powers(a, &self.inverse, [r, q])?,
+        };
         self.largest = RAISED * found.unwrap_or(1.0);
         Ok(found.is_some())
     }
@@ -226,7 +266,7 @@ impl Multigrid {
         like: &Vector,
         steps: usize,
     ) -> Self {
-        let bottom = Mutex::new((like.like(), like.like()));
+        let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
         Self { levels, coarsest, bottom, steps, applications, seconds: 0.0 }
     }
@@ -237,34 +277,40 @@ impl Multigrid {
         Self { seconds, ..self }
     }
 
-    /// Takes a state on all levels. Says whether it can be used there: all operators are positive definite, as far as is
-    /// seen.
+    /// Takes a state on all levels, of which the unknowns are a part.
     ///
     /// # Errors
     ///
-    /// An operator that cannot be applied.
-    pub fn linearise(&mut self, u: &Vector) -> Result<bool, OperatorError> {
+    /// An operator that cannot be applied; within, why it cannot be used there: an operator is not positive definite.
+    pub fn linearise(
+        &mut self,
+        u: &Vector,
+        part: Range<usize>,
+    ) -> Result<Result<(), String>, OperatorError> {
         let start = Instant::now();
-        let usable = self.take(u)?;
+        let usable = self.take(u, part)?;
         self.seconds += start.elapsed().as_secs_f64();
         self.applications.fetch_add(estimate::ITERATIONS, Ordering::Relaxed);
         Ok(usable)
     }
 
-    fn take(&mut self, u: &Vector) -> Result<bool, OperatorError> {
+    fn take(
+        &mut self,
+        u: &Vector,
+        part: Range<usize>,
+    ) -> Result<Result<(), String>, OperatorError> {
+        self.at(0, |_, x| {
+            x.take_part(1.0, u, part);
+            Ok(())
+        })?;
         let Self { levels, coarsest, bottom, .. } = self;
-        let bottom = &mut bottom.get_mut().unwrap_or_else(PoisonError::into_inner).1;
-        if let Some(first) = levels.first() {
-            first.work().x.convert_from(u);
-        } else {
-            bottom.convert_from(u);
-        }
+        let [_, bottom] = bottom.get_mut().unwrap_or_else(PoisonError::into_inner);
         for l in 0..levels.len() {
             let (before, after) = levels.split_at_mut(l + 1);
             let own = &mut before[l];
-            let usable = own.linearise()?;
-            if !usable {
-                return Ok(false);
+            if !own.linearise()? {
+                let unknowns = own.inverse.len();
+                return Ok(Err(format!("on its level of {unknowns} unknowns {INDEFINITE}")));
             }
             let state = &own.work().x;
             match after.first() {
@@ -275,65 +321,96 @@ impl Multigrid {
         coarsest.linearise(bottom)
     }
 
-    /// Takes other parameters on all levels.
-    ///
-    /// # Errors
-    ///
-    /// A device that fails.
-    pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.levels.iter_mut().try_for_each(|level| level.system.set_params(params))?;
-        self.coarsest.set_params(params)
-    }
-
-    /// What is known of them.
-    pub fn figures(&self) -> Figures {
-        let applications = self.applications.load(Ordering::Relaxed);
-        let (levels, coarsest) = (self.levels(), self.coarsest.words());
-        Figures { levels, coarsest, steps: self.steps, applications, seconds: self.seconds }
-    }
-
     fn levels(&self) -> Vec<LevelFigures> {
         let own = |level: &Level| LevelFigures {
             unknowns: level.inverse.len(),
             largest: Some(level.largest),
         };
         let bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
-        let last = LevelFigures { unknowns: bottom.0.len(), largest: None };
+        let last = LevelFigures { unknowns: bottom[0].len(), largest: None };
         self.levels.iter().map(own).chain([last]).collect()
+    }
+
+    /// One cycle for the unknowns that are a part of r, whose norm is known, and of z.
+    pub(super) fn apply_part(
+        &self,
+        r: &Vector,
+        z: &mut Vector,
+        part: Range<usize>,
+        norm: f64,
+    ) -> Result<(), OperatorError> {
+        let scale = scale(norm);
+        self.at(0, |b, _| {
+            b.take_part(scale, r, part.clone());
+            Ok(())
+        })?;
+        self.cycle(0)?;
+        if !self.levels.is_empty() {
+            self.applications.fetch_add(2 * self.steps, Ordering::Relaxed);
+        }
+        self.at(0, |_, x| {
+            z.put_part(1.0 / scale, x, part);
+            Ok(())
+        })
     }
 
     /// x ≈ A⁻¹ b on the levels from one on, both in its vectors.
     fn cycle(&self, l: usize) -> Result<(), OperatorError> {
         let Some(level) = self.levels.get(l) else {
-            let mut bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
-            let (b, x) = &mut *bottom;
-            return self.coarsest.solve(b, x);
+            return self.at(l, |b, x| self.coarsest.solve(b, x));
         };
         let mut work = level.work();
         let own = &mut *work;
         level.before(own, self.steps)?;
-        self.below(l, |b, _| level.transfer.restrict(&own.r, b))?;
+        self.at(l + 1, |b, _| level.transfer.restrict(&own.r, b))?;
         self.cycle(l + 1)?;
-        self.below(l, |_, x| level.transfer.prolong(x, &mut own.x))?;
+        self.at(l + 1, |_, x| level.transfer.prolong(x, &mut own.x))?;
         level.behind(own, self.steps)
     }
 
-    /// Does something with right-hand side and solution of the level below one.
-    fn below(
+    /// Does something with right-hand side and solution of a level, of the coarsest too.
+    fn at(
         &self,
         l: usize,
         act: impl FnOnce(&mut Vector, &mut Vector) -> Result<(), OperatorError>,
     ) -> Result<(), OperatorError> {
-        match self.levels.get(l + 1) {
-            Some(next) => {
-                let Work { b, x, .. } = &mut *next.work();
+        match self.levels.get(l) {
+            Some(level) => {
+                let Work { b, x, .. } = &mut *level.work();
                 act(b, x)
             }
             None => {
-                let (b, x) = &mut *self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
+                let [b, x] = &mut *self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
                 act(b, x)
             }
         }
+    }
+}
+
+/// The power of two that brings a norm near 1, as far as single precision goes.
+fn scale(norm: f64) -> f64 {
+    if norm > 0.0 && norm.is_finite() {
+        (-norm.log2().round()).clamp(-FARTHEST, FARTHEST).exp2()
+    } else {
+        1.0
+    }
+}
+
+impl Approximation for Multigrid {
+    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+        self.linearise(u, 0..u.len())
+    }
+
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.levels.iter_mut().try_for_each(|level| level.system.set_params(params))?;
+        self.coarsest.set_params(params)
+    }
+
+    fn figures(&self) -> Vec<Figures> {
+        let applications = self.applications.load(Ordering::Relaxed);
+        let (levels, coarsest) = (self.levels(), self.coarsest.words());
+        let (steps, seconds) = (self.steps, self.seconds);
+        vec![Figures { field: None, levels, coarsest, steps, applications, seconds }]
     }
 }
 
@@ -344,27 +421,24 @@ impl LinearOperator for Multigrid {
 
     /// One cycle.
     fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        match self.levels.first() {
-            Some(first) => {
-                first.work().b.convert_from(r);
-                self.cycle(0)?;
-                z.convert_from(&first.work().x);
-                self.applications.fetch_add(2 * self.steps, Ordering::Relaxed);
-            }
-            None => {
-                let mut bottom = self.bottom.lock().unwrap_or_else(PoisonError::into_inner);
-                let (b, x) = &mut *bottom;
-                b.convert_from(r);
-                self.coarsest.solve(b, x)?;
-                z.convert_from(x);
+        self.apply_part(r, z, 0..r.len(), r.norm())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scale;
+
+    #[test]
+    fn scales_are_powers_of_two_that_single_precision_has() {
+        for norm in [1.0, 3e-9, 7e20, 1e-300, 1e300] {
+            let scale = scale(norm);
+            assert_eq!(scale.log2().fract(), 0.0);
+            assert!((scale as f32).is_normal() && (1.0 / scale as f32).is_normal());
+            if (1e-30..1e30).contains(&norm) {
+                assert!((0.7..1.5).contains(&(scale * norm)), "{scale} of {norm}");
             }
         }
-        Ok(())
-    }
-
-    fn replayable(&self) -> bool {
-        let own =
-            |level: &Level| level.transfer.replayable() && level.system.jacobian().replayable();
-        self.levels.iter().all(own) && self.coarsest.replayable()
+        assert_eq!([0.0, f64::INFINITY, f64::NAN].map(scale), [1.0; 3]);
     }
 }

@@ -2,6 +2,7 @@
 
 mod indefinite;
 mod limits;
+mod unsymmetric;
 
 use super::*;
 use crate::vector::{Precision, Real as _};

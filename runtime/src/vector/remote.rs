@@ -178,18 +178,56 @@ impl Remote {
         self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
     }
 
-    /// The same numbers in another precision, where unknowns lie alike; else by way of the host.
-    pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
+    /// a·x in another precision, where unknowns lie alike; else by way of the host.
+    pub(super) fn convert_from(&mut self, a: f64, x: &Self, unknowns: usize) {
         let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());
         if !(own.begins_as(other) && other.begins_as(own)) {
-            let numbers = x.to_vec(unknowns);
+            let numbers: Vec<f64> = x.to_vec(unknowns).into_iter().map(|x| a * x).collect();
             return self.set(&numbers);
         }
+        let n = self.array.len();
+        self.convert(a, (x, 0), 0, n);
+    }
+
+    /// a·x of a part of x, of which this is all.
+    pub(super) fn take_part(&mut self, a: f64, (x, all): (&Self, usize), part: &Range<usize>) {
+        let (own, there) = (self.arithmetic.layout(), x.arithmetic.layout().field_of(part, all));
+        match there.filter(|there| there.lies_as(own.field(0))) {
+            Some(there) => {
+                let (from, n) = (there.first(), self.array.len());
+                self.convert(a, (x, from), 0, n);
+            }
+            None => {
+                let numbers = &x.to_vec(all)[part.clone()];
+                self.set(&numbers.iter().map(|x| a * x).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    /// A part of this becomes a·x.
+    pub(super) fn put_part(&mut self, a: f64, x: &Self, (part, all): (&Range<usize>, usize)) {
+        let (own, there) = (self.arithmetic.layout().field_of(part, all), x.arithmetic.layout());
+        match own.filter(|own| own.lies_as(there.field(0))) {
+            Some(own) => {
+                let (into, n) = (own.first(), x.array.len());
+                self.convert(a, (x, 0), into, n);
+            }
+            None => {
+                let mut numbers = self.to_vec(all);
+                let own = x.to_vec(part.len()).into_iter().map(|x| a * x);
+                numbers.splice(part.clone(), own);
+                self.set(&numbers);
+            }
+        }
+    }
+
+    /// n entries of a·x from one on, into entries here.
+    fn convert(&mut self, a: f64, (x, from): (&Self, usize), into: usize, n: usize) {
         let single = |on: &Arc<Arithmetic>| on.precision() == Precision::F32;
         let by = if single(&x.arithmetic) { &x.arithmetic } else { &self.arithmetic };
         let by = Arc::clone(by);
         let checked = x.arithmetic.check();
-        self.act(|_, y| checked.and_then(|()| by.convert(&x.array, y)));
+        self.act(|_, y| checked.and_then(|()| by.convert(a, (&x.array, from), (y, into), n)));
     }
 
     pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> Pending {

@@ -154,6 +154,28 @@ fn named(device: Option<&Arc<dyn Device>>) -> String {
     device.map_or_else(|| "this processor".to_owned(), |device| device.name())
 }
 
+/// Those of a suite's problems that have these names; without any, all.
+fn named_in<T: Copy>(
+    names: &[String],
+    all: &[T],
+    name: impl Fn(&T) -> &'static str,
+) -> Result<Vec<T>, Failure> {
+    if names.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let find = |wanted: &String| {
+        let found = all.iter().find(|own| name(own).eq_ignore_ascii_case(wanted));
+        found.copied().ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(&name).collect();
+            Failure::input(format!(
+                "no problem `{wanted}` in the suite; there are {}",
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
 /// What computes, and what is asked of its kernels.
 fn machine(arguments: &Arguments, device: Option<&Arc<dyn Device>>) -> Machine {
     let wishes = wishes(arguments);
@@ -318,7 +340,7 @@ fn warn(arguments: &Arguments, console: &Console) {
 }
 
 fn bake_off(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let cases = cases(&arguments.problem)?;
+    let cases = named_in(&arguments.problem, &CASES, |case| case.name)?;
     if let [case, ..] = &cases[..]
         && cases.iter().all(|case| later(case, &arguments.degrees()))
     {
@@ -370,23 +392,6 @@ fn degrees(case: &Case, asked: &Degrees) -> (std::ops::RangeInclusive<usize>, Op
         format!("{:<14} {first:>2}  left out: its degrees begin at {}\n", case.name, case.least)
     });
     (first.max(case.least)..=last, note)
-}
-
-fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
-    if names.is_empty() {
-        return Ok(CASES.to_vec());
-    }
-    let find = |name: &String| {
-        let found = CASES.iter().find(|case| case.name.eq_ignore_ascii_case(name));
-        found.copied().ok_or_else(|| {
-            let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-            Failure::input(format!(
-                "no problem `{name}` in the suite; there are {}",
-                known.join(", ")
-            ))
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 fn suite(

@@ -186,7 +186,7 @@ fn solver(statements: &[Statement<'_>], content: &Content) -> Vec<Diagnostic> {
     let Some(linear) = linear.and_then(Argument::word) else { return Vec::new() };
     let idle: &[&str] = match linear {
         "direct" => &["max_inner", "restart", "preconditioner"],
-        "cg" | "minres" => &["restart"],
+        "cg" | "minres" | "bicgstab" => &["restart"],
         _ => &[],
     };
     let mut found = Vec::new();

@@ -11,39 +11,32 @@ use crate::problem::{Argument, Solver};
 use std::collections::BTreeMap;
 
 const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
-const PRECONDITIONER: Kind = Kind::Word(&["jacobi", "none"]);
-const DEFINITE: Kind = Kind::Word(&["multigrid", "jacobi", "none"]);
+const PRECONDITIONER: Kind = Kind::Word(&["multigrid", "jacobi", "none"]);
+
+/// Settings of solvers that go in cycles.
+const CYCLES: Table = &[
+    ("rtol", Kind::Part),
+    ("atol", Kind::NotNegative),
+    ("max_iterations", ITERATIONS),
+    ("restart", ITERATIONS),
+    ("preconditioner", PRECONDITIONER),
+];
+
+/// Settings of solvers that do not.
+const RECURRENCE: Table = &[
+    ("rtol", Kind::Part),
+    ("atol", Kind::NotNegative),
+    ("max_iterations", ITERATIONS),
+    ("preconditioner", PRECONDITIONER),
+];
 
 /// The solvers, with their settings.
 const SOLVERS: &[(&str, Table)] = &[
-    (
-        "cg",
-        &[
-            ("rtol", Kind::Part),
-            ("atol", Kind::NotNegative),
-            ("max_iterations", ITERATIONS),
-            ("preconditioner", DEFINITE),
-        ],
-    ),
-    (
-        "minres",
-        &[
-            ("rtol", Kind::Part),
-            ("atol", Kind::NotNegative),
-            ("max_iterations", ITERATIONS),
-            ("preconditioner", PRECONDITIONER),
-        ],
-    ),
-    (
-        "gmres",
-        &[
-            ("rtol", Kind::Part),
-            ("atol", Kind::NotNegative),
-            ("max_iterations", ITERATIONS),
-            ("restart", ITERATIONS),
-            ("preconditioner", PRECONDITIONER),
-        ],
-    ),
+    ("cg", RECURRENCE),
+    ("minres", RECURRENCE),
+    ("gmres", CYCLES),
+    ("fgmres", CYCLES),
+    ("bicgstab", RECURRENCE),
     ("direct", &[("rtol", Kind::Part), ("atol", Kind::NotNegative)]),
     (
         "newton",
@@ -52,15 +45,19 @@ const SOLVERS: &[(&str, Table)] = &[
             ("atol", Kind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("max_inner", ITERATIONS),
-            ("linear", Kind::Word(&["automatic", "cg", "minres", "gmres", "direct"])),
+            ("linear", LINEAR),
             ("line_search", Kind::Word(&["backtracking", "none"])),
-            ("preconditioner", DEFINITE),
+            ("preconditioner", PRECONDITIONER),
             ("restart", ITERATIONS),
             ("steps", Kind::Whole(1, MAX_STEPS)),
             ("load", Kind::Name),
         ],
     ),
 ];
+
+/// What solves for a step of Newton's method.
+const LINEAR: Kind =
+    Kind::Word(&["automatic", "cg", "minres", "gmres", "fgmres", "bicgstab", "direct"]);
 
 /// The largest number of load steps.
 const MAX_STEPS: u32 = 100_000;

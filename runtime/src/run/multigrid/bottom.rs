@@ -1,10 +1,12 @@
-//! What ends the levels: the matrix of the coarsest one → its factors.
+//! What ends the levels: the matrix of the coarsest one → its factors, or levels of smaller matrices where it is large.
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
 use super::Problem;
+use crate::aggregation::{self, Aggregation, constants, rigid_body_modes};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
+use crate::csr::Csr;
 use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{AVAILABLE, Analysis, Factors};
@@ -17,78 +19,120 @@ use std::sync::Arc;
 /// Unknowns up to which a matrix is factorised.
 const FACTORISED: usize = 20_000;
 
+/// What solves.
+enum By {
+    Factors(Factors),
+    Aggregation(Box<Aggregation>),
+}
+
 /// The coarsest level.
 pub(super) struct Bottom {
     operator: Operator,
+    on: Arc<Discretisation>,
     analysis: Analysis,
-    factors: Option<Factors>,
+    by: Option<By>,
     /// Whether the matrix is the same at every state.
     linear: bool,
+    symmetric: bool,
 }
 
 impl Bottom {
-    /// Of what is below all levels; within, how many unknowns that has where they are too many.
+    /// Of what is below all levels.
     pub(super) fn new(
         of: &Problem<'_>,
-        elements: Elements,
+        elements: &Elements,
         on: Arc<Discretisation>,
-    ) -> Result<Result<Self, usize>, RunError> {
-        let n = on.n_dofs();
-        if !AVAILABLE || n > FACTORISED {
-            return Ok(Err(n));
-        }
+    ) -> Result<Self, RunError> {
         let how = Representation::Assembled(Assembly::fitting(of.device.is_some()));
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
-        let (operator, _) = compile_operator(of.form, &elements, &on, params, &target, device)?;
-        let (analysis, factors, linear) = (Analysis::default(), None, of.is_linear());
-        Ok(Ok(Self { operator, analysis, factors, linear }))
+        let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
+        let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
+        Ok(Self { operator, on, analysis: Analysis::default(), by: None, linear, symmetric })
     }
-}
 
-impl Coarsest for Bottom {
-    fn linearise(&mut self, u: &Vector) -> Result<bool, OperatorError> {
-        if self.linear && self.factors.is_some() {
-            return Ok(true);
-        }
-        let mut state = self.operator.vector();
-        state.convert_from(u);
-        self.operator.linearise(&state)?;
+    /// Factors at a state; within, why there are none.
+    fn factors(&mut self, state: &Vector) -> Result<Result<By, String>, OperatorError> {
         let matrix = match LinearOperator::matrix(&self.operator)? {
             Some(matrix) => matrix,
             None => {
                 let missing =
                     || OperatorError::new("the matrix of the coarsest level is too dense");
                 let coupling = self.operator.coupling().ok_or_else(missing)?;
-                coupling.matrix(&self.operator, &state)?
+                coupling.matrix(&self.operator, state)?
             }
         };
-        match self.analysis.factorise(&matrix, true) {
-            Ok(factors) => self.factors = Some(factors),
-            Err(_) => return Ok(false),
+        let made = self.analysis.factorise(&matrix, self.symmetric);
+        Ok(made.map(By::Factors).map_err(|error| format!("on the coarsest level {error}")))
+    }
+
+    /// Levels of matrices, of the symmetric part where the matrix is not symmetric; within, why there are none.
+    fn aggregation(&self) -> Result<Result<By, String>, OperatorError> {
+        let field = &self.on.fields[0];
+        let (space, dim) = (&field.space, self.on.mesh.dim());
+        let components = space.components();
+        let held = |unknown| field.constraints.is_constrained(unknown);
+        let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
+        let near_null = if components > 1 && components == dim {
+            let points = space.points(&self.on.mesh, &self.on.partition);
+            let points = points.map_err(|error| OperatorError::new(error.to_string()))?;
+            rigid_body_modes(dim, &points, &fixed)
+        } else {
+            constants(space.n_nodes(), components, &fixed)
+        };
+        let mut matrix = Csr::of(&self.operator)?;
+        if !self.symmetric {
+            matrix = matrix.symmetric_part();
         }
-        Ok(true)
+        let settings = aggregation::Settings::default();
+        let made = Aggregation::new(matrix, components, &near_null, &settings);
+        let made = made.map(|made| By::Aggregation(Box::new(made)));
+        Ok(made.map_err(|error| format!("on the coarsest level {error}")))
+    }
+}
+
+impl Coarsest for Bottom {
+    fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+        if self.linear && self.by.is_some() {
+            return Ok(Ok(()));
+        }
+        let mut state = self.operator.vector();
+        state.convert_from(u);
+        self.operator.linearise(&state)?;
+        let made = match AVAILABLE && self.on.n_dofs() <= FACTORISED {
+            true => self.factors(&state)?,
+            false => self.aggregation()?,
+        };
+        Ok(made.map(|by| self.by = Some(by)))
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.factors = None;
+        self.by = None;
         self.operator.set_params(params)
     }
 
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
-        let mut numbers = b.to_vec();
-        match &self.factors {
-            Some(factors) => factors.solve(&mut numbers),
-            None => return Err(OperatorError::new("the coarsest level has no factors")),
+        match &self.by {
+            Some(By::Factors(factors)) => {
+                let mut numbers = b.to_vec();
+                factors.solve(&mut numbers);
+                x.set(&numbers);
+                Ok(())
+            }
+            Some(By::Aggregation(levels)) => LinearOperator::apply(&**levels, b, x),
+            None => Err(OperatorError::new("the coarsest level has no factors")),
         }
-        x.set(&numbers);
-        Ok(())
     }
 
     fn words(&self) -> String {
-        match &self.factors {
-            Some(factors) => format!("direct ({})", factors.word()),
-            None => "direct".to_owned(),
+        match &self.by {
+            Some(By::Factors(factors)) => format!("direct ({})", factors.word()),
+            Some(By::Aggregation(levels)) => {
+                let figures = levels.figures();
+                let (count, complexity) = (figures.levels.len(), figures.operator_complexity());
+                format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
+            }
+            None => "nothing".to_owned(),
         }
     }
 }

@@ -341,25 +341,14 @@ impl State {
         coarser: &Coarsened,
     ) -> Self {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
-        let components = own.components();
-        let corners = own.element().points();
-        // For each map the corners of the larger cell among those of the child.
-        let table = |map: &Affine| -> Vec<Option<usize>> {
-            corners.iter().map(|xi| place_of(map.at(xi), &corners)).collect()
-        };
-        let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
+        let (components, corners) = (own.components(), own.element().points());
+        let nodes = joined(coarser, other, &corners);
         let mut taken = vec![0; own.n_dofs()];
-        for cell in 0..coarse.mesh.n_cells() {
-            for (number, &child) in coarser.children_of(cell).iter().enumerate() {
-                let table = &tables[usize::from(coarser.places[cell * coarser.each() + number])];
-                let there = other.cell_nodes(child as usize).iter().zip(table);
-                for (&from, corner) in there {
-                    let Some(corner) = corner else { continue };
-                    let node = own.cell_nodes(cell)[*corner] as usize;
-                    for component in 0..components {
-                        taken[node * components + component] =
-                            from * components as u32 + component as u32;
-                    }
+        for (cell, nodes) in nodes.chunks_exact(corners.len()).enumerate() {
+            for (&node, &from) in own.cell_nodes(cell).iter().zip(nodes) {
+                for component in 0..components {
+                    taken[node as usize * components + component] =
+                        from * components as u32 + component as u32;
                 }
             }
         }
@@ -390,9 +379,5 @@ impl Transfer for Path {
                 Ok(())
             }
         }
-    }
-
-    fn replayable(&self) -> bool {
-        self.between.operator.is_on_device()
     }
 }

@@ -18,8 +18,11 @@ pub(super) const ITERATIONS: usize = 12;
 /// nothing of them.
 const PERIOD: usize = 11;
 
+/// Residuals that are this part of the first one, squared, are rounding.
+const ROUNDING: f64 = 1e-13;
+
 /// λ; none where a direction without positive curvature was met, or a number that is not finite. The vectors are for work.
-pub(super) fn largest(
+pub(in crate::solve) fn largest(
     a: &dyn LinearOperator,
     inverse: &Vector,
     [b, r, p, q]: [&mut Vector; 4],
@@ -29,13 +32,14 @@ pub(super) fn largest(
     p.copy_from(r);
     p.multiply(inverse);
     let mut rz = r.dot(p);
+    let solved = ROUNDING * rz;
     let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let (mut alpha, mut beta) = (1.0, 0.0);
     for _ in 0..ITERATIONS {
         a.apply(p, q)?;
         let curvature = p.dot(q);
         if !(curvature > 0.0 && curvature.is_finite() && rz > 0.0 && rz.is_finite()) {
-            break;
+            return Ok(None);
         }
         let before = beta / alpha;
         alpha = rz / curvature;
@@ -46,15 +50,43 @@ pub(super) fn largest(
         let next = r.dot(b);
         beta = next / rz;
         rz = next;
-        if beta <= 0.0 {
+        // Of what rounding leaves nothing is to be learned.
+        if (0.0..=solved).contains(&next) {
             break;
+        }
+        if !(next > 0.0 && next.is_finite()) {
+            return Ok(None);
         }
         beside.push(beta.sqrt() / alpha);
         p.axpby(1.0, b, beta);
     }
-    // Solved to rounding is no sign of anything.
-    let found = (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside));
-    Ok(found.filter(|found| found.is_finite() && *found > 0.0))
+    let found = largest_of(&diagonal, &beside);
+    Ok(Some(found).filter(|found| found.is_finite() && *found > 0.0))
+}
+
+/// The same where A is not symmetric: ‖v_k‖/‖v_{k−1}‖ of v_k = D⁻¹A v_{k−1}, the largest of the last few.
+pub(super) fn largest_by_powers(
+    a: &dyn LinearOperator,
+    inverse: &Vector,
+    [v, next]: [&mut Vector; 2],
+) -> Result<Option<f64>, OperatorError> {
+    v.ramp(PERIOD);
+    let (mut before, mut found) = (v.norm(), 0.0f64);
+    for k in 0..ITERATIONS {
+        a.apply(v, next)?;
+        next.multiply(inverse);
+        let norm = next.norm();
+        if !(norm > 0.0 && norm.is_finite()) {
+            return Ok(None);
+        }
+        if k >= ITERATIONS / 2 {
+            found = found.max(norm / before);
+        }
+        v.copy_from(next);
+        v.scale(1.0 / norm);
+        before = 1.0;
+    }
+    Ok(Some(found))
 }
 
 /// The largest eigenvalue of a symmetric tridiagonal matrix.

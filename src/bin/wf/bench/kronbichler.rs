@@ -12,7 +12,7 @@ use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
-use super::{Arguments, CSR_ENTRIES, Degrees, kept, machine, named, plot};
+use super::{Arguments, CSR_ENTRIES, Degrees, kept, machine, named, named_in, plot};
 use crate::console::Console;
 use crate::problem::with_threads;
 use crate::report::{Failure, Report};
@@ -31,7 +31,7 @@ struct Row {
 }
 
 pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let problems = problems(&arguments.problem)?;
+    let problems = named_in(&arguments.problem, &PROBLEMS, |problem| problem.case.name)?;
     let device = arguments.device.open()?;
     let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
     let threads = match (arguments.threads, &device) {
@@ -55,23 +55,6 @@ pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, 
         }
         Err(failure) => Err(failure.after(report)),
     }
-}
-
-fn problems(names: &[String]) -> Result<Vec<Problem>, Failure> {
-    if names.is_empty() {
-        return Ok(PROBLEMS.to_vec());
-    }
-    let find = |name: &String| {
-        let found = PROBLEMS.iter().find(|problem| problem.case.name.eq_ignore_ascii_case(name));
-        found.copied().ok_or_else(|| {
-            let known: Vec<&str> = PROBLEMS.iter().map(|problem| problem.case.name).collect();
-            Failure::input(format!(
-                "no problem `{name}` in the suite; there are {}",
-                known.join(", ")
-            ))
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// All problems, degrees and sizes with the threads of this pool.

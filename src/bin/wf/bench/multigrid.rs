@@ -16,7 +16,7 @@ use runtime::solve::{Continue, Figures};
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
-use super::{Arguments, Degrees, named, plot};
+use super::{Arguments, Degrees, named, named_in, plot};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -26,12 +26,13 @@ const BY_THE_DIAGONAL: usize = 20_000_000;
 const TOLERANCE: &str = "1e-8";
 
 /// A problem of the suite.
+#[derive(Clone, Copy)]
 struct Problem {
     name: &'static str,
     form: &'static str,
     /// The components of its field.
     components: usize,
-    /// The mesh for so many nodes of a degree, and unknowns a node of degree 1 along an edge of it.
+    /// The mesh with about so many cells along an edge.
     mesh: fn(f64) -> String,
     dim: u32,
     zero: &'static str,
@@ -154,7 +155,7 @@ pub(super) fn suite(
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
-    let problems = problems(&arguments.problem)?;
+    let problems = named_in(&arguments.problem, &PROBLEMS, |problem| problem.name)?;
     let threads = rayon::current_num_threads();
     report.text.push_str(&format!(
         "{}, {threads} threads of the processor: solves to {TOLERANCE} by CG with levels, and with the diagonal.\n\
@@ -168,7 +169,7 @@ pub(super) fn suite(
         for degree in degrees.first as usize..=degrees.last as usize {
             for dofs in arguments.sizes().each() {
                 let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.name);
-                let row = row(problem, (degree, dofs), device, &shown, console)?;
+                let row = row(&problem, (degree, dofs), device, &shown, console)?;
                 let text = line(problem.name, degree, &row);
                 report.row(&text, console);
                 report.json.push(value(problem.name, degree, &row, device));
@@ -176,21 +177,6 @@ pub(super) fn suite(
         }
     }
     Ok(())
-}
-
-fn problems(names: &[String]) -> Result<Vec<&'static Problem>, Failure> {
-    if names.is_empty() {
-        return Ok(PROBLEMS.iter().collect());
-    }
-    let find = |name: &String| {
-        let found = PROBLEMS.iter().find(|problem| problem.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            let known: Vec<&str> = PROBLEMS.iter().map(|problem| problem.name).collect();
-            let known = known.join(", ");
-            Failure::input(format!("no problem `{name}` in the suite; there are {known}"))
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// A solve by levels, and one by the diagonal.
@@ -218,7 +204,7 @@ fn row(
     solved(&text("multigrid"), &mut mesh, device)?;
     console.progress().say(format!("{shown}: by levels"));
     let by_levels = solved(&text("multigrid"), &mut mesh, device)?;
-    let Some(levels) = by_levels.multigrid.clone() else {
+    let Some(levels) = by_levels.multigrid.first().cloned() else {
         return Err(Failure::input(format!("{shown}: no levels")));
     };
     let n = by_levels.on.n_dofs();

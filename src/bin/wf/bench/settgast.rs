@@ -17,7 +17,7 @@ use runtime::mesh::Mesh;
 use runtime::rates::{Rates, measure as measure_rates};
 use serde_json::{Value, json};
 
-use super::{Arguments, CSR_ENTRIES, Sizes, machine, named};
+use super::{Arguments, CSR_ENTRIES, Sizes, machine, named, named_in};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 use model::of_case;
@@ -127,7 +127,9 @@ pub(super) fn suite(
     report: &mut Report,
     console: &Console,
 ) -> Result<(), Failure> {
-    let cases = cases(&arguments.problem)?;
+    let known = CASES.map(|case| PROBLEMS.contains(&case.name).then_some(case));
+    let known: Vec<Case> = known.into_iter().flatten().collect();
+    let cases = named_in(&arguments.problem, &known, |case| case.name)?;
     console.progress().say("measuring this machine");
     let rates = match device {
         Some(device) => device_rates(&**device)?,
@@ -145,23 +147,6 @@ pub(super) fn suite(
     let done = rows_of(arguments, &cases, device, console, &mut measured, report);
     report.text.push_str(&tables::text(&measured));
     done
-}
-
-fn cases(names: &[String]) -> Result<Vec<Case>, Failure> {
-    let find = |name: &str| {
-        let known = PROBLEMS.into_iter().find(|known| known.eq_ignore_ascii_case(name));
-        let case = known.and_then(|known| CASES.into_iter().find(|case| case.name == known));
-        case.ok_or_else(|| {
-            Failure::input(format!(
-                "no problem `{name}` in the suite; there are {}",
-                PROBLEMS.join(", ")
-            ))
-        })
-    };
-    match names {
-        [] => PROBLEMS.into_iter().map(find).collect(),
-        names => names.iter().map(|name| find(name)).collect(),
-    }
 }
 
 /// Measures all sizes, and keeps what was measured before a failure.

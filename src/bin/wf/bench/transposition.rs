@@ -11,7 +11,7 @@ use runtime::rates::Rates;
 use runtime::vector::Precision;
 use serde_json::{Value, json};
 
-use super::Arguments;
+use super::{Arguments, named_in};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -29,7 +29,7 @@ pub(super) fn suite(
         measured.copy / 1e9,
         measured.flops / 1e12
     ));
-    for problem in problems(&arguments.problem)? {
+    for problem in named_in(&arguments.problem, &PROBLEMS, |problem| problem.0)? {
         for cell in CELLS {
             for precision in [Precision::F32, Precision::F64] {
                 let dofs = arguments.sizes().last as usize;
@@ -51,21 +51,6 @@ pub(super) fn suite(
         }
     }
     Ok(())
-}
-
-fn problems(names: &[String]) -> Result<Vec<(&'static str, &'static str)>, Failure> {
-    if names.is_empty() {
-        return Ok(PROBLEMS.to_vec());
-    }
-    let find = |name: &String| {
-        let found = PROBLEMS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            Failure::input(format!(
-                "no problem `{name}` in the suite; there are poisson and elasticity"
-            ))
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// The table of one problem: blocks down, batches across.

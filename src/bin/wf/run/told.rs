@@ -102,17 +102,19 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     lines.join("\n")
 }
 
-/// Applications of the operator in a solve by CG: one an iteration, one for the first residual, and those of the levels.
-fn applications(solution: &Solution, levels: &Figures) -> usize {
-    solution.linear_iterations + 1 + levels.applications
+/// Applications of the operator in a solve: one an iteration, one for the first residual, and those of the levels.
+fn applications(solution: &Solution) -> Option<usize> {
+    let levels: usize = solution.multigrid.iter().map(|levels| levels.applications).sum();
+    (!solution.multigrid.is_empty()).then_some(solution.linear_iterations + 1 + levels)
 }
 
 /// The levels of a preconditioner.
 fn multigrid(solution: &Solution, levels: &Figures) -> String {
     let sizes: Vec<String> = levels.levels.iter().map(|level| level.unknowns.to_string()).collect();
-    let (steps, applications) = (levels.steps, applications(solution, levels));
+    let (steps, applications) = (levels.steps, applications(solution).unwrap_or_default());
+    let of = levels.field.as_ref().map_or_else(String::new, |name| format!("{name}: "));
     format!(
-        "  multigrid   {} levels ({} unknowns), {steps} + {steps} Chebyshev steps, {} below; {applications} applications, \
+        "  multigrid   {of}{} levels ({} unknowns), {steps} + {steps} Chebyshev steps, {} below; {applications} applications, \
          set up in {:.3} s",
         levels.levels.len(),
         sizes.join(", "),
@@ -138,13 +140,17 @@ fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Ite
 /// The levels of a preconditioner, for other programs.
 fn levels(of: &Figures) -> Value {
     let level = |level: &runtime::solve::LevelFigures| json!({ "unknowns": level.unknowns, "largest_eigenvalue": level.largest });
-    json!({
+    let mut value = json!({
         "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
         "smoother": "chebyshev",
         "steps": of.steps,
         "coarsest": of.coarsest,
         "set_up_seconds": of.seconds,
-    })
+    });
+    if let Some(field) = &of.field {
+        value["field"] = json!(field);
+    }
+    value
 }
 
 /// A report as a person reads it: at most so many points of a line.
@@ -203,8 +209,12 @@ pub(super) fn value(
         "solver": report.solver,
         "iterations": report.iterations,
         "linear_iterations": solution.linear_iterations,
-        "multigrid": solution.multigrid.as_ref().map(levels),
-        "applications": solution.multigrid.as_ref().map(|levels| applications(solution, levels)),
+        "multigrid": match &solution.multigrid[..] {
+            [] => Value::Null,
+            [one] if one.field.is_none() => levels(one),
+            several => several.iter().map(levels).collect(),
+        },
+        "applications": applications(solution),
         "residual": solution.residual,
         "dofs_per_second": solution.throughput,
         "seconds": {

@@ -1,0 +1,194 @@
+//! BiCGStab (van der Vorst 1992) with right preconditioning, for operators that need not be symmetric: eight vectors, however many
+//! iterations there are, and two products an iteration.
+//!
+//! ```text
+//! ρ = r̂·r,   p = r + β (p − ω v),   β = (ρ/ρ′)(α/ω)
+//! v = A M⁻¹ p,   α = ρ/(r̂·v),   s = r − α v
+//! t = A M⁻¹ s,   ω = t·s/t·t,     x += M⁻¹(α p + ω s),   r = s − ω t
+//! ```
+//!
+//! The recurrence breaks down where ρ, r̂·v or ω vanish; the method then begins again from the true residual, with it as the new r̂,
+//! and has broken down for good where that takes nothing off the residual. Convergence is checked with the true residual.
+
+use super::goal::{self, Goal, PATIENCE};
+use super::{
+    CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
+    Progress, Report, alike, residual,
+};
+use crate::vector::{Vector, epsilon};
+
+/// What counts as a new smallest residual.
+const FALL: f64 = 0.99;
+/// A residual that has grown by this above the first of a run is lost in rounding.
+const GROWN: f64 = 1e6;
+
+/// Solves A x = b from the given `x`.
+///
+/// # Errors
+///
+/// The operator or the preconditioner cannot be applied; settings out of their ranges.
+pub fn bicgstab(
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    preconditioner: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
+    alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
+    goal::solve("bicgstab", b, x, settings, observe, |b, x, goal, observe, history| {
+        let system = System { a, b, preconditioner, goal };
+        let mut work = Work::new(b);
+        runs(system, x, settings.max_iterations, &mut work, observe, history)
+    })
+}
+
+/// What is solved, and how well.
+#[derive(Clone, Copy)]
+struct System<'a> {
+    a: &'a dyn LinearOperator,
+    b: &'a Vector,
+    preconditioner: Preconditioner<'a>,
+    goal: Goal,
+}
+
+/// The vectors of the method beside x.
+struct Work {
+    r: Vector,
+    /// r̂.
+    shadow: Vector,
+    p: Vector,
+    v: Vector,
+    t: Vector,
+    /// M⁻¹ p, and M⁻¹ s.
+    y: Vector,
+    z: Vector,
+}
+
+impl Work {
+    fn new(b: &Vector) -> Self {
+        let new = || b.like();
+        Self { r: new(), shadow: new(), p: new(), v: new(), t: new(), y: new(), z: new() }
+    }
+}
+
+/// How a run ended.
+enum End {
+    /// Its residual claims to be there, or says nothing any more.
+    Claimed,
+    /// A quantity that it divides by has vanished.
+    BrokeDown,
+    /// For good.
+    Over(Outcome),
+}
+
+/// Runs the method, and again from the true residual as long as that helps.
+fn runs(
+    system: System<'_>,
+    x: &mut Vector,
+    max_iterations: usize,
+    work: &mut Work,
+    observe: Observer<'_>,
+    history: &mut Vec<f64>,
+) -> Result<Outcome, OperatorError> {
+    let System { a, b, goal, .. } = system;
+    let (mut last, mut end) = (f64::INFINITY, End::BrokeDown);
+    loop {
+        let norm = residual(a, b, x, &mut work.r)?;
+        match history.last_mut() {
+            Some(end) => *end = norm,
+            None => history.push(norm),
+        }
+        if !norm.is_finite() {
+            return Ok(Outcome::NotFinite);
+        }
+        if norm <= goal.asked {
+            return Ok(Outcome::Converged);
+        }
+        let helped = norm <= 0.5 * last;
+        if (matches!(end, End::Claimed) || !helped && last.is_finite())
+            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+        {
+            let broken = outcome == Outcome::Stagnated && matches!(end, End::BrokeDown);
+            return Ok(if broken { Outcome::BrokeDown } else { outcome });
+        }
+        last = norm;
+        end = run(system, x, norm, max_iterations, work, observe, history)?;
+        if let End::Over(outcome) = end {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// One run from r = b − A x.
+fn run(
+    System { a, b, preconditioner, goal }: System<'_>,
+    x: &mut Vector,
+    first: f64,
+    max_iterations: usize,
+    work: &mut Work,
+    observe: Observer<'_>,
+    history: &mut Vec<f64>,
+) -> Result<End, OperatorError> {
+    let Work { r, shadow, p, v, t, y, z } = work;
+    let tiny = epsilon(b.precision()).powi(2);
+    shadow.copy_from(r);
+    p.copy_from(r);
+    let mut rho = first * first;
+    let (mut best, mut best_at, mut looked_at) = (first, history.len(), history.len());
+    while history.len() <= max_iterations {
+        preconditioner.apply(p, y)?;
+        a.apply(y, v)?;
+        let (along, length) = (shadow.dot_later(v), v.dot_later(v));
+        let (along, length) = (along.value(), length.value().sqrt());
+        if !along.is_finite() || !length.is_finite() {
+            return Ok(End::Over(Outcome::NotFinite));
+        }
+        if along.abs() <= tiny * first * length {
+            return Ok(End::BrokeDown);
+        }
+        let alpha = rho / along;
+        x.axpy(alpha, y);
+        r.axpy(-alpha, v);
+        preconditioner.apply(r, z)?;
+        a.apply(z, t)?;
+        let (product, square) = (t.dot_later(r), t.dot_later(t));
+        let (product, square) = (product.value(), square.value());
+        let omega = if square > 0.0 { product / square } else { 0.0 };
+        x.axpy(omega, z);
+        r.axpy(-omega, t);
+        let (next, norm) = (shadow.dot_later(r), r.norm());
+        let next = next.value();
+        history.push(norm);
+        if !norm.is_finite() || !next.is_finite() {
+            return Ok(End::Over(Outcome::NotFinite));
+        }
+        let progress =
+            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
+        if observe(progress) == Continue::No {
+            return Ok(End::Over(Outcome::Cancelled));
+        }
+        if norm <= goal.claim() {
+            return Ok(End::Claimed);
+        }
+        if omega == 0.0 || next.abs() <= tiny * first * norm || norm > GROWN * first {
+            return Ok(End::BrokeDown);
+        }
+        if norm < FALL * best {
+            (best, best_at, looked_at) = (norm, history.len(), history.len());
+        } else if history.len() - looked_at >= PATIENCE {
+            looked_at = history.len();
+            // The next iteration writes t anew.
+            let norm = residual(a, b, x, t)?;
+            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+                history.last_mut().into_iter().for_each(|last| *last = norm);
+                return Ok(End::Over(outcome));
+            }
+        }
+        let beta = next / rho * (alpha / omega);
+        rho = next;
+        p.axpy(-omega, v);
+        p.axpby(1.0, r, beta);
+    }
+    Ok(End::Over(goal.limit(history.len() - best_at)))
+}

@@ -1,0 +1,205 @@
+//! A preconditioner of several fields, block by block of J's diagonal: r → z.
+//!
+//! ```text
+//! z_u ≈ J_uu⁻¹ r_u                 a cycle of multigrid, for each field with a term with itself
+//! z_p ≈ S⁻¹ r_p,  S = mass         a few steps of Chebyshev's iteration, for the fields without one
+//! ```
+//!
+//! For methods that need no symmetric one the blocks above the diagonal are there too,
+//!
+//! ```text
+//! z_p ≈ −S⁻¹ r_p,   z_u ≈ J_uu⁻¹ (r_u − J_up z_p)
+//! ```
+//!
+//! With J = [A Bᵀ; B 0] and S = B A⁻¹ Bᵀ the eigenvalues of the preconditioned operator are 1 and (1 ± √5)/2 (Murphy, Golub and
+//! Wathen 2000), so that MINRES needs a few iterations; where A⁻¹ and S⁻¹ are approximated the eigenvalues are near these, and as many
+//! iterations are needed whatever the mesh. Both blocks are symmetric and positive definite where they are for symmetric forms.
+
+use super::multigrid::{Approximation, Figures, Multigrid, Smoothed, largest};
+use super::{LinearOperator, OperatorError};
+use crate::device::DeviceError;
+use crate::vector::Vector;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Steps for a mass.
+const STEPS: usize = 5;
+/// What the largest eigenvalue is raised by.
+const RAISED: f64 = 1.1;
+
+/// The levels of one field.
+pub struct Block {
+    /// Its name.
+    pub name: String,
+    /// Its unknowns.
+    pub part: Range<usize>,
+    /// Its levels.
+    pub levels: Multigrid,
+}
+
+/// A mass for the fields without a term with themselves; in the rows of others it is 0.
+pub struct Mass {
+    system: Box<dyn Smoothed>,
+    /// D⁻¹; 0 where the mass has no rows.
+    inverse: Vector,
+    /// The eigenvalues of D⁻¹ S are between these.
+    range: [f64; 2],
+    /// The smaller one is this part of the larger one.
+    spread: f64,
+    work: Mutex<Work>,
+}
+
+/// The vectors of a mass, which are its own operator's.
+struct Work {
+    b: Vector,
+    x: Vector,
+    r: Vector,
+    d: Vector,
+    q: Vector,
+}
+
+impl Mass {
+    /// Of an operator that is 0 beside the mass; `like` is any vector of it, and the largest eigenvalue of D⁻¹ S is `condition` times
+    /// the smallest one at most.
+    pub fn new(system: Box<dyn Smoothed>, like: &Vector, condition: f64) -> Self {
+        let zeros = || like.like();
+        let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
+        let work = Mutex::new(work);
+        let (inverse, range, spread) = (zeros(), [1.0; 2], 1.0 / condition.max(1.0));
+        Self { system, inverse, range, spread, work }
+    }
+
+    fn take_state(&mut self, u: &Vector) -> Result<bool, OperatorError> {
+        let Work { b, x, r, d, q } = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        x.convert_from(u);
+        self.system.linearise(x)?;
+        self.system.diagonal(&mut self.inverse)?;
+        self.inverse.invert();
+        let found = largest(self.system.jacobian(), &self.inverse, [b, r, d, q])?;
+        let most = RAISED * found.unwrap_or(1.0);
+        self.range = [self.spread * most, most];
+        Ok(found.is_some())
+    }
+
+    /// z ≈ S⁻¹ r, and 0 in all other rows.
+    fn solve(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Work { b, x, r: left, d, q } = &mut *work;
+        b.convert_from(r);
+        let [least, most] = self.range;
+        let (middle, half) = (0.5 * (most + least), 0.5 * (most - least));
+        x.chebyshev_first(1.0 / middle, d, b, &self.inverse);
+        let sigma = middle / half;
+        let mut rho = 1.0 / sigma;
+        let steps = if half > 0.0 { STEPS } else { 1 };
+        for step in 1..steps {
+            self.system.jacobian().apply(d, q)?;
+            let next = 1.0 / (2.0 * sigma - rho);
+            let factors = (next * rho, 2.0 * next / half);
+            let from = (step == 1).then_some(&*b);
+            x.chebyshev(factors, d, left, from, q, &self.inverse);
+            rho = next;
+        }
+        z.convert_from(x);
+        Ok(())
+    }
+}
+
+/// Blocks for all fields.
+pub struct Blocks {
+    size: usize,
+    blocks: Vec<Block>,
+    masses: Vec<Mass>,
+    work: Mutex<Option<Vector>>,
+}
+
+impl Blocks {
+    /// Of fields with levels and masses of others, of so many unknowns in all.
+    pub fn new(size: usize, blocks: Vec<Block>, masses: Vec<Mass>) -> Self {
+        Self { size, blocks, masses, work: Mutex::new(None) }
+    }
+
+    /// z_p in the rows of masses, and 0 in others.
+    fn masses(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        let [first, others @ ..] = &self.masses[..] else {
+            z.fill(0.0);
+            return Ok(());
+        };
+        first.solve(r, z)?;
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        for mass in others {
+            let own = work.get_or_insert_with(|| r.like());
+            mass.solve(r, own)?;
+            z.axpy(1.0, own);
+        }
+        Ok(())
+    }
+
+    /// z_u in the rows of blocks.
+    fn blocks(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        let norm = r.norm();
+        let mut blocks = self.blocks.iter();
+        blocks.try_for_each(|block| block.levels.apply_part(r, z, block.part.clone(), norm))
+    }
+}
+
+impl Approximation for Blocks {
+    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+        for Block { name, part, levels } in &mut self.blocks {
+            if let Err(why) = levels.linearise(u, part.clone())? {
+                return Ok(Err(format!("of `{name}` {why}")));
+            }
+        }
+        for mass in &mut self.masses {
+            if !mass.take_state(u)? {
+                return Ok(Err(
+                    "the mass of Schur's complement is not positive definite".to_owned()
+                ));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.blocks.iter_mut().try_for_each(|block| block.levels.set_params(params))?;
+        self.masses.iter_mut().try_for_each(|mass| mass.system.set_params(params))
+    }
+
+    fn apply_beside(
+        &self,
+        j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        if self.masses.is_empty() {
+            return self.apply(r, z);
+        }
+        self.masses(r, z)?;
+        z.scale(-1.0);
+        let mut left = r.like();
+        j.apply(z, &mut left)?;
+        left.axpby(1.0, r, -1.0);
+        self.blocks(&left, z)
+    }
+
+    fn figures(&self) -> Vec<Figures> {
+        let own = |block: &Block| {
+            let figures = block.levels.figures().into_iter();
+            figures
+                .map(|own| Figures { field: Some(block.name.clone()), ..own })
+                .collect::<Vec<_>>()
+        };
+        self.blocks.iter().flat_map(own).collect()
+    }
+}
+
+impl LinearOperator for Blocks {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        self.masses(r, z)?;
+        self.blocks(r, z)
+    }
+}

@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 
     /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity; of
     /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d; of multigrid square, cube, deformed, ball,
-    /// elasticity, tetrahedra. May be repeated.
+    /// elasticity, tetrahedra, unrefined, stokes. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
@@ -208,7 +208,7 @@ pub(crate) enum Suite {
     /// Laplacians and elasticity of degree 1 on hexahedra, matrix-free, by partial assembly and by a matrix, alone and in iterations
     /// of the conjugate gradient method: the tables and figures of Settgast and others (2023).
     Settgast,
-    /// Whole solves of Poisson and elasticity by the levels of multigrid, beside those by the diagonal, over degree and size.
+    /// Whole solves of Poisson, elasticity and Stokes by the levels of multigrid, beside those by the diagonal, over degree and size.
     Multigrid,
 }
 

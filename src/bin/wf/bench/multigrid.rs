@@ -29,19 +29,27 @@ const TOLERANCE: &str = "1e-8";
 #[derive(Clone, Copy)]
 struct Problem {
     name: &'static str,
+    /// Its fields, f0 and f1.
     form: &'static str,
+    solver: &'static str,
+    /// The lowest degree.
+    least: usize,
     /// The components of its field.
     components: usize,
     /// The mesh with about so many cells along an edge.
     mesh: fn(f64) -> String,
     dim: u32,
     zero: &'static str,
+    /// Where the field is held at zero.
+    held: &'static str,
 }
 
-const POISSON: &str = "f0[u] = -1; f1[u] = grad(u);";
-const VARYING: &str = "f0[u] = -1; f1[u] = grad(u) / (0.05 + 2 * dot(x, x));";
-const ELASTIC: &str =
-    "f0[u] = -[0, 0, 1]; f1[u] = 2 * 0.3846 * sym(grad(u)) + 0.5769 * tr(grad(u)) * I;";
+const POISSON: &str = "field u: scalar; f0[u] = -1; f1[u] = grad(u);";
+const VARYING: &str = "field u: scalar; f0[u] = -1; f1[u] = grad(u) / (0.05 + 2 * dot(x, x));";
+const ELASTIC: &str = "field u: vector; f0[u] = -[0, 0, 1]; \
+     f1[u] = 2 * 0.3846 * sym(grad(u)) + 0.5769 * tr(grad(u)) * I;";
+const STOKES: &str = "field u: vector in H1(k); field p: scalar in H1(k - 1); \
+     f0[u] = -[sin(7 * x[1]), cos(5 * x[0])]; f1[u] = grad(u) - p * I; f0[p] = -div(u);";
 
 /// Cells along an edge: a power of two, or three times one, so that there are levels.
 fn halved(cells: f64) -> usize {
@@ -49,10 +57,13 @@ fn halved(cells: f64) -> usize {
     powers.min_by_key(|&n| (1e6 * (n as f64 / cells).ln().abs()) as u64).unwrap_or(1)
 }
 
-const PROBLEMS: [Problem; 6] = [
+const PROBLEMS: [Problem; 8] = [
     Problem {
         name: "square",
         form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 1,
         mesh: |cells| format!("box(dim: 2, cells: {})", halved(cells)),
         dim: 2,
@@ -61,6 +72,9 @@ const PROBLEMS: [Problem; 6] = [
     Problem {
         name: "cube",
         form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 1,
         mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
         dim: 3,
@@ -69,6 +83,9 @@ const PROBLEMS: [Problem; 6] = [
     Problem {
         name: "deformed",
         form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 1,
         mesh: |cells| format!("box(dim: 3, cells: {}, deform: 0.05)", halved(cells)),
         dim: 3,
@@ -77,6 +94,9 @@ const PROBLEMS: [Problem; 6] = [
     Problem {
         name: "ball",
         form: VARYING,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 1,
         // Seven blocks, of 2^r cells along each edge.
         mesh: |cells| {
@@ -89,6 +109,9 @@ const PROBLEMS: [Problem; 6] = [
     Problem {
         name: "elasticity",
         form: ELASTIC,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 3,
         mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
         dim: 3,
@@ -97,6 +120,9 @@ const PROBLEMS: [Problem; 6] = [
     Problem {
         name: "tetrahedra",
         form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "all",
         components: 1,
         // Those that come of others have these as their levels.
         mesh: |cells| {
@@ -106,6 +132,29 @@ const PROBLEMS: [Problem; 6] = [
         dim: 3,
         zero: "0",
     },
+    Problem {
+        name: "unrefined",
+        form: ELASTIC,
+        solver: "cg",
+        least: 1,
+        held: "\"x0\"",
+        components: 3,
+        // An odd number of cells: they are nobody's children, as those of a mesher.
+        mesh: |cells| format!("box(dim: 3, cell: tet, cells: {})", 2 * (cells / 2.0) as usize + 1),
+        dim: 3,
+        zero: "[0, 0, 0]",
+    },
+    Problem {
+        name: "stokes",
+        form: STOKES,
+        solver: "fgmres",
+        least: 2,
+        held: "\"x0\", \"y0\", \"y1\"",
+        components: 2,
+        mesh: |cells| format!("box(dim: 2, cells: {})", halved(cells)),
+        dim: 2,
+        zero: "[0, 0]",
+    },
 ];
 
 impl Problem {
@@ -113,14 +162,19 @@ impl Problem {
     fn text(&self, degree: usize, dofs: usize, preconditioner: &str) -> String {
         let nodes = dofs as f64 / self.components as f64;
         let cells = nodes.powf(1.0 / f64::from(self.dim)) / degree as f64;
-        let shape = if self.components == 1 { "scalar" } else { "vector" };
+        // Where GMRES would need thousands of directions by the diagonal, MINRES does.
+        let solver = match (self.solver, preconditioner) {
+            ("fgmres", "jacobi") => "minres",
+            (own, _) => own,
+        };
         format!(
-            "form f {{ field u: {shape}; {} }}\n\
-             problem p solves f {{ mesh = {}; degree = {degree}; dirichlet u = {} on all; \
-             solver = cg(rtol: {TOLERANCE}, preconditioner: {preconditioner}); }}",
+            "form f {{ {} }}\n\
+             problem p solves f {{ mesh = {}; degree = {degree}; dirichlet u = {} on {}; \
+             solver = {solver}(rtol: {TOLERANCE}, preconditioner: {preconditioner}); }}",
             self.form,
             (self.mesh)(cells),
             self.zero,
+            self.held,
         )
     }
 }
@@ -158,7 +212,8 @@ pub(super) fn suite(
     let problems = named_in(&arguments.problem, &PROBLEMS, |problem| problem.name)?;
     let threads = rayon::current_num_threads();
     report.text.push_str(&format!(
-        "{}, {threads} threads of the processor: solves to {TOLERANCE} by CG with levels, and with the diagonal.\n\
+        "{}, {threads} threads of the processor: solves to {TOLERANCE} by CG, Stokes by FGMRES, with levels; and with the diagonal\n\
+         (Stokes by MINRES).\n\
          applications: of the finest operator, those in single precision too; set up: of the levels; rate: million unknowns that are\n\
          solved for a second without it\n\
          problem       p  unknowns levels | iterations applications  set up   solve     rate | diagonal: iterations   solve | ratio\n",
@@ -166,7 +221,8 @@ pub(super) fn suite(
     ));
     let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
     for problem in problems {
-        for degree in degrees.first as usize..=degrees.last as usize {
+        let first = (degrees.first as usize).max(problem.least);
+        for degree in first..=degrees.last as usize {
             for dofs in arguments.sizes().each() {
                 let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.name);
                 let row = row(&problem, (degree, dofs), device, &shown, console)?;
@@ -188,7 +244,17 @@ struct Row {
     levels: Figures,
     /// Seconds without those of the levels' making.
     seconds: f64,
-    diagonal: Option<(usize, f64)>,
+    diagonal: Diagonal,
+}
+
+/// What came of a solve by the diagonal.
+enum Diagonal {
+    /// Iterations and seconds.
+    Solved(usize, f64),
+    /// No solution.
+    Failed,
+    /// It would have taken too long.
+    Skipped,
 }
 
 fn row(
@@ -210,10 +276,12 @@ fn row(
     let n = by_levels.on.n_dofs();
     let diagonal = if n <= BY_THE_DIAGONAL {
         console.progress().say(format!("{shown}: by the diagonal"));
-        let solution = solved(&text("jacobi"), &mut mesh, device)?;
-        Some((solution.linear_iterations, solution.seconds.solve))
+        match solved(&text("jacobi"), &mut mesh, device) {
+            Ok(solution) => Diagonal::Solved(solution.linear_iterations, solution.seconds.solve),
+            Err(_) => Diagonal::Failed,
+        }
     } else {
-        None
+        Diagonal::Skipped
     };
     Ok(Row {
         dofs: n,
@@ -235,14 +303,19 @@ fn line(name: &str, degree: usize, row: &Row) -> String {
         levels.seconds,
     );
     match row.diagonal {
-        None => format!("{start} not waited for\n"),
-        Some((iterations, by)) => {
+        Diagonal::Skipped => format!("{start} not waited for\n"),
+        Diagonal::Failed => format!("{start} no solution\n"),
+        Diagonal::Solved(iterations, by) => {
             format!("{start} {iterations:>20} {by:>7.3} | {:>5.2}\n", by / seconds)
         }
     }
 }
 
 fn value(name: &str, degree: usize, row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
+    let (iterations, seconds) = match row.diagonal {
+        Diagonal::Solved(iterations, seconds) => (Some(iterations), Some(seconds)),
+        Diagonal::Failed | Diagonal::Skipped => (None, None),
+    };
     let sizes: Vec<usize> = row.levels.levels.iter().map(|level| level.unknowns).collect();
     json!({
         "suite": "multigrid",
@@ -261,8 +334,8 @@ fn value(name: &str, degree: usize, row: &Row, device: Option<&Arc<dyn Device>>)
         "set_up_seconds": row.levels.seconds,
         "seconds": row.seconds,
         "dofs_per_second": row.dofs as f64 / row.seconds,
-        "jacobi_iterations": row.diagonal.map(|(iterations, _)| iterations),
-        "jacobi_seconds": row.diagonal.map(|(_, seconds)| seconds),
+        "jacobi_iterations": iterations,
+        "jacobi_seconds": seconds,
     })
 }
 

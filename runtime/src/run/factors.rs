@@ -95,6 +95,8 @@ pub(super) fn worth_matrices(on: &Discretisation) -> bool {
 /// Iterations of CG by the diagonal for each unknown of a direction, to 10⁻⁸: 1.7 and 2.7 were counted on cubes at degrees 2 and 4,
 /// 4.4 on deformed ones, 1.6 to 2.2 on squares.
 const OF_A_DIRECTION: f64 = 2.5;
+/// The same of MINRES where a field has no term with itself: 17 to 45 were counted for Stokes' equations on squares.
+const OF_A_SADDLE: f64 = 20.0;
 /// Seconds of an iteration for each unknown: of one core, and of a GPU.
 const AN_ITERATION: [f64; 2] = [1.3e-8, 6e-11];
 /// Seconds that levels take to be made, compiled kernels among them, and those for each unknown, of one core.
@@ -102,10 +104,11 @@ const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
-pub(super) fn worth_levels(on: &Discretisation, device: bool) -> bool {
+pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
     let Size { dim, unknowns: n, components, .. } = Size::of(on);
     let cores = rayon::current_num_threads() as f64;
-    let iterations = OF_A_DIRECTION * (n / components.max(1.0)).powf(1.0 / dim as f64);
+    let of_a_direction = if saddle { OF_A_SADDLE } else { OF_A_DIRECTION };
+    let iterations = of_a_direction * (n / components.max(1.0)).powf(1.0 / dim as f64);
     let each = if device { AN_ITERATION[1] } else { AN_ITERATION[0] / cores };
     iterations * each * n > LEVELS + A_LEVEL * n / cores
 }

@@ -539,7 +539,7 @@ impl<'a> Settings<'a> {
         tried
             && system.symmetric()
             && factors != Factors::First
-            && factors::worth_levels(system.on, operator.is_on_device())
+            && factors::worth_levels(system.on, is_saddle(system.form), operator.is_on_device())
     }
 
     /// What preconditions iterations, and what should be known of it; levels are made here, where there are to be any.

@@ -110,13 +110,14 @@ pub struct Blocks {
     size: usize,
     blocks: Vec<Block>,
     masses: Vec<Mass>,
-    work: Mutex<Option<Vector>>,
+    /// Of a further mass, and of what blocks have left of r; made when they are first needed.
+    work: Mutex<[Option<Vector>; 2]>,
 }
 
 impl Blocks {
     /// Of fields with levels and masses of others, of so many unknowns in all.
     pub fn new(size: usize, blocks: Vec<Block>, masses: Vec<Mass>) -> Self {
-        Self { size, blocks, masses, work: Mutex::new(None) }
+        Self { size, blocks, masses, work: Mutex::default() }
     }
 
     /// z_p in the rows of masses, and 0 in others.
@@ -128,7 +129,7 @@ impl Blocks {
         first.solve(r, z)?;
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         for mass in others {
-            let own = work.get_or_insert_with(|| r.like());
+            let own = work[0].get_or_insert_with(|| r.like());
             mass.solve(r, own)?;
             z.axpy(1.0, own);
         }
@@ -176,10 +177,11 @@ impl Approximation for Blocks {
         }
         self.masses(r, z)?;
         z.scale(-1.0);
-        let mut left = r.like();
-        j.apply(z, &mut left)?;
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = work[1].get_or_insert_with(|| r.like());
+        j.apply(z, left)?;
         left.axpby(1.0, r, -1.0);
-        self.blocks(&left, z)
+        self.blocks(left, z)
     }
 
     fn figures(&self) -> Vec<Figures> {

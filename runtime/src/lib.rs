@@ -25,6 +25,7 @@ pub mod forest;
 pub mod functional;
 pub mod geometry;
 pub mod jit;
+mod lanczos;
 pub mod linear;
 pub mod mark;
 pub mod memory;

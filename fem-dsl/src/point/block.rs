@@ -7,10 +7,9 @@
 //!              f0[p] = w p,     w = Σ_u |(1/d) Σ_ij B_ij B'_ij / a_u|
 //! ```
 //!
-//! with B_ij = ∂f1[u]_ij/∂p, B'_ij = ∂f0[p]/∂(∂_j u_i), or one of the two where the other is absent, and a_u the mean of the
-//! coefficients ∂f1[u]_ij/∂(∂_j u_i): the size of the symbol of B' A⁻¹ B over all directions, up to a factor that does not depend on
-//! the mesh.
-//! For Stokes' equations it is p/ν (Elman, Silvester and Wathen 2014, chapter 4).
+//! with B_ij = `∂f1[u]_ij/∂p`, B'_ij = `∂f0[p]/∂(∂_j u_i)`, or one of the two where the other is absent, and a_u the mean of the
+//! coefficients `∂f1[u]_ij/∂(∂_j u_i)`: the size of the symbol of B' A⁻¹ B over all directions, up to a factor that does not depend on
+//! the mesh. For Stokes' equations it is p/ν (Elman, Silvester and Wathen 2014, chapter 4).
 
 use super::lower::symmetric;
 use super::optimise::{finished, reachable};

@@ -10,6 +10,7 @@
 //! tenth. The largest row sum of |D⁻¹A| bounds it from above (Gershgorin), and is taken where it is less.
 
 use crate::csr::Csr;
+use crate::lanczos::largest_of;
 use crate::vector::noise;
 use rayon::prelude::*;
 
@@ -64,38 +65,5 @@ fn lanczos(matrix: &Csr, inverse: &[f64]) -> Option<f64> {
         beside.push(beta.sqrt() / alpha);
         p.par_iter_mut().zip(&z).for_each(|(p, z)| *p = z + beta * *p);
     }
-    beside.truncate(diagonal.len().saturating_sub(1));
     (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside))
-}
-
-/// The largest eigenvalue of a symmetric tridiagonal matrix, by bisection: it is below x where all pivots of T − x are negative.
-fn largest_of(diagonal: &[f64], beside: &[f64]) -> f64 {
-    let side = |i: usize| beside.get(i).map_or(0.0, |value| value.abs());
-    let reach = |i: usize| diagonal[i].abs() + side(i) + if i > 0 { side(i - 1) } else { 0.0 };
-    let mut high = (0..diagonal.len()).map(reach).fold(0.0, f64::max);
-    let mut low = 0.0;
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        let mut pivot = -1.0;
-        let below = diagonal.iter().enumerate().all(|(i, &value)| {
-            let coupled = if i > 0 { side(i - 1).powi(2) / pivot } else { 0.0 };
-            pivot = value - middle - coupled;
-            pivot < 0.0
-        });
-        if below { high = middle } else { low = middle }
-    }
-    high
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_eigenvalue_of_second_differences() {
-        // 2 − 2 cos(k π / (n + 1)).
-        let found = largest_of(&[2.0; 9], &[-1.0; 8]);
-        let wanted = 2.0 + 2.0 * (std::f64::consts::PI / 10.0).cos();
-        assert!((found - wanted).abs() < 1e-12, "{found} {wanted}");
-    }
 }

@@ -40,8 +40,8 @@ const STEPS: usize = 3;
 pub enum Unsuited {
     /// A field of several whose block has no levels and no mass that stands for it.
     #[error(
-        "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, or \
-         its coefficients follow another field"
+        "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, \
+         is not continuous, or has coefficients that follow another field"
     )]
     Block {
         /// Its name.

@@ -6,10 +6,10 @@
 //! T_jj = 1/α_j + β_{j−1}/α_{j−1},   T_{j,j+1} = √β_j / α_j
 //! ```
 //!
-//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2). The largest one is
-//! found by bisection.
+//! has eigenvalues that approach those of D⁻¹A from within (Golub and Van Loan 2013, section 10.2).
 
 use super::super::{LinearOperator, OperatorError};
+use crate::lanczos::largest_of;
 use crate::vector::Vector;
 
 /// Iterations.
@@ -87,44 +87,4 @@ pub(super) fn largest_by_powers(
         before = 1.0;
     }
     Ok(Some(found))
-}
-
-/// The largest eigenvalue of a symmetric tridiagonal matrix.
-fn largest_of(diagonal: &[f64], beside: &[f64]) -> f64 {
-    let side = |i: usize| if i + 1 < diagonal.len() { beside[i].abs() } else { 0.0 };
-    let radius = |i: usize| side(i) + if i > 0 { side(i - 1) } else { 0.0 };
-    let bounds = diagonal.iter().enumerate();
-    let mut above = bounds.map(|(i, d)| d + radius(i)).fold(f64::NEG_INFINITY, f64::max);
-    let mut below = diagonal.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Whether all eigenvalues are less: all pivots of T − x are negative.
-    let is_above = |x: f64| {
-        let mut pivot = diagonal[0] - x;
-        for i in 1..diagonal.len() {
-            if pivot >= 0.0 {
-                return false;
-            }
-            pivot = diagonal[i] - x - beside[i - 1] * beside[i - 1] / pivot;
-        }
-        pivot < 0.0
-    };
-    for _ in 0..60 {
-        let middle = 0.5 * (below + above);
-        if is_above(middle) { above = middle } else { below = middle }
-    }
-    above
-}
-
-#[cfg(test)]
-mod tests {
-    use super::largest_of;
-
-    #[test]
-    fn the_largest_eigenvalue_of_a_chain_is_known() {
-        // 2 and −1: 2 − 2 cos(k π / (n + 1)).
-        let n = 9;
-        let (diagonal, beside) = (vec![2.0; n], vec![-1.0; n - 1]);
-        let exact = 2.0 + 2.0 * (std::f64::consts::PI / (n + 1) as f64).cos();
-        assert!((largest_of(&diagonal, &beside) - exact).abs() < 1e-14);
-        assert!((largest_of(&[3.0], &[]) - 3.0).abs() < 1e-14);
-    }
 }

@@ -415,15 +415,10 @@ impl Vector {
 
     /// self = x, rounded to the precision of this one.
     pub fn convert_from(&mut self, x: &Self) {
-        self.convert_scaled(1.0, x);
-    }
-
-    /// self = a·x, rounded to the precision of this one.
-    pub fn convert_scaled(&mut self, a: f64, x: &Self) {
         assert_eq!(self.len, x.len, "vectors should have one length");
         match (&mut self.data, &x.data) {
-            (Data::Remote(y), Data::Remote(x)) => y.convert_from(a, x, self.len),
-            _ => self.take_part(a, x, 0..x.len),
+            (Data::Remote(y), Data::Remote(x)) => y.convert_from(x, self.len),
+            _ => self.take_part(1.0, x, 0..x.len),
         }
     }
 

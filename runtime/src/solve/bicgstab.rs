@@ -10,7 +10,7 @@
 //! The recurrence breaks down where ρ, r̂·v or ω vanish; the method then begins again from the true residual, with it as the new r̂,
 //! and has broken down for good where that takes nothing off the residual. Convergence is checked with the true residual.
 
-use super::goal::{self, Goal, PATIENCE};
+use super::goal::{self, PATIENCE, System};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
@@ -41,15 +41,6 @@ pub fn bicgstab(
         let mut work = Work::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
-}
-
-/// What is solved, and how well.
-#[derive(Clone, Copy)]
-struct System<'a> {
-    a: &'a dyn LinearOperator,
-    b: &'a Vector,
-    preconditioner: Preconditioner<'a>,
-    goal: Goal,
 }
 
 /// The vectors of the method beside x.

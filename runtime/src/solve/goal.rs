@@ -14,7 +14,9 @@
 //! The other is the range of numbers: a right-hand side far from 1 has squares that under- or overflow. It is scaled by a
 //! power of two first, which changes no digit, and the solution back.
 
-use super::{CgSettings, LinearOperator, Observer, OperatorError, Outcome, Progress, Report};
+use super::{
+    CgSettings, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
+};
 use crate::vector::{Precision, Vector, epsilon};
 use std::time::Instant;
 
@@ -38,6 +40,15 @@ pub(super) struct Goal {
     /// Whether no more than that will do, even where rounding leaves more.
     strict: bool,
     precision: Precision,
+}
+
+/// What is solved by a method, and how well.
+#[derive(Clone, Copy)]
+pub(super) struct System<'a> {
+    pub(super) a: &'a dyn LinearOperator,
+    pub(super) b: &'a Vector,
+    pub(super) preconditioner: Preconditioner<'a>,
+    pub(super) goal: Goal,
 }
 
 impl Goal {

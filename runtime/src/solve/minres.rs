@@ -11,7 +11,7 @@
 //! so that the norm that is reported, and that the tolerance is for, is ‖r‖ whatever the preconditioner. Before it
 //! counts as converged it is formed anew, and where it is larger than the recurrence has it the method starts again.
 
-use super::goal::{self, Goal, PATIENCE};
+use super::goal::{self, PATIENCE, System};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
@@ -40,15 +40,6 @@ pub fn minres(
         let mut work = Work::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
-}
-
-/// What is solved, and how well.
-#[derive(Clone, Copy)]
-struct System<'a> {
-    a: &'a dyn LinearOperator,
-    b: &'a Vector,
-    preconditioner: Preconditioner<'a>,
-    goal: Goal,
 }
 
 /// The vectors of the method beside x.

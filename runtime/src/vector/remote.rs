@@ -178,15 +178,15 @@ impl Remote {
         self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
     }
 
-    /// a·x in another precision, where unknowns lie alike; else by way of the host.
-    pub(super) fn convert_from(&mut self, a: f64, x: &Self, unknowns: usize) {
+    /// x in another precision, where unknowns lie alike; else by way of the host.
+    pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
         let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());
         if !(own.begins_as(other) && other.begins_as(own)) {
-            let numbers: Vec<f64> = x.to_vec(unknowns).into_iter().map(|x| a * x).collect();
+            let numbers = x.to_vec(unknowns);
             return self.set(&numbers);
         }
         let n = self.array.len();
-        self.convert(a, (x, 0), 0, n);
+        self.convert(1.0, (x, 0), 0, n);
     }
 
     /// a·x of a part of x, of which this is all.

@@ -139,7 +139,7 @@ fn several_fields_and_boundary_terms_hold() {
             on boundary \"y0\" { test v for T; residual = 0.3 * T * v; }
         }";
     holds(text, Cell::Quadrilateral, &[2], false);
-    holds(text, Cell::Tetrahedron, &[2], false);
+    holds(text, Cell::Triangle, &[2], false);
 }
 
 #[test]

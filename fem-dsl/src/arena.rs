@@ -24,9 +24,11 @@ macro_rules! id_type {
         pub struct $name(u32);
 
         impl $crate::arena::Id for $name {
+            #[inline]
             fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).expect("an arena should hold fewer than 2^32 items"))
             }
+            #[inline]
             fn index(self) -> usize {
                 self.0 as usize
             }
@@ -116,12 +118,14 @@ impl<I: Id, T> FromIterator<T> for IndexVec<I, T> {
 
 impl<I: Id, T> Index<I> for IndexVec<I, T> {
     type Output = T;
+    #[inline]
     fn index(&self, id: I) -> &T {
         &self.items[id.index()]
     }
 }
 
 impl<I: Id, T> IndexMut<I> for IndexVec<I, T> {
+    #[inline]
     fn index_mut(&mut self, id: I) -> &mut T {
         &mut self.items[id.index()]
     }
@@ -205,6 +209,7 @@ impl<I: Id, T> FromIterator<(I, T)> for IdMap<I, T> {
 
 impl<I: Id, T> Index<&I> for IdMap<I, T> {
     type Output = T;
+    #[inline]
     fn index(&self, id: &I) -> &T {
         self.get(id).expect("something should be known of this item")
     }

@@ -5,7 +5,7 @@
 //! kernel gets a number where the name is given away: a parameter may be called `cell`.
 
 use crate::kir::{Kernel, Rule, Statement, Thread};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What names mean something in a language.
 #[derive(Debug)]
@@ -69,7 +69,8 @@ const TAKEN_IN_RUST: &str = "
 /// in its text. Variables of loops that are not in each other may share one.
 pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
     let mut kernel = kernel.clone();
-    let mut names = Names { words, used: BTreeSet::from([kernel.name.clone()]) };
+    let used = BTreeSet::from([kernel.name.clone()]);
+    let mut names = Names { words, used, numbers: BTreeMap::new() };
     for argument in kernel.arguments.iter_mut() {
         argument.name = names.of_argument(&argument.name);
     }
@@ -107,6 +108,8 @@ pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
 struct Names<'w> {
     words: &'w Words,
     used: BTreeSet<String>,
+    /// The next number of a name: those below are given away.
+    numbers: BTreeMap<String, usize>,
 }
 
 impl Names<'_> {
@@ -121,17 +124,18 @@ impl Names<'_> {
 
     /// Any other's: with a number where it is given away.
     fn numbered(&mut self, name: &str) -> String {
-        let own = self.free(name);
-        self.used.insert(own.clone());
-        own
-    }
-
-    fn free(&self, name: &str) -> String {
         let own = self.words.own(name);
-        let is_free = |name: &String| !self.words.is_taken(name) && !self.used.contains(name);
-        let numbers = (1..).map(|number| format!("{own}_{number}"));
-        let mut all = std::iter::once(own.clone()).chain(numbers);
-        all.find(is_free).unwrap_or_default()
+        let Self { words, used, numbers } = self;
+        let mut number = numbers.get(&own).copied().unwrap_or_default();
+        loop {
+            let name = if number == 0 { own.clone() } else { format!("{own}_{number}") };
+            if !used.contains(&name) && !words.is_taken(&name) {
+                used.insert(name.clone());
+                numbers.insert(own, number + 1);
+                return name;
+            }
+            number += 1;
+        }
     }
 
     fn of_loops(&mut self, kernel: &mut Kernel, body: &[Statement]) {
@@ -143,6 +147,7 @@ impl Names<'_> {
                     kernel.vars[*var].name.clone_from(&name);
                     self.of_loops(kernel, body);
                     self.used.remove(&name);
+                    self.numbers.clear();
                 }
                 Statement::When { body, .. } => self.of_loops(kernel, body),
                 _ => {}

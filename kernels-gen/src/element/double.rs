@@ -20,20 +20,24 @@ impl Double {
     pub(super) const ONE: Self = Self { hi: 1.0, lo: 0.0 };
 
     /// The nearest `f64`.
+    #[inline]
     pub(super) fn round(self) -> f64 {
         self.hi
     }
 
     /// The nearest `f64`, or 0 where the number is nothing but rounding of an entry of a table
     /// whose largest entries are of order 1.
+    #[inline]
     pub(super) fn round_or_zero(self) -> f64 {
         if self.hi.abs() < 1.0e-22 { 0.0 } else { self.hi }
     }
 
+    #[inline]
     pub(super) fn abs(self) -> Self {
         if self.hi < 0.0 { -self } else { self }
     }
 
+    #[inline]
     fn renormalised(hi: f64, lo: f64) -> Self {
         let sum = hi + lo;
         Self { hi: sum, lo: lo - (sum - hi) }
@@ -41,18 +45,21 @@ impl Double {
 }
 
 impl From<f64> for Double {
+    #[inline]
     fn from(value: f64) -> Self {
         Self { hi: value, lo: 0.0 }
     }
 }
 
 impl From<usize> for Double {
+    #[inline]
     fn from(value: usize) -> Self {
         Self::from(value as f64)
     }
 }
 
 /// a + b without error.
+#[inline]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
@@ -61,6 +68,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 impl Add for Double {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         let (hi, error) = two_sum(self.hi, other.hi);
         let (lo, rest) = two_sum(self.lo, other.lo);
@@ -70,6 +78,7 @@ impl Add for Double {
 }
 
 impl AddAssign for Double {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -77,6 +86,7 @@ impl AddAssign for Double {
 
 impl Neg for Double {
     type Output = Self;
+    #[inline]
     fn neg(self) -> Self {
         Self { hi: -self.hi, lo: -self.lo }
     }
@@ -84,6 +94,7 @@ impl Neg for Double {
 
 impl Sub for Double {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         self + -other
     }
@@ -91,6 +102,7 @@ impl Sub for Double {
 
 impl Mul for Double {
     type Output = Self;
+    #[inline]
     fn mul(self, other: Self) -> Self {
         let hi = self.hi * other.hi;
         let error = self.hi.mul_add(other.hi, -hi);
@@ -100,6 +112,7 @@ impl Mul for Double {
 
 impl Div for Double {
     type Output = Self;
+    #[inline]
     fn div(self, other: Self) -> Self {
         let first = self.hi / other.hi;
         let rest = self - other * Self::from(first);

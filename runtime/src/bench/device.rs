@@ -32,7 +32,7 @@ const REPEATS: usize = 11;
 const SAMPLE: f64 = 2e-3;
 const MOST: f64 = 50.0;
 /// Seconds after which a slow device is not asked again.
-const ENOUGH: f64 = 2.0;
+const ENOUGH: f64 = 0.5;
 
 /// Sets a case up with at least `dofs` unknowns.
 pub fn prepare(
@@ -199,9 +199,9 @@ const COPIED: usize = 1 << 27;
 const SHARE: usize = 1024;
 /// Doubles that are added to: 8 MiB, as much as a level of caches holds.
 const PLACES: usize = 1 << 20;
-/// Groups of threads that multiply: as many as a GPU has multiprocessors, and that many times more where it is fast.
-const GROUPS: usize = 132;
-const MORE: usize = 64;
+/// Groups of threads that multiply: a few, and that many times more where these take no time.
+const GROUPS: usize = 8;
+const MORE: usize = 1056;
 /// Seconds that are long enough to be measured.
 const LONG: f64 = 0.01;
 

@@ -37,16 +37,19 @@ impl Bounded {
     pub const ZERO: Self = Self { value: 0.0, scale: 0.0 };
 
     /// A number that is given, or rounded once.
+    #[inline]
     pub fn new(value: f64) -> Self {
         Self { value, scale: value.abs() }
     }
 
     /// A number whose error is known to be larger.
+    #[inline]
     pub fn with_scale(value: f64, scale: f64) -> Self {
         Self { value, scale: scale.max(value.abs()) }
     }
 
     /// The bound of the tolerance in a precision.
+    #[inline]
     pub fn tolerance(self, epsilon: f64) -> f64 {
         FACTOR * epsilon * self.scale
     }
@@ -58,6 +61,7 @@ impl Bounded {
 }
 
 impl From<f64> for Bounded {
+    #[inline]
     fn from(value: f64) -> Self {
         Self::new(value)
     }
@@ -65,12 +69,14 @@ impl From<f64> for Bounded {
 
 impl Add for Bounded {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self { value: self.value + other.value, scale: self.scale + other.scale }
     }
 }
 
 impl AddAssign for Bounded {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -78,6 +84,7 @@ impl AddAssign for Bounded {
 
 impl Sub for Bounded {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         self + -other
     }
@@ -85,6 +92,7 @@ impl Sub for Bounded {
 
 impl Neg for Bounded {
     type Output = Self;
+    #[inline]
     fn neg(self) -> Self {
         Self { value: -self.value, scale: self.scale }
     }
@@ -92,6 +100,7 @@ impl Neg for Bounded {
 
 impl Mul for Bounded {
     type Output = Self;
+    #[inline]
     fn mul(self, other: Self) -> Self {
         let first = amplify(self.value, other.scale) + amplify(other.value, self.scale);
         // What is left where both are 0 but for rounding.
@@ -103,6 +112,7 @@ impl Mul for Bounded {
 
 impl Div for Bounded {
     type Output = Self;
+    #[inline]
     fn div(self, other: Self) -> Self {
         let value = self.value / other.value;
         let scale = (self.scale + amplify(value, other.scale)) / other.value.abs();
@@ -117,6 +127,7 @@ impl std::iter::Sum for Bounded {
 }
 
 /// |slope| · scale, where an exact zero stays one under any slope.
+#[inline]
 fn amplify(slope: f64, scale: f64) -> f64 {
     if scale == 0.0 { 0.0 } else { slope.abs() * scale }
 }

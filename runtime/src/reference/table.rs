@@ -70,6 +70,7 @@ impl Table {
     }
 
     /// φ_i(x_q), or its derivative along a reference axis.
+    #[inline]
     pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> Bounded {
         match axis {
             None => self.values[q * self.nodes + i],

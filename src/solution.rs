@@ -4,7 +4,9 @@ use crate::error::index;
 use crate::{Error, threads, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::compile::{Origin, Target};
-use runtime::run::{Assembled, Figure, Seconds, Solution as Solved, Step, assembled};
+use runtime::run::{
+    Assembled, Figure, Mode, Seconds, Solution as Solved, Step, assembled, side_by_side,
+};
 use std::path::Path;
 
 /// A solved problem.
@@ -140,8 +142,36 @@ impl Solution {
     ///
     /// The file cannot be written.
     pub fn write_vtu(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let (form, on) = (&self.problem.form, &self.solved.on);
-        Ok(write_vtu(path.as_ref(), form, on, &self.solved.u)?)
+        let (form, on, path) = (&self.problem.form, &self.solved.on, path.as_ref());
+        if self.solved.modes.is_empty() {
+            return Ok(write_vtu(path, form, on, &self.solved.u)?);
+        }
+        let (form, on, u) = side_by_side(form, on, &self.solved.modes);
+        Ok(write_vtu(path, &form, &on, &u)?)
+    }
+
+    /// The eigenvalues with their modes, where the problem asks for some.
+    ///
+    /// ```
+    /// weakform::weak_form! {
+    ///     form laplace { field u: scalar; f1[u] = grad(u); }
+    ///
+    ///     problem membrane solves laplace {
+    ///         mesh = box(dim: 2, cells: 4); degree = 4;
+    ///         dirichlet u = 0;
+    ///         eigen = smallest(2);
+    ///     }
+    /// }
+    ///
+    /// let modes = laplace::problem::membrane().run()?;
+    /// let [first, second] = modes.modes() else { panic!("two modes") };
+    /// let known = std::f64::consts::PI.powi(2);
+    /// assert!((first.value / (2.0 * known) - 1.0).abs() < 1e-5);
+    /// assert!((second.value / (5.0 * known) - 1.0).abs() < 1e-3);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn modes(&self) -> &[Mode] {
+        &self.solved.modes
     }
 
     /// Draws a field on the boundary of the body or on a plane through it, and writes PNG or SVG, as the file's name says.

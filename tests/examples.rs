@@ -186,3 +186,22 @@ fn poisson_on_the_ball_has_the_energy_of_the_radial_solution() {
     assert!(differences[1] < 1e-3 * integral, "{energies:?} against {}", -0.5 * integral);
     assert!(differences[1] < differences[0] / 4.0, "{differences:?}");
 }
+
+#[test]
+fn the_bracket_vibrates() {
+    let found = run("vibration.wf", &[]);
+    let values: Vec<f64> = found[0]["eigenvalues"]
+        .as_array()
+        .expect("eigenvalues")
+        .iter()
+        .map(|value| value.as_f64().expect("a number"))
+        .collect();
+    assert_eq!(values.len(), 5);
+    assert!(values.is_sorted(), "{values:?}");
+    // By LOBPCG with the diagonal, with factors and from a mesh refined once, which is softer.
+    assert!((values[0] / 3.319_425_955e4 - 1.0).abs() < 1e-6, "{values:?}");
+    let softer = run("vibration.wf", &["--refine", "1"]);
+    let first = softer[0]["eigenvalues"][0].as_f64().expect("a number");
+    assert!(first < values[0] && first > 0.95 * values[0], "{first} beside {values:?}");
+    assert_eq!(softer[0]["multigrid"]["smoother"], "chebyshev");
+}

@@ -81,12 +81,12 @@ pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
 pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells are not there yet: forms have cells and facets of \
                                         the boundary; let the field live in `H1(k)`, where nothing jumps";
 
-const EIGEN: &str = "eigenvalue problems are not there yet: iterate from Rust, each solve with the solution before as `aux`";
+const EIGEN: &str = "write `eigen = smallest(5);` in the problem, with `mass = FORM;` for another mass than the L2 product";
 
 /// What to do where a problem has an item that there is not.
 pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
     Some(match word {
-        "eigen" | "eigenvalues" | "eigenvalue" => EIGEN,
+        "eigenvalues" | "eigenvalue" | "modes" | "modal" => EIGEN,
         "slip" | "wall" | "symmetry" | "noflow" => "write `dirichlet dot(u, n) = 0 on \"tag\";`",
         "time" | "timestep" | "steps" => {
             "time steps are not there yet: write one out in the form, `(u - u_old) / tau` with `aux u_old: scalar;` and \

@@ -14,6 +14,7 @@
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one
 //! node. [`Integral::depends_on_direction`] is the cut between what depends on u and on δu.
 
+mod beside;
 mod block;
 mod canonical;
 mod count;
@@ -28,8 +29,10 @@ mod print;
 mod products;
 mod scalarise;
 pub(crate) mod scalars;
+mod shifted;
 mod verify;
 
+pub use beside::beside;
 pub use block::{block, complement};
 pub use count::{OperationCount, operation_count};
 pub use eval::{Batch, eval};
@@ -37,6 +40,7 @@ pub use lower::point;
 pub(crate) use optimise::finished;
 pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
+pub use shifted::shifted;
 pub use verify::verify_point;
 
 pub use crate::terms::{

@@ -65,6 +65,8 @@ pub struct Problem {
     pub initial: Vec<(usize, Values)>,
     /// How the mesh follows the solution, where it does.
     pub adapt: Option<Adapt>,
+    /// The eigenvalues that are asked for in the place of a solution.
+    pub eigen: Option<Eigen>,
     /// The solver, where it was named.
     pub solver: Option<Solver>,
     /// What is reported of the solution.
@@ -99,6 +101,21 @@ pub struct Adapt {
     pub max_dofs: Option<usize>,
     /// The share of Σ η² that the cells which are made coarser hold at most, together with θ at most 1; none are at 0.
     pub coarsen: f64,
+}
+
+/// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Eigen {
+    /// How many of the smallest λ.
+    pub count: usize,
+    /// What ‖J φ − λ M φ‖ may be over ‖J φ‖ + |λ| ‖M φ‖, where that is said.
+    pub rtol: Option<f64>,
+    /// Iterations after which it ends.
+    pub max_iterations: usize,
+    /// `multigrid`, `direct`, `jacobi` or `none`; what fits without it.
+    pub preconditioner: Option<String>,
+    /// M, with the fields, the data and the parameters of the problem's form, in its order.
+    pub mass: PointForm,
 }
 
 /// What a problem reports of its solution: `report NAME = EXPR;`.

@@ -4,6 +4,7 @@
 //! the command line is asked for later, of [`Program`]; `blame` finds the places of what shows only then.
 
 mod blame;
+mod mass;
 mod reported;
 mod solution;
 mod suited;
@@ -14,7 +15,7 @@ pub use solution::fluxes;
 use crate::ast;
 use crate::check::problem::{
     self as check_problem, CheckedReports, Content, Overrides, Piece, Solutions, Statement,
-    content, field_piece,
+    WantedEigen, content, field_piece,
 };
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
@@ -26,7 +27,7 @@ use crate::form::{BuildError, Form};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Expression, MeshSource, Problem, Reports, Trace, Values};
+use crate::problem::{Data, Eigen, Expression, MeshSource, Problem, Reports, Trace, Values};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -249,6 +250,9 @@ impl Program {
             return Err(diagnostics);
         };
         let mesh = mesh.map(|(mesh, _)| mesh);
+        let (joined, found) = self.joined(form, &statements);
+        diagnostics.extend(found);
+        let form = &*joined.form;
         let Some(checked) = form.dimensions.form(dim) else {
             let place = mesh.as_ref().filter(|_| overrides.mesh.is_none()).map(|mesh| mesh.span);
             diagnostics.push(wrong_dimension(form, dim, place));
@@ -258,10 +262,20 @@ impl Program {
         diagnostics.extend(found);
         diagnostics.extend(missing_aux(problem, checked, &content));
         let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
-        let finished = finished(problem, checked, mesh.source, content).map_err(|error| {
+        let eigen = content.eigen.clone();
+        let mut finished = finished(problem, checked, mesh.source, content).map_err(|error| {
             let message = format!("there is no source for the manufactured solution: {error}");
             vec![Diagnostic::new(Code::NoDerivative, message).label(problem.name.span, "here")]
         })?;
+        if let Some(wanted) = eigen {
+            let set: Vec<usize> = finished.params.iter().map(|(param, _)| *param).collect();
+            let mass = self.mass_of(&joined, &finished.form, &set)?;
+            if let Some(found) = suited::complex_eigenvalues(&statements, &finished.form) {
+                return Err(vec![found]);
+            }
+            let WantedEigen { count, rtol, max_iterations, preconditioner } = wanted;
+            finished.eigen = Some(Eigen { count, rtol, max_iterations, preconditioner, mass });
+        }
         match suited::unsuited_solver(&statements, &finished) {
             Some(diagnostic) => Err(vec![diagnostic]),
             None => Ok(finished),
@@ -342,12 +356,24 @@ impl Program {
         if let Some(tags) = mesh.as_ref().and_then(|mesh| mesh.tags).filter(|_| !tagged) {
             diagnostics.extend(self.unknown_form_tags(problem, tags));
         }
+        let (joined, found) = self.joined(form, &statements);
+        diagnostics.extend(found);
+        let form = &*joined.form;
         let known = mesh.as_ref().and_then(|mesh| mesh.dim);
         let checked: Vec<&Form> = match known {
             Some(dim) => form.dimensions.form(dim).into_iter().collect(),
             None => form.dimensions.forms().collect(),
         };
-        let outcomes = checked.iter().map(|form| content(&statements, form, mesh.as_ref()));
+        let outcomes = checked.iter().map(|form| {
+            let (content, mut found) = content(&statements, form, mesh.as_ref());
+            if content.eigen.is_some() && found.is_empty() {
+                let set: Vec<usize> = content.params.iter().map(|(param, _)| *param).collect();
+                let form = point(&simplify(&differentiate(form)));
+                found.extend(self.mass_of(&joined, &form, &set).err().unwrap_or_default());
+                found.extend(suited::complex_eigenvalues(&statements, &form));
+            }
+            (content, found)
+        });
         let mut warnings = Vec::new();
         match outcomes.min_by_key(|(_, found)| found.len()) {
             Some((content, found)) => {
@@ -463,6 +489,7 @@ fn finished(
         exact: content.exact,
         initial: content.initial,
         adapt: content.adapt,
+        eigen: None,
         solver: content.solver,
         reports: Reports {
             items,

@@ -80,6 +80,8 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "manufactured",
     "initial",
     "adapt",
+    "eigen",
+    "mass",
     "solver",
     "report",
 ];

@@ -3,11 +3,13 @@
 
 #[cfg(not(feature = "direct"))]
 mod absent;
+mod dense;
 #[cfg(feature = "direct")]
 mod sparse;
 
 #[cfg(not(feature = "direct"))]
 pub use absent::{Analysis, Factors};
+pub use dense::symmetric_eigen;
 #[cfg(feature = "direct")]
 pub use sparse::{Analysis, Factors};
 

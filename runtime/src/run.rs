@@ -7,6 +7,7 @@
 mod adaptive;
 mod assembled;
 mod assess;
+mod eigen;
 mod estimate;
 mod factors;
 mod files;
@@ -29,6 +30,7 @@ mod unique;
 pub use adaptive::Interrupted;
 pub use assembled::{Assembled, assembled};
 use assess::{Means, assess};
+pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
 pub use fixed::check_fixed;
@@ -340,6 +342,8 @@ pub struct Solution {
     pub multigrid: Vec<crate::solve::Figures>,
     /// ‖R(u)‖ over the free unknowns at the end.
     pub residual: f64,
+    /// The modes, where eigenvalues were asked for; the unknowns, the reports and the ranges are those of the first then.
+    pub modes: Vec<Mode>,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
     pub errors: Vec<(usize, f64, f64)>,
     /// The energy, where the Jacobian is symmetric.
@@ -466,7 +470,9 @@ fn run_started(
     let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
-    check_fixed(form, &on, &parameters, &means)?;
+    if problem.eigen.is_none() {
+        check_fixed(form, &on, &parameters, &means)?;
+    }
     let reporting = device.clone();
     let represented = solver::represented(target, &on, solver, device.is_some());
     let (mut operator, kernels) =
@@ -485,7 +491,9 @@ fn run_started(
         rule: elements.rule,
         levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
     };
-    check_unique(&mut operator, system, &means)?;
+    if problem.eigen.is_none() {
+        check_unique(&mut operator, system, &means)?;
+    }
     let mut u = operator.initial()?;
     let moved = match start_at {
         Start::On(before, u) => Adaptive::transfer(before, u, &on),
@@ -499,6 +507,38 @@ fn run_started(
     let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
     seconds.set_up = start.elapsed().as_secs_f64() - kernels.seconds;
     let solving = Instant::now();
+    if let Some(eigen) = &problem.eigen {
+        let found = eigen::modes(problem, eigen, &mut operator, system, &u, observe);
+        operator.finish()?;
+        let found = found?;
+        seconds.solve = solving.elapsed().as_secs_f64();
+        let throughput = measure(&mut operator, &u, &mut u.like())?;
+        let notes = [on.mesh.notes(), &elements.notes, &said, &found.report.notes, &found.notes];
+        let notes = notes.concat();
+        let first = found.modes.first().cloned();
+        let (u, reports, ranges) = match first {
+            Some(first) => (first.u, first.reports, first.ranges),
+            None => (u.to_vec(), Vec::new(), Vec::new()),
+        };
+        return Ok(Solution {
+            reports,
+            ranges,
+            on,
+            elements,
+            kernels,
+            u,
+            linear_iterations: found.products,
+            residual: found.report.residual(),
+            report: found.report,
+            multigrid: found.multigrid,
+            modes: found.modes,
+            errors: Vec::new(),
+            energy: None,
+            notes,
+            seconds,
+            throughput,
+        });
+    }
     let solved = solve(&mut operator, system, &mut u, problem.solver.as_ref(), observe);
     // What went wrong on a device comes before what it made of the numbers.
     operator.finish()?;
@@ -557,6 +597,7 @@ fn run_started(
         report,
         linear_iterations,
         multigrid,
+        modes: Vec::new(),
         residual,
         errors,
         energy,

@@ -16,6 +16,7 @@ mod doubt;
 mod gmres;
 mod goal;
 mod load;
+mod lobpcg;
 mod minres;
 mod multigrid;
 mod newton;
@@ -31,6 +32,7 @@ pub use direct::Direct;
 pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
 pub use gmres::{GmresSettings, fgmres, gmres};
 pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
+pub use lobpcg::{EigenSettings, Modes, lobpcg};
 pub use minres::minres;
 pub use multigrid::{
     Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Transfer,

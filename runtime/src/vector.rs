@@ -15,6 +15,7 @@ mod blas;
 mod chain;
 mod noise;
 mod remote;
+pub(crate) mod several;
 
 pub use chain::Chain;
 pub use kernels_gen::abi::Precision;

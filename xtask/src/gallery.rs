@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 18] = [
+const GALLERY: [Shown; 19] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -42,6 +42,7 @@ const GALLERY: [Shown; 18] = [
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
+    shown("vibration", &["form elasticity", "form inertia", "problem bracket"], "--warp 60"),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),

@@ -9,6 +9,7 @@ mod adapt;
 mod arguments;
 mod conditions;
 mod effect;
+mod eigen;
 mod file;
 mod manufactured;
 mod mesh;
@@ -18,6 +19,7 @@ mod reports;
 mod solver;
 
 pub(crate) use conditions::unknown_tag;
+pub(crate) use eigen::Wanted as WantedEigen;
 pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
@@ -105,6 +107,10 @@ fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
             ProblemItemKind::Manufactured { field: new, .. },
             ProblemItemKind::Exact { field: old, .. },
         ) => return new.name == old.name,
+        // A solution that is made up has a source, and no eigenvalues.
+        (ProblemItemKind::Manufactured { .. }, ProblemItemKind::Setting { name, .. }) => {
+            return name.name == "eigen";
+        }
         _ => {}
     }
     subject(new).is_some_and(|subject_of_new| subject(old) == Some(subject_of_new))
@@ -125,6 +131,7 @@ pub(crate) struct Content {
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, Values)>,
     pub(crate) adapt: Option<Adapt>,
+    pub(crate) eigen: Option<WantedEigen>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<Solver>,
@@ -168,6 +175,7 @@ pub(crate) fn content(
     }
     periodic::check_conditions(&mut checker, statements);
     adapt::check(&mut checker, statements);
+    eigen::check(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -243,6 +251,8 @@ impl Checker<'_> {
                     let most = f64::from(u16::MAX);
                     self.content.quadrature = self.whole(piece, *value, "quadrature", 0.0, most);
                 }
+                // Read where the parameters are known, or where the other forms are.
+                "eigen" | "mass" => {}
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {
                         self.content.time = time;

@@ -47,7 +47,7 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
 pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "mesh" => Rule::mesh,
-        "degree" | "quadrature" | "refine" | "t" => Rule::setting,
+        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
         "periodic" => Rule::periodic,
@@ -397,6 +397,8 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
             "write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`"
         }
         (Place::Problem, "degree" | "quadrature" | "refine" | "t") => "write `NAME = VALUE;`",
+        (Place::Problem, "eigen") => "write `eigen = smallest(5);`",
+        (Place::Problem, "mass") => "write `mass = FORM;`",
         (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean" | "initial") => {
             "write the name and its value, `param c = 1;`"
         }

@@ -81,7 +81,7 @@ fn first(slot: Slot) -> Slot {
 }
 
 /// An integral over the region of another.
-fn integral(
+pub(super) fn integral(
     from: &Integral,
     graph: Graph,
     residual: Vec<(Slot, NodeId)>,
@@ -175,7 +175,7 @@ fn of_cells(form: &PointForm, from: &Integral, field: usize) -> Option<Integral>
 }
 
 /// Where the roots of another graph are, copied with other inputs.
-fn moved(
+pub(super) fn moved(
     scalars: &mut Scalars,
     from: &Graph,
     roots: &[NodeId],

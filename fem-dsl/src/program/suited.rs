@@ -6,7 +6,7 @@ use crate::check::problem::Statement;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
-use crate::point::{Input, Integral, Part, Slot};
+use crate::point::{Input, Integral, Part, PointForm, Slot};
 use crate::problem::{Argument, Problem};
 
 /// Points at which a Jacobian is looked at.
@@ -49,6 +49,25 @@ pub(super) fn unsuited_solver(
     let diagnostic =
         Diagnostic::new(Code::BadValue, message).label(named.name.span, remark).help(help);
     Some(piece.place(diagnostic))
+}
+
+/// Eigenvalues that are asked for of a Jacobian whose are not real.
+pub(super) fn complex_eigenvalues(
+    statements: &[Statement<'_>],
+    form: &PointForm,
+) -> Option<Diagnostic> {
+    if !form.integrals.iter().any(surely_unsymmetric) {
+        return None;
+    }
+    let form = &form.name;
+    let asked = statements.iter().rev().find(|statement| {
+        matches!(statement.kind, ProblemItemKind::Setting { name, .. } if name.name == "eigen")
+    })?;
+    let message = format!("`smallest` needs a symmetric Jacobian, but that of `{form}` is not");
+    let diagnostic = Diagnostic::new(Code::BadValue, message)
+        .label(asked.span, "its eigenvalues are complex numbers in general")
+        .help("leave the terms out that are not symmetric, or write them symmetrically");
+    Some(asked.piece.place(diagnostic))
 }
 
 /// Whether the Jacobian is not symmetric where it is looked at. One that is not known to be symmetric may be so

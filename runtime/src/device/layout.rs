@@ -137,6 +137,12 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// Whether unknowns lie in the same places in both.
+    pub(crate) fn agrees(&self, other: &Self) -> bool {
+        let pairs = || self.parts.iter().zip(&other.parts);
+        self.parts.len() == other.parts.len() && pairs().all(|(own, other)| own.agrees(other))
+    }
+
     /// Unknowns of one field in their own order, with so many components a node.
     pub fn plain(components: usize) -> Self {
         let components = components.max(1);

@@ -123,7 +123,7 @@ impl OnDevice {
         let apart = compiled.kernels().any(stores_inside);
         let layout = layout(on, &compiled.plans, apart, shelf);
         shelf.keep_places(&on.fields, &layout);
-        let arithmetic = Arithmetic::with_layout(device, precision, layout.clone())?;
+        let arithmetic = shelf.arithmetic(&device, precision, &layout)?;
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
         let chunks = || Arc::new(Partition::with_chunk_cells(&on.mesh, CHUNK));

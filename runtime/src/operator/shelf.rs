@@ -9,7 +9,7 @@ use super::engine::Array;
 use super::tables::Key;
 use super::{Class, Part};
 use crate::batch::Batches;
-use crate::device::{self, Device, Layout};
+use crate::device::{self, Arithmetic, Device, DeviceError, Layout};
 use crate::discretisation::{AuxValues, Discretisation, Field};
 use crate::mesh::Mesh;
 use crate::partition::Partition;
@@ -31,6 +31,8 @@ pub struct Shelf {
     parts: Option<Arc<[Part]>>,
     /// Data at nodes, by its numbers.
     data: Vec<(Arc<Vec<f64>>, Arc<Array>)>,
+    /// What the first operator's vectors need of a device.
+    arithmetic: Option<Arc<Arithmetic>>,
     racks: Vec<Rack>,
 }
 
@@ -150,7 +152,7 @@ impl Shelf {
             ..rack
         };
         let racks = self.racks.into_iter().map(indices).collect();
-        Self { of: None, data: Vec::new(), racks, ..self }
+        Self { of: None, data: Vec::new(), arithmetic: None, racks, ..self }
     }
 
     /// How many tables there are.
@@ -179,6 +181,26 @@ impl Shelf {
                 self.places.push((Arc::clone(&field.space), layout.field(number).clone()));
             }
         }
+    }
+
+    /// What vectors with a layout need of a device: that of the first operator where its unknowns lie alike, so that one takes the
+    /// other's vectors, else another, which is remembered where there is none yet.
+    pub(super) fn arithmetic(
+        &mut self,
+        device: &Arc<dyn Device>,
+        precision: Precision,
+        layout: &Layout,
+    ) -> Result<Arc<Arithmetic>, DeviceError> {
+        if let Some(known) = &self.arithmetic
+            && Arc::ptr_eq(known.device(), device)
+            && known.precision() == precision
+            && known.layout().agrees(layout)
+        {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arithmetic::with_layout(Arc::clone(device), precision, layout.clone())?;
+        self.arithmetic.get_or_insert_with(|| Arc::clone(&made));
+        Ok(made)
     }
 
     /// Remembers of which part each cell is.

@@ -84,7 +84,10 @@ impl System<'_> {
     }
 
     /// Gives an operator levels; within, why it has none.
-    fn make_levels(&self, operator: &mut Operator) -> Result<Result<(), Unsuited>, RunError> {
+    pub(super) fn make_levels(
+        &self,
+        operator: &mut Operator,
+    ) -> Result<Result<(), Unsuited>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else {
             return Ok(Err(Unsuited::Data));
         };

@@ -195,7 +195,7 @@ fn lane_sum(len: usize, f: impl Fn(usize) -> f64) -> f64 {
     sums[0]
 }
 
-fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
+pub(super) fn dot_chunk<T: Real>(x: &[T], y: &[T]) -> f64 {
     let y = &y[..x.len()];
     lane_sum(x.len(), |i| x[i].into() * y[i].into())
 }

@@ -92,7 +92,7 @@ impl Problem<'_> {
     }
 
     /// The same discretisation with some of the fields, for the integrals of another form.
-    fn restricted(
+    pub(in crate::run) fn restricted(
         &self,
         form: &PointForm,
         fields: Vec<Field>,

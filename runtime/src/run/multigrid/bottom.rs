@@ -36,6 +36,11 @@ pub(super) struct Bottom {
     symmetric: bool,
 }
 
+/// Whether what is left is solved by factors.
+fn is_factorised(on: &Discretisation) -> bool {
+    AVAILABLE && on.n_dofs() <= FACTORISED
+}
+
 impl Bottom {
     /// Of what is below all levels.
     pub(super) fn new(
@@ -43,7 +48,12 @@ impl Bottom {
         elements: &Elements,
         on: Arc<Discretisation>,
     ) -> Result<Self, RunError> {
-        let how = Representation::Assembled(Assembly::fitting(of.device.is_some()));
+        // Kernels that make element matrices of vectors take a compiler ten times as long as those that multiply, and to read a
+        // matrix off so few unknowns takes no time.
+        let how = match is_factorised(&on) {
+            true => Representation::default(),
+            false => Representation::Assembled(Assembly::fitting(of.device.is_some())),
+        };
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
         let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
@@ -99,7 +109,7 @@ impl Coarsest for Bottom {
         let mut state = self.operator.vector();
         state.convert_from(u);
         self.operator.linearise(&state)?;
-        let made = match AVAILABLE && self.on.n_dofs() <= FACTORISED {
+        let made = match is_factorised(&self.on) {
             true => self.factors(&state)?,
             false => self.aggregation()?,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
 use runtime::output::{OutputError, writable};
-use runtime::run::{Reached, Solution};
+use runtime::run::{Reached, Solution, side_by_side};
 use serde_json::json;
 
 use super::Arguments;
@@ -67,7 +67,14 @@ impl Goal {
     }
 
     pub(super) fn write(&self, problem: &Problem, solution: &Solution) -> Result<(), Failure> {
-        let (form, on, u) = (&problem.form, &solution.on, &solution.u);
+        let modes = match &solution.modes[..] {
+            [] => None,
+            modes => Some(side_by_side(&problem.form, &solution.on, modes)),
+        };
+        let (form, on, u) = match &modes {
+            None => (&problem.form, &*solution.on, &solution.u),
+            Some((form, on, u)) => (form, on, u),
+        };
         match self {
             Self::Nowhere => Ok(()),
             Self::File(path) => Ok(weakform::write_vtu(path, form, on, u)?),

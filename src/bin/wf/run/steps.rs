@@ -1,9 +1,10 @@
 //! What is done with each step of a problem once it is solved and before the next begins: its file and its row are written,
 //! its line is shown.
 
+use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use runtime::output::Series;
-use runtime::run::{Monitor, Solution, Step, StepKind};
+use runtime::run::{Figure, Monitor, Outcome, Solution, Step, StepKind};
 use runtime::solve::{Continue, Progress};
 
 use super::Solve;
@@ -63,13 +64,18 @@ impl Steps<'_> {
             (kind, _) => kind,
         };
         let step = Step { kind, ..step.clone() };
+        let eigenvalues = solution.modes.iter().enumerate().map(|(number, mode)| Outcome {
+            name: format!("eigenvalue_{}", number + 1),
+            value: Figure::Value(Shape::Scalar, vec![mode.value]),
+        });
+        let reports: Vec<Outcome> = eigenvalues.chain(solution.reports.iter().cloned()).collect();
         let lines = self.log.table.add(&Row {
             varied: varied.map(|(_, param, value)| (param, value)),
             number: self.taken.len(),
             step: &step,
             before: self.taken.last(),
             fields: &self.problem.form.fields,
-            reports: &solution.reports,
+            reports: &reports,
         });
         lines.iter().for_each(|line| console.progress().line(line));
         self.taken.push(step);

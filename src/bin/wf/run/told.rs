@@ -5,7 +5,7 @@ use std::path::Path;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
-use runtime::run::{Figure, Solution, Step};
+use runtime::run::{Figure, Mode, Outcome, Solution, Step};
 use runtime::solve::Figures;
 use serde_json::{Map, Value, json};
 
@@ -76,6 +76,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
         lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
     }
     lines.splice(2..2, notes);
+    lines.extend(modes(solution));
     for (field, l2, h1) in &solution.errors {
         lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
     }
@@ -83,7 +84,8 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
         lines.push(format!("  energy      {energy:.12e}"));
     }
     lines.extend(ranges(problem, solution).map(|line| format!("  range       {line}")));
-    let reports = solution.reports.iter();
+    // Those of modes stand with them.
+    let reports = solution.reports.iter().filter(|_| solution.modes.is_empty());
     lines.extend(
         reports.map(|report| format!("  report      {} = {}", report.name, figure(&report.value))),
     );
@@ -100,6 +102,32 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> 
     }
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The eigenvalues, with the frequencies that they have where they are squares of angular ones, and what is reported of each.
+fn modes(solution: &Solution) -> impl Iterator<Item = String> + '_ {
+    let head = (!solution.modes.is_empty())
+        .then(|| "  modes       eigenvalue            √λ / 2π       residual".to_owned());
+    let rows = solution.modes.iter().enumerate().flat_map(|(number, mode)| {
+        let frequency = frequency(mode.value)
+            .map_or_else(|| format!("{:<12}", "-"), |hertz| format!("{hertz:<12.6e}"));
+        let row = format!(
+            "  {:>9}   {:<20.12e}  {frequency}  {:.1e}",
+            number + 1,
+            mode.value,
+            mode.residual
+        );
+        let reports = mode.reports.iter();
+        let reports = reports
+            .map(|report| format!("              {} = {}", report.name, figure(&report.value)));
+        std::iter::once(row).chain(reports).collect::<Vec<_>>()
+    });
+    head.into_iter().chain(rows)
+}
+
+/// √λ / 2π.
+fn frequency(value: f64) -> Option<f64> {
+    (value >= 0.0).then(|| value.sqrt() / std::f64::consts::TAU)
 }
 
 /// Applications of the operator in a solve: one an iteration, one for the first residual, and those of the levels.
@@ -243,9 +271,12 @@ pub(super) fn value(
         });
         object.insert("fields".into(), Value::Object(ranges.collect()));
         if !solution.reports.is_empty() {
-            let reports = solution.reports.iter();
-            let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
-            object.insert("reports".into(), Value::Object(reports.collect()));
+            object.insert("reports".into(), reports_value(&solution.reports));
+        }
+        if !solution.modes.is_empty() {
+            let values: Vec<f64> = solution.modes.iter().map(|mode| mode.value).collect();
+            object.insert("eigenvalues".into(), json!(values));
+            object.insert("modes".into(), solution.modes.iter().map(mode_value).collect());
         }
         for (what, path) in [("output", files.output), ("picture", files.picture)] {
             if let Some(path) = path {
@@ -254,6 +285,22 @@ pub(super) fn value(
         }
     }
     value
+}
+
+fn reports_value(reports: &[Outcome]) -> Value {
+    let reports = reports.iter();
+    let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
+    Value::Object(reports.collect())
+}
+
+/// A mode as a program reads it.
+fn mode_value(mode: &Mode) -> Value {
+    json!({
+        "value": mode.value,
+        "frequency": frequency(mode.value),
+        "residual": mode.residual,
+        "reports": reports_value(&mode.reports),
+    })
 }
 
 /// A step as a program reads it. What is not known is null.

@@ -1,0 +1,123 @@
+//! The eigenvalue problem of a form: `eigen = smallest(5, rtol: 1e-8);` → [`Wanted`], and what does not go with it.
+
+use super::arguments::{self, Kind, Table};
+use super::{Checker, Piece, Statement};
+use crate::ast::{ExprId, ExprKind, ProblemItemKind};
+use crate::codes::Code;
+use crate::diagnostic::Diagnostic;
+use crate::problem::Argument;
+
+/// Iterations after which it ends, where no other number is given.
+const ITERATIONS: usize = 500;
+/// The most eigenvalues that can be asked for: each iteration solves dense problems of three times as many.
+const MOST: u32 = 500;
+
+/// The settings of `smallest`, behind the number of eigenvalues.
+const ARGUMENTS: Table = &[
+    ("rtol", Kind::Part),
+    ("max_iterations", Kind::Whole(1, u32::MAX)),
+    ("preconditioner", Kind::Word(&["multigrid", "direct", "jacobi", "none"])),
+];
+
+/// The eigenvalues that are asked for; their mass is a form of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) count: usize,
+    pub(crate) rtol: Option<f64>,
+    pub(crate) max_iterations: usize,
+    pub(crate) preconditioner: Option<String>,
+}
+
+/// Checks the statement that asks for eigenvalues, and those beside it.
+pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
+    let of = |word: &str| {
+        statements.iter().rev().find_map(|statement| match statement.kind {
+            ProblemItemKind::Setting { name, value } if name.name == word => {
+                Some((*statement, *value))
+            }
+            _ => None,
+        })
+    };
+    let (eigen, mass) = (of("eigen"), of("mass"));
+    let Some((statement, value)) = eigen else {
+        // Its parameters have their values here, also where a solution from the command line has taken the modes' place.
+        let manufactured = |statement: &Statement<'_>| {
+            matches!(statement.kind, ProblemItemKind::Manufactured { .. })
+        };
+        if let Some((statement, _)) = mass.filter(|_| !statements.iter().any(manufactured)) {
+            let message = "`mass` is for eigenvalue problems";
+            let diagnostic = Diagnostic::new(Code::MissingSetting, message)
+                .label(statement.span, "there is no `eigen = …;` in this problem")
+                .help("write `eigen = smallest(5);`, or leave `mass` out");
+            checker.report(statement.piece, diagnostic);
+        }
+        return;
+    };
+    checker.content.eigen = read(checker, statement.piece, value);
+    for other in statements {
+        let (word, help) = match other.kind {
+            ProblemItemKind::Exact { .. } | ProblemItemKind::Manufactured { .. } => {
+                ("known solutions", "compare `--json`'s `eigenvalues` with what is known of them")
+            }
+            ProblemItemKind::Adapt { .. } => ("`adapt`", "let `refine = 1;` divide all cells"),
+            ProblemItemKind::Mean { .. } => {
+                ("`mean`", "leave it out: a constant is a mode with the eigenvalue 0")
+            }
+            ProblemItemKind::Solver(_) => {
+                ("`solver`", "write `smallest(5, rtol: 1e-8, preconditioner: multigrid)`")
+            }
+            _ => continue,
+        };
+        let message = format!("{word} and `eigen` do not go together");
+        let diagnostic = Diagnostic::new(Code::BadArgument, message)
+            .label(other.span, "not beside eigenvalues")
+            .secondary(statement.span, "asked for here")
+            .help(help);
+        checker.report(other.piece, diagnostic);
+    }
+}
+
+/// `smallest(COUNT, …)`.
+fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wanted> {
+    let expr = &piece.file.exprs[value];
+    let (function, unnamed, named) = match &expr.kind {
+        ExprKind::Error => return None,
+        ExprKind::Call { function, arguments, named } if function.name == "smallest" => {
+            (function, arguments, named)
+        }
+        _ => {
+            let message = "eigenvalues are asked for by how many of the smallest there shall be";
+            let diagnostic = Diagnostic::new(Code::BadValue, message)
+                .label(expr.span, "not `smallest(…)`")
+                .help("write `eigen = smallest(5);`");
+            checker.report(piece, diagnostic);
+            return None;
+        }
+    };
+    let (known, mut wrong) = arguments::known(piece, function, named, ARGUMENTS);
+    let mut wanted =
+        Wanted { count: 0, rtol: None, max_iterations: ITERATIONS, preconditioner: None };
+    for (argument, kind) in known {
+        match arguments::read_of(checker.form, &checker.params, piece, argument, kind) {
+            Ok(Argument::Word(word)) => wanted.preconditioner = Some(word),
+            Ok(Argument::Number(number)) if argument.name.name == "rtol" => {
+                wanted.rtol = Some(number);
+            }
+            Ok(Argument::Number(number)) => wanted.max_iterations = number as usize,
+            Ok(Argument::Numbers(_)) => {}
+            Err(found) => wrong.extend(found),
+        }
+    }
+    let right = wrong.is_empty();
+    checker.diagnostics.extend(wrong);
+    let [count] = unnamed[..] else {
+        let message = "`smallest` takes how many eigenvalues there shall be";
+        let diagnostic = Diagnostic::new(Code::BadArgument, message)
+            .label(expr.span, format!("{} numbers without a name", unnamed.len()))
+            .help("write `eigen = smallest(5);`");
+        checker.report(piece, diagnostic);
+        return None;
+    };
+    wanted.count = checker.whole(piece, count, "smallest", 1.0, f64::from(MOST))?;
+    right.then_some(wanted)
+}

@@ -1,0 +1,438 @@
+//! The eigenvalue problem of a form: J φ = λ M φ, with the Jacobian J at the problem's start → [`Mode`]s.
+//!
+//! Unknowns with a condition are 0 in each mode, whatever the condition's value: a mode is a change of the state. J is
+//! preconditioned as in a solve, by factors where these are cheap, else by levels, else by its diagonal. Where J is singular (a body
+//! that nothing holds moves without energy) its factors are those of J + σ M with a small σ.
+
+use super::kernels::compile_for;
+use super::multigrid::Problem as OfLevels;
+use super::reports::{self, Outcome as Reported, State, ranges};
+use super::solver::{Levels, System, is_saddle};
+use super::{RunError, factors};
+use crate::discretisation::Discretisation;
+use crate::expression::Parameters;
+use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
+use crate::operator::Operator;
+use crate::solve::{
+    self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
+    Preconditioner, Progress, Report, lobpcg,
+};
+use crate::vector::{Vector, epsilon};
+use fem_dsl::point::{Field, PointForm, shifted};
+use fem_dsl::problem::{Eigen, Problem};
+use kernels_gen::plan::Task;
+use std::sync::Arc;
+
+/// The relative residual that is aimed at where none is given,
+const TOLERANCE: f64 = 1e-8;
+/// but no less than so many eps.
+const ROUNDING: f64 = 1e3;
+/// Vectors beside those that are asked for: as a part of these, and at least.
+const MORE: usize = 4;
+const LEAST: usize = 3;
+/// Unknowns up to which all of them span the space that is searched.
+const DENSE: usize = 150;
+/// σ as a part of the largest ratio of J's diagonal to M's: far above rounding, far below the eigenvalues that are looked for.
+const SHIFT: f64 = 1e-8;
+/// The same on levels, which compute in single precision.
+const SINGLE: f64 = 1e-5;
+
+/// An eigenvalue with its mode.
+#[derive(Clone, Debug)]
+pub struct Mode {
+    /// λ.
+    pub value: f64,
+    /// ‖J φ − λ M φ‖ over max(|λ|, λₘ/1000) ‖M φ‖, with the largest λₘ of those that were iterated.
+    pub residual: f64,
+    /// φ, node-major, with φᵀ M φ = 1; its largest entry is positive.
+    pub u: Vec<f64>,
+    /// What the problem reports of it.
+    pub reports: Vec<Reported>,
+    /// The smallest and the largest value at its nodes of each component of each field.
+    pub ranges: Vec<Vec<[f64; 2]>>,
+}
+
+/// Modes beside each other as fields of one form: `u_1`, `u_2` and so on for each field `u`, on the same mesh, and their unknowns.
+pub fn side_by_side(
+    form: &PointForm,
+    on: &Discretisation,
+    modes: &[Mode],
+) -> (PointForm, Discretisation, Vec<f64>) {
+    let numbers = 1..=modes.len();
+    let mut all = PointForm { integrals: Vec::new(), ..form.clone() };
+    all.fields = numbers
+        .flat_map(|number| {
+            let named = move |field: &Field| Field {
+                name: format!("{}_{number}", field.name),
+                ..field.clone()
+            };
+            form.fields.iter().map(named)
+        })
+        .collect();
+    let fields = modes.iter().flat_map(|_| on.fields.iter().cloned()).collect();
+    let on = Discretisation {
+        mesh: Arc::clone(&on.mesh),
+        partition: on.partition.clone(),
+        fields,
+        aux: on.aux.clone(),
+        facets: Vec::new(),
+        cells: Vec::new(),
+        affine: Arc::default(),
+        targets: None,
+    };
+    (all, on, modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
+}
+
+/// What a search has found.
+pub(super) struct Found {
+    pub(super) modes: Vec<Mode>,
+    pub(super) report: Report,
+    /// Vectors that were preconditioned.
+    pub(super) products: usize,
+    /// The levels that preconditioned it, if any did.
+    pub(super) multigrid: Vec<Figures>,
+    pub(super) notes: Vec<String>,
+}
+
+/// A + σ B.
+struct Sum<'a> {
+    a: &'a dyn LinearOperator,
+    b: &'a dyn LinearOperator,
+    shift: f64,
+}
+
+impl LinearOperator for Sum<'_> {
+    fn size(&self) -> usize {
+        self.a.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut of_b = y.like();
+        self.b.apply(x, &mut of_b)?;
+        self.a.apply(x, y)?;
+        y.axpy(self.shift, &of_b);
+        Ok(())
+    }
+}
+
+/// An operator whose vectors lie otherwise, as kernels of another strategy have them: each product goes through the host.
+struct Elsewhere<'a> {
+    operator: &'a dyn LinearOperator,
+    like: Vector,
+}
+
+impl LinearOperator for Elsewhere<'_> {
+    fn size(&self) -> usize {
+        self.operator.size()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let (mut own, mut product) = (self.like.like(), self.like.like());
+        own.set(&x.to_vec());
+        self.operator.apply(&own, &mut product)?;
+        y.set(&product.to_vec());
+        Ok(())
+    }
+}
+
+/// (L Lᵀ)⁻¹.
+struct ByFactors {
+    factors: Factors,
+    size: usize,
+}
+
+impl LinearOperator for ByFactors {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let mut numbers = x.to_vec();
+        self.factors.solve(&mut numbers);
+        y.set(&numbers);
+        Ok(())
+    }
+}
+
+/// What approximates J⁻¹.
+enum Inverse {
+    Nothing,
+    Diagonal(Vector),
+    Factors(ByFactors),
+    Levels,
+}
+
+/// Finds the modes at the state `u`.
+///
+/// # Errors
+///
+/// What has no such modes, operators that cannot be made or applied, a search that does not converge.
+pub(super) fn modes(
+    problem: &Problem,
+    eigen: &Eigen,
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &Vector,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Found, RunError> {
+    let Some(Levels { elements, target, device }) = system.levels else {
+        return Err(RunError::Setting("eigenvalues need the problem's elements".to_owned()));
+    };
+    refuse(system, operator)?;
+    let (form, on, parameters) = (system.form, system.on, system.parameters);
+    let prescribed = system.prescribed;
+    let of = OfLevels { form, elements, on, parameters, prescribed, target, device };
+    let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
+    let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
+    let (mut mass, _) = compile_for(
+        &eigen.mass,
+        elements,
+        &mass_on,
+        &parameters.values,
+        &tasks,
+        target,
+        device.cloned(),
+        shelf,
+    )?;
+    // It is linear, and the same at all states.
+    mass.linearise(&mass.zeros())?;
+    let alike = mass.fits(u).is_ok();
+    operator.linearise(u)?;
+    let mut notes = Vec::new();
+    let start = start(eigen, operator, &mut notes)?;
+    let inverse = inverse(problem, eigen, operator, &mass, system, &mut notes)?;
+    let precision = target.precision;
+    let least = ROUNDING * epsilon(precision);
+    let settings = EigenSettings {
+        count: eigen.count,
+        rtol: eigen.rtol.unwrap_or_else(|| TOLERANCE.max(least)),
+        max_iterations: eigen.max_iterations,
+    };
+    let Modes { values, vectors, residuals, products, mut report } = {
+        let preconditioner = match &inverse {
+            Inverse::Nothing => Preconditioner::Identity,
+            Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
+            Inverse::Factors(factors) => Preconditioner::Operator(factors),
+            Inverse::Levels => match NonlinearSystem::preconditioner(operator) {
+                Some(levels) => Preconditioner::Operator(levels),
+                None => Preconditioner::Identity,
+            },
+        };
+        let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
+        let b = if alike { mass.jacobian() } else { &elsewhere };
+        lobpcg(operator.jacobian(), b, preconditioner, start, settings, observe)?
+    };
+    if matches!(report.outcome, solve::Outcome::Indefinite { .. }) {
+        return Err(RunError::Setting(format!(
+            "the mass of `{}` is not positive definite: φᵀ M φ is not above 0 for all φ\n\
+             help: let `mass = FORM;` name a form with a positive term in every field, as `f0[u] = rho * u`",
+            form.name
+        )));
+    }
+    if report.outcome == solve::Outcome::Rounding {
+        let left = report.residual();
+        report.notes.push(format!("rounding leaves a relative residual of {left:.1e}"));
+    }
+    let report = report.converged()?;
+    let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    operator.precondition_by(None);
+    let mut modes = Vec::new();
+    let mut shelf = operator.shelf();
+    for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
+        let numbers = vector.to_vec();
+        let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
+            if entry.abs() > most.abs() * (1.0 + 1e-6) { entry } else { most }
+        });
+        if largest < 0.0 {
+            vector.scale(-1.0);
+        }
+        let u = vector.to_vec();
+        let of = State { form, on, elements, parameters, u: &u, vector: Some(&vector), load: None };
+        let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        notes.extend(said);
+        let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
+        modes.push(Mode { value, residual, u, reports, ranges });
+    }
+    notes.dedup();
+    Ok(Found { modes, report, products, multigrid, notes })
+}
+
+/// Refuses what has no such modes.
+fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
+    let form = system.form;
+    if !AVAILABLE {
+        return Err(RunError::Setting(format!("eigenvalues: {}", FactorError::Absent)));
+    }
+    if is_saddle(form) {
+        return Err(RunError::Setting(format!(
+            "`{}` is a saddle point: a field of it has no term with itself, and no smallest eigenvalue\n\
+             help: ask for the eigenvalues of a form with a positive term of each field with itself",
+            form.name
+        )));
+    }
+    let mut given = operator.zeros();
+    operator.impose(&mut given)?;
+    if system.is_linear() && given.norm() > 0.0 {
+        return Err(RunError::Setting(
+            "a condition has a value other than 0, but modes are 0 where there are conditions\n\
+             help: write `dirichlet u = 0 on \"tag\";`"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The vectors that the search begins with: noise, or all unknowns where there are few.
+fn start(
+    eigen: &Eigen,
+    operator: &Operator,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Vector>, RunError> {
+    let mut given = operator.zeros();
+    operator.impose(&mut given)?;
+    let free = |mut x: Vector| -> Result<Vector, OperatorError> {
+        operator.impose(&mut x)?;
+        x.axpy(-1.0, &given);
+        Ok(x)
+    };
+    let n = given.len();
+    let columns = eigen.count + (eigen.count / MORE).max(LEAST);
+    if n <= DENSE || n < 4 * columns {
+        let mut all = Vec::new();
+        for i in 0..n {
+            let mut x = given.like();
+            x.set_entry(i, 1.0);
+            let x = free(x)?;
+            if x.norm() > 0.0 {
+                all.push(x);
+            }
+        }
+        if all.len() < eigen.count {
+            let (found, asked) = (all.len(), eigen.count);
+            if found == 0 {
+                let message = "all unknowns have conditions, and none is left to move";
+                return Err(RunError::Setting(message.to_owned()));
+            }
+            notes.push(format!("there are no {asked} modes, but {found} free unknowns"));
+        }
+        return Ok(all);
+    }
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut noise = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+    };
+    let vectors = (0..columns).map(|_| {
+        let numbers: Vec<f64> = (0..n).map(|_| noise()).collect();
+        let mut x = given.like();
+        x.set(&numbers);
+        free(x)
+    });
+    Ok(vectors.collect::<Result<_, _>>()?)
+}
+
+/// What approximates J⁻¹: as the problem says, or what fits.
+fn inverse(
+    problem: &Problem,
+    eigen: &Eigen,
+    operator: &mut Operator,
+    mass: &Operator,
+    system: System<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Inverse, RunError> {
+    let diagonal = |operator: &Operator| -> Result<Inverse, RunError> {
+        let mut diagonal = operator.zeros();
+        operator.diagonal(&mut diagonal)?;
+        diagonal.make_positive();
+        diagonal.invert();
+        Ok(Inverse::Diagonal(diagonal))
+    };
+    match eigen.preconditioner.as_deref() {
+        Some("none") => return Ok(Inverse::Nothing),
+        Some("jacobi") => return diagonal(operator),
+        Some("direct") => return factorised(operator, mass),
+        Some(_) => {}
+        None => {
+            let facts = factors::Facts { linear: true, saddle: false, device: false };
+            if factors::unasked(system.on, facts) == solve::Factors::First {
+                return factorised(operator, mass);
+            }
+        }
+    }
+    let asked = eigen.preconditioner.is_some();
+    let why = match system.make_levels(operator)? {
+        Ok(()) => match NonlinearSystem::precondition(operator)? {
+            Ok(()) => return Ok(Inverse::Levels),
+            // J may be singular.
+            Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
+                Ok(()) => return Ok(Inverse::Levels),
+                Err(why) => why,
+            },
+        },
+        Err(unsuited) if asked => {
+            let help = "write `preconditioner: jacobi`, or leave it out";
+            return Err(RunError::Setting(format!("{unsuited}\nhelp: {help}")));
+        }
+        Err(unsuited) => unsuited.to_string(),
+    };
+    operator.precondition_by(None);
+    let why = why.lines().next().unwrap_or_default().to_owned();
+    notes.push(format!("no multigrid: {why}; the diagonal preconditions"));
+    diagonal(operator)
+}
+
+/// A shift σ for which J + σ M is definite where J is semidefinite, and changes little but the eigenvalue 0.
+fn shift(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
+    let (mut of_j, mut of_m) = (operator.zeros(), mass.zeros());
+    operator.diagonal(&mut of_j)?;
+    mass.diagonal(&mut of_m)?;
+    let ratio = of_j.to_vec().into_iter().zip(of_m.to_vec()).map(|(j, m)| (j / m).abs());
+    let largest = ratio.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
+    Ok(if largest > 0.0 { SHIFT * largest } else { SHIFT })
+}
+
+/// Gives an operator the levels of J + σ M; within, why there are none.
+fn levels_of_shifted(
+    problem: &Problem,
+    eigen: &Eigen,
+    operator: &mut Operator,
+    mass: &Operator,
+    system: System<'_>,
+) -> Result<Result<(), String>, RunError> {
+    let Some(Levels { elements, target, device }) = system.levels else {
+        return Ok(Err("the problem's elements are not known".to_owned()));
+    };
+    let form = shifted(system.form, &eigen.mass, SINGLE / SHIFT * shift(operator, mass)?);
+    let params = &problem.params;
+    let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
+    let prescribed = system.prescribed;
+    let own =
+        OfLevels { form: &form, elements, on: system.on, parameters, prescribed, target, device };
+    let on = &own.restricted(&form, system.on.fields.clone())?;
+    match (OfLevels { on, ..own }).approximation(operator)? {
+        Ok(made) => operator.precondition_by(Some(made)),
+        Err(unsuited) => return Ok(Err(unsuited.to_string())),
+    }
+    Ok(NonlinearSystem::precondition(operator)?)
+}
+
+/// The factors of J, or of J + σ M where it is singular.
+fn factorised(operator: &Operator, mass: &Operator) -> Result<Inverse, RunError> {
+    let missing = || OperatorError::new("the matrix is too dense for `direct`");
+    let coupling = NonlinearSystem::coupling(operator).ok_or_else(missing)?;
+    let (like, mut analysis) = (operator.zeros(), Analysis::default());
+    let by = |factors| Inverse::Factors(ByFactors { factors, size: like.len() });
+    let own = coupling.matrix(operator.jacobian(), &like)?;
+    match analysis.factorise(&own, true) {
+        Ok(factors) => return Ok(by(factors)),
+        Err(FactorError::Singular { .. }) => {}
+        Err(error) => return Err(OperatorError::new(error.to_string()).into()),
+    }
+    let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
+    let (a, b) = (operator.jacobian(), &elsewhere as &dyn LinearOperator);
+    let shifted = Sum { a, b, shift: shift(operator, mass)? };
+    let matrix = coupling.matrix(&shifted, &like)?;
+    let factors = analysis.factorise(&matrix, true);
+    let factors = factors.map_err(|error| OperatorError::new(error.to_string()))?;
+    Ok(by(factors))
+}

@@ -1,0 +1,322 @@
+//! The smallest eigenvalues of A φ = λ B φ by LOBPCG (A. V. Knyazev, "Toward the optimal preconditioned eigensolver", SIAM J. Sci.
+//! Comput. 23 (2001)): Rayleigh and Ritz's method in the span of the block X, of its preconditioned residuals W, and of the
+//! directions P that led to it.
+//!
+//! ```text
+//! R = A X − B X Λ,   W = T R made B-orthogonal to X,   S = [X W P]
+//! (Sᵀ A S) C = (Sᵀ B S) C Λ,   X ← S C,   P ← [W P] C
+//! ```
+//!
+//! What keeps it going where others break down: S is orthonormalised by the eigenvectors of its scaled Gram matrix, and directions in
+//! which that is singular to rounding are left out (A. Stathopoulos and K. Wu, "A block orthogonalization procedure with constant
+//! synchronization requirements", SIAM J. Sci. Comput. 23 (2002)); a few vectors more than are asked for converge with them; vectors
+//! that have converged stay in X, but get no new directions (A. V. Knyazev et al., "Block locally optimal preconditioned eigenvalue
+//! xolvers", SIAM J. Sci. Comput. 29 (2007), section 2.3).
+
+use super::{
+    Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
+};
+use crate::factor::{FactorError, symmetric_eigen};
+use crate::vector::several::{combine, products};
+use crate::vector::{Vector, epsilon};
+use std::time::Instant;
+
+/// An eigenvalue below that part of the block's largest is taken for one of that size where its residual is judged: a motion
+/// without energy has the eigenvalue 0.
+const PART: f64 = 1e-3;
+/// Iterations in which the residual must fall by a tenth, or the values of Ritz by a thousandth.
+const PATIENCE: usize = 40;
+/// What rounding may leave of a relative residual for the modes to mean something.
+const USELESS: f64 = 1e-4;
+/// Multiples of eps in the Gram matrix of normalised vectors below which a direction is rounding.
+const ROUNDING: f64 = 100.0;
+
+/// What is asked of [`lobpcg()`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EigenSettings {
+    /// How many of the smallest eigenvalues.
+    pub count: usize,
+    /// What ‖A φ − λ B φ‖ may be over max(|λ|, λₘ/1000) ‖B φ‖, with the largest λₘ of the block.
+    pub rtol: f64,
+    /// Iterations after which it ends.
+    pub max_iterations: usize,
+}
+
+/// Eigenvalues with their modes.
+#[derive(Debug)]
+pub struct Modes {
+    /// The eigenvalues, ascending.
+    pub values: Vec<f64>,
+    /// Their modes, with φᵀ B φ = 1, orthogonal to each other in that product.
+    pub vectors: Vec<Vector>,
+    /// The relative residual of each.
+    pub residuals: Vec<f64>,
+    /// How many vectors were preconditioned and multiplied by A, those of the start left out.
+    pub products: usize,
+    /// How it went; the history is that of the largest relative residual.
+    pub report: Report,
+}
+
+/// Vectors with their products by A and B.
+#[derive(Default)]
+struct Block {
+    own: Vec<Vector>,
+    a: Vec<Vector>,
+    b: Vec<Vector>,
+}
+
+impl Block {
+    fn new(
+        a: &dyn LinearOperator,
+        b: &dyn LinearOperator,
+        own: Vec<Vector>,
+    ) -> Result<Self, OperatorError> {
+        let applied = |operator: &dyn LinearOperator| {
+            let of = |x: &Vector| {
+                let mut y = x.like();
+                operator.apply(x, &mut y).map(|()| y)
+            };
+            own.iter().map(of).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Self { a: applied(a)?, b: applied(b)?, own })
+    }
+
+    /// Combinations of what several blocks hold: `factors` has `columns` numbers a vector.
+    fn combined(parts: &[&Self], factors: &[f64], columns: usize) -> Self {
+        let of = |list: fn(&Self) -> &[Vector]| -> Vec<Vector> {
+            let from: Vec<&Vector> = parts.iter().flat_map(|part| list(part)).collect();
+            let Some(first) = from.first().filter(|_| columns > 0) else { return Vec::new() };
+            let mut out: Vec<Vector> = (0..columns).map(|_| first.like()).collect();
+            combine(&mut out, &from, factors);
+            out
+        };
+        Self { own: of(|part| &part.own), a: of(|part| &part.a), b: of(|part| &part.b) }
+    }
+}
+
+/// The values of Ritz and their vectors in a span: of as many as asked for, column by column at `[i * columns + j]`.
+struct Ritz {
+    values: Vec<f64>,
+    vectors: Vec<f64>,
+    columns: usize,
+}
+
+/// Rayleigh and Ritz's method in the span of some blocks; the curvature of a direction that B has not above 0, where there is one.
+fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError> {
+    let all = |list: fn(&Block) -> &[Vector]| -> Vec<&Vector> {
+        parts.iter().flat_map(|part| list(part)).collect()
+    };
+    let (own, a, b) = (all(|part| &part.own), all(|part| &part.a), all(|part| &part.b));
+    let (k, eps) = (own.len(), own.first().map_or(0.0, |first| epsilon(first.precision())));
+    let (of_a, of_b) = (products(&own, &a), products(&own, &b));
+    let scale: Vec<f64> = (0..k).map(|i| of_b[i * k + i]).collect();
+    if let Some(&curvature) = scale.iter().find(|&&scale| scale < 0.0) {
+        return Ok(Err(curvature));
+    }
+    let scale: Vec<f64> = scale
+        .into_iter()
+        .map(|square| if square > 0.0 { square.sqrt().recip() } else { 0.0 })
+        .collect();
+    let scaled = |of: &[f64]| -> Vec<f64> {
+        let entry = |at: usize| {
+            let (i, j) = (at / k, at % k);
+            0.5 * scale[i] * scale[j] * (of[i * k + j] + of[j * k + i])
+        };
+        (0..k * k).map(entry).collect()
+    };
+    let (of_a, of_b) = (scaled(&of_a), scaled(&of_b));
+    let (gram, basis) = symmetric_eigen(&of_b, k)?;
+    let largest = gram.last().copied().unwrap_or(0.0);
+    if let Some(&curvature) = gram.first().filter(|&&least| least < -1e-3 * largest) {
+        return Ok(Err(curvature));
+    }
+    let bound = ROUNDING * k as f64 * eps * largest;
+    let kept: Vec<usize> = (0..k).filter(|&j| gram[j] > bound).collect();
+    let n = kept.len();
+    // Columns of an orthonormal basis.
+    let basis: Vec<f64> = (0..k)
+        .flat_map(|i| kept.iter().map(move |&j| (i, j)))
+        .map(|(i, j)| basis[i * k + j] / gram[j].sqrt())
+        .collect();
+    let mut half = vec![0.0; k * n];
+    for i in 0..k {
+        for l in 0..k {
+            let entry = of_a[i * k + l];
+            for j in 0..n {
+                half[i * n + j] += entry * basis[l * n + j];
+            }
+        }
+    }
+    let mut projected = vec![0.0; n * n];
+    for l in 0..k {
+        for i in 0..n {
+            for j in 0..n {
+                projected[i * n + j] += basis[l * n + i] * half[l * n + j];
+            }
+        }
+    }
+    let (values, inner) = symmetric_eigen(&projected, n)?;
+    let columns = most.min(n);
+    let mut vectors = vec![0.0; k * columns];
+    for i in 0..k {
+        for l in 0..n {
+            for j in 0..columns {
+                vectors[i * columns + j] += scale[i] * basis[i * n + l] * inner[l * n + j];
+            }
+        }
+    }
+    Ok(Ok(Ritz { values: values[..columns].to_vec(), vectors, columns }))
+}
+
+/// A X − B X Λ, and the relative residual of each.
+fn residuals(x: &Block, values: &[f64]) -> (Vec<Vector>, Vec<f64>) {
+    let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+    let of = |((a, b), &value): ((&Vector, &Vector), &f64)| {
+        let mut r = a.clone();
+        r.axpy(-value, b);
+        let size = value.abs().max(PART * largest) * b.norm();
+        let relative = match r.norm() {
+            0.0 => 0.0,
+            norm => norm / size,
+        };
+        (r, relative)
+    };
+    x.a.iter().zip(&x.b).zip(values).map(of).unzip()
+}
+
+/// Finds the smallest eigenvalues of A φ = λ B φ from a block of at least as many vectors as are asked for, in which unknowns with
+/// a condition are 0. A is symmetric, B symmetric and positive definite, and the preconditioner one of A, symmetric and positive
+/// definite as well.
+///
+/// ```text
+/// each iteration: a product with A and B and a preconditioner for each vector that has not converged, and the traffic of about
+/// thirty vectors for each vector of the block
+/// ```
+///
+/// # Errors
+///
+/// An operator that cannot be applied; a build without the feature `direct`. What goes wrong in the numbers is the report's outcome.
+pub fn lobpcg(
+    a: &dyn LinearOperator,
+    b: &dyn LinearOperator,
+    preconditioner: Preconditioner<'_>,
+    start: Vec<Vector>,
+    settings: EigenSettings,
+    observe: Observer<'_>,
+) -> Result<Modes, OperatorError> {
+    let began = Instant::now();
+    let EigenSettings { count, rtol, max_iterations } = settings;
+    let columns = start.len();
+    let dense = |error: FactorError| OperatorError::new(error.to_string());
+    let mut x = Block::new(a, b, start)?;
+    let (mut p, mut values) = (Block::default(), Vec::new());
+    let (mut history, mut products) = (Vec::new(), 0);
+    let (mut best, mut lowest, mut since, mut exact) = (f64::INFINITY, f64::MAX, 0, true);
+    let mut relative = Vec::new();
+    let mut outcome = match ritz(&[&x], columns) {
+        Ok(Ok(found)) => {
+            x = Block::combined(&[&x], &found.vectors, found.columns);
+            values = found.values;
+            None
+        }
+        Ok(Err(curvature)) => Some(Outcome::Indefinite { curvature }),
+        Err(FactorError::NotFinite) => Some(Outcome::NotFinite),
+        Err(error) => return Err(dense(error)),
+    };
+    let wanted = count.min(values.len());
+    while outcome.is_none() {
+        let r;
+        (r, relative) = residuals(&x, &values);
+        let worst = relative[..wanted].iter().copied().fold(0.0, f64::max);
+        history.push(worst);
+        if !relative.iter().all(|of| of.is_finite()) {
+            outcome = Some(Outcome::NotFinite);
+            break;
+        }
+        let iteration = history.len() - 1;
+        let now = Progress { iteration, residual: worst, target: rtol };
+        if iteration > 0 && observe(now) == Continue::No {
+            outcome = Some(Outcome::Cancelled);
+            break;
+        }
+        if worst <= rtol {
+            if exact {
+                outcome = Some(Outcome::Converged);
+                break;
+            }
+            // Products that were carried along have drifted: once more with those of the operators.
+            x = Block::new(a, b, std::mem::take(&mut x.own))?;
+            history.pop();
+            exact = true;
+            continue;
+        }
+        // The sum of Ritz's values falls to the end; it leads where residuals do not fall yet.
+        let sum: f64 = values.iter().sum();
+        if worst < 0.9 * best || sum < lowest - 1e-3 * lowest.abs() {
+            (best, lowest, since) = (worst.min(best), sum.min(lowest), 0);
+        } else {
+            since += 1;
+            if since > PATIENCE {
+                outcome =
+                    Some(if worst <= USELESS { Outcome::Rounding } else { Outcome::Stagnated });
+                break;
+            }
+        }
+        if iteration == max_iterations {
+            outcome = Some(Outcome::IterationLimit);
+            break;
+        }
+        // Directions for what has not converged.
+        let open: Vec<usize> = (0..relative.len()).filter(|&j| relative[j] > 0.1 * rtol).collect();
+        let mut w = Vec::with_capacity(open.len());
+        for &j in &open {
+            let mut z = r[j].like();
+            preconditioner.apply(&r[j], &mut z)?;
+            w.push(z);
+        }
+        products += open.len();
+        let w = Block::new(a, b, orthogonal(&x, w))?;
+        let found = match ritz(&[&x, &w, &p], columns) {
+            Ok(Ok(found)) => found,
+            Ok(Err(curvature)) => {
+                outcome = Some(Outcome::Indefinite { curvature });
+                break;
+            }
+            Err(FactorError::NotFinite) => {
+                outcome = Some(Outcome::NotFinite);
+                break;
+            }
+            Err(error) => return Err(dense(error)),
+        };
+        let (own, width) = (x.own.len(), found.columns);
+        let factors = &found.vectors;
+        let kept: Vec<usize> = open.into_iter().filter(|&j| j < width).collect();
+        let rest = factors.chunks(width).skip(own);
+        let rest: Vec<f64> = rest.flat_map(|row| kept.iter().map(|&j| row[j])).collect();
+        let directions = Block::combined(&[&w, &p], &rest, kept.len());
+        x = Block::combined(&[&x, &w, &p], factors, width);
+        (p, values, exact) = (directions, found.values, false);
+    }
+    let outcome = outcome.unwrap_or(Outcome::Stagnated);
+    if history.is_empty() {
+        history.push(f64::INFINITY);
+    }
+    values.truncate(wanted);
+    relative.truncate(wanted);
+    let mut vectors = x.own;
+    vectors.truncate(wanted);
+    let report = Report::ended("lobpcg", began, rtol, (outcome, history));
+    Ok(Modes { values, vectors, residuals: relative, products, report })
+}
+
+/// W − X (B X)ᵀ W.
+fn orthogonal(x: &Block, w: Vec<Vector>) -> Vec<Vector> {
+    let (columns, of_x) = (w.len(), x.own.len());
+    let from: Vec<&Vector> = x.own.iter().chain(&w).collect();
+    let inside = products(&x.b.iter().collect::<Vec<_>>(), &from[of_x..]);
+    let own = (0..columns * columns).map(|at| f64::from(u8::from(at / columns == at % columns)));
+    let factors: Vec<f64> = inside.into_iter().map(|product| -product).chain(own).collect();
+    let mut out: Vec<Vector> = w.iter().map(Vector::like).collect();
+    combine(&mut out, &from, &factors);
+    out
+}

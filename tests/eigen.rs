@@ -30,9 +30,9 @@ const LAPLACE: &str = "
     problem square solves laplace {
         mesh = box(dim: 2, cells: 6); degree = 4; dirichlet u = 0; eigen = smallest(6, ARGUMENTS);
     }
-    problem free solves laplace { mesh = box(dim: 3, cells: 8, cell: CELL); degree = 2; eigen = smallest(4, ARGUMENTS); }
+    problem free solves laplace { mesh = box(dim: 3, cells: 5, cell: CELL); degree = 2; eigen = smallest(4, ARGUMENTS); }
     problem torus solves laplace {
-        mesh = box(dim: 2, cells: 6); degree = 4; periodic \"x0\" = \"x1\"; periodic \"y0\" = \"y1\"; eigen = smallest(6);
+        mesh = box(dim: 2, cells: 6); degree = 4; periodic \"x0\" = \"x1\"; periodic \"y0\" = \"y1\"; eigen = smallest(6, ARGUMENTS);
     }
     problem heavier solves laplace {
         mesh = box(dim: 2, cells: 6); degree = 4; dirichlet u = 0; eigen = smallest(2); mass = heavy;
@@ -94,9 +94,7 @@ fn modes_are_orthonormal_and_point_up() {
 #[test]
 fn what_nothing_holds_moves_without_energy() {
     let known = [0.0, PI * PI, PI * PI, PI * PI];
-    for (preconditioner, cell) in
-        [("multigrid", "hex"), ("multigrid", "tet"), ("direct", "hex"), ("jacobi", "hex")]
-    {
+    for (preconditioner, cell) in [("multigrid", "hex"), ("multigrid", "tet"), ("direct", "hex")] {
         let arguments = format!("preconditioner: {preconditioner}");
         let found = laplace("free", &arguments, cell).expect("modes");
         agree(&values(&found), &known, 1e-3, &format!("{preconditioner} on {cell}"));
@@ -105,7 +103,12 @@ fn what_nothing_holds_moves_without_energy() {
         assert!((first[1] - first[0]).abs() < 1e-5, "{first:?}");
     }
     let known = [0.0, 4.0, 4.0, 4.0, 4.0, 8.0].map(|of| of * PI * PI);
-    agree(&values(&laplace("torus", "", "hex").expect("modes")), &known, 1e-5, "torus");
+    agree(
+        &values(&laplace("torus", "preconditioner: jacobi", "hex").expect("modes")),
+        &known,
+        1e-5,
+        "torus",
+    );
     let body = "
         form elasticity { field u: vector; f1[u] = 2 * sym(grad(u)) + tr(grad(u)) * I; }
         problem body solves elasticity {
@@ -245,6 +248,6 @@ fn eigenvalues_stand_in_the_table_and_a_form_of_modes_is_verified() {
     let number = |row: usize, column: usize| rows[row][column].parse::<f64>().expect("a number");
     assert!((number(1, 1) / number(2, 1) - 2.0).abs() < 1e-12, "{rows:?}");
     assert!((number(2, 3) - 0.25).abs() < 1e-9, "{rows:?}");
-    let text = wf(&["verify", "--dofs", "400"]);
+    let text = wf(&["verify", "--dofs", "400", "--interpret", "--no-kernels"]);
     assert!(text.contains("all of it holds"), "{text}");
 }

@@ -17,7 +17,7 @@ use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
 use crate::factor::{FactorError, symmetric_eigen};
-use crate::vector::several::{combine, products};
+use crate::vector::several::{combine, products, symmetric_products};
 use crate::vector::{Vector, epsilon};
 use std::time::Instant;
 
@@ -28,6 +28,10 @@ const PART: f64 = 1e-3;
 const PATIENCE: usize = 40;
 /// What rounding may leave of a relative residual for the modes to mean something.
 const USELESS: f64 = 1e-4;
+/// So often the products by A and B are made afresh, and not carried along.
+const AFRESH: usize = 8;
+/// Multiples of eps of a mode's length below which a step is rounding.
+const NOISE: f64 = 1e4;
 /// Multiples of eps in the Gram matrix of normalised vectors below which a direction is rounding.
 const ROUNDING: f64 = 100.0;
 
@@ -81,6 +85,24 @@ impl Block {
         Ok(Self { a: applied(a)?, b: applied(b)?, own })
     }
 
+    /// Adds another block, vector by vector.
+    fn add(&mut self, other: &Self) {
+        let pairs = |own: &mut Vec<Vector>, other: &[Vector]| {
+            own.iter_mut().zip(other).for_each(|(own, other)| own.axpy(1.0, other));
+        };
+        pairs(&mut self.own, &other.own);
+        pairs(&mut self.a, &other.a);
+        pairs(&mut self.b, &other.b);
+    }
+
+    /// Lets go of all vectors but some.
+    fn keep(&mut self, which: &[usize]) {
+        for list in [&mut self.own, &mut self.a, &mut self.b] {
+            let mut number = 0..;
+            list.retain(|_| number.next().is_some_and(|number| which.contains(&number)));
+        }
+    }
+
     /// Combinations of what several blocks hold: `factors` has `columns` numbers a vector.
     fn combined(parts: &[&Self], factors: &[f64], columns: usize) -> Self {
         let of = |list: fn(&Self) -> &[Vector]| -> Vec<Vector> {
@@ -108,7 +130,7 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
     };
     let (own, a, b) = (all(|part| &part.own), all(|part| &part.a), all(|part| &part.b));
     let (k, eps) = (own.len(), own.first().map_or(0.0, |first| epsilon(first.precision())));
-    let (of_a, of_b) = (products(&own, &a), products(&own, &b));
+    let (of_a, of_b) = (symmetric_products(&own, &a), symmetric_products(&own, &b));
     let scale: Vec<f64> = (0..k).map(|i| of_b[i * k + i]).collect();
     if let Some(&curvature) = scale.iter().find(|&&scale| scale < 0.0) {
         return Ok(Err(curvature));
@@ -120,7 +142,7 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
     let scaled = |of: &[f64]| -> Vec<f64> {
         let entry = |at: usize| {
             let (i, j) = (at / k, at % k);
-            0.5 * scale[i] * scale[j] * (of[i * k + j] + of[j * k + i])
+            scale[i] * scale[j] * of[i * k + j]
         };
         (0..k * k).map(entry).collect()
     };
@@ -275,7 +297,12 @@ pub fn lobpcg(
             w.push(z);
         }
         products += open.len();
-        let w = Block::new(a, b, orthogonal(&x, w))?;
+        if iteration % AFRESH == AFRESH - 1 {
+            x = Block::new(a, b, std::mem::take(&mut x.own))?;
+            p = Block::new(a, b, std::mem::take(&mut p.own))?;
+        }
+        // Once more, for a preconditioner of a nearly singular operator makes what X has already large.
+        let w = Block::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
         let found = match ritz(&[&x, &w, &p], columns) {
             Ok(Ok(found)) => found,
             Ok(Err(curvature)) => {
@@ -291,11 +318,17 @@ pub fn lobpcg(
         let (own, width) = (x.own.len(), found.columns);
         let factors = &found.vectors;
         let kept: Vec<usize> = open.into_iter().filter(|&j| j < width).collect();
-        let rest = factors.chunks(width).skip(own);
-        let rest: Vec<f64> = rest.flat_map(|row| kept.iter().map(|&j| row[j])).collect();
-        let directions = Block::combined(&[&w, &p], &rest, kept.len());
-        x = Block::combined(&[&x, &w, &p], factors, width);
-        (p, values, exact) = (directions, found.values, false);
+        // [W P] C for all columns, then X C and that: the directions are a part of the step.
+        let (of_x, rest) = factors.split_at(own * width);
+        let mut steps = Block::combined(&[&w, &p], rest, width);
+        x = Block::combined(&[&x], of_x, width);
+        x.add(&steps);
+        // Of steps that are nothing but rounding the products that were carried along mean nothing.
+        let least = (NOISE * epsilon(x.own[0].precision())).powi(2);
+        let squares: Vec<f64> = steps.own.iter().zip(&steps.b).map(|(own, b)| own.dot(b)).collect();
+        let kept: Vec<usize> = kept.into_iter().filter(|&j| squares[j] > least).collect();
+        steps.keep(&kept);
+        (p, values, exact) = (steps, found.values, false);
     }
     let outcome = outcome.unwrap_or(Outcome::Stagnated);
     if history.is_empty() {

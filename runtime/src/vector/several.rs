@@ -15,15 +15,33 @@ const CHUNK: usize = 1 << 11;
 
 /// x_i·y_j at `[i * y.len() + j]`.
 pub(crate) fn products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
-    let Some(first) = x.first().filter(|_| !y.is_empty()) else { return Vec::new() };
+    let all: Vec<_> = (0..x.len()).flat_map(|i| (0..y.len()).map(move |j| (i, j))).collect();
+    of_pairs(x, y, &all)
+}
+
+/// x_i·y_j = x_j·y_i at `[i * n + j]`, of n vectors each, as those of a symmetric operator's products are.
+pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
+    let n = x.len();
+    assert_eq!(n, y.len(), "each vector should have its product");
+    let upper: Vec<_> = (0..n).flat_map(|i| (i..n).map(move |j| (i, j))).collect();
+    let mut all = vec![0.0; n * n];
+    for ((i, j), product) in upper.iter().zip(of_pairs(x, y, &upper)) {
+        all[i * n + j] = product;
+        all[j * n + i] = product;
+    }
+    all
+}
+
+/// x_i·y_j of some pairs.
+fn of_pairs(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
+    let Some(first) = x.first().filter(|_| !pairs.is_empty()) else { return Vec::new() };
     if first.array().is_some() {
-        let pending: Vec<Product> =
-            x.iter().flat_map(|x| y.iter().map(|y| x.dot_later(y))).collect();
+        let pending: Vec<Product> = pairs.iter().map(|&(i, j)| x[i].dot_later(y[j])).collect();
         return pending.iter().map(Product::value).collect();
     }
     match first.precision() {
-        Precision::F64 => on_host::<f64>(x, y),
-        Precision::F32 => on_host::<f32>(x, y),
+        Precision::F64 => on_host::<f64>(x, y, pairs),
+        Precision::F32 => on_host::<f32>(x, y, pairs),
     }
 }
 
@@ -34,21 +52,19 @@ fn slices<'a, T: Real>(vectors: &[&'a Vector]) -> Vec<&'a [T]> {
     vectors.iter().map(entries).collect()
 }
 
-fn on_host<T: Real>(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
+fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
     let (x, y) = (slices::<T>(x), slices::<T>(y));
     let len = x[0].len();
     assert!(x.iter().chain(&y).all(|of| of.len() == len), "vectors should have one length");
     let of_chunk = |chunk: usize| -> Vec<f64> {
         let range: Range<usize> = chunk * CHUNK..len.min((chunk + 1) * CHUNK);
-        let dots = |x: &&[T]| {
-            let x = &x[range.clone()];
-            let range = range.clone();
-            y.iter().map(move |y| super::blas::dot_chunk(x, &y[range.clone()])).collect::<Vec<_>>()
+        let dot = |&(i, j): &(usize, usize)| {
+            super::blas::dot_chunk(&x[i][range.clone()], &y[j][range.clone()])
         };
-        x.iter().flat_map(dots).collect()
+        pairs.iter().map(dot).collect()
     };
     let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).collect();
-    let mut sums = vec![0.0; x.len() * y.len()];
+    let mut sums = vec![0.0; pairs.len()];
     for chunk in chunks {
         sums.iter_mut().zip(chunk).for_each(|(sum, part)| *sum += part);
     }
@@ -102,7 +118,7 @@ fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64
 
 #[cfg(test)]
 mod tests {
-    use super::{combine, products};
+    use super::{combine, products, symmetric_products};
     use crate::vector::{Precision, Vector};
 
     fn vector(n: usize, seed: usize) -> Vector {
@@ -120,6 +136,7 @@ mod tests {
             // Whole numbers, whose sums are exact.
             let wanted: Vec<f64> = x.iter().flat_map(|x| y.iter().map(|y| x.dot(y))).collect();
             assert_eq!(products(&x, &y), wanted);
+            assert_eq!(symmetric_products(&y, &y), products(&y, &y));
             let factors = [1.0, -2.0, 0.0, 3.0, 4.0, 0.5];
             let mut out = vec![vector(n, 9), vector(n, 10)];
             combine(&mut out, &y, &factors);

@@ -157,11 +157,15 @@ fn what_cannot_be_found_is_said() {
     let negative = "
         form plain { field u: scalar; f1[u] = grad(u); }
         form negative { field u: scalar; f0[u] = (x[0] - 0.5) * u; }
+        form nothing { field u: scalar; param c = 0; f0[u] = c * u; }
         form stokes { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }
         problem bad solves plain { mesh = box(dim: 2, cells: 8); dirichlet u = 0; eigen = smallest(2); mass = negative; }
+        problem zero solves plain { mesh = box(dim: 2, cells: 8); dirichlet u = 0; eigen = smallest(2); mass = nothing; }
         problem saddle solves stokes { mesh = box(dim: 2, cells: 4); degree = 2; dirichlet u = [0, 0]; eigen = smallest(2); }";
-    let error = modes(negative, "plain", "bad").expect_err("no mass");
-    assert!(error.contains("the mass of `plain` is not positive definite"), "{error}");
+    for problem in ["bad", "zero"] {
+        let error = modes(negative, "plain", problem).expect_err("no mass");
+        assert!(error.contains("the mass of `plain` is not positive definite"), "{error}");
+    }
     let error = modes(negative, "stokes", "saddle").expect_err("a saddle point");
     assert!(error.contains("is a saddle point"), "{error}");
 }

@@ -108,7 +108,7 @@ pub struct Adapt {
 pub struct Eigen {
     /// How many of the smallest λ.
     pub count: usize,
-    /// What ‖J φ − λ M φ‖ may be over ‖J φ‖ + |λ| ‖M φ‖, where that is said.
+    /// What ‖J φ − λ M φ‖ may be over max(|λ|, λₘ/1000) ‖M φ‖, with the largest λₘ that is iterated, where that is said.
     pub rtol: Option<f64>,
     /// Iterations after which it ends.
     pub max_iterations: usize,

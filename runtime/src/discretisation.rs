@@ -141,18 +141,24 @@ impl Discretisation {
             let space = Space::new(&self.mesh, &self.partition, element, components)?;
             all.push(free(&Arc::new(space)));
         }
-        let mut on = Self {
+        let mut on = self.of_fields(all);
+        on.aux.truncate(form.aux.len());
+        on.find_regions(form)?;
+        Ok(on)
+    }
+
+    /// Other fields on the same mesh with the same data, over no region yet.
+    pub(crate) fn of_fields(&self, fields: Vec<Field>) -> Self {
+        Self {
             mesh: Arc::clone(&self.mesh),
             partition: self.partition.clone(),
-            fields: all,
-            aux: self.aux[..form.aux.len().min(self.aux.len())].to_vec(),
+            fields,
+            aux: self.aux.clone(),
             facets: Vec::new(),
             cells: Vec::new(),
             affine: Arc::default(),
             targets: None,
-        };
-        on.find_regions(form)?;
-        Ok(on)
+        }
     }
 
     /// Checks the tags that a form and its conditions name.

@@ -17,11 +17,10 @@ use crate::solve::{
     self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
     Preconditioner, Progress, Report, lobpcg,
 };
-use crate::vector::{Vector, epsilon};
+use crate::vector::{Vector, epsilon, noise};
 use fem_dsl::point::{Field, PointForm, shifted};
 use fem_dsl::problem::{Eigen, Problem};
 use kernels_gen::plan::Task;
-use std::sync::Arc;
 
 /// The relative residual that is aimed at where none is given,
 const TOLERANCE: f64 = 1e-8;
@@ -70,17 +69,7 @@ pub fn side_by_side(
         })
         .collect();
     let fields = modes.iter().flat_map(|_| on.fields.iter().cloned()).collect();
-    let on = Discretisation {
-        mesh: Arc::clone(&on.mesh),
-        partition: on.partition.clone(),
-        fields,
-        aux: on.aux.clone(),
-        facets: Vec::new(),
-        cells: Vec::new(),
-        affine: Arc::default(),
-        targets: None,
-    };
-    (all, on, modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
+    (all, on.of_fields(fields), modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
 }
 
 /// What a search has found.
@@ -317,15 +306,9 @@ fn start(
         }
         return Ok(all);
     }
-    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut noise = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
-    };
-    let vectors = (0..columns).map(|_| {
-        let numbers: Vec<f64> = (0..n).map(|_| noise()).collect();
+    let vectors = (1..=columns as u64).map(|seed| {
         let mut x = given.like();
-        x.set(&numbers);
+        x.set(&noise(n, seed));
         free(x)
     });
     Ok(vectors.collect::<Result<_, _>>()?)
@@ -381,14 +364,14 @@ fn inverse(
     diagonal(operator)
 }
 
-/// A shift σ for which J + σ M is definite where J is semidefinite, and changes little but the eigenvalue 0.
-fn shift(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
+/// A shift σ, that part of the largest ratio of the diagonals, for which J + σ M is definite where J is semidefinite, and changes little but the eigenvalue 0.
+fn shift(part: f64, operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
     let (mut of_j, mut of_m) = (operator.zeros(), mass.zeros());
     operator.diagonal(&mut of_j)?;
     mass.diagonal(&mut of_m)?;
     let ratio = of_j.to_vec().into_iter().zip(of_m.to_vec()).map(|(j, m)| (j / m).abs());
     let largest = ratio.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max);
-    Ok(if largest > 0.0 { SHIFT * largest } else { SHIFT })
+    Ok(if largest > 0.0 { part * largest } else { part })
 }
 
 /// Gives an operator the levels of J + σ M; within, why there are none.
@@ -402,7 +385,7 @@ fn levels_of_shifted(
     let Some(Levels { elements, target, device }) = system.levels else {
         return Ok(Err("the problem's elements are not known".to_owned()));
     };
-    let form = shifted(system.form, &eigen.mass, SINGLE / SHIFT * shift(operator, mass)?);
+    let form = shifted(system.form, &eigen.mass, shift(SINGLE, operator, mass)?);
     let params = &problem.params;
     let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
     let prescribed = system.prescribed;
@@ -430,7 +413,7 @@ fn factorised(operator: &Operator, mass: &Operator) -> Result<Inverse, RunError>
     }
     let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
     let (a, b) = (operator.jacobian(), &elsewhere as &dyn LinearOperator);
-    let shifted = Sum { a, b, shift: shift(operator, mass)? };
+    let shifted = Sum { a, b, shift: shift(SHIFT, operator, mass)? };
     let matrix = coupling.matrix(&shifted, &like)?;
     let factors = analysis.factorise(&matrix, true);
     let factors = factors.map_err(|error| OperatorError::new(error.to_string()))?;

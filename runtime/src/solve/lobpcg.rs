@@ -155,6 +155,9 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
     let bound = ROUNDING * k as f64 * eps * largest;
     let kept: Vec<usize> = (0..k).filter(|&j| gram[j] > bound).collect();
     let n = kept.len();
+    if n == 0 {
+        return Ok(Err(0.0));
+    }
     // Columns of an orthonormal basis.
     let basis: Vec<f64> = (0..k)
         .flat_map(|i| kept.iter().map(move |&j| (i, j)))

@@ -97,16 +97,7 @@ impl Problem<'_> {
         form: &PointForm,
         fields: Vec<Field>,
     ) -> Result<Arc<Discretisation>, RunError> {
-        let mut on = Discretisation {
-            mesh: Arc::clone(&self.on.mesh),
-            partition: self.on.partition.clone(),
-            fields,
-            aux: self.on.aux.clone(),
-            facets: Vec::new(),
-            cells: Vec::new(),
-            affine: Arc::default(),
-            targets: None,
-        };
+        let mut on = self.on.of_fields(fields);
         on.find_regions(form)?;
         Ok(Arc::new(on))
     }

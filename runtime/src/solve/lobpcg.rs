@@ -232,21 +232,24 @@ pub fn lobpcg(
     let began = Instant::now();
     let EigenSettings { count, rtol, max_iterations } = settings;
     let columns = start.len();
-    let dense = |error: FactorError| OperatorError::new(error.to_string());
+    let span = |parts: &[&Block]| match ritz(parts, columns) {
+        Ok(Ok(found)) => Ok(Ok(found)),
+        Ok(Err(curvature)) => Ok(Err(Outcome::Indefinite { curvature })),
+        Err(FactorError::NotFinite) => Ok(Err(Outcome::NotFinite)),
+        Err(error) => Err(OperatorError::new(error.to_string())),
+    };
     let mut x = Block::new(a, b, start)?;
     let (mut p, mut values) = (Block::default(), Vec::new());
     let (mut history, mut products) = (Vec::new(), 0);
     let (mut best, mut lowest, mut since, mut exact) = (f64::INFINITY, f64::MAX, 0, true);
     let mut relative = Vec::new();
-    let mut outcome = match ritz(&[&x], columns) {
-        Ok(Ok(found)) => {
+    let mut outcome = match span(&[&x])? {
+        Ok(found) => {
             x = Block::combined(&[&x], &found.vectors, found.columns);
             values = found.values;
             None
         }
-        Ok(Err(curvature)) => Some(Outcome::Indefinite { curvature }),
-        Err(FactorError::NotFinite) => Some(Outcome::NotFinite),
-        Err(error) => return Err(dense(error)),
+        Err(outcome) => Some(outcome),
     };
     let wanted = count.min(values.len());
     while outcome.is_none() {
@@ -306,17 +309,12 @@ pub fn lobpcg(
         }
         // Once more, for a preconditioner of a nearly singular operator makes what X has already large.
         let w = Block::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
-        let found = match ritz(&[&x, &w, &p], columns) {
-            Ok(Ok(found)) => found,
-            Ok(Err(curvature)) => {
-                outcome = Some(Outcome::Indefinite { curvature });
+        let found = match span(&[&x, &w, &p])? {
+            Ok(found) => found,
+            Err(failed) => {
+                outcome = Some(failed);
                 break;
             }
-            Err(FactorError::NotFinite) => {
-                outcome = Some(Outcome::NotFinite);
-                break;
-            }
-            Err(error) => return Err(dense(error)),
         };
         let (own, width) = (x.own.len(), found.columns);
         let factors = &found.vectors;

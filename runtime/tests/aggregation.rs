@@ -1,5 +1,8 @@
 //! Smoothed aggregation as a preconditioner: iterations that hardly grow, symmetry, what constrains, what is refused.
 
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[path = "device/devices.rs"]
+mod devices;
 #[path = "aggregation/matrices.rs"]
 mod matrices;
 
@@ -275,4 +278,48 @@ fn what_is_no_such_matrix_is_refused_with_its_row() {
     assert_eq!(made(1, &short, &settings), AggregationError::NearNull { vector: 1 });
     let wrong = AggregationError::Setting { setting: "steps" };
     assert_eq!(made(1, &ones, &Settings { steps: 0, ..settings }), wrong);
+}
+
+/// A cycle of levels that a device has is the host's, wherever the unknowns lie there.
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[test]
+fn levels_of_matrices_on_a_device_do_what_they_do_here() {
+    use runtime::device::{Arithmetic, Layout};
+    use runtime::run::multigrid::matrices::on_device;
+    use std::sync::Arc;
+
+    let settings = Settings { coarsest: 40, ..Settings::default() };
+    let plain = grid(2, 40, true, |_, _| 1.0);
+    let body = simplices(2, 12, [1, 1, 1], Physics::Elasticity);
+    let modes = rigid_body_modes(2, &body.points, &body.fixed);
+    let ones = vec![vec![1.0; plain.size()]];
+    for device in devices::devices() {
+        for (matrix, blocks, near_null) in [(&plain, 1, &ones), (&body.matrix, 2, &modes)] {
+            let n = matrix.size();
+            let made = Aggregation::new(matrix.clone(), blocks, near_null, &settings);
+            let made = made.expect("levels");
+            assert!(made.levels().len() > 1, "{}", made.levels().len());
+            assert!(on_device(&made, &Vector::zeros(n, Precision::F64)).expect("none").is_none());
+            let (b, mut wanted) = (noise(n, 5), vec![0.0; n]);
+            made.apply(&b, &mut wanted).expect("a cycle");
+            let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            for (precision, bound) in [(Precision::F64, 1e-12), (Precision::F32, 1e-4)] {
+                for layout in [Layout::plain(blocks), Layout::tiles(blocks)] {
+                    let device = Arc::clone(&device);
+                    let arithmetic = Arithmetic::with_layout(device, precision, layout);
+                    let mut x = Vector::on_device(n, &arithmetic.expect("kernels"));
+                    let levels = on_device(&made, &x).expect("a device").expect("levels there");
+                    let mut r = x.like();
+                    r.set(&b);
+                    // Whatever was there before is not added to.
+                    for _ in 0..2 {
+                        levels.apply(&r, &mut x).expect("a cycle there");
+                    }
+                    for (a, b) in x.to_vec().iter().zip(&wanted) {
+                        assert!((a - b).abs() <= bound * most, "{precision:?}: {a} and {b}");
+                    }
+                }
+            }
+        }
+    }
 }

@@ -258,14 +258,14 @@ fn high_degrees() {
 fn all_that_hangs_of_quadrilaterals() {
     let form = forms::nonlinear_diffusion(2);
     let how = (Target::Vectors, Strategy::CellPerLane, 8);
-    assert_eq!(hanging::all_that_hangs(&form, Cell::Quadrilateral, how), 8 * 6);
+    assert_eq!(hanging::all_that_hangs(&form, Cell::Quadrilateral, &[how]), [8 * 6]);
 }
 
 #[test]
 fn all_that_hangs_of_hexahedra() {
     let form = forms::nonlinear_diffusion(3);
     let how = (Target::Vectors, Strategy::CellPerLane, 8);
-    assert!(hanging::all_that_hangs(&form, Cell::Hexahedron, how) >= 2 * 6);
+    assert!(hanging::all_that_hangs(&form, Cell::Hexahedron, &[how])[0] >= 2 * 6);
 }
 
 /// Facets of every cell that hangs, with values and gradients, by vectors and by threads.

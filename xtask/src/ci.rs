@@ -120,13 +120,15 @@ fn test(beside: Beside) -> Result<(), String> {
     beside.execute(test)
 }
 
+/// What macros need is compiled for clippy alone, and runs for some seconds: to optimise it takes longer.
 fn clippy(beside: Beside) -> Result<(), String> {
-    let flags = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-Dwarnings"];
-    beside.execute(cargo(&flags))
+    let plain = "profile.dev.package.kernels-gen.opt-level=0";
+    let flags = ["clippy", "--config", plain, "--workspace", "--all-targets", "--all-features"];
+    beside.execute(cargo(&[&flags[..], &["--", "-Dwarnings"]].concat()))
 }
 
-// What others wrote is checked once for these two and for clippy: examples are among them for the features of what tests
-// need, and all packages for those of what the others need.
+// What others wrote is checked once for these two, for clippy and for documents: examples are among them for the features of what
+// tests need, and all packages for those of what the others need.
 
 /// As README's first command compiles.
 fn default_features(beside: Beside) -> Result<(), String> {
@@ -141,7 +143,7 @@ fn library(beside: Beside) -> Result<(), String> {
 
 fn documentation(beside: Beside) -> Result<(), String> {
     let flags = ["doc", "--workspace", "--no-deps", "--all-features", "--document-private-items"];
-    let mut doc = cargo(&flags);
+    let mut doc = cargo(&[&flags[..], &["--lib", "--bins", "--examples"]].concat());
     doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links");
     beside.execute(doc)
 }

@@ -9,6 +9,7 @@
 use super::AggregationError;
 use crate::csr::{Csr, dot};
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 /// Rows that one thread takes at a time.
 const ROWS: usize = 4096;
@@ -146,32 +147,50 @@ pub(super) fn by_rows(
     width: usize,
     fill: impl Fn(usize, &mut Row) + Sync,
 ) -> Rectangular {
-    let parts: Vec<(Vec<u32>, Vec<u32>, Vec<f64>)> = (0..rows.div_ceil(ROWS))
-        .into_par_iter()
-        .map_init(
-            || Row::new(width),
-            |row, chunk| {
-                let (mut ends, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
-                for i in chunk * ROWS..rows.min((chunk + 1) * ROWS) {
-                    fill(i, row);
-                    row.flush(&mut columns, &mut values);
-                    ends.push(columns.len() as u32);
-                }
-                (ends, columns, values)
-            },
-        )
-        .collect();
-    let mut starts = Vec::with_capacity(rows + 1);
-    starts.push(0usize);
-    let entries = parts.iter().map(|part| part.1.len()).sum();
-    let (mut columns, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
-    for (ends, of, entries) in parts {
-        let first = columns.len();
-        starts.extend(ends.iter().map(|&end| first + end as usize));
-        columns.extend_from_slice(&of);
-        values.extend_from_slice(&entries);
+    // Rows in the making are as long as the matrix is wide: a thread uses its own again.
+    let spare: Mutex<Vec<Row>> = Mutex::default();
+    let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_chunk = |chunk: usize| {
+        let taken = lock().pop();
+        let mut row = taken.unwrap_or_else(|| Row::new(width));
+        let mut part = Part::default();
+        for i in chunk * ROWS..rows.min((chunk + 1) * ROWS) {
+            fill(i, &mut row);
+            row.flush(&mut part.columns, &mut part.values);
+            part.ends.push(part.columns.len());
+        }
+        lock().push(row);
+        part
+    };
+    let parts: Vec<Part> = (0..rows.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
+    let entries = parts.iter().map(|part| part.columns.len()).sum();
+    let mut starts = vec![0usize; rows + 1];
+    let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
+    let mut places = Vec::with_capacity(parts.len());
+    let mut rest = (0, &mut starts[1..], &mut columns[..], &mut values[..]);
+    for part in &parts {
+        let (first, starts, columns, values) = rest;
+        let (own_starts, starts) = starts.split_at_mut(part.ends.len());
+        let (own_columns, columns) = columns.split_at_mut(part.columns.len());
+        let (own_values, values) = values.split_at_mut(part.values.len());
+        places.push((first, own_starts, own_columns, own_values));
+        rest = (first + part.columns.len(), starts, columns, values);
     }
+    places.into_par_iter().zip(parts).for_each(|((first, starts, columns, values), part)| {
+        starts.iter_mut().zip(&part.ends).for_each(|(start, end)| *start = first + end);
+        columns.copy_from_slice(&part.columns);
+        values.copy_from_slice(&part.values);
+    });
     Rectangular { starts, columns, values, width }
+}
+
+/// Some rows of a matrix.
+#[derive(Default)]
+struct Part {
+    /// Where each row ends.
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
 }
 
 /// A B.

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod bottom;
+pub mod matrices;
 pub mod transfer;
 
 use super::RunError;
@@ -176,7 +177,7 @@ impl Problem<'_> {
             return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
-        let bottom = Bottom::new(self, &made.elements, made.on)?;
+        let bottom = Bottom::new(self, &made.elements, made.on, like.like())?;
         let levels = Multigrid::new(levels, Box::new(bottom), &like, STEPS);
         Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
     }

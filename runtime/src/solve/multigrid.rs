@@ -100,9 +100,26 @@ pub trait Smoothed: NonlinearSystem + Send + Sync {
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
 }
 
+/// What is smoothed on.
+enum System {
+    /// Of a form, at a state.
+    Form(Box<dyn Smoothed>),
+    /// A matrix whose diagonal and λ are known.
+    Matrix(Box<dyn LinearOperator + Send + Sync>),
+}
+
+impl System {
+    fn jacobian(&self) -> &dyn LinearOperator {
+        match self {
+            Self::Form(system) => system.jacobian(),
+            Self::Matrix(matrix) => &**matrix,
+        }
+    }
+}
+
 /// A level that is smoothed on.
 pub struct Level {
-    system: Box<dyn Smoothed>,
+    system: System,
     transfer: Box<dyn Transfer>,
     /// D⁻¹.
     inverse: Vector,
@@ -197,9 +214,29 @@ pub struct LevelFigures {
 impl Level {
     /// A level with its operator and the way to the next one; `like` is any vector of it.
     pub fn new(system: Box<dyn Smoothed>, like: &Vector, transfer: Box<dyn Transfer>) -> Self {
+        Self::with(System::Form(system), transfer, like, (like.like(), 1.0))
+    }
+
+    /// A level whose operator depends on nothing, with D⁻¹ and λ.
+    pub fn fixed(
+        operator: Box<dyn LinearOperator + Send + Sync>,
+        transfer: Box<dyn Transfer>,
+        inverse: Vector,
+        largest: f64,
+    ) -> Self {
+        let like = inverse.like();
+        Self::with(System::Matrix(operator), transfer, &like, (inverse, largest))
+    }
+
+    fn with(
+        system: System,
+        transfer: Box<dyn Transfer>,
+        like: &Vector,
+        (inverse, largest): (Vector, f64),
+    ) -> Self {
         let zeros = || like.like();
         let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
-        Self { system, transfer, inverse: zeros(), largest: 1.0, work: Mutex::new(work) }
+        Self { system, transfer, inverse, largest, work: Mutex::new(work) }
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -208,12 +245,13 @@ impl Level {
 
     /// Takes the state that is in x: the diagonal and λ. Says whether the operator is positive definite, as far as is seen.
     fn linearise(&mut self) -> Result<bool, OperatorError> {
+        let System::Form(system) = &mut self.system else { return Ok(true) };
         let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.system.linearise(&work.x)?;
-        self.system.diagonal(&mut self.inverse)?;
+        system.linearise(&work.x)?;
+        system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
-        let (Work { b, r, d, q, .. }, a) = (work, self.system.jacobian());
-        let found = match self.system.symmetric() {
+        let (Work { b, r, d, q, .. }, a) = (work, system.jacobian());
+        let found = match system.symmetric() {
             true => largest(a, &self.inverse, [b, r, d, q])?,
             false => largest_by_powers(a, &self.inverse, [r, q])?,
         };
@@ -332,7 +370,7 @@ impl Multigrid {
     }
 
     /// One cycle for the unknowns that are a part of r, whose norm is known, and of z.
-    pub(super) fn apply_part(
+    pub(crate) fn apply_part(
         &self,
         r: &Vector,
         z: &mut Vector,
@@ -402,7 +440,12 @@ impl Approximation for Multigrid {
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.levels.iter_mut().try_for_each(|level| level.system.set_params(params))?;
+        for level in &mut self.levels {
+            match &mut level.system {
+                System::Form(system) => system.set_params(params)?,
+                System::Matrix(_) => {}
+            }
+        }
         self.coarsest.set_params(params)
     }
 

@@ -9,6 +9,7 @@ use kernels_gen::element::{Cell, default_rule};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Plan, Strategy, Target, Task};
 use kernels_gen::strategy::check;
+use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
 /// Degrees up to the largest, where all is run.
@@ -17,39 +18,64 @@ pub(crate) fn degrees(cell: Cell) -> RangeInclusive<usize> {
     if full || cell == Cell::Quadrilateral { 1..=8 } else { 1..=2 }
 }
 
-/// Compares each task and precision at these degrees with the reference; what a plan refuses is left out. How many ran.
-pub(crate) fn all_that_hangs(
-    form: &PointForm,
-    cell: Cell,
-    (target, strategy, lanes): (Target, Strategy, usize),
-) -> usize {
-    let (shape, geometry, mut ran) = (Shape::Multilinear, Geometry::Vertices, 0);
-    for degree in degrees(cell) {
+/// A way of making kernels, with its lanes.
+pub(crate) type Way = (Target, Strategy, usize);
+
+/// Cells that one job takes of all that hangs: several batches with different words.
+const CELLS: usize = 24;
+
+/// Compares each task and precision at these degrees with the reference, which does its work once for all ways; jobs are spread
+/// over the processors, those that take longest first. How many kernels of each way ran: what a plan refuses is left out.
+pub(crate) fn all_that_hangs(form: &PointForm, cell: Cell, ways: &[Way]) -> Vec<usize> {
+    let geometry = Geometry::Vertices;
+    let of_degree = |degree: usize| {
         let rule = default_rule(cell, degree, 1, None);
         let elements = Elements::new(form, cell, degree, rule).expect("elements");
-        let words = words(cell.dim());
-        let mut setting = Setting::new(form, degree, rule, shape, geometry, words.len());
-        setting.hanging = words;
-        let launcher = Launcher { form, elements: &elements, setting: &setting };
-        let runner = Interpreted { form, elements: &elements, threads: target == Target::Threads };
-        for task in [Task::Residual, Task::Action, Task::Diagonal] {
-            for precision in [Precision::F64, Precision::F32] {
-                let plan = Plan {
-                    strategy,
-                    hanging: true,
-                    indices: Indices::Dofs,
-                    ..Plan::new(target, task, lanes, precision, geometry)
-                };
-                if check(form, &elements, &plan).is_err() {
-                    continue;
-                }
-                let agreement = launcher.compare(&plan, &runner);
-                let agreement =
-                    agreement.unwrap_or_else(|error| panic!("{cell} {degree} {plan:?}: {error}"));
-                assert!(agreement.seen > 0, "{cell} {plan:?}: the bounds hide every entry");
-                ran += 1;
+        let all = words(cell.dim());
+        let settings = all.chunks(CELLS).map(|words| {
+            let shape = Shape::Multilinear;
+            let mut setting = Setting::new(form, degree, rule, shape, geometry, words.len());
+            setting.hanging = words.to_vec();
+            setting
+        });
+        let settings: Vec<Setting> = settings.collect();
+        (elements, settings)
+    };
+    let all: Vec<(Elements, Vec<Setting>)> = degrees(cell).rev().map(of_degree).collect();
+    let plan = |&(target, strategy, lanes): &Way, task: Task, precision: Precision| Plan {
+        strategy,
+        hanging: true,
+        indices: Indices::Dofs,
+        ..Plan::new(target, task, lanes, precision, geometry)
+    };
+    let mut jobs = Vec::new();
+    let mut ran = vec![0; ways.len()];
+    for (elements, settings) in &all {
+        for task in [Task::Diagonal, Task::Residual, Task::Action] {
+            let mut plans = Vec::new();
+            for (way, ran) in ways.iter().zip(&mut ran) {
+                let both = [Precision::F64, Precision::F32];
+                let both = both.map(|precision| plan(way, task, precision));
+                let both = both.into_iter().filter(|plan| check(form, elements, plan).is_ok());
+                let before = plans.len();
+                plans.extend(both);
+                *ran += plans.len() - before;
             }
+            jobs.extend(settings.iter().map(|setting| (elements, setting, plans.clone())));
         }
     }
+    jobs.into_par_iter().with_max_len(1).for_each(|(elements, setting, plans)| {
+        let launcher = Launcher { form, elements, setting };
+        let Some(first) = plans.first() else { return };
+        let want = launcher.wanted(first, None);
+        for plan in &plans {
+            let threads = plan.target == Target::Threads;
+            let runner = Interpreted { form, elements, threads };
+            let got = launcher.launch(plan, &runner);
+            let agreement = got.and_then(|got| launcher.agreement_with(plan, got, &want));
+            let agreement = agreement.unwrap_or_else(|error| panic!("{cell} {plan:?}: {error}"));
+            assert!(agreement.seen > 0, "{cell} {plan:?}: the bounds hide every entry");
+        }
+    });
     ran
 }

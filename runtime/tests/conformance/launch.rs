@@ -139,13 +139,29 @@ impl Launcher<'_> {
     pub(crate) fn agreement(
         &self,
         plan: &Plan,
-        mut got: Vec<f64>,
+        got: Vec<f64>,
         facets: Option<&[(usize, usize)]>,
     ) -> Result<Agreement, String> {
-        let mut want = self.reference(plan, facets);
+        self.agreement_with(plan, got, &self.wanted(plan, facets))
+    }
+
+    /// The same where what the reference has is known: it is the same for every strategy and precision.
+    pub(crate) fn agreement_with(
+        &self,
+        plan: &Plan,
+        mut got: Vec<f64>,
+        want: &[Bounded],
+    ) -> Result<Agreement, String> {
         if plan.task == Task::Flux {
             got = self.cell_by_cell(plan, &got);
-        } else if plan.indices == Indices::Dofs {
+        }
+        agreement(&got, want, runtime::vector::epsilon(plan.precision))
+    }
+
+    /// What a kernel should compute.
+    pub(crate) fn wanted(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
+        let mut want = self.reference(plan, facets);
+        if plan.task != Task::Flux && plan.indices == Indices::Dofs {
             let constrained = self.setting.fields.iter().flat_map(|field| &field.constrained);
             for (entry, &constrained) in want.iter_mut().zip(constrained) {
                 if constrained {
@@ -153,7 +169,7 @@ impl Launcher<'_> {
                 }
             }
         }
-        agreement(&got, &want, runtime::vector::epsilon(plan.precision))
+        want
     }
 
     /// What the reference computes, one field after another.

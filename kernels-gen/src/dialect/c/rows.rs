@@ -4,7 +4,8 @@
 //! y[i] = Σ_k values[k] x[columns[k]]  for k = starts[i] … starts[i + 1] − 1
 //! ```
 //!
-//! [`LANES`] threads share a row and add up by halves, so that they read values and columns side by side.
+//! [`LANES`] threads share a row and add up by halves, so that they read values and columns side by side. The matrix need not be
+//! square, and the product may be added to what is there: so vectors come from one level of matrices to another.
 
 use super::{Words, argument, by_hand};
 use crate::abi::{Precision, Reach, Role};
@@ -18,6 +19,9 @@ pub const LANES: usize = 16;
 
 /// The kernel's name.
 pub const NAME: &str = "weakform_rows_times_vector";
+
+/// The name of the kernel that adds the product to y.
+pub const NAME_OF_ADDED: &str = "weakform_rows_times_vector_added";
 
 const TEXT: &str = "\
 $KERNEL $NAME(
@@ -43,12 +47,21 @@ $KERNEL $NAME(
         if (lane < width) sums[$THREAD] += sums[$THREAD + width];
         $BARRIER;
     }
-    if (lane == 0 && from != behind) y[row] = sums[$THREAD];
+    if (lane == 0 && from != behind) y[row] $SETS sums[$THREAD];
 }
 ";
 
 /// The kernel in the words of a dialect.
 pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
+    written((NAME, "="), words, precision)
+}
+
+/// The kernel that adds the product to y, in the words of a dialect.
+pub fn rows_times_vector_added(words: &Words, precision: Precision) -> Generated {
+    written((NAME_OF_ADDED, "+="), words, precision)
+}
+
+fn written((name, sets): (&str, &str), words: &Words, precision: Precision) -> Generated {
     let arguments = vec![
         argument(Role::Starts, "starts", ROWS),
         argument(Role::Places, "columns", 0),
@@ -60,5 +73,6 @@ pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
     let ends = |array: usize| Reach { map: 0, array, last: -1, ..column.clone() };
     let reaches = vec![ends(1), ends(2), column.clone()];
     let further = [("$ROWS", ROWS), ("$LANES", LANES)];
-    by_hand(TEXT, (NAME, ROWS * LANES), &further, words, precision, (arguments, reaches))
+    let text = TEXT.replace("$SETS", sets);
+    by_hand(&text, (name, ROWS * LANES), &further, words, precision, (arguments, reaches))
 }

@@ -2,7 +2,7 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
-use super::Problem;
+use super::{Problem, matrices};
 use crate::aggregation::{self, Aggregation, constants, rigid_body_modes};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
@@ -11,7 +11,7 @@ use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{AVAILABLE, Analysis, Factors};
 use crate::operator::Operator;
-use crate::solve::{Coarsest, LinearOperator, NonlinearSystem, OperatorError};
+use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ const FACTORISED: usize = 20_000;
 enum By {
     Factors(Factors),
     Aggregation(Box<Aggregation>),
+    /// The same on a device, with what it is in words.
+    Levels(Box<Multigrid>, String),
 }
 
 /// The coarsest level.
@@ -31,6 +33,8 @@ pub(super) struct Bottom {
     on: Arc<Discretisation>,
     analysis: Analysis,
     by: Option<By>,
+    /// A vector of what is solved for.
+    like: Vector,
     /// Whether the matrix is the same at every state.
     linear: bool,
     symmetric: bool,
@@ -47,6 +51,7 @@ impl Bottom {
         of: &Problem<'_>,
         elements: &Elements,
         on: Arc<Discretisation>,
+        like: Vector,
     ) -> Result<Self, RunError> {
         // Kernels that make element matrices of vectors take a compiler ten times as long as those that multiply, and to read a
         // matrix off so few unknowns takes no time.
@@ -58,7 +63,8 @@ impl Bottom {
         let (params, device) = (&of.parameters.values, of.device.cloned());
         let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
-        Ok(Self { operator, on, analysis: Analysis::default(), by: None, linear, symmetric })
+        let analysis = Analysis::default();
+        Ok(Self { operator, on, analysis, by: None, like, linear, symmetric })
     }
 
     /// Factors at a state; within, why there are none.
@@ -95,9 +101,14 @@ impl Bottom {
             matrix = matrix.symmetric_part();
         }
         let settings = aggregation::Settings::default();
-        let made = Aggregation::new(matrix, components, &near_null, &settings);
-        let made = made.map(|made| By::Aggregation(Box::new(made)));
-        Ok(made.map_err(|error| format!("on the coarsest level {error}")))
+        let made = match Aggregation::new(matrix, components, &near_null, &settings) {
+            Ok(made) => made,
+            Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
+        };
+        Ok(Ok(match matrices::on_device(&made, &self.like)? {
+            Some(levels) => By::Levels(Box::new(levels), words(&made)),
+            None => By::Aggregation(Box::new(made)),
+        }))
     }
 }
 
@@ -130,6 +141,7 @@ impl Coarsest for Bottom {
                 Ok(())
             }
             Some(By::Aggregation(levels)) => LinearOperator::apply(&**levels, b, x),
+            Some(By::Levels(levels, _)) => levels.apply_part(b, x, 0..b.len(), 1.0),
             None => Err(OperatorError::new("the coarsest level has no factors")),
         }
     }
@@ -137,12 +149,15 @@ impl Coarsest for Bottom {
     fn words(&self) -> String {
         match &self.by {
             Some(By::Factors(factors)) => format!("direct ({})", factors.word()),
-            Some(By::Aggregation(levels)) => {
-                let figures = levels.figures();
-                let (count, complexity) = (figures.levels.len(), figures.operator_complexity());
-                format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
-            }
+            Some(By::Aggregation(levels)) => words(levels),
+            Some(By::Levels(_, words)) => format!("{words} on the device"),
             None => "nothing".to_owned(),
         }
     }
+}
+
+fn words(levels: &Aggregation) -> String {
+    let figures = levels.figures();
+    let (count, complexity) = (figures.levels.len(), figures.operator_complexity());
+    format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
 }

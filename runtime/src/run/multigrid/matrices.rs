@@ -1,0 +1,209 @@
+//! Levels of matrices where vectors live on a device: [`Aggregation`], which this machine has made → [`Multigrid`], whose operators
+//! and transfers are products with sparse matrices there.
+//!
+//! The finest of them has its rows where the unknowns lie on the device, the others in the order of their aggregates. What is left
+//! in the end is solved by this machine: some hundred numbers go there and back in a cycle.
+
+use crate::aggregation::{Aggregation, Bottom, Dense};
+use crate::device::{Arithmetic, Array, DeviceError, Layout, Module};
+use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
+use crate::vector::Vector;
+use kernels_gen::dialect::c::rows::{
+    NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
+};
+use std::sync::Arc;
+
+/// No unknown's place.
+const NONE: u32 = u32::MAX;
+
+/// The kernels of products.
+struct Products {
+    arithmetic: Arc<Arithmetic>,
+    plain: Module,
+    added: Module,
+}
+
+impl Products {
+    fn new(arithmetic: &Arc<Arithmetic>) -> Result<Arc<Self>, DeviceError> {
+        let (device, precision) = (arithmetic.device(), arithmetic.precision());
+        let words = device.words();
+        let plain = device.load(&rows_times_vector(words, precision))?;
+        let added = device.load(&rows_times_vector_added(words, precision))?;
+        Ok(Arc::new(Self { arithmetic: Arc::clone(arithmetic), plain, added }))
+    }
+}
+
+/// Rows, columns and entries of a matrix here.
+#[derive(Clone, Copy)]
+struct Here<'a> {
+    starts: &'a [usize],
+    columns: &'a [u32],
+    values: &'a [f64],
+}
+
+impl Here<'_> {
+    /// Bytes that it takes on a device.
+    fn bytes(&self, real: usize) -> usize {
+        4 * self.starts.len() + (4 + real) * self.columns.len()
+    }
+}
+
+/// A matrix on a device.
+struct Sparse {
+    products: Arc<Products>,
+    starts: Array,
+    columns: Array,
+    values: Array,
+    /// Whether there are rows without entries, which products do not write.
+    gaps: bool,
+    rows: usize,
+}
+
+impl Sparse {
+    /// A matrix whose rows and columns lie as layouts say, or in their order.
+    fn new(
+        products: &Arc<Products>,
+        here: Here<'_>,
+        (rows, columns): (Option<&Layout>, Option<&Layout>),
+    ) -> Result<Self, DeviceError> {
+        let n = here.starts.len() - 1;
+        let places = rows.map_or(n, |layout| layout.len(n));
+        let mut order = vec![NONE; places];
+        (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
+        let mut starts = Vec::with_capacity(places + ROWS + 1);
+        let mut own = Vec::with_capacity(here.columns.len());
+        let mut values = Vec::with_capacity(here.values.len());
+        starts.push(0);
+        for row in order {
+            if row != NONE {
+                let range = here.starts[row as usize]..here.starts[row as usize + 1];
+                let place = |&column: &u32| match columns {
+                    Some(layout) => layout.place(column as usize) as u32,
+                    None => column,
+                };
+                own.extend(here.columns[range.clone()].iter().map(place));
+                values.extend_from_slice(&here.values[range]);
+            }
+            starts.push(own.len() as u32);
+        }
+        let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
+        // A group of threads has rows of its own.
+        starts.resize(places.next_multiple_of(ROWS) + 1, own.len() as u32);
+        let (arithmetic, products) = (&products.arithmetic, Arc::clone(products));
+        let device = arithmetic.device();
+        let (starts, columns) = (device.upload(&starts)?, device.upload(&own)?);
+        let values = arithmetic.upload(&values)?;
+        Ok(Self { products, starts, columns, values, gaps, rows: n })
+    }
+
+    /// y = A x, or y += A x.
+    fn times(&self, x: &Vector, y: &mut Vector, added: bool) -> Result<(), OperatorError> {
+        let Products { arithmetic, plain, added: adding } = &*self.products;
+        arithmetic.check()?;
+        let (_, x) = x.array().ok_or(DeviceError::Foreign)?;
+        let y = y.array_mut().ok_or(DeviceError::Foreign)?;
+        if self.gaps && !added {
+            arithmetic.clear(y, y.len())?;
+        }
+        let kernel = match added {
+            true => adding.kernel(NAME_OF_ADDED),
+            false => plain.kernel(NAME),
+        };
+        let kernel = kernel.map_err(DeviceError::from)?;
+        let groups = 0..(self.starts.len() - 1) / ROWS;
+        let arguments = [&self.starts, &self.columns, &self.values, x, y];
+        Ok(arithmetic.device().launch(kernel, groups, &arguments)?)
+    }
+}
+
+impl LinearOperator for Sparse {
+    fn size(&self) -> usize {
+        self.rows
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        self.times(x, y, false)
+    }
+}
+
+/// P and Pᵀ.
+struct Between {
+    prolongator: Sparse,
+    restrictor: Sparse,
+}
+
+impl Transfer for Between {
+    fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        self.prolongator.times(coarse, fine, true)
+    }
+
+    fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        self.restrictor.times(fine, coarse, false)
+    }
+}
+
+/// What is left, solved here.
+struct Left(Dense);
+
+impl Coarsest for Left {
+    fn linearise(&mut self, _: &Vector) -> Result<Result<(), String>, OperatorError> {
+        Ok(Ok(()))
+    }
+
+    fn set_params(&mut self, _: &[f64]) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
+        let mut numbers = b.to_vec();
+        self.0.solve(&mut numbers);
+        x.set(&numbers);
+        Ok(())
+    }
+
+    fn words(&self) -> String {
+        format!("factors of {} unknowns", self.0.size())
+    }
+}
+
+/// Levels on the device of a vector of unknowns, in its precision and where its unknowns lie. None where the vector is here, where the
+/// levels do not end in factors, or where the device has no room for them.
+pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>, OperatorError> {
+    let (Some((arithmetic, _)), Bottom::Dense(factors)) = (like.array(), made.bottom()) else {
+        return Ok(None);
+    };
+    let real = arithmetic.precision().bytes();
+    let all = made.levels().iter().flat_map(|level| {
+        let (a, p, r) = (&level.matrix, &level.prolongator, &level.restrictor);
+        let matrix = Here { starts: &a.starts, columns: &a.columns, values: &a.values };
+        let [p, r] = [p, r].map(|own| Here {
+            starts: &own.starts,
+            columns: &own.columns,
+            values: &own.values,
+        });
+        [matrix, p, r]
+    });
+    let all: Vec<Here<'_>> = all.collect();
+    let bytes: usize = all.iter().map(|own| own.bytes(real)).sum();
+    let room = arithmetic.device().free_bytes().is_none_or(|free| free > bytes as f64);
+    if !room || all.iter().any(|own| u32::try_from(own.columns.len()).is_err()) {
+        return Ok(None);
+    }
+    let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
+    let (mut own, products) = (Some(arithmetic.layout()), Products::new(&plain)?);
+    let mut at = like.like();
+    let mut levels = Vec::new();
+    for (level, parts) in made.levels().iter().zip(all.chunks_exact(3)) {
+        let matrix = Sparse::new(&products, parts[0], (own, own))?;
+        let prolongator = Sparse::new(&products, parts[1], (own, None))?;
+        let restrictor = Sparse::new(&products, parts[2], (None, own))?;
+        at.set(&level.inverse);
+        let next = Vector::on_device(level.prolongator.width, &plain);
+        let inverse = std::mem::replace(&mut at, next);
+        let between = Box::new(Between { prolongator, restrictor });
+        levels.push(Level::fixed(Box::new(matrix), between, inverse, level.largest));
+        own = None;
+    }
+    let left = Box::new(Left(factors.clone()));
+    Ok(Some(Multigrid::new(levels, left, &at, made.steps())))
+}

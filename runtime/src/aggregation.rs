@@ -223,17 +223,27 @@ fn descend(
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
+        let mut start = Instant::now();
+        let mut tell = |what: &str| {
+            let seconds = start.elapsed().as_secs_f64();
+            tracing::debug!(seconds, "aggregation: {what} of a level");
+            start = Instant::now();
+        };
         let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
             break;
         };
+        tell("aggregates");
         let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);
+        tell("the largest eigenvalue");
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
             prolongator::smoothed(&matrix, &coarse.prolongator, (&inverse, largest), filter);
         let restrictor = prolongator.transposed()?;
+        tell("transfers");
         let next = sparse::galerkin(&restrictor, &matrix, &prolongator);
+        tell("the coarser matrix");
         levels.push(Level { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
         theta *= settings.weaker;
@@ -254,10 +264,13 @@ fn coarsened(
     let mut graph = Graph::new(matrix, nodes, *theta);
     loop {
         let (of, count) = aggregates::aggregate(&graph, &there);
-        let coarse = tentative::tentative(nodes, (&of, count), &free, near_null);
-        let width = coarse.prolongator.width;
-        if width > 0 && width as f64 <= STALLED * matrix.size() as f64 {
-            return Some((graph, coarse));
+        let few = |width: usize| width > 0 && width as f64 <= STALLED * matrix.size() as f64;
+        // Each aggregate has one unknown at least, and no more than there are vectors.
+        if few(count) {
+            let coarse = tentative::tentative(nodes, (&of, count), &free, near_null);
+            if few(coarse.prolongator.width) {
+                return Some((graph, coarse));
+            }
         }
         if *theta < WEAKEST {
             return None;

@@ -2,6 +2,7 @@
 
 use crate::vector::Real;
 use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 /// A sparse matrix by columns; rows ascend in each.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,67 @@ impl Columns {
         let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
         rows.zip(self.values[range].iter().copied())
     }
+}
+
+/// Rows that one thread makes at a time.
+const ROWS: usize = 4096;
+
+/// Some rows of a matrix in the making.
+#[derive(Default)]
+pub(crate) struct Rows {
+    ends: Vec<usize>,
+    pub(crate) columns: Vec<u32>,
+    pub(crate) values: Vec<f64>,
+}
+
+impl Rows {
+    /// An entry of the row that is being made.
+    pub(crate) fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+}
+
+/// A matrix of so many rows in compressed rows: starts, columns and entries. Threads share the rows, each with something of its own
+/// at hand that `own` makes and no row depends on; `fill` pushes the entries of a row.
+pub(crate) fn by_rows<T: Send>(
+    n: usize,
+    own: impl Fn() -> T + Sync,
+    fill: impl Fn(usize, &mut T, &mut Rows) + Sync,
+) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
+    let spare: Mutex<Vec<T>> = Mutex::new(Vec::new());
+    let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+    let of_chunk = |chunk: usize| {
+        let taken = lock().pop();
+        let mut own = taken.unwrap_or_else(&own);
+        let mut rows = Rows::default();
+        for i in chunk * ROWS..n.min((chunk + 1) * ROWS) {
+            fill(i, &mut own, &mut rows);
+            rows.ends.push(rows.columns.len());
+        }
+        lock().push(own);
+        rows
+    };
+    let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
+    let entries = parts.iter().map(|part| part.columns.len()).sum();
+    let mut starts = vec![0; n + 1];
+    let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
+    let mut places = Vec::with_capacity(parts.len());
+    let mut rest = (0, &mut starts[1..], &mut columns[..], &mut values[..]);
+    for part in &parts {
+        let (first, starts, columns, values) = rest;
+        let (own_starts, starts) = starts.split_at_mut(part.ends.len());
+        let (own_columns, columns) = columns.split_at_mut(part.columns.len());
+        let (own_values, values) = values.split_at_mut(part.values.len());
+        places.push((first, own_starts, own_columns, own_values));
+        rest = (first + part.columns.len(), starts, columns, values);
+    }
+    places.into_par_iter().zip(parts).for_each(|((first, starts, columns, values), part)| {
+        starts.iter_mut().zip(&part.ends).for_each(|(start, end)| *start = first + end);
+        columns.copy_from_slice(&part.columns);
+        values.copy_from_slice(&part.values);
+    });
+    (starts, columns, values)
 }
 
 /// A sparse matrix by rows; columns ascend in each.
@@ -176,7 +238,6 @@ impl Csr {
 
     /// y = A x, rows spread over the threads.
     pub fn apply(&self, x: &[f64], y: &mut [f64]) {
-        const ROWS: usize = 4096;
         let rows = |(block, y): (usize, &mut [f64])| {
             for (i, y) in y.iter_mut().enumerate() {
                 let row = block * ROWS + i;

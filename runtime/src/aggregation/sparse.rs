@@ -7,9 +7,8 @@
 //! Rows are spread over the threads; none of their sums depends on how many there are.
 
 use super::AggregationError;
-use crate::csr::{Csr, dot};
+use crate::csr::{self, Csr, dot};
 use rayon::prelude::*;
-use std::sync::{Mutex, PoisonError};
 
 /// Rows that one thread takes at a time.
 const ROWS: usize = 4096;
@@ -131,12 +130,11 @@ impl Row {
     }
 
     /// Moves the row, sorted, behind others.
-    fn flush(&mut self, columns: &mut Vec<u32>, values: &mut Vec<f64>) {
+    fn flush(&mut self, rows: &mut csr::Rows) {
         self.entries.sort_unstable_by_key(|entry| entry.0);
         for (column, value) in self.entries.drain(..) {
             self.place[column as usize] = NONE;
-            columns.push(column);
-            values.push(value);
+            rows.push(column, value);
         }
     }
 }
@@ -147,50 +145,15 @@ pub(super) fn by_rows(
     width: usize,
     fill: impl Fn(usize, &mut Row) + Sync,
 ) -> Rectangular {
-    // Rows in the making are as long as the matrix is wide: a thread uses its own again.
-    let spare: Mutex<Vec<Row>> = Mutex::default();
-    let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_chunk = |chunk: usize| {
-        let taken = lock().pop();
-        let mut row = taken.unwrap_or_else(|| Row::new(width));
-        let mut part = Part::default();
-        for i in chunk * ROWS..rows.min((chunk + 1) * ROWS) {
-            fill(i, &mut row);
-            row.flush(&mut part.columns, &mut part.values);
-            part.ends.push(part.columns.len());
-        }
-        lock().push(row);
-        part
-    };
-    let parts: Vec<Part> = (0..rows.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
-    let entries = parts.iter().map(|part| part.columns.len()).sum();
-    let mut starts = vec![0usize; rows + 1];
-    let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
-    let mut places = Vec::with_capacity(parts.len());
-    let mut rest = (0, &mut starts[1..], &mut columns[..], &mut values[..]);
-    for part in &parts {
-        let (first, starts, columns, values) = rest;
-        let (own_starts, starts) = starts.split_at_mut(part.ends.len());
-        let (own_columns, columns) = columns.split_at_mut(part.columns.len());
-        let (own_values, values) = values.split_at_mut(part.values.len());
-        places.push((first, own_starts, own_columns, own_values));
-        rest = (first + part.columns.len(), starts, columns, values);
-    }
-    places.into_par_iter().zip(parts).for_each(|((first, starts, columns, values), part)| {
-        starts.iter_mut().zip(&part.ends).for_each(|(start, end)| *start = first + end);
-        columns.copy_from_slice(&part.columns);
-        values.copy_from_slice(&part.values);
-    });
+    let (starts, columns, values) = csr::by_rows(
+        rows,
+        || Row::new(width),
+        |i, row, rows| {
+            fill(i, row);
+            row.flush(rows);
+        },
+    );
     Rectangular { starts, columns, values, width }
-}
-
-/// Some rows of a matrix.
-#[derive(Default)]
-struct Part {
-    /// Where each row ends.
-    ends: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<f64>,
 }
 
 /// A B.

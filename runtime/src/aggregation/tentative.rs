@@ -11,6 +11,7 @@
 use super::aggregates::NONE;
 use super::sparse::Rectangular;
 use super::strength::Nodes;
+use crate::csr;
 use rayon::prelude::*;
 
 /// What must be left of a vector behind its projections, relative to what it was.
@@ -48,17 +49,16 @@ pub(super) fn tentative(
             rows[unknown as usize] = (aggregate as u32, at as u32);
         }
     }
-    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-    for (aggregate, at) in rows {
+    let fill = |i: usize, _: &mut (), row: &mut csr::Rows| {
+        let (aggregate, at) = rows[i];
         if aggregate != NONE {
             let first = coarse.starts[aggregate as usize];
-            for (column, q) in factors[aggregate as usize].q.iter().enumerate() {
-                columns.push(first + column as u32);
-                values.push(q[at as usize]);
+            for (column, q) in (first..).zip(&factors[aggregate as usize].q) {
+                row.push(column, q[at as usize]);
             }
         }
-        starts.push(columns.len());
-    }
+    };
+    let (starts, columns, values) = csr::by_rows(rows.len(), || (), fill);
     let of_coarse = |vector: usize| {
         factors.iter().flat_map(|factors| factors.r[vector].iter().copied()).collect()
     };

@@ -17,7 +17,7 @@ use crate::assembly::acoo;
 use crate::assembly::sparsity::{NOWHERE, Sparsity};
 use crate::assembly::{Assembly, Representation};
 use crate::batch::Batches;
-use crate::csr::Csr;
+use crate::csr::{self, Csr};
 use crate::device::acoo::Elements;
 use crate::device::{DeviceError, Places, SparseMatrix};
 use crate::memory::{Room, TooMuch};
@@ -432,9 +432,7 @@ impl Operator {
         let mut dofs = vec![NOWHERE; matrix.len];
         let n = self.blocks.on.n_dofs();
         (0..n).for_each(|dof| dofs[place(dof)] = dof as u32);
-        let mut csr = Csr { starts: vec![0], columns: Vec::new(), values: Vec::new() };
-        let mut row: Vec<(u32, f64)> = Vec::new();
-        for dof in 0..n {
+        let fill = |dof: usize, row: &mut Vec<(u32, f64)>, rows: &mut csr::Rows| {
             let own = place(dof);
             row.clear();
             match &matrix.lies {
@@ -447,10 +445,10 @@ impl Operator {
             }
             row.iter_mut().for_each(|(column, _)| *column = dofs[*column as usize]);
             row.sort_unstable_by_key(|(column, _)| *column);
-            csr.columns.extend(row.iter().map(|(column, _)| *column));
-            csr.values.extend(row.iter().map(|(_, value)| *value));
-            csr.starts.push(csr.columns.len());
-        }
+            row.iter().for_each(|&(column, value)| rows.push(column, value));
+        };
+        let (starts, columns, values) = csr::by_rows(n, Vec::new, fill);
+        let csr = Csr { starts, columns, values };
         self.closed(csr).map(Some)
     }
 }

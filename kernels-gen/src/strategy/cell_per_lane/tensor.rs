@@ -89,7 +89,9 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
 /// vector on, with the coefficients that are there.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let tensor = Tensor::new(s);
-    let unroll = tensor.tiny(s.facts);
+    // Written out, a column leaves out what is 0 times anything; with several components there are so many of them that compilers
+    // take ten times as long.
+    let unroll = tensor.tiny(s.facts) && s.facts.elements.components.iter().sum::<usize>() == 1;
     let mark = s.b.mark();
     tensor.each_unit(s, unroll, |s, j| {
         s.forget();

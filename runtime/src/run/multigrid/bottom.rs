@@ -15,6 +15,7 @@ use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, Operato
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Unknowns up to which a matrix is factorised.
 const FACTORISED: usize = 20_000;
@@ -57,11 +58,16 @@ impl Bottom {
         // matrix off so few unknowns takes no time.
         let how = match is_factorised(&on) {
             true => Representation::default(),
-            false => Representation::Assembled(Assembly::fitting(of.device.is_some())),
+            // A device makes it in no time without what is known beforehand of its pattern.
+            false if of.device.is_some() => Representation::Assembled(Assembly::Acoo),
+            false => Representation::Assembled(Assembly::fitting(false)),
         };
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
+        let start = Instant::now();
         let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
+        let seconds = start.elapsed().as_secs_f64();
+        tracing::debug!(seconds, "what ends the levels: its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = Analysis::default();
         Ok(Self { operator, on, analysis, by: None, like, linear, symmetric })
@@ -96,7 +102,14 @@ impl Bottom {
         } else {
             constants(space.n_nodes(), components, &fixed)
         };
+        let mut start = Instant::now();
+        let mut tell = |what: &str| {
+            let seconds = start.elapsed().as_secs_f64();
+            tracing::debug!(seconds, "what ends the levels: {what}");
+            start = Instant::now();
+        };
         let mut matrix = Csr::of(&self.operator)?;
+        tell("its matrix is here");
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
@@ -105,7 +118,10 @@ impl Bottom {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
-        Ok(Ok(match matrices::on_device(&made, &self.like)? {
+        tell("its levels are made");
+        let there = matrices::on_device(&made, &self.like)?;
+        tell("they are where vectors live");
+        Ok(Ok(match there {
             Some(levels) => By::Levels(Box::new(levels), words(&made)),
             None => By::Aggregation(Box::new(made)),
         }))
@@ -119,7 +135,10 @@ impl Coarsest for Bottom {
         }
         let mut state = self.operator.vector();
         state.convert_from(u);
+        let start = Instant::now();
         self.operator.linearise(&state)?;
+        let seconds = start.elapsed().as_secs_f64();
+        tracing::debug!(seconds, "what ends the levels: its matrix is assembled");
         let made = match is_factorised(&self.on) {
             true => self.factors(&state)?,
             false => self.aggregation()?,

@@ -5,6 +5,7 @@
 //! in the end is solved by this machine: some hundred numbers go there and back in a cycle.
 
 use crate::aggregation::{Aggregation, Bottom, Dense};
+use crate::csr;
 use crate::device::{Arithmetic, Array, DeviceError, Layout, Module};
 use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
 use crate::vector::Vector;
@@ -70,22 +71,19 @@ impl Sparse {
         let places = rows.map_or(n, |layout| layout.len(n));
         let mut order = vec![NONE; places];
         (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
-        let mut starts = Vec::with_capacity(places + ROWS + 1);
-        let mut own = Vec::with_capacity(here.columns.len());
-        let mut values = Vec::with_capacity(here.values.len());
-        starts.push(0);
-        for row in order {
-            if row != NONE {
-                let range = here.starts[row as usize]..here.starts[row as usize + 1];
-                let place = |&column: &u32| match columns {
-                    Some(layout) => layout.place(column as usize) as u32,
-                    None => column,
-                };
-                own.extend(here.columns[range.clone()].iter().map(place));
-                values.extend_from_slice(&here.values[range]);
+        let fill = |place: usize, _: &mut (), own: &mut csr::Rows| {
+            let row = order[place] as usize;
+            if order[place] == NONE {
+                return;
             }
-            starts.push(own.len() as u32);
-        }
+            let range = here.starts[row]..here.starts[row + 1];
+            for (&column, &value) in here.columns[range.clone()].iter().zip(&here.values[range]) {
+                let lies = |layout: &Layout| layout.place(column as usize) as u32;
+                own.push(columns.map_or(column, lies), value);
+            }
+        };
+        let (starts, own, values) = csr::by_rows(places, || (), fill);
+        let mut starts: Vec<u32> = starts.into_iter().map(|start| start as u32).collect();
         let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
         // A group of threads has rows of its own.
         starts.resize(places.next_multiple_of(ROWS) + 1, own.len() as u32);

@@ -12,7 +12,6 @@ mod matrices;
 #[path = "device/parts.rs"]
 mod parts;
 
-use devices::devices;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile as compile_form;
@@ -28,6 +27,8 @@ use runtime::assembly::Representation;
 use runtime::compile::{CompiledForDevice, Execution, Target, compile, compile_for_device, facts};
 use runtime::constraint::oblique::Rows;
 use runtime::device::Device;
+#[cfg(feature = "opencl")]
+use runtime::device::opencl::OpenCl;
 use runtime::discretisation::{AuxValues, Discretisation};
 use runtime::mesh::generate::generate;
 use runtime::mesh::{Mesh, gmsh};
@@ -93,6 +94,17 @@ const AT_LENGTH: [&str; 18] = [
 
 /// A case: what it is about, the mesh, the form, the degree and the precision.
 type Case = (&'static str, Mesh, &'static str, usize, Precision);
+
+/// The devices; PoCL with kernels that its compiler takes less time for. What it makes of those that it optimises is seen by
+/// `opencl_kernels`, and by all solves.
+fn devices() -> Vec<Arc<dyn Device>> {
+    let unhurried = |device: Arc<dyn Device>| match parts::is_slow(&*device) {
+        #[cfg(feature = "opencl")]
+        true => Arc::new(OpenCl::new().expect("the same device").unoptimised()) as Arc<dyn Device>,
+        _ => device,
+    };
+    devices::devices().into_iter().map(unhurried).collect()
+}
 
 fn made(name: &str, words: &[(&str, &str)], numbers: &[(&str, f64)]) -> Mesh {
     let words = words.iter().map(|&(key, word)| (key, Argument::Word(word.to_owned())));

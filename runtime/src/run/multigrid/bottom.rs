@@ -14,6 +14,7 @@ use crate::operator::Operator;
 use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
+use rayon::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -95,13 +96,6 @@ impl Bottom {
         let components = space.components();
         let held = |unknown| field.constraints.is_constrained(unknown);
         let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
-        let near_null = if components > 1 && components == dim {
-            let points = space.points(&self.on.mesh, &self.on.partition);
-            let points = points.map_err(|error| OperatorError::new(error.to_string()))?;
-            rigid_body_modes(dim, &points, &fixed)
-        } else {
-            constants(space.n_nodes(), components, &fixed)
-        };
         let mut start = Instant::now();
         let mut tell = |what: &str| {
             let seconds = start.elapsed().as_secs_f64();
@@ -113,8 +107,18 @@ impl Bottom {
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
+        // Components that nothing couples are as many problems with one, each with its constants.
+        let (blocks, near_null) = if is_separate(&matrix, components) {
+            (1, constants(matrix.size(), 1, &fixed))
+        } else if components == dim {
+            let points = space.points(&self.on.mesh, &self.on.partition);
+            let points = points.map_err(|error| OperatorError::new(error.to_string()))?;
+            (components, rigid_body_modes(dim, &points, &fixed))
+        } else {
+            (components, constants(space.n_nodes(), components, &fixed))
+        };
         let settings = aggregation::Settings::default();
-        let made = match Aggregation::new(matrix, components, &near_null, &settings) {
+        let made = match Aggregation::new(matrix, blocks, &near_null, &settings) {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
@@ -179,4 +183,11 @@ fn words(levels: &Aggregation) -> String {
     let figures = levels.figures();
     let (count, complexity) = (figures.levels.len(), figures.operator_complexity());
     format!("smoothed aggregation ({count} matrices of {complexity:.2} × the entries)")
+}
+
+/// Whether a matrix couples each unknown of a node with those of the same component alone.
+fn is_separate(matrix: &Csr, components: usize) -> bool {
+    let own =
+        |i: usize| matrix.row(i).all(|(j, value)| i % components == j % components || value == 0.0);
+    (0..matrix.size()).into_par_iter().all(own)
 }

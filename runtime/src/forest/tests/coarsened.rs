@@ -496,7 +496,7 @@ fn hanging_nodes_are_refused() {
 fn simplices_have_what_they_were_refined_from() {
     for cell in [Cell::Triangle, Cell::Tetrahedron] {
         for order in [1, 2] {
-            let arguments = [("refine", number(1)), ("order", number(order)), ("cell", word(cell))];
+            let arguments = [("refine", number(0)), ("order", number(order)), ("cell", word(cell))];
             let ball = generated("ball", &arguments);
             let mut mesh = boxed(cell, [2, 3, 1]);
             mesh.tag_cells("half", |at| at[0] < 1.0);

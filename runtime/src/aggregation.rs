@@ -26,6 +26,7 @@ pub use modes::{constants, rigid_body_modes};
 pub use sparse::Rectangular;
 
 use crate::csr::Csr;
+use crate::laps::Laps;
 use crate::linear::{LinearOperator, OperatorError};
 use crate::vector::Vector;
 use cycle::Work;
@@ -223,27 +224,22 @@ fn descend(
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
-        let mut start = Instant::now();
-        let mut tell = |what: &str| {
-            let seconds = start.elapsed().as_secs_f64();
-            tracing::debug!(seconds, "aggregation: {what} of a level");
-            start = Instant::now();
-        };
+        let mut laps = Laps::new("a level of a matrix");
         let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
             break;
         };
-        tell("aggregates");
+        laps.tell("aggregates");
         let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);
-        tell("the largest eigenvalue");
+        laps.tell("the largest eigenvalue");
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
             prolongator::smoothed(&matrix, &coarse.prolongator, (&inverse, largest), filter);
         let restrictor = prolongator.transposed()?;
-        tell("transfers");
+        laps.tell("transfers");
         let next = sparse::galerkin(&restrictor, &matrix, &prolongator);
-        tell("the coarser matrix");
+        laps.tell("the coarser matrix");
         levels.push(Level { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
         theta *= settings.weaker;

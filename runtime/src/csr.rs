@@ -31,8 +31,8 @@ const ROWS: usize = 4096;
 #[derive(Default)]
 pub(crate) struct Rows {
     ends: Vec<usize>,
-    pub(crate) columns: Vec<u32>,
-    pub(crate) values: Vec<f64>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
 }
 
 impl Rows {
@@ -43,46 +43,18 @@ impl Rows {
     }
 }
 
-/// A matrix of so many rows in compressed rows: starts, columns and entries. Threads share the rows, each with something of its own
-/// at hand that `own` makes and no row depends on; `fill` pushes the entries of a row.
-pub(crate) fn by_rows<T: Send>(
-    n: usize,
-    own: impl Fn() -> T + Sync,
-    fill: impl Fn(usize, &mut T, &mut Rows) + Sync,
-) -> (Vec<usize>, Vec<u32>, Vec<f64>) {
-    let spare: Mutex<Vec<T>> = Mutex::new(Vec::new());
-    let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_chunk = |chunk: usize| {
-        let taken = lock().pop();
-        let mut own = taken.unwrap_or_else(&own);
-        let mut rows = Rows::default();
-        for i in chunk * ROWS..n.min((chunk + 1) * ROWS) {
-            fill(i, &mut own, &mut rows);
-            rows.ends.push(rows.columns.len());
-        }
-        lock().push(own);
-        rows
-    };
-    let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
-    let entries = parts.iter().map(|part| part.columns.len()).sum();
-    let mut starts = vec![0; n + 1];
-    let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
+/// Parts of a list behind each other, `n` elements in all.
+pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -> Vec<T> {
+    let mut all = vec![T::default(); n];
     let mut places = Vec::with_capacity(parts.len());
-    let mut rest = (0, &mut starts[1..], &mut columns[..], &mut values[..]);
-    for part in &parts {
-        let (first, starts, columns, values) = rest;
-        let (own_starts, starts) = starts.split_at_mut(part.ends.len());
-        let (own_columns, columns) = columns.split_at_mut(part.columns.len());
-        let (own_values, values) = values.split_at_mut(part.values.len());
-        places.push((first, own_starts, own_columns, own_values));
-        rest = (first + part.columns.len(), starts, columns, values);
+    let mut rest = &mut all[..];
+    for part in parts {
+        let (place, behind) = rest.split_at_mut(part.len());
+        places.push((part, place));
+        rest = behind;
     }
-    places.into_par_iter().zip(parts).for_each(|((first, starts, columns, values), part)| {
-        starts.iter_mut().zip(&part.ends).for_each(|(start, end)| *start = first + end);
-        columns.copy_from_slice(&part.columns);
-        values.copy_from_slice(&part.values);
-    });
-    (starts, columns, values)
+    places.into_par_iter().for_each(|(part, place)| place.copy_from_slice(&part));
+    all
 }
 
 /// A sparse matrix by rows; columns ascend in each.
@@ -107,6 +79,38 @@ impl Csr {
         let range = self.starts[i]..self.starts[i + 1];
         let columns = self.columns[range.clone()].iter().map(|&column| column as usize);
         columns.zip(self.values[range].iter().copied())
+    }
+
+    /// A matrix of n rows. Threads share the rows, each with something of its own at hand that `own` makes and no row depends on;
+    /// `fill` pushes the entries of a row.
+    pub(crate) fn by_rows<T: Send>(
+        n: usize,
+        own: impl Fn() -> T + Sync,
+        fill: impl Fn(usize, &mut T, &mut Rows) + Sync,
+    ) -> Self {
+        let spare: Mutex<Vec<T>> = Mutex::new(Vec::new());
+        let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_chunk = |chunk: usize| {
+            let taken = lock().pop();
+            let mut own = taken.unwrap_or_else(&own);
+            let mut rows = Rows::default();
+            for i in chunk * ROWS..n.min((chunk + 1) * ROWS) {
+                fill(i, &mut own, &mut rows);
+                rows.ends.push(rows.columns.len());
+            }
+            lock().push(own);
+            rows
+        };
+        let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).collect();
+        let mut starts = Vec::with_capacity(n + 1);
+        starts.push(0);
+        let mut before = 0;
+        for part in &parts {
+            starts.extend(part.ends.iter().map(|end| before + end));
+            before += part.columns.len();
+        }
+        let (columns, values) = parts.into_iter().map(|part| (part.columns, part.values)).unzip();
+        Self { starts, columns: together(before, columns), values: together(before, values) }
     }
 
     /// (A + Aᵀ)/2 of a square matrix.

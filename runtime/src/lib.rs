@@ -26,6 +26,7 @@ pub mod functional;
 pub mod geometry;
 pub mod jit;
 mod lanczos;
+mod laps;
 pub mod linear;
 pub mod mark;
 pub mod memory;

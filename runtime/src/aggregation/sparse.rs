@@ -7,7 +7,7 @@
 //! Rows are spread over the threads; none of their sums depends on how many there are.
 
 use super::AggregationError;
-use crate::csr::{self, Csr, dot};
+use crate::csr::{Csr, Rows, dot};
 use rayon::prelude::*;
 
 /// Rows that one thread takes at a time.
@@ -130,7 +130,7 @@ impl Row {
     }
 
     /// Moves the row, sorted, behind others.
-    fn flush(&mut self, rows: &mut csr::Rows) {
+    fn flush(&mut self, rows: &mut Rows) {
         self.entries.sort_unstable_by_key(|entry| entry.0);
         for (column, value) in self.entries.drain(..) {
             self.place[column as usize] = NONE;
@@ -145,7 +145,7 @@ pub(super) fn by_rows(
     width: usize,
     fill: impl Fn(usize, &mut Row) + Sync,
 ) -> Rectangular {
-    let (starts, columns, values) = csr::by_rows(
+    let Csr { starts, columns, values } = Csr::by_rows(
         rows,
         || Row::new(width),
         |i, row, rows| {

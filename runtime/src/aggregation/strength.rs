@@ -6,11 +6,8 @@
 //! ```
 
 use super::sparse::{Rectangular, by_rows};
-use crate::csr::Csr;
+use crate::csr::{Csr, Rows};
 use rayon::prelude::*;
-
-/// Nodes that one thread takes at a time.
-const ROWS: usize = 4096;
 
 /// The unknowns of nodes, which follow one another.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +42,7 @@ impl Nodes {
 
 /// How strongly nodes are connected.
 pub(super) struct Graph {
-    /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of nodes, 0 of a node with itself.
+    /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of nodes, but for those of a node with itself.
     pub(super) relative: Rectangular,
     /// θ².
     pub(super) bound: f64,
@@ -65,37 +62,23 @@ impl Graph {
             columns.binary_search(&(node as u32)).map_or(0.0, |at| values[at])
         };
         let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).collect();
-        // What a node has with itself is no connection: 0.
-        let Rectangular { starts, columns, mut values, width } = squares;
-        let mut rest = &mut values[..];
-        let mut parts = Vec::with_capacity(n.div_ceil(ROWS));
-        for first in (0..n).step_by(ROWS) {
-            let behind = n.min(first + ROWS);
-            let (own, next) = rest.split_at_mut(starts[behind] - starts[first]);
-            parts.push((first..behind, own));
-            rest = next;
-        }
-        parts.into_par_iter().for_each(|(nodes, values)| {
-            let first = starts[nodes.start];
-            for node in nodes {
-                for at in starts[node]..starts[node + 1] {
-                    let other = columns[at] as usize;
-                    let scale = norms[node] * norms[other];
-                    let value = &mut values[at - first];
-                    let none = other == node || *value == 0.0;
-                    *value = if none { 0.0 } else { *value / scale };
+        let fill = |node: usize, _: &mut (), row: &mut Rows| {
+            let (columns, values) = squares.row(node);
+            for (&other, &value) in columns.iter().zip(values) {
+                if other as usize != node && value > 0.0 {
+                    row.push(other, value / (norms[node] * norms[other as usize]));
                 }
             }
-        });
-        let relative = Rectangular { starts, columns, values, width };
+        };
+        let Csr { starts, columns, values } = Csr::by_rows(n, || (), fill);
+        let relative = Rectangular { starts, columns, values, width: n };
         Self { relative, bound: theta * theta }
     }
 
     /// All neighbours of a node and how strong they are, squared.
     pub(super) fn around(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
         let (columns, values) = self.relative.row(node);
-        let all = columns.iter().map(|&other| other as usize).zip(values.iter().copied());
-        all.filter(|(_, square)| *square > 0.0)
+        columns.iter().map(|&other| other as usize).zip(values.iter().copied())
     }
 
     /// The strong neighbours of a node.

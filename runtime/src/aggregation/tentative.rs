@@ -11,7 +11,7 @@
 use super::aggregates::NONE;
 use super::sparse::Rectangular;
 use super::strength::Nodes;
-use crate::csr;
+use crate::csr::{Csr, Rows};
 use rayon::prelude::*;
 
 /// What must be left of a vector behind its projections, relative to what it was.
@@ -49,7 +49,7 @@ pub(super) fn tentative(
             rows[unknown as usize] = (aggregate as u32, at as u32);
         }
     }
-    let fill = |i: usize, _: &mut (), row: &mut csr::Rows| {
+    let fill = |i: usize, _: &mut (), row: &mut Rows| {
         let (aggregate, at) = rows[i];
         if aggregate != NONE {
             let first = coarse.starts[aggregate as usize];
@@ -58,7 +58,7 @@ pub(super) fn tentative(
             }
         }
     };
-    let (starts, columns, values) = csr::by_rows(rows.len(), || (), fill);
+    let Csr { starts, columns, values } = Csr::by_rows(rows.len(), || (), fill);
     let of_coarse = |vector: usize| {
         factors.iter().flat_map(|factors| factors.r[vector].iter().copied()).collect()
     };

@@ -12,6 +12,7 @@
 //! In compressed rows the base is where the row starts, and the stride is 1.
 
 use crate::batch::Batches;
+use crate::csr::together;
 use crate::discretisation::Discretisation;
 use crate::space::Space;
 use kernels_gen::plan::cell_matrix::CellMatrix;
@@ -449,18 +450,4 @@ fn neighbours(
     }
     let nodes = together(before, blocks.into_iter().map(|(_, own)| own).collect());
     Neighbours { starts, nodes }
-}
-
-/// Parts behind each other, `n` numbers in all.
-fn together(n: usize, parts: Vec<Vec<u32>>) -> Vec<u32> {
-    let mut all = vec![0; n];
-    let mut places = Vec::with_capacity(parts.len());
-    let mut rest = &mut all[..];
-    for part in parts {
-        let (place, behind) = rest.split_at_mut(part.len());
-        places.push((part, place));
-        rest = behind;
-    }
-    places.into_par_iter().for_each(|(part, place)| place.copy_from_slice(&part));
-    all
 }

@@ -13,11 +13,7 @@ use super::oblique;
 use crate::csr::Csr;
 use crate::device::{Combinations, NONE};
 use crate::solve::OperatorError;
-use rayon::prelude::*;
 use std::collections::BTreeMap;
-
-/// Rows that one thread takes at a time.
-const ROWS: usize = 1 << 10;
 
 impl Operator {
     /// The matrix that this operator applies, from the one that its element matrices add up to.
@@ -87,40 +83,14 @@ fn held(n: usize, nodes: &Combinations) -> Csr {
 
 /// A matrix from its rows; entries of one column are added up in their order.
 fn rows(n: usize, of: impl Fn(usize, &mut Vec<(u32, f64)>) + Sync) -> Csr {
-    let blocks: Vec<(Vec<usize>, Vec<u32>, Vec<f64>)> = (0..n.div_ceil(ROWS))
-        .into_par_iter()
-        .map(|block| {
-            let (mut lengths, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
-            let mut row = Vec::new();
-            for i in block * ROWS..n.min((block + 1) * ROWS) {
-                row.clear();
-                of(i, &mut row);
-                row.sort_by_key(|(column, _)| *column);
-                row.dedup_by(|next, kept| {
-                    let same = next.0 == kept.0;
-                    if same {
-                        kept.1 += next.1;
-                    }
-                    same
-                });
-                lengths.push(row.len());
-                columns.extend(row.iter().map(|(column, _)| *column));
-                values.extend(row.iter().map(|(_, value)| *value));
-            }
-            (lengths, columns, values)
-        })
-        .collect();
-    let mut matrix = Csr { starts: vec![0], columns: Vec::new(), values: Vec::new() };
-    let mut end = 0;
-    for (lengths, columns, values) in blocks {
-        matrix.starts.extend(lengths.into_iter().map(|length| {
-            end += length;
-            end
-        }));
-        matrix.columns.extend(columns);
-        matrix.values.extend(values);
-    }
-    matrix
+    Csr::by_rows(n, Vec::new, |i, row, rows| {
+        row.clear();
+        of(i, row);
+        row.sort_by_key(|(column, _)| *column);
+        for same in row.chunk_by(|a, b| a.0 == b.0) {
+            rows.push(same[0].0, same.iter().map(|(_, value)| value).sum());
+        }
+    })
 }
 
 /// A B.

@@ -447,8 +447,6 @@ impl Operator {
             row.sort_unstable_by_key(|(column, _)| *column);
             row.iter().for_each(|&(column, value)| rows.push(column, value));
         };
-        let (starts, columns, values) = csr::by_rows(n, Vec::new, fill);
-        let csr = Csr { starts, columns, values };
-        self.closed(csr).map(Some)
+        self.closed(Csr::by_rows(n, Vec::new, fill)).map(Some)
     }
 }

@@ -10,16 +10,19 @@ use crate::csr::Csr;
 use crate::device::DeviceError;
 use crate::discretisation::Discretisation;
 use crate::factor::{AVAILABLE, Analysis, Factors};
+use crate::laps::Laps;
 use crate::operator::Operator;
 use crate::solve::{Coarsest, LinearOperator, Multigrid, NonlinearSystem, OperatorError};
 use crate::vector::{Precision, Vector};
 use kernels_gen::plan::Elements;
 use rayon::prelude::*;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Unknowns up to which a matrix is factorised.
 const FACTORISED: usize = 20_000;
+
+/// What is told of parts that take long.
+const OWN: &str = "what ends the levels";
 
 /// What solves.
 enum By {
@@ -55,8 +58,7 @@ impl Bottom {
         on: Arc<Discretisation>,
         like: Vector,
     ) -> Result<Self, RunError> {
-        // Kernels that make element matrices of vectors take a compiler ten times as long as those that multiply, and to read a
-        // matrix off so few unknowns takes no time.
+        // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
         let how = match is_factorised(&on) {
             true => Representation::default(),
             // A device makes it in no time without what is known beforehand of its pattern.
@@ -65,10 +67,9 @@ impl Bottom {
         };
         let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
         let (params, device) = (&of.parameters.values, of.device.cloned());
-        let start = Instant::now();
+        let mut laps = Laps::new(OWN);
         let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
-        let seconds = start.elapsed().as_secs_f64();
-        tracing::debug!(seconds, "what ends the levels: its operator is made");
+        laps.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = Analysis::default();
         Ok(Self { operator, on, analysis, by: None, like, linear, symmetric })
@@ -96,14 +97,9 @@ impl Bottom {
         let components = space.components();
         let held = |unknown| field.constraints.is_constrained(unknown);
         let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
-        let mut start = Instant::now();
-        let mut tell = |what: &str| {
-            let seconds = start.elapsed().as_secs_f64();
-            tracing::debug!(seconds, "what ends the levels: {what}");
-            start = Instant::now();
-        };
+        let mut laps = Laps::new(OWN);
         let mut matrix = Csr::of(&self.operator)?;
-        tell("its matrix is here");
+        laps.tell("its matrix is here");
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
@@ -122,9 +118,9 @@ impl Bottom {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
-        tell("its levels are made");
+        laps.tell("its levels are made");
         let there = matrices::on_device(&made, &self.like)?;
-        tell("they are where vectors live");
+        laps.tell("they are where vectors live");
         Ok(Ok(match there {
             Some(levels) => By::Levels(Box::new(levels), words(&made)),
             None => By::Aggregation(Box::new(made)),
@@ -139,10 +135,9 @@ impl Coarsest for Bottom {
         }
         let mut state = self.operator.vector();
         state.convert_from(u);
-        let start = Instant::now();
+        let mut laps = Laps::new(OWN);
         self.operator.linearise(&state)?;
-        let seconds = start.elapsed().as_secs_f64();
-        tracing::debug!(seconds, "what ends the levels: its matrix is assembled");
+        laps.tell("its matrix is assembled");
         let made = match is_factorised(&self.on) {
             true => self.factors(&state)?,
             false => self.aggregation()?,

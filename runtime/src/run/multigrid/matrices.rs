@@ -4,18 +4,15 @@
 //! The finest of them has its rows where the unknowns lie on the device, the others in the order of their aggregates. What is left
 //! in the end is solved by this machine: some hundred numbers go there and back in a cycle.
 
-use crate::aggregation::{Aggregation, Bottom, Dense};
-use crate::csr;
-use crate::device::{Arithmetic, Array, DeviceError, Layout, Module};
+use crate::aggregation::{self, Aggregation, Bottom, Dense, Rectangular};
+use crate::csr::{self, Csr};
+use crate::device::{Arithmetic, Array, DeviceError, Layout, Module, NONE};
 use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
 use crate::vector::Vector;
 use kernels_gen::dialect::c::rows::{
     NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
 };
 use std::sync::Arc;
-
-/// No unknown's place.
-const NONE: u32 = u32::MAX;
 
 /// The kernels of products.
 struct Products {
@@ -42,7 +39,21 @@ struct Here<'a> {
     values: &'a [f64],
 }
 
-impl Here<'_> {
+impl<'a> Here<'a> {
+    fn square(a: &'a Csr) -> Self {
+        Self { starts: &a.starts, columns: &a.columns, values: &a.values }
+    }
+
+    fn transfer(p: &'a Rectangular) -> Self {
+        Self { starts: &p.starts, columns: &p.columns, values: &p.values }
+    }
+
+    /// A, P and Pᵀ of a level.
+    fn all_of(level: &'a aggregation::Level) -> [Self; 3] {
+        let [p, r] = [&level.prolongator, &level.restrictor].map(Self::transfer);
+        [Self::square(&level.matrix), p, r]
+    }
+
     /// Bytes that it takes on a device.
     fn bytes(&self, real: usize) -> usize {
         4 * self.starts.len() + (4 + real) * self.columns.len()
@@ -71,25 +82,26 @@ impl Sparse {
         let places = rows.map_or(n, |layout| layout.len(n));
         let mut order = vec![NONE; places];
         (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
+        let lies = |column: u32| match columns {
+            Some(layout) => layout.place(column as usize) as u32,
+            None => column,
+        };
         let fill = |place: usize, _: &mut (), own: &mut csr::Rows| {
-            let row = order[place] as usize;
-            if order[place] == NONE {
-                return;
-            }
-            let range = here.starts[row]..here.starts[row + 1];
-            for (&column, &value) in here.columns[range.clone()].iter().zip(&here.values[range]) {
-                let lies = |layout: &Layout| layout.place(column as usize) as u32;
-                own.push(columns.map_or(column, lies), value);
+            if order[place] != NONE {
+                let row = order[place] as usize;
+                let range = here.starts[row]..here.starts[row + 1];
+                let entries = here.columns[range.clone()].iter().zip(&here.values[range]);
+                entries.for_each(|(&column, &value)| own.push(lies(column), value));
             }
         };
-        let (starts, own, values) = csr::by_rows(places, || (), fill);
+        let Csr { starts, columns, values } = Csr::by_rows(places, || (), fill);
         let mut starts: Vec<u32> = starts.into_iter().map(|start| start as u32).collect();
         let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
         // A group of threads has rows of its own.
-        starts.resize(places.next_multiple_of(ROWS) + 1, own.len() as u32);
+        starts.resize(places.next_multiple_of(ROWS) + 1, columns.len() as u32);
         let (arithmetic, products) = (&products.arithmetic, Arc::clone(products));
         let device = arithmetic.device();
-        let (starts, columns) = (device.upload(&starts)?, device.upload(&own)?);
+        let (starts, columns) = (device.upload(&starts)?, device.upload(&columns)?);
         let values = arithmetic.upload(&values)?;
         Ok(Self { products, starts, columns, values, gaps, rows: n })
     }
@@ -171,30 +183,21 @@ pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>,
         return Ok(None);
     };
     let real = arithmetic.precision().bytes();
-    let all = made.levels().iter().flat_map(|level| {
-        let (a, p, r) = (&level.matrix, &level.prolongator, &level.restrictor);
-        let matrix = Here { starts: &a.starts, columns: &a.columns, values: &a.values };
-        let [p, r] = [p, r].map(|own| Here {
-            starts: &own.starts,
-            columns: &own.columns,
-            values: &own.values,
-        });
-        [matrix, p, r]
-    });
-    let all: Vec<Here<'_>> = all.collect();
-    let bytes: usize = all.iter().map(|own| own.bytes(real)).sum();
+    let all: Vec<[Here<'_>; 3]> = made.levels().iter().map(Here::all_of).collect();
+    let each = || all.iter().flatten();
+    let bytes: usize = each().map(|own| own.bytes(real)).sum();
     let room = arithmetic.device().free_bytes().is_none_or(|free| free > bytes as f64);
-    if !room || all.iter().any(|own| u32::try_from(own.columns.len()).is_err()) {
+    if !room || each().any(|own| u32::try_from(own.columns.len()).is_err()) {
         return Ok(None);
     }
     let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
     let (mut own, products) = (Some(arithmetic.layout()), Products::new(&plain)?);
     let mut at = like.like();
     let mut levels = Vec::new();
-    for (level, parts) in made.levels().iter().zip(all.chunks_exact(3)) {
-        let matrix = Sparse::new(&products, parts[0], (own, own))?;
-        let prolongator = Sparse::new(&products, parts[1], (own, None))?;
-        let restrictor = Sparse::new(&products, parts[2], (None, own))?;
+    for (level, &[a, p, r]) in made.levels().iter().zip(&all) {
+        let matrix = Sparse::new(&products, a, (own, own))?;
+        let prolongator = Sparse::new(&products, p, (own, None))?;
+        let restrictor = Sparse::new(&products, r, (None, own))?;
         at.set(&level.inverse);
         let next = Vector::on_device(level.prolongator.width, &plain);
         let inverse = std::mem::replace(&mut at, next);

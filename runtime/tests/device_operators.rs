@@ -71,7 +71,9 @@ const WALL: &str = "wall";
 
 /// Cases that take long to compile, and whose parts other cases have: in two dimensions, with another strategy, or summing
 /// otherwise.
-const AT_LENGTH: [&str; 18] = [
+const AT_LENGTH: [&str; 20] = [
+    "hexahedra, a vector",
+    "hexahedra, a thread a cell",
     "hexahedra, boundary",
     "curved hexahedra of",
     "hexahedra, regions by lines",
@@ -167,7 +169,7 @@ fn cases() -> Vec<Case> {
         ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), SCALAR, 1, double),
         ("hexahedra, a thread a line", boxed("hex", 3.0, 4.0, 0.1), SCALAR, 3, double),
         ("hexahedra, a thread a line", boxed("hex", 3.0, 3.0, 0.1), SCALAR, 4, double),
-        ("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
+        ("hexahedra, a vector", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
         ("curved hexahedra", ball.clone(), SCALAR, 1, single),
         ("curved hexahedra, a thread a line", ball.clone(), SCALAR, 3, double),
         ("curved hexahedra, a thread a line", ball.clone(), VECTOR, 2, double),
@@ -250,17 +252,17 @@ fn scattered() -> Vec<(Case, Option<Strategy>, &'static [Scatter])> {
     let ball = made("ball", &[], &[("dim", 3.0), ("refine", 1.0), ("order", 2.0)]);
     vec![
         (("quadrilaterals", quads(40.0), VECTOR, 1, single), lane, BOTH),
-        (("hexahedra", hexes(6.0), SCALAR, 1, double), None, BOTH),
+        (("hexahedra, a thread a cell", hexes(6.0), SCALAR, 1, double), None, BOTH),
         (("hexahedra", hexes(4.0), VECTOR, 2, double), line, COLOURED),
         (("hexahedra", hexes(4.0), SCALAR, 2, double), node, OWNER),
         (("triangles", boxed("tri", 2.0, 8.0, 0.0), VECTOR, 2, double), transposition, BOTH),
-        (("tetrahedra, two fields", boxed("tet", 3.0, 3.0, 0.0), STOKES, 2, double), None, BOTH),
+        (("tetrahedra, Stokes", boxed("tet", 3.0, 3.0, 0.0), STOKES, 2, double), None, BOTH),
         (("hexahedra, boundary", hexes(4.0), BOUNDARY, 1, double), None, COLOURED),
         (("quadrilaterals, boundary", quads(9.0), BOUNDARY, 1, double), None, OWNER),
         (("quadrilaterals, two fields", quads(9.0), MIXED, 1, double), None, COLOURED),
-        (("hexahedra, discontinuous", hexes(4.0), JUMPS, 2, double), line, OWNER),
+        (("hexahedra, discontinuous by lines", hexes(4.0), JUMPS, 2, double), line, OWNER),
         (("quadrilaterals, discontinuous", quads(9.0), JUMPS, 2, double), line, COLOURED),
-        (("hexahedra, two fields", hexes(4.0), STOKES, 2, single), line, OWNER),
+        (("hexahedra, Stokes", hexes(4.0), STOKES, 2, single), line, OWNER),
         (("quadrilaterals, regions", quads(9.0), REGIONS, 2, double), line, BOTH),
         (("quadrilaterals, two fields", quads(9.0), STOKES, 3, double), node, COLOURED),
         (("quadrilaterals that hang", adapted(quads(6.0), 1), SCALAR, 2, double), line, BOTH),
@@ -352,6 +354,11 @@ impl Setting {
         let on = Arc::new(discretise(&form, &elements, mesh));
         let name = format!("{name} of degree {degree}");
         Self { name, form, elements, on, precision, params: [0.3, 1.7] }
+    }
+
+    /// PoCL compiles each of these for ten or twenty seconds; it has the same in two dimensions, or otherwise.
+    fn takes_long(&self, device: &Arc<dyn Device>) -> bool {
+        AT_LENGTH.iter().any(|long| self.name.starts_with(long)) && parts::is_slow(&**device)
     }
 
     /// The processor's results, from interpreted kernels.
@@ -495,10 +502,7 @@ fn operators_agree_with_the_processors() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            // PoCL compiles each of these for ten or twenty seconds; it has the same in two dimensions, or otherwise.
-            if AT_LENGTH.iter().any(|long| setting.name.starts_with(long))
-                && parts::is_slow(&**device)
-            {
+            if setting.takes_long(device) {
                 continue;
             }
             let [found, _] = setting.on_a_device(device, &Wishes::default());
@@ -522,6 +526,9 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
+            if setting.takes_long(device) {
+                continue;
+            }
             // Where that takes seconds to compile, one of both.
             let slow = parts::is_slow(&**device);
             let ways = if slow { &ways[number % ways.len()..][..1] } else { ways };
@@ -551,14 +558,22 @@ fn batches_sum_before_they_add() {
         (("tetrahedra", tets(), VECTOR, 1, double), None, few),
         (("tetrahedra", tets(), VECTOR, 1, single), transposition, None),
         (("triangles", boxed("tri", 2.0, 20.0, 0.0), SCALAR, 1, double), several, few),
-        (("hexahedra", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double), lane, None),
+        (
+            ("hexahedra, a thread a cell", boxed("hex", 3.0, 5.0, 0.1), VECTOR, 1, double),
+            lane,
+            None,
+        ),
         (("curved hexahedra", ball, SCALAR, 1, double), lane, few),
         (
             ("quadrilaterals, two fields", boxed("quad", 2.0, 9.0, 0.1), MIXED, 1, double),
             lane,
             None,
         ),
-        (("tetrahedra, boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 1, double), None, None),
+        (
+            ("tetrahedra with a boundary", boxed("tet", 3.0, 3.0, 0.0), BOUNDARY, 1, double),
+            None,
+            None,
+        ),
     ];
     let devices = devices();
     if devices.is_empty() {
@@ -570,7 +585,8 @@ fn batches_sum_before_they_add() {
         let wanted = setting.on_the_processor();
         for device in &devices {
             // Half a minute of compiling on PoCL, which has seen this strategy with slots in the case behind.
-            if strategy == transposition && parts::is_slow(&**device) {
+            let again = strategy == transposition && parts::is_slow(&**device);
+            if again || setting.takes_long(device) {
                 continue;
             }
             let scatter = Some(Scatter::Block);

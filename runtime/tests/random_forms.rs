@@ -7,7 +7,7 @@
 //! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²), where all of it is an energy's derivative
 //! ```
 //!
-//! 600 forms are drawn; with `WF_FORMS=N` in the environment N more, with `WF_SEED=S` others.
+//! 400 forms are drawn; with `WF_FORMS=N` in the environment N more, with `WF_SEED=S` others.
 
 #[path = "random_forms/case.rs"]
 mod case;
@@ -15,7 +15,7 @@ mod case;
 use case::Case;
 
 /// The forms of each test: threads share them.
-const FORMS: u64 = 150;
+const FORMS: u64 = 100;
 
 /// What was seen of some forms.
 #[derive(Default)]

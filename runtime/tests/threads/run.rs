@@ -55,8 +55,8 @@ struct Tally {
 }
 
 /// Compares kernels of every kind with the reference: a covering array of all choices, and
-/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source, and the sources that are not `own` are another
-/// process's. Gives the number of kernels of all.
+/// `WF_KERNELS` more, drawn at random from `WF_SEED`; `together` kernels are one source, and cases that are not `own` are another
+/// process's. Gives the number of kernels.
 ///
 /// The first device runs the first case of each strategy, precision and cell, the second, which may be the same without its
 /// compiler's passes, all others: of these what is printed is tested.
@@ -71,10 +71,8 @@ pub(crate) fn compare(
     let more = number("WF_KERNELS").unwrap_or(0) as usize;
     let (cases, refused) = cases(limits, seed, more);
     let forms = cases.len();
-    let groups = groups(cases, devices[0], together);
+    let groups = groups(cases, devices[0], together, own);
     let kernels = groups.iter().map(|group| group.source.kernels.len()).sum();
-    let groups = groups.into_iter().enumerate().filter(|&(number, _)| own(number));
-    let groups: Vec<Group> = groups.map(|(_, group)| group).collect();
     say!(
         "{}: {forms} forms from seed {seed} in {} sources, made in {:.1} s",
         devices[0].name(),
@@ -117,15 +115,23 @@ fn without_numbers(reason: &str) -> String {
     text
 }
 
-/// Generates the kernels of all cases, `together` to a source.
-fn groups(cases: Vec<Case>, device: &dyn Device, together: usize) -> Vec<Group> {
+/// Generates the kernels of all `own` cases, `together` to a source.
+fn groups(
+    cases: Vec<Case>,
+    device: &dyn Device,
+    together: usize,
+    own: impl Fn(usize) -> bool,
+) -> Vec<Group> {
     let mut done = Vec::new();
     let mut open: Vec<(Precision, Group)> = Vec::new();
     let mut met = BTreeSet::new();
-    for case in cases {
+    for (at, case) in cases.into_iter().enumerate() {
         let precision = case.plan.precision;
         let (strategy, cell) = (case.plan.strategy.to_string(), case.elements.cell.to_string());
         let number = usize::from(!met.insert((strategy, cell, precision == Precision::F32)));
+        if !own(at) {
+            continue;
+        }
         let source = case.source(device);
         let at = open
             .iter()

@@ -187,6 +187,45 @@ fn poisson_on_the_ball_has_the_energy_of_the_radial_solution() {
     assert!(differences[1] < differences[0] / 4.0, "{differences:?}");
 }
 
+/// The sum of the magnitudes of the smallest and largest values of all fields.
+fn extent(fields: &Value) -> f64 {
+    match fields {
+        Value::Number(number) => number.as_f64().expect("a number").abs(),
+        Value::Array(all) => all.iter().map(extent).sum(),
+        Value::Object(all) => all.values().map(extent).sum(),
+        _ => 0.0,
+    }
+}
+
+/// Each linear example by levels in a third of the iterations that its diagonal takes, to the same solution.
+#[test]
+fn levels_take_a_third_of_the_iterations() {
+    let by = |file: &str, preconditioner: &str| {
+        let solver = format!("cg(rtol: 1e-10, preconditioner: {preconditioner})");
+        run(file, &["--solver", &solver])
+    };
+    for file in
+        ["poisson.wf", "poisson_unstructured.wf", "elasticity.wf", "traction.wf", "capacitor.wf"]
+    {
+        let (levels, diagonal) = (by(file, "multigrid"), by(file, "jacobi"));
+        assert_eq!(levels.len(), diagonal.len());
+        for (levels, diagonal) in levels.iter().zip(&diagonal) {
+            let [few, many] = [levels, diagonal].map(|solved| number(solved, "iterations"));
+            assert!(3.0 * few <= many, "{file}: {few} and {many}");
+            assert!(levels["multigrid"]["levels"].as_array().is_some(), "{levels}");
+            assert!(number(levels, "applications") > few, "{levels}");
+            let [own, other] = [levels, diagonal].map(|solved| extent(&solved["fields"]));
+            assert!((own - other).abs() <= 1e-7 * other, "{file}: {own} and {other}");
+        }
+    }
+    // The same run twice is the same to the bit.
+    let [first, second] = [(); 2].map(|()| by("elasticity.wf", "multigrid"));
+    for (first, second) in first.iter().zip(&second) {
+        assert_eq!(first["fields"], second["fields"]);
+        assert_eq!(first["residual"], second["residual"]);
+    }
+}
+
 #[test]
 fn the_bracket_vibrates() {
     let found = run("vibration.wf", &[]);

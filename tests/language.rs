@@ -141,6 +141,17 @@ fn all_that_adaptive_steps_take_is_named() {
 }
 
 #[test]
+fn every_scheme_is_named_with_all_that_it_takes() {
+    let all = known("time = nonsense();");
+    assert!(all.len() >= 7, "{all:?}");
+    complete("time", all.iter().map(String::as_str));
+    for name in &all {
+        let arguments = known(&format!("time = {name}(nonsense: 1);"));
+        complete("time", arguments.iter().map(String::as_str));
+    }
+}
+
+#[test]
 fn files_are_named() {
     complete("data", [words::FILE]);
 }

@@ -454,8 +454,10 @@ pub enum ProblemItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `initial u = EXPR;`
+    /// `initial u = EXPR;`, or `initial dt(u) = EXPR;`
     Initial {
+        /// Whether it is of the time derivative.
+        rate: bool,
         /// The field.
         field: Ident,
         /// Value.

@@ -48,6 +48,7 @@ pub fn check(
         fields: Vec::new(),
         aux: Vec::new(),
         params: Vec::new(),
+        rates: Vec::new(),
         defaults: Vec::new(),
         exprs: Exprs::new(),
         names: BTreeMap::new(),
@@ -58,7 +59,8 @@ pub fn check(
     definitions::params(&mut checker);
     definitions::lets(&mut checker);
     regions::integrals(&mut checker, form);
-    let (form, mut diagnostics) = checker.finish();
+    let (mut form, mut diagnostics) = checker.finish();
+    form.declare_rates();
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary().map(|label| label.span));
     let failed = diagnostics.iter().any(Diagnostic::is_error);
     if diagnostics.len() > MOST_ERRORS {

@@ -45,6 +45,21 @@ pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> 
 
 /// The components of a terminal; directions are 1, so that coefficients show.
 fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
+    let sum = |(field, order), gradient: bool| -> Vec<f64> {
+        let Some(rate) = form.rate(field, order) else { return Vec::new() };
+        let (u, r) = match gradient {
+            false => (Terminal::Field(field), Terminal::Aux(rate.aux)),
+            true => (Terminal::FieldGradient(field), Terminal::AuxGradient(rate.aux)),
+        };
+        let s = given.get(&Input::Param(rate.param, 0)).copied().unwrap_or(0.0);
+        let [u, r] = [u, r].map(|terminal| components(form, terminal, given));
+        u.iter().zip(r).map(|(u, r)| s * u + r).collect()
+    };
+    match terminal {
+        Terminal::Rate(field, order) => return sum((field, order), false),
+        Terminal::RateGradient(field, order) => return sum((field, order), true),
+        _ => {}
+    }
     let count = form.shape_of(terminal).map_or(1, |shape| shape.components());
     let slot = |field: usize, flat: usize, gradient: bool| match gradient {
         false => Slot { field, component: flat, part: Part::Value },
@@ -64,7 +79,9 @@ fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
         Terminal::Time => Some(Input::Time),
         Terminal::Diameter => Some(Input::Diameter),
         Terminal::Degree => Some(Input::Degree),
-        Terminal::Test(_)
+        Terminal::Rate(..)
+        | Terminal::RateGradient(..)
+        | Terminal::Test(_)
         | Terminal::TestGradient(_)
         | Terminal::Direction(_)
         | Terminal::DirectionGradient(_) => None,
@@ -160,6 +177,7 @@ fn name(form: &Form, terminal: Terminal) -> Option<String> {
         Terminal::FieldGradient(i) => format!("grad({})", field(i)),
         Terminal::Aux(i) => form.aux[i].name.clone(),
         Terminal::AuxGradient(i) => format!("grad({})", form.aux[i].name),
+        Terminal::Rate(..) | Terminal::RateGradient(..) => form.terminal_name(terminal),
         Terminal::Param(i) => form.params[i].name.clone(),
         Terminal::Coordinates => "x".to_owned(),
         Terminal::Normal => "n".to_owned(),

@@ -32,14 +32,23 @@ pub fn differentiate(form: &Form) -> Form {
             integral.rows.iter().flat_map(|row| [row.f0, row.f1]).collect();
         let roots: Vec<ExprId> = values.iter().copied().flatten().collect();
         let derivatives = tangent(&mut exprs, &roots, |exprs, terminal| {
-            let (of, shape) = match terminal {
-                Terminal::Field(i) => (Terminal::Direction(i), form.shape_of(terminal)),
-                Terminal::FieldGradient(i) => {
-                    (Terminal::DirectionGradient(i), form.shape_of(terminal))
-                }
+            let of = match terminal {
+                Terminal::Field(i) => Terminal::Direction(i),
+                Terminal::FieldGradient(i) => Terminal::DirectionGradient(i),
+                Terminal::Rate(i, _) => Terminal::Direction(i),
+                Terminal::RateGradient(i, _) => Terminal::DirectionGradient(i),
                 _ => return Ok(None),
             };
-            Ok(shape.map(|shape| exprs.terminal(of, shape)))
+            let Some(shape) = form.shape_of(terminal) else { return Ok(None) };
+            let direction = exprs.terminal(of, shape);
+            match terminal {
+                Terminal::Rate(i, order) | Terminal::RateGradient(i, order) => {
+                    let rate = form.rate(i, order).expect("a checked form declares it");
+                    let s = exprs.terminal(Terminal::Param(rate.param), Shape::SCALAR);
+                    exprs.mul(s, direction).map(Some)
+                }
+                _ => Ok(Some(direction)),
+            }
         })
         .expect("an expression that was built should have a derivative in every direction");
         let mut derivatives = derivatives.into_iter();
@@ -90,12 +99,54 @@ fn gradient_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, Buil
     exprs.literal(shape, components)
 }
 
+/// The time derivative of an expression of `form`, by the chain rule: of fields, and of t; coordinates, parameters and the
+/// functions of them that are no fields do not change.
+///
+/// # Errors
+///
+/// Where a third derivative would be needed, and where data or a test function would have to have one.
+pub fn rate(form: &mut Form, a: ExprId) -> Result<ExprId, BuildError> {
+    let mut exprs = std::mem::take(&mut form.exprs);
+    let result = rate_in(&mut exprs, form, a);
+    form.exprs = exprs;
+    result
+}
+
+fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildError> {
+    let shape = exprs.shape(a);
+    let derivative = tangent(exprs, &[a], |exprs, terminal| {
+        let of = match terminal {
+            Terminal::Time => return Ok(Some(exprs.constant(1.0))),
+            Terminal::Field(i) => Terminal::Rate(i, 1),
+            Terminal::FieldGradient(i) => Terminal::RateGradient(i, 1),
+            Terminal::Rate(i, 1) => Terminal::Rate(i, 2),
+            Terminal::RateGradient(i, 1) => Terminal::RateGradient(i, 2),
+            Terminal::Param(_)
+            | Terminal::Coordinates
+            | Terminal::Normal
+            | Terminal::Diameter
+            | Terminal::Degree => return Ok(None),
+            Terminal::Rate(..)
+            | Terminal::RateGradient(..)
+            | Terminal::Aux(_)
+            | Terminal::AuxGradient(_)
+            | Terminal::Test(_)
+            | Terminal::TestGradient(_)
+            | Terminal::Direction(_)
+            | Terminal::DirectionGradient(_) => return Err(BuildError::NoRate { terminal }),
+        };
+        Ok(form.shape_of(of).map(|shape| exprs.terminal(of, shape)))
+    })?;
+    Ok(derivative[0].unwrap_or_else(|| exprs.zero(shape)))
+}
+
 /// The terminal that is the gradient of `terminal`, where there is one.
 fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>, BuildError> {
     match terminal {
         Terminal::Field(i) => Ok(Some(Terminal::FieldGradient(i))),
         Terminal::Test(i) => Ok(Some(Terminal::TestGradient(i))),
         Terminal::Direction(i) => Ok(Some(Terminal::DirectionGradient(i))),
+        Terminal::Rate(i, order) => Ok(Some(Terminal::RateGradient(i, order))),
         Terminal::Aux(i) => match form.aux[i].location {
             Location::Nodes(_) => Ok(Some(Terminal::AuxGradient(i))),
             Location::Cells | Location::Points => Err(BuildError::NoGradient { terminal }),
@@ -103,6 +154,7 @@ fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>
         Terminal::FieldGradient(_)
         | Terminal::TestGradient(_)
         | Terminal::DirectionGradient(_)
+        | Terminal::RateGradient(..)
         | Terminal::AuxGradient(_) => Err(BuildError::SecondDerivative { terminal }),
         Terminal::Normal => Err(BuildError::NoGradient { terminal }),
         Terminal::Coordinates

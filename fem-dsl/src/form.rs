@@ -26,8 +26,8 @@ pub(crate) use verify::expect_form;
 pub use verify::verify_form;
 
 use crate::id_type;
-use crate::terms::{Aux, Field, Location, Param, Region, Space};
-use std::collections::BTreeMap;
+use crate::terms::{self, Aux, Field, Location, Param, Rate, Region, Space};
+use std::collections::{BTreeMap, BTreeSet};
 
 id_type!(
     /// A tensor expression of a [`Form`]; prints as `e7`.
@@ -51,6 +51,8 @@ pub struct Form {
     pub aux: Vec<Aux>,
     /// Runtime parameters with their default values, in order of declaration.
     pub params: Vec<Param>,
+    /// The time derivatives that it has; their parameters and data stand behind those that were declared.
+    pub rates: Vec<Rate>,
     /// The default of each parameter as an expression in constants and other parameters.
     pub defaults: Vec<ExprId>,
     /// All expressions.
@@ -74,6 +76,11 @@ pub struct Integral {
     pub energy: Option<ExprId>,
 }
 
+/// A time derivative as it is written.
+pub fn rate_name(field: &str, order: usize) -> String {
+    if order == 1 { format!("dt({field})") } else { format!("dt(dt({field}))") }
+}
+
 /// What is tested against one field's test function and its gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -92,6 +99,8 @@ impl Form {
         let field = |i: usize| self.fields.get(i).map(|field| Shape::from(field.shape));
         match terminal {
             Terminal::Field(i) | Terminal::Test(i) | Terminal::Direction(i) => field(i),
+            Terminal::Rate(i, _) => field(i),
+            Terminal::RateGradient(i, _) => field(i)?.raised(self.dim),
             Terminal::FieldGradient(i)
             | Terminal::TestGradient(i)
             | Terminal::DirectionGradient(i) => field(i)?.raised(self.dim),
@@ -116,6 +125,49 @@ impl Form {
             Location::Cells | Location::Points => None,
         });
         fields.chain(aux)
+    }
+
+    /// A time derivative of a field.
+    pub fn rate(&self, field: usize, order: usize) -> Option<&Rate> {
+        self.rates.iter().find(|rate| (rate.field, rate.order) == (field, order))
+    }
+
+    /// The terminals on which expressions rest.
+    pub fn terminals(&self, roots: &[ExprId]) -> impl Iterator<Item = Terminal> {
+        self.exprs.reachable_in_order(roots).into_iter().filter_map(|id| {
+            match self.exprs.expr(id) {
+                Expr::Terminal(terminal) => Some(*terminal),
+                _ => None,
+            }
+        })
+    }
+
+    /// Declares the time derivatives that the form has, with the parameters and the data of which they are made.
+    pub(crate) fn declare_rates(&mut self) {
+        let mut read: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for terminal in self.terminals(&self.roots()) {
+            if let Terminal::Rate(field, order) | Terminal::RateGradient(field, order) = terminal {
+                read.insert((field, order));
+            }
+        }
+        let velocities = read.iter().map(|&(field, _)| (field, 1));
+        let all: BTreeSet<(usize, usize)> = velocities.chain(read.iter().copied()).collect();
+        for (field, order) in all {
+            let known = self.rates.iter().find(|rate| rate.order == order);
+            let param = known.map(|rate| rate.param).unwrap_or_else(|| {
+                let name = if order == 1 { "per_dt" } else { "per_dt2" };
+                let name = self.unused(name.to_owned());
+                let (shape, value) = (terms::Shape::Scalar, vec![0.0]);
+                self.params.push(Param { name, shape, value });
+                self.defaults.push(self.exprs.constant(0.0));
+                self.params.len() - 1
+            });
+            let Field { ref name, shape, space } = self.fields[field];
+            let name = self.unused(format!("{}{name}", "dt_".repeat(order)));
+            self.aux.push(Aux { name, shape, location: Location::Nodes(space) });
+            let (aux, read) = (self.aux.len() - 1, read.contains(&(field, order)));
+            self.rates.push(Rate { field, order, param, aux, read });
+        }
     }
 
     /// Every expression that the form's meaning rests on.

@@ -88,9 +88,8 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
     Some(match word {
         "eigenvalues" | "eigenvalue" | "modes" | "modal" => EIGEN,
         "slip" | "wall" | "symmetry" | "noflow" => "write `dirichlet dot(u, n) = 0 on \"tag\";`",
-        "time" | "timestep" | "steps" => {
-            "time steps are not there yet: write one out in the form, `(u - u_old) / tau` with `aux u_old: scalar;` and \
-             `param tau = 0.1;`, and solve once for each from Rust"
+        "timestep" | "steps" | "integrator" | "ode" => {
+            "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`, with `dt(u)` in the form"
         }
         "report" | "output" => {
             "reports are not there yet: `wf run` says errors and energy, and writes the solution as a `.vtu` file"
@@ -104,6 +103,21 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
              `adapt(steps: 6);` those with the largest errors"
         }
         "amr" | "adaptive" | "adaptivity" | "estimate" | "mark" => "write `adapt(steps: 6);`",
+        _ => return None,
+    })
+}
+
+/// The scheme that does what another is known for.
+pub(crate) fn scheme(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "euler" | "backward_euler" | "implicit_euler" => "write `bdf(order: 1, …)`",
+        "forward_euler" | "explicit_euler" => "write `rk(order: 1, …)`",
+        "crank_nicolson" | "cn" | "midpoint" | "trapezoidal" => "write `theta(theta: 0.5, …)`",
+        "rk4" | "runge_kutta" | "ssprk" | "erk" => "write `rk(order: 4, …)`",
+        "dirk" | "esdirk" | "irk" | "radau" | "alexander" => "write `sdirk(stages: 3, …)`",
+        "gear" | "cvode" | "ida" => "write `bdf(order: 2, …)`",
+        "verlet" | "central_differences" | "stoermer" => "write `leapfrog(…)`",
+        "hht" | "alpha" | "generalized_alpha" | "wbz" => "write `generalised_alpha(rho: 0.8, …)`",
         _ => return None,
     })
 }
@@ -166,9 +180,11 @@ pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
         ("cell", "quadrilateral" | "square" | "rectangle") => "write `quad`",
         ("cell", "hexahedron" | "cube" | "brick") => "write `hex`",
         ("cell", "tetrahedron") => "write `tet`",
-        ("preconditioner", "mg" | "amg" | "algebraic" | "gamg" | "chebyshev") => {
-            "write `multigrid`"
+        ("preconditioner", "mg" | "gmg" | "chebyshev") => "write `multigrid`",
+        ("preconditioner", "amg" | "gamg" | "boomeramg" | "hypre" | "smoothed_aggregation") => {
+            "write `algebraic`: levels of the matrix alone; `multigrid` takes these where the mesh has no coarser one"
         }
+        ("preconditioner", "fieldsplit" | "schur") => "write `block`",
         ("preconditioner", "ilu" | "ssor" | "sor" | "cholesky" | "lu") => {
             "it is not there: write `jacobi` or `multigrid`, or solve with `direct`"
         }

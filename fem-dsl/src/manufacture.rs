@@ -15,11 +15,12 @@
 //! it tests against ∇φ does not find u*. s is data at the quadrature points of the cells, so that the kernels are those
 //! of the form but for one number to subtract.
 
-use crate::differentiate::{gradient, tangent};
+use crate::differentiate::{gradient, rate, tangent};
 use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Terminal};
 use crate::point::scalars::Scalars;
 use crate::point::{self, Aux, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise};
 use crate::problem::Expression;
+use std::collections::BTreeMap;
 
 /// A function of the coordinates, in an arena of its own.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Manufactured {
 struct Values {
     fields: Vec<(ExprId, ExprId)>,
     aux: Vec<(ExprId, Option<ExprId>)>,
+    /// By field and order.
+    rates: BTreeMap<(usize, usize), (ExprId, ExprId)>,
 }
 
 impl Values {
@@ -52,6 +55,8 @@ impl Values {
             Terminal::FieldGradient(i) => self.fields.get(i).map(|field| field.1),
             Terminal::Aux(i) => self.aux.get(i).map(|aux| aux.0),
             Terminal::AuxGradient(i) => self.aux.get(i).and_then(|aux| aux.1),
+            Terminal::Rate(i, order) => self.rates.get(&(i, order)).map(|rate| rate.0),
+            Terminal::RateGradient(i, order) => self.rates.get(&(i, order)).map(|rate| rate.1),
             _ => None,
         }
     }
@@ -111,7 +116,7 @@ fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Value
     let copied = |scratch: &mut Form, known: &Known| {
         Ok(scratch.exprs.replaced(&known.exprs, &[known.value], |_| None)?[0])
     };
-    let mut values = Values { fields: Vec::new(), aux: Vec::new() };
+    let mut values = Values { fields: Vec::new(), aux: Vec::new(), rates: BTreeMap::new() };
     for known in solution {
         let value = copied(scratch, known)?;
         values.fields.push((value, gradient(scratch, value)?));
@@ -123,6 +128,13 @@ fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Value
             Location::Cells | Location::Points => None,
         };
         values.aux.push((value, slope));
+    }
+    for of in scratch.rates.clone() {
+        let mut value = values.fields[of.field].0;
+        for _ in 0..of.order {
+            value = rate(scratch, value)?;
+        }
+        values.rates.insert((of.field, of.order), (value, gradient(scratch, value)?));
     }
     Ok(values)
 }
@@ -168,7 +180,7 @@ fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
 
 impl Form {
     /// A name that nothing in the form has.
-    fn unused(&self, wish: String) -> String {
+    pub(crate) fn unused(&self, wish: String) -> String {
         let mut name = wish;
         let taken = |name: &str| {
             self.fields.iter().any(|field| field.name == name)

@@ -44,8 +44,8 @@ pub use shifted::shifted;
 pub use verify::verify_point;
 
 pub use crate::terms::{
-    Aux, Binary, Comparison, Degree, Field, Location, Number, Param, Region, Shape, Space, Unary,
-    WHOLE_BOUNDARY,
+    Aux, Binary, Comparison, Degree, Field, Location, Number, Param, Rate, Region, Shape, Space,
+    Unary, WHOLE_BOUNDARY,
 };
 
 use crate::arena::{Id, IndexVec};
@@ -75,6 +75,8 @@ pub struct PointForm {
     /// Runtime parameters, in order of declaration; their components follow one another in the
     /// kernel's parameter vector, behind the time t at its place 0.
     pub params: Vec<Param>,
+    /// Its time derivatives, each with its parameter and its data among those above.
+    pub rates: Vec<Rate>,
     /// One integral a region, the cells first.
     pub integrals: Vec<Integral>,
 }

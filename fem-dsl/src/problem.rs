@@ -47,8 +47,10 @@ pub struct Problem {
     pub degree: usize,
     /// Quadrature degree D, where it was set.
     pub quadrature: Option<usize>,
-    /// Time.
+    /// Time: where it begins, of a problem that goes through it.
     pub time: f64,
+    /// How it goes through time, if it does.
+    pub stepping: Option<Stepping>,
     /// Parameter values that differ from the form's defaults: (index, components).
     pub params: Vec<(usize, Vec<f64>)>,
     /// Values of auxiliary data, in order: a later one holds where two are given.
@@ -63,6 +65,8 @@ pub struct Problem {
     pub exact: Vec<(usize, Expression)>,
     /// Where the solve begins: (field, values).
     pub initial: Vec<(usize, Values)>,
+    /// The first time derivative where time begins: (field, values).
+    pub initial_rate: Vec<(usize, Values)>,
     /// How the mesh follows the solution, where it does.
     pub adapt: Option<Adapt>,
     /// The eigenvalues that are asked for in the place of a solution.
@@ -77,7 +81,8 @@ impl Problem {
     /// Lets the paths of data and states in the text start from a folder, as that of its mesh does.
     pub fn start_paths_at(&mut self, folder: &Path) {
         let data = self.aux.iter_mut().map(|data| &mut data.value);
-        for values in data.chain(self.initial.iter_mut().map(|(_, values)| values)) {
+        let starts = self.initial.iter_mut().chain(&mut self.initial_rate);
+        for values in data.chain(starts.map(|(_, values)| values)) {
             if let Values::File(stored) = values
                 && std::mem::take(&mut stored.from_text)
             {
@@ -101,6 +106,93 @@ pub struct Adapt {
     pub max_dofs: Option<usize>,
     /// The share of Σ η² that the cells which are made coarser hold at most, together with θ at most 1; none are at 0.
     pub coarsen: f64,
+}
+
+/// How a problem goes through time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stepping {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+    /// The length of a step, or of the first one where they vary.
+    pub step: Option<f64>,
+    /// What a step may add to the error, relative to the solution, where its length follows from that.
+    pub tolerance: Option<f64>,
+    /// Time between what is written.
+    pub every: Option<f64>,
+    /// Times at which it is written.
+    pub at: Vec<f64>,
+}
+
+/// A scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheme {
+    /// F(t + θ Δt, u + θ Δu, Δu / Δt) = 0: backward Euler at 1, the midpoint rule (Crank and Nicolson's) at ½.
+    Theta {
+        /// θ.
+        theta: f64,
+    },
+    /// Backward differences of the last values.
+    Bdf {
+        /// The order, 1 to 5.
+        order: usize,
+    },
+    /// Singly diagonal implicit Runge-Kutta, stiffly accurate.
+    Sdirk {
+        /// Stages, 2 to 4.
+        stages: usize,
+    },
+    /// Explicit Runge-Kutta.
+    RungeKutta {
+        /// The order, 1 to 4.
+        order: usize,
+        /// What is inverted.
+        mass: Mass,
+    },
+    /// Newmark's.
+    Newmark {
+        /// β.
+        beta: f64,
+        /// γ.
+        gamma: f64,
+    },
+    /// Chung and Hulbert's.
+    GeneralisedAlpha {
+        /// The spectral radius of what is not resolved.
+        rho: f64,
+    },
+    /// Explicit central differences.
+    Leapfrog {
+        /// What is inverted.
+        mass: Mass,
+    },
+}
+
+impl Scheme {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Theta { .. } => "theta",
+            Self::Bdf { .. } => "bdf",
+            Self::Sdirk { .. } => "sdirk",
+            Self::RungeKutta { .. } => "rk",
+            Self::Newmark { .. } => "newmark",
+            Self::GeneralisedAlpha { .. } => "generalised_alpha",
+            Self::Leapfrog { .. } => "leapfrog",
+        }
+    }
+}
+
+/// The mass that an explicit scheme inverts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mass {
+    /// Its rows summed on the diagonal.
+    Lumped,
+    /// As it is.
+    Consistent,
 }
 
 /// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its start.
@@ -235,14 +327,29 @@ pub enum Argument {
     Numbers(Vec<f64>),
     /// A bare word such as `hex` or `jacobi`, or a parameter's name.
     Word(String),
+    /// A word with settings of its own: `multigrid(degree: 4)`.
+    Made {
+        /// The word.
+        name: String,
+        /// Its settings by name.
+        arguments: BTreeMap<String, Argument>,
+    },
 }
 
 impl Argument {
-    /// The word that it is.
+    /// The word that it is, with settings or without.
     pub fn word(&self) -> Option<&str> {
         match self {
-            Self::Word(word) => Some(word),
+            Self::Word(word) | Self::Made { name: word, .. } => Some(word),
             Self::Number(_) | Self::Numbers(_) => None,
+        }
+    }
+
+    /// A setting of the word that it is.
+    pub fn setting(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Made { arguments, .. } => arguments.get(name),
+            Self::Number(_) | Self::Numbers(_) | Self::Word(_) => None,
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::check::{self, Dimensions};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
-use crate::form::{BuildError, Form};
+use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
@@ -261,6 +261,7 @@ impl Program {
         let (content, found) = content(&statements, checked, mesh.as_ref());
         diagnostics.extend(found);
         diagnostics.extend(missing_aux(problem, checked, &content));
+        diagnostics.extend(missing_time(problem, checked, &content));
         let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
         let eigen = content.eigen.clone();
         let mut finished = finished(problem, checked, mesh.source, content).map_err(|error| {
@@ -366,6 +367,7 @@ impl Program {
         };
         let outcomes = checked.iter().map(|form| {
             let (content, mut found) = content(&statements, form, mesh.as_ref());
+            found.extend(missing_time(problem, form, &content));
             if content.eigen.is_some() && found.is_empty() {
                 let set: Vec<usize> = content.params.iter().map(|(param, _)| *param).collect();
                 let form = point(&simplify(&differentiate(form)));
@@ -434,17 +436,28 @@ fn missing_aux<'a>(
             matches!(&item.kind, ast::ProblemItemKind::Aux { name: of, .. } if of.name == name)
         })
     };
-    let missing = form
-        .aux
-        .iter()
-        .enumerate()
-        .filter(move |(index, aux)| !given(*index) && !stated(&aux.name) && !content.broken);
+    let derived = |index: usize| form.rates.iter().any(|rate| rate.aux == index);
+    let missing = form.aux.iter().enumerate().filter(move |(index, aux)| {
+        !given(*index) && !derived(*index) && !stated(&aux.name) && !content.broken
+    });
     missing.map(|(_, aux)| {
         let message = format!("the auxiliary data `{}` has no value", aux.name);
         Diagnostic::new(Code::MissingSetting, message)
             .label(problem.name.span, "not given in this problem")
             .help(format!("write `aux {} = …;`", aux.name))
     })
+}
+
+/// A form with time derivatives in a problem without time.
+fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Option<Diagnostic> {
+    let rate = form.rates.iter().find(|rate| rate.read).filter(|_| !content.timed)?;
+    let written = rate_name(&form.fields[rate.field].name, rate.order);
+    let message = format!("the form has `{written}`, and this problem no time");
+    Some(
+        Diagnostic::new(Code::MissingSetting, message)
+            .label(problem.name.span, "no `time = …;` in this problem")
+            .help("write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`, or leave the derivative out of the form"),
+    )
 }
 
 /// Puts a problem together; with a manufactured solution the form is another.
@@ -480,7 +493,8 @@ fn finished(
         refine: content.refine,
         degree: content.degree.unwrap_or_else(|| form.smallest_degree()),
         quadrature: content.quadrature,
-        time: content.time,
+        time: content.stepping.as_ref().map_or(content.time, |stepping| stepping.from),
+        stepping: content.stepping,
         params: content.params,
         aux,
         dirichlet: content.dirichlet,
@@ -488,6 +502,7 @@ fn finished(
         mean: content.mean,
         exact: content.exact,
         initial: content.initial,
+        initial_rate: content.initial_rate,
         adapt: content.adapt,
         eigen: None,
         solver: content.solver,

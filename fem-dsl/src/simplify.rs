@@ -62,6 +62,7 @@ pub fn simplify(form: &Form) -> Form {
         fields: form.fields.clone(),
         aux: form.aux.clone(),
         params: form.params.clone(),
+        rates: form.rates.clone(),
         defaults,
         exprs: new,
         names,

@@ -33,6 +33,28 @@ pub struct Param {
     pub value: Vec<f64>,
 }
 
+/// A time derivative that a form has: dt(u), or dt(dt(u)).
+///
+/// ```text
+/// ∂ᵒʳᵈᵉʳ u / ∂tᵒʳᵈᵉʳ  =  s u + r        s a parameter, r data at the nodes of u's space
+/// ```
+///
+/// so that one kernel serves every scheme: with s = 0 the derivative is r; with the s of a scheme the Jacobian is
+/// ∂F/∂u + s ∂F/∂u̇ (+ s₂ ∂F/∂ü), and r is what the scheme knows of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// The field.
+    pub field: usize,
+    /// 1 or 2.
+    pub order: usize,
+    /// s among the parameters.
+    pub param: usize,
+    /// r among the data.
+    pub aux: usize,
+    /// Whether the form itself reads it: of a second derivative the first is there as well, for reports.
+    pub read: bool,
+}
+
 /// Where auxiliary data lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {

@@ -26,6 +26,7 @@ pub const FUNCTIONS: &[&str] = &[
     "dev",
     "transpose",
     "grad",
+    "dt",
     "div",
     "curl",
     "sqrt",
@@ -51,7 +52,7 @@ pub const FUNCTIONS: &[&str] = &[
 pub const FILE: &str = "file";
 
 /// Words kept for later versions.
-pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "dt", "mean"];
+pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "mean"];
 
 /// The strict keywords of Rust that are not words of the grammar.
 pub const RUST: &[&str] = &[
@@ -81,6 +82,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "initial",
     "adapt",
     "eigen",
+    "time",
     "mass",
     "solver",
     "report",

@@ -42,6 +42,7 @@ pub mod scratch;
 pub mod solve;
 pub mod space;
 pub mod stored;
+pub mod time;
 pub mod vector;
 pub mod verify;
 

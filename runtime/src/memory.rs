@@ -175,6 +175,38 @@ impl Estimate {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
 
+    /// Bytes of the parts that a device holds.
+    pub fn on_device(&self) -> f64 {
+        self.there().map(|(_, bytes)| bytes).sum()
+    }
+
+    fn there(&self) -> impl Iterator<Item = &(&'static str, f64)> {
+        self.parts.iter().filter(|(part, _)| matches!(*part, "tables" | "vectors" | "levels"))
+    }
+
+    /// Whether a device with so many free bytes can hold its parts.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit.
+    pub fn check_device(&self, free: f64) -> Result<(), TooMuch> {
+        let bytes = self.on_device();
+        if bytes <= free {
+            return Ok(());
+        }
+        let room = Room { bytes: free, bound: "what the device has free" };
+        let remedy = "fewer cells or a lower degree";
+        Err(TooMuch { what: self.named(self.there()), bytes, room, remedy })
+    }
+
+    /// What is told of it, with some of its parts.
+    fn named<'a>(&self, parts: impl Iterator<Item = &'a (&'static str, f64)>) -> String {
+        let parts: Vec<String> =
+            parts.map(|(name, bytes)| format!("{name} {}", Bytes(*bytes))).collect();
+        let (cells, unknowns) = (self.cells, self.unknowns);
+        format!("a problem of {unknowns} unknowns on {cells} cells ({})", parts.join(", "))
+    }
+
     /// Whether what is not there yet fits; `there` are the parts that are.
     ///
     /// # Errors
@@ -182,12 +214,7 @@ impl Estimate {
     /// What does not.
     pub fn check(&self, there: &[&str]) -> Result<(), TooMuch> {
         let rest = self.parts.iter().filter(|(name, _)| !there.contains(name));
-        let what = || {
-            let parts = rest.clone().map(|(name, bytes)| format!("{name} {}", Bytes(*bytes)));
-            let parts: Vec<String> = parts.collect();
-            let (cells, unknowns) = (self.cells, self.unknowns);
-            format!("a problem of {unknowns} unknowns on {cells} cells ({})", parts.join(", "))
-        };
+        let what = || self.named(rest.clone());
         Room::check(what, rest.clone().map(|(_, bytes)| bytes).sum())
     }
 }

@@ -372,6 +372,20 @@ impl Operator {
         self.approximation = approximation;
     }
 
+    /// Takes away what approximates J⁻¹, so that other parameters do not change it.
+    pub(crate) fn take_approximation(&mut self) -> Option<Box<dyn Approximation>> {
+        self.approximation.take()
+    }
+
+    /// Replaces data at nodes on which what approximates J⁻¹ does not depend, by its number.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails.
+    pub(crate) fn set_at_nodes(&mut self, aux: usize, numbers: &[f64]) -> Result<(), DeviceError> {
+        self.blocks.set_at_nodes(&*self.engine, aux, numbers)
+    }
+
     /// What approximates J⁻¹.
     pub fn approximation(&self) -> Option<&dyn Approximation> {
         self.approximation.as_deref()

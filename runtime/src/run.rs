@@ -12,6 +12,7 @@ mod estimate;
 mod factors;
 mod files;
 mod fixed;
+mod forecast;
 mod initial;
 mod integrals;
 mod kernels;
@@ -25,6 +26,7 @@ mod solver;
 mod step;
 #[cfg(test)]
 mod testing;
+mod time;
 mod unique;
 
 pub use adaptive::Interrupted;
@@ -34,6 +36,7 @@ pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};
 pub use files::{Files, Taker};
 pub use fixed::check_fixed;
+pub use forecast::{Forecast, ForecastLevel, Where, forecast};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub(crate) use mean::Balance;
 pub use not_finite::{Cause, Spot};
@@ -252,6 +255,16 @@ pub enum RunError {
         /// What happened.
         source: SolveError,
     },
+    /// A step through time that cannot be taken.
+    #[error("at t = {time} no step of {length:.3e} can be taken: {source}")]
+    TimeStep {
+        /// The time that was reached.
+        time: f64,
+        /// The length of the step.
+        length: f64,
+        /// Why.
+        source: Box<RunError>,
+    },
     /// A mesh that cannot follow a solution.
     #[error("`adapt`: {0}")]
     Adapt(#[from] AdaptError),
@@ -466,7 +479,7 @@ fn run_started(
     let solver = problem.solver.as_ref();
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
-    check_room(&problem.form, &planned, &mesh, solver, device.is_some())?;
+    check_room(&problem.form, &planned, &mesh, solver, device.as_deref())?;
     let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();

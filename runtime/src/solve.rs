@@ -35,9 +35,9 @@ pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
 pub use lobpcg::{EigenSettings, Modes, lobpcg};
 pub use minres::minres;
 pub use multigrid::{
-    Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Transfer,
+    Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
 };
-pub use newton::{Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
+pub use newton::{Affine, Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;
@@ -480,6 +480,11 @@ pub trait NonlinearSystem {
 
     /// J(u) at the last linearisation; rows and columns of constrained unknowns are the identity.
     fn jacobian(&self) -> &dyn LinearOperator;
+
+    /// Whether J is known to be what it was at the last solve, so that what was made of it then still serves.
+    fn same_jacobian(&self) -> bool {
+        false
+    }
 
     /// The diagonal of J(u); 1 for constrained unknowns.
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError>;

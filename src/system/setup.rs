@@ -309,7 +309,7 @@ impl Setup {
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
         let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
-        check_room(&form, &elements, &self.mesh, None, self.device.is_some())?;
+        check_room(&form, &elements, &self.mesh, None, self.device.as_deref())?;
         let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
             Boundary::Tags(tags) => Some(tags),
             Boundary::All => None,

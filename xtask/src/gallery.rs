@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 19] = [
+const GALLERY: [Shown; 23] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -46,7 +46,11 @@ const GALLERY: [Shown; 19] = [
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
-    shown("phases", &["form phases", "problem separation"], ""),
+    shown("heat", &["form heat", "problem bar"], "--field T"),
+    shown("wave", &["form wave", "problem pulse"], ""),
+    shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
+    shown("phases", &["form phases", "problem separation"], "--field c"),
+    shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
     shown("adaptive_lshape", &["form laplace", "problem lshape"], "--degree 3"),
     shown("adaptive_fichera", &["form poisson", "problem fichera"], "--slice z=-0.01"),
     shown("adaptive_shells", &["form poisson", "problem shells"], "--slice z=0"),
@@ -56,13 +60,15 @@ const GALLERY: [Shown; 19] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// What is drawn with many cells, or fills its picture.
-const FINE: [&str; 10] = [
+const FINE: [&str; 12] = [
     "capacitor",
     "poisson",
     "poisson_unstructured",
     "p_laplacian",
+    "gray_scott",
     "phases",
     "traction",
+    "wave",
     "neo_hookean",
     "adaptive_lshape",
     "adaptive_fichera",

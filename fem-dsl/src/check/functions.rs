@@ -1,6 +1,6 @@
 //! The functions of the language, applied to checked arguments.
 
-use crate::differentiate::gradient;
+use crate::differentiate::{gradient, rate};
 use crate::form::{BuildError, ExprId, Form, MatrixFunction, Shape, Type};
 use crate::point::{Binary, Unary};
 
@@ -14,6 +14,7 @@ enum Function {
     Outer,
     Cross,
     Gradient,
+    Rate,
     Divergence,
     Curl,
     Matrix(MatrixFunction),
@@ -37,6 +38,7 @@ fn function(name: &str) -> Option<Function> {
         "dev" => Function::Matrix(MatrixFunction::Dev),
         "transpose" => Function::Matrix(MatrixFunction::Transpose),
         "grad" => Function::Gradient,
+        "dt" => Function::Rate,
         "div" => Function::Divergence,
         "curl" => Function::Curl,
         "sqrt" => Function::Unary(Unary::Sqrt),
@@ -70,6 +72,7 @@ pub(super) fn argument_count(name: &str) -> Option<usize> {
         | Function::Binary(_) => 2,
         Function::Norm
         | Function::Gradient
+        | Function::Rate
         | Function::Divergence
         | Function::Curl
         | Function::Matrix(_)
@@ -93,6 +96,7 @@ pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option
         (Function::Gradient, &[a]) => {
             differentiable(form, "grad", a).and_then(|()| gradient(form, a))
         }
+        (Function::Rate, &[a]) => differentiable(form, "dt", a).and_then(|()| rate(form, a)),
         (Function::Divergence, &[a]) => divergence(form, a),
         (Function::Curl, &[a]) => curl(form, a),
         _ => return None,

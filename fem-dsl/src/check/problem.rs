@@ -17,6 +17,7 @@ mod overrides;
 mod periodic;
 mod reports;
 mod solver;
+mod time;
 
 pub(crate) use conditions::unknown_tag;
 pub(crate) use eigen::Wanted as WantedEigen;
@@ -32,7 +33,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Adapt, Data, Dirichlet, Expression, MOST_REFINED, Solver, Values};
+use crate::problem::{Adapt, Data, Dirichlet, Expression, MOST_REFINED, Solver, Stepping, Values};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -88,7 +89,8 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Solver(_) => ("solver", ""),
         ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
         ProblemItemKind::Report { name, .. } => ("report", &name.name),
-        ProblemItemKind::Initial { field, .. } => ("initial", &field.name),
+        ProblemItemKind::Initial { field, rate: false, .. } => ("initial", &field.name),
+        ProblemItemKind::Initial { field, rate: true, .. } => ("initial rate", &field.name),
         ProblemItemKind::Adapt { .. } => ("adapt", ""),
         ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
@@ -130,6 +132,10 @@ pub(crate) struct Content {
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, Values)>,
+    pub(crate) initial_rate: Vec<(usize, Values)>,
+    pub(crate) stepping: Option<Stepping>,
+    /// Whether there is a statement of it, right or wrong.
+    pub(crate) timed: bool,
     pub(crate) adapt: Option<Adapt>,
     pub(crate) eigen: Option<WantedEigen>,
     /// What is manufactured: a solution for each field, and what the auxiliary data is then.
@@ -176,6 +182,7 @@ pub(crate) fn content(
     periodic::check_conditions(&mut checker, statements);
     adapt::check(&mut checker, statements);
     eigen::check(&mut checker, statements);
+    time::check(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -252,7 +259,7 @@ impl Checker<'_> {
                     self.content.quadrature = self.whole(piece, *value, "quadrature", 0.0, most);
                 }
                 // Read where the parameters are known, or where the other forms are.
-                "eigen" | "mass" => {}
+                "eigen" | "mass" | "time" => {}
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {
                         self.content.time = time;
@@ -453,11 +460,22 @@ impl Checker<'_> {
                 self.content.broken |= value.is_none();
                 self.content.exact.extend(value.map(|value| (index, value)));
             }
-            ProblemItemKind::Initial { field, value } => {
+            ProblemItemKind::Initial { field, rate, value } => {
                 let Some(index) = self.field(piece, field) else { return };
+                if *rate && !form.rates.iter().any(|own| (own.field, own.order) == (index, 2)) {
+                    let message = format!("the form has no `dt(dt({}))`", field.name);
+                    let diagnostic = Diagnostic::new(Code::BadArgument, message)
+                        .label(field.span, "its first derivative follows from its equation")
+                        .help("leave this out");
+                    return self.report(piece, diagnostic);
+                }
                 if let Some(call) = file::call(&piece.file, *value) {
                     let value = file::array(self, piece, call).map(Values::File);
-                    self.content.initial.extend(value.map(|value| (index, value)));
+                    let starts = match rate {
+                        true => &mut self.content.initial_rate,
+                        false => &mut self.content.initial,
+                    };
+                    starts.extend(value.map(|value| (index, value)));
                     return;
                 }
                 let what = format!("`{}`", field.name);
@@ -465,7 +483,11 @@ impl Checker<'_> {
                 let what = format!("the start of `{}`", field.name);
                 let value =
                     value.filter(|value| conditions::is_of_nodes(self, statement, &what, value));
-                self.content.initial.extend(value.map(|value| (index, Values::Formula(value))));
+                let starts = match rate {
+                    true => &mut self.content.initial_rate,
+                    false => &mut self.content.initial,
+                };
+                starts.extend(value.map(|value| (index, Values::Formula(value))));
             }
             _ => {}
         }

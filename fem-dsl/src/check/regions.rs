@@ -381,6 +381,19 @@ fn no_tests(
     false
 }
 
+/// Whether an energy has no time derivatives; says so where it has.
+fn no_rates(checker: &mut Checker<'_>, (written, value): (ast::ExprId, ExprId)) -> bool {
+    let rate = terminals(checker, value)
+        .find(|terminal| matches!(terminal, Terminal::Rate(..) | Terminal::RateGradient(..)));
+    let Some(rate) = rate else { return true };
+    let message = format!("an energy cannot contain `{}`", checker.form.terminal_name(rate));
+    let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+        .label(checker.span(written), "a time derivative is in this")
+        .help("write the rows, `f0[u] = dt(u);`, or a weak form, `residual = dt(u) * v;`");
+    checker.report(diagnostic);
+    false
+}
+
 fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Terminal> {
     let exprs = &checker.form.exprs;
     exprs.reachable_in_order(&[value]).into_iter().filter_map(|id| match exprs.expr(id) {
@@ -398,6 +411,9 @@ fn derived(
 ) -> Option<Vec<Row>> {
     let span = checker.span(written);
     if way == Way::Energy && !no_tests(checker, "energy", (written, value)) {
+        return None;
+    }
+    if way == Way::Energy && !no_rates(checker, (written, value)) {
         return None;
     }
     if way == Way::Weak && !linear_in_tests(&checker.form.exprs, value) {

@@ -29,13 +29,23 @@ pub(super) fn diagnose(
             };
             (Code::NoDerivative, format!("this needs a second derivative of `{name}`"))
         }
+        BuildError::NoRate { terminal } => (
+            Code::NoDerivative,
+            format!("`{}` has no time derivative here", checker.form.terminal_name(*terminal)),
+        ),
         BuildError::NoGradient { terminal } => (
             Code::NoDerivative,
             format!("`{}` has no gradient", checker.form.terminal_name(*terminal)),
         ),
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
-    if !matches!(error, BuildError::SecondDerivative { .. } | BuildError::NoGradient { .. }) {
+    let bare = matches!(
+        error,
+        BuildError::SecondDerivative { .. }
+            | BuildError::NoGradient { .. }
+            | BuildError::NoRate { .. }
+    );
+    if !bare {
         for (place, found) in operands {
             diagnostic = diagnostic.secondary(*place, found.to_string());
         }
@@ -53,6 +63,13 @@ fn help(error: &BuildError) -> Option<String> {
         BuildError::SecondDerivative { .. } => {
             "first derivatives only: integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`"
         }
+        BuildError::NoRate { terminal: Terminal::Rate(..) | Terminal::RateGradient(..) } => {
+            "first and second derivatives only: let a field be the first, `f0[v] = v - dt(u);`"
+        }
+        BuildError::NoRate { terminal: Terminal::Aux(_) | Terminal::AuxGradient(_) } => {
+            "what data does in time is not known: give its derivative as data of its own"
+        }
+        BuildError::NoRate { .. } => "write `dt(u) * v`: test functions do not depend on time",
         BuildError::NoGradient { terminal: Terminal::Aux(_) } => {
             "only `aux … on nodes` has a gradient"
         }
@@ -119,6 +136,7 @@ fn undifferentiated(terminal: Terminal) -> Terminal {
         Terminal::TestGradient(i) => Terminal::Test(i),
         Terminal::DirectionGradient(i) => Terminal::Direction(i),
         Terminal::AuxGradient(i) => Terminal::Aux(i),
+        Terminal::RateGradient(i, order) => Terminal::Rate(i, order),
         other => other,
     }
 }

@@ -119,6 +119,7 @@ pub fn no_form(dim: usize) -> Form {
         fields: Vec::new(),
         aux: Vec::new(),
         params: Vec::new(),
+        rates: Vec::new(),
         defaults: Vec::new(),
         exprs: Exprs::new(),
         names: BTreeMap::new(),
@@ -146,6 +147,7 @@ fn checked(
         fields: form.fields.clone(),
         aux: form.aux.clone(),
         params: form.params.clone(),
+        rates: form.rates.clone(),
         ..no_form(form.dim)
     };
     let mut checker = Checker::new(file, &names, scratch, diagnostics.collect());

@@ -71,6 +71,12 @@ pub enum BuildError {
         /// Whose.
         terminal: Terminal,
     },
+    /// A time derivative beyond the second, or of what has none.
+    #[error("this has no time derivative")]
+    NoRate {
+        /// What has none.
+        terminal: Terminal,
+    },
     /// The gradient of something known only at points, or of a direction.
     #[error("this has no gradient")]
     NoGradient {

@@ -24,6 +24,10 @@ pub enum Terminal {
     Aux(usize),
     /// The gradient of auxiliary data on nodes.
     AuxGradient(usize),
+    /// A time derivative of a field, with its order: one of [`Form::rates`](super::Form::rates) once the form is checked.
+    Rate(usize, usize),
+    /// Its gradient.
+    RateGradient(usize, usize),
     /// A runtime parameter.
     Param(usize),
     /// The coordinates x.

@@ -2,7 +2,7 @@
 //! first, only what the form's meaning rests on.
 
 use super::expr::{Expr, Terminal};
-use super::{ExprId, Form, Row};
+use super::{ExprId, Form, Row, rate_name};
 use crate::terms::{Binary, Comparison, Degree, Location, Region, Space, Unary};
 use std::fmt;
 
@@ -148,6 +148,8 @@ impl Form {
             Terminal::DirectionGradient(i) => format!("grad(δ{})", field(i)),
             Terminal::Aux(i) => self.aux[i].name.clone(),
             Terminal::AuxGradient(i) => format!("grad({})", self.aux[i].name),
+            Terminal::Rate(i, order) => rate_name(field(i), order),
+            Terminal::RateGradient(i, order) => format!("grad({})", rate_name(field(i), order)),
             Terminal::Param(i) => self.params[i].name.clone(),
             Terminal::Coordinates => "x".to_owned(),
             Terminal::Normal => "n".to_owned(),

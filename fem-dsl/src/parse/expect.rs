@@ -47,7 +47,7 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
 pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "mesh" => Rule::mesh,
-        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" => Rule::setting,
+        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
         "periodic" => Rule::periodic,
@@ -398,6 +398,7 @@ fn usage(first: &str, place: Place) -> Option<&'static str> {
         }
         (Place::Problem, "degree" | "quadrature" | "refine" | "t") => "write `NAME = VALUE;`",
         (Place::Problem, "eigen") => "write `eigen = smallest(5);`",
+        (Place::Problem, "time") => "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`",
         (Place::Problem, "mass") => "write `mass = FORM;`",
         (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean" | "initial") => {
             "write the name and its value, `param c = 1;`"

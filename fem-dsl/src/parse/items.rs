@@ -21,6 +21,7 @@ struct Parts {
     place: Option<PlaceSpec>,
     component: Option<ExprId>,
     normal: Option<[Ident; 2]>,
+    rate: bool,
     where_: Option<Place>,
     named: Option<Named>,
     arguments: Vec<Argument>,
@@ -46,6 +47,11 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
                 let names = part.into_inner().filter(|inner| inner.as_rule() == Rule::name);
                 let names: Vec<Ident> = names.map(|name| ident(&name)).collect();
                 parts.normal = <[Ident; 2]>::try_from(names).ok();
+            }
+            Rule::rate => {
+                let name = part.into_inner().find(|inner| inner.as_rule() == Rule::name);
+                parts.names.extend(name.map(|name| ident(&name)));
+                parts.rate = true;
             }
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::named => parts.named = Some(named(builder, part)),
@@ -165,7 +171,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
             match parts.word.as_ref().map(|word| word.name.as_str()) {
                 Some("exact") => ProblemItemKind::Exact { field, value },
                 Some("mean") => ProblemItemKind::Mean { field, value },
-                Some("initial") => ProblemItemKind::Initial { field, value },
+                Some("initial") => ProblemItemKind::Initial { field, rate: parts.rate, value },
                 _ => ProblemItemKind::Manufactured { field, value },
             }
         }

@@ -29,6 +29,7 @@ pub fn point(form: &Form) -> PointForm {
         fields: form.fields.clone(),
         aux: form.aux.clone(),
         params: form.params.clone(),
+        rates: form.rates.clone(),
         integrals: form.integrals.iter().map(|integral| of_integral(form, integral)).collect(),
     };
     expect_point(&point);

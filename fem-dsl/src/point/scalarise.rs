@@ -23,6 +23,27 @@ pub(crate) fn scalarise(
 }
 
 fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec<NodeId> {
+    // s u + r
+    let sum = |scalars: &mut Scalars, (field, order), gradient: bool| {
+        let rate = form.rate(field, order).expect("checked forms declare their time derivatives");
+        let (u, r) = match gradient {
+            false => (Terminal::Field(field), Terminal::Aux(rate.aux)),
+            true => (Terminal::FieldGradient(field), Terminal::AuxGradient(rate.aux)),
+        };
+        let [u, r] = [u, r].map(|terminal| terminal_nodes(scalars, form, terminal));
+        let s = scalars.input(Input::Param(rate.param, 0));
+        let pairs: Vec<(NodeId, NodeId)> = u.into_iter().zip(r).collect();
+        let of = |(u, r)| {
+            let change = scalars.mul(s, u);
+            scalars.add(change, r)
+        };
+        pairs.into_iter().map(of).collect::<Vec<_>>()
+    };
+    match terminal {
+        Terminal::Rate(field, order) => return sum(scalars, (field, order), false),
+        Terminal::RateGradient(field, order) => return sum(scalars, (field, order), true),
+        _ => {}
+    }
     let shape = form.shape_of(terminal).unwrap_or(Shape::SCALAR);
     let input = |flat: usize| {
         let value = |field| Slot { field, component: flat, part: Part::Value };
@@ -34,6 +55,7 @@ fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec
         match terminal {
             Terminal::Field(i) => Input::State(value(i)),
             Terminal::FieldGradient(i) => Input::State(derivative(i)),
+            Terminal::Rate(..) | Terminal::RateGradient(..) => unreachable!("a sum of others"),
             // A test function is gone once f0 and f1 are known.
             Terminal::Test(_) | Terminal::TestGradient(_) => {
                 unreachable!("verified forms have no test functions")

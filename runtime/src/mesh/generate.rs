@@ -103,6 +103,31 @@ pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Coun
     }
 }
 
+/// The arguments of the mesh whose cells, divided once, are those of the mesh with these arguments, where that is known.
+pub fn coarser(
+    name: &str,
+    arguments: &BTreeMap<String, Argument>,
+) -> Option<BTreeMap<String, Argument>> {
+    let counted = counts(name, arguments).ok()?;
+    // Boxes of simplices are not divided into those of larger boxes.
+    if !counted.cell.is_tensor() {
+        return None;
+    }
+    let key = if name == "box" { "cells" } else { "refine" };
+    let half = |n: f64| (n >= 2.0 && n % 2.0 == 0.0).then_some(n / 2.0);
+    let coarser = match (key, arguments.get(key)?) {
+        ("refine", Argument::Number(n)) if *n >= 1.0 => Argument::Number(n - 1.0),
+        ("cells", Argument::Number(n)) => Argument::Number(half(*n)?),
+        ("cells", Argument::Numbers(all)) => {
+            Argument::Numbers(all.iter().map(|&n| half(n)).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    let mut own = arguments.clone();
+    own.insert(key.to_owned(), coarser);
+    Some(own)
+}
+
 /// Whether indices can number what that mesh has; nothing is made.
 ///
 /// # Errors

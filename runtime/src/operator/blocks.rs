@@ -313,6 +313,17 @@ impl Blocks {
         Ok(())
     }
 
+    /// Replaces data at nodes.
+    pub(super) fn set_at_nodes(
+        &mut self,
+        engine: &dyn Engine,
+        aux: usize,
+        numbers: &[f64],
+    ) -> Result<(), DeviceError> {
+        self.aux.insert(aux, Arc::new(engine.reals(numbers)?));
+        Ok(())
+    }
+
     /// Replaces the auxiliary data.
     pub(super) fn set_aux(
         &mut self,

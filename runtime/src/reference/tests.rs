@@ -37,6 +37,7 @@ fn form(
         fields: vec![Field { name: "u".to_owned(), shape: Shape::Scalar, space: H1 }],
         aux: Vec::new(),
         params: Vec::new(),
+        rates: Vec::new(),
         integrals: vec![integral],
     }
 }

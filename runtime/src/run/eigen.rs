@@ -5,7 +5,7 @@
 //! that nothing holds moves without energy) its factors are those of J + σ M with a small σ.
 
 use super::kernels::compile_for;
-use super::multigrid::Problem as OfLevels;
+use super::multigrid::{Asked, Problem as OfLevels};
 use super::reports::{self, Outcome as Reported, State, ranges};
 use super::solver::{Levels, System, is_saddle};
 use super::{RunError, factors};
@@ -170,7 +170,8 @@ pub(super) fn modes(
     refuse(system, operator)?;
     let (form, on, parameters) = (system.form, system.on, system.parameters);
     let prescribed = system.prescribed;
-    let of = OfLevels { form, elements, on, parameters, prescribed, target, device };
+    let asked = &Asked::default();
+    let of = OfLevels { form, elements, on, parameters, prescribed, target, device, asked };
     let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
     let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
     let (mut mass, _) = compile_for(
@@ -343,7 +344,7 @@ fn inverse(
         }
     }
     let asked = eigen.preconditioner.is_some();
-    let why = match system.make_levels(operator)? {
+    let why = match system.make_levels(operator, &Asked::default())? {
         Ok(()) => match NonlinearSystem::precondition(operator)? {
             Ok(()) => return Ok(Inverse::Levels),
             // J may be singular.
@@ -389,8 +390,8 @@ fn levels_of_shifted(
     let params = &problem.params;
     let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
     let prescribed = system.prescribed;
-    let own =
-        OfLevels { form: &form, elements, on: system.on, parameters, prescribed, target, device };
+    let (on, asked) = (system.on, &Asked::default());
+    let own = OfLevels { form: &form, elements, on, parameters, prescribed, target, device, asked };
     let on = &own.restricted(&form, system.on.fields.clone())?;
     match (OfLevels { on, ..own }).approximation(operator)? {
         Ok(made) => operator.precondition_by(Some(made)),

@@ -21,6 +21,7 @@
 use super::RunError;
 use super::factors::{self, Facts, Size};
 use super::solver::is_saddle;
+use crate::device::Device;
 use crate::memory::{Estimate, TooMuch};
 use crate::mesh::{Counts, Mesh};
 use crate::solve::Factors;
@@ -136,8 +137,7 @@ fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
     ENTRY * size.unknowns * around + if symmetric { fill } else { 2.0 * fill }
 }
 
-/// Whether there is memory for a problem on a mesh that there is. A device has tables and vectors in its own, and says
-/// by itself when that is too little.
+/// Whether there is memory for a problem on a mesh that there is, of this machine and of the device that has tables and vectors.
 ///
 /// # Errors
 ///
@@ -147,10 +147,17 @@ pub fn check_room(
     elements: &Elements,
     mesh: &Mesh,
     solver: Option<&Solver>,
-    on_device: bool,
+    device: Option<&dyn Device>,
 ) -> Result<(), RunError> {
-    let there: &[&str] = if on_device { &["mesh", "tables", "vectors"] } else { &["mesh"] };
-    let checked = estimate(form, elements, &Counts::of(mesh), solver).check(there);
+    let estimate = estimate(form, elements, &Counts::of(mesh), solver);
+    let there: &[&str] = match device {
+        Some(_) => &["mesh", "tables", "vectors"],
+        None => &["mesh"],
+    };
+    let checked = match device.and_then(Device::free_bytes) {
+        Some(free) => estimate.check_device(free).and_then(|()| estimate.check(there)),
+        None => estimate.check(there),
+    };
     Ok(checked.map_err(|error| match restart(solver) {
         Some(restart) if restart > LONG => TooMuch { remedy: "a smaller `restart`", ..error },
         _ => error,

@@ -105,12 +105,34 @@ const A_LEVEL: f64 = 1e-6;
 
 /// Whether the levels of multigrid are worth being made for one solve.
 pub(super) fn worth_levels(on: &Discretisation, saddle: bool, device: bool) -> bool {
-    let Size { dim, unknowns: n, components, .. } = Size::of(on);
-    let cores = rayon::current_num_threads() as f64;
+    pays(Size::of(on), saddle, device, rayon::current_num_threads() as f64)
+}
+
+/// The same of a system of this size, on so many cores, or on a device beside them.
+pub(super) fn pays(size: Size, saddle: bool, device: bool, cores: f64) -> bool {
+    let n = size.unknowns;
+    iterations(size, saddle) * an_iteration(device, cores) * n > making_levels(n, cores)
+}
+
+/// Iterations by the diagonal.
+pub(super) fn iterations(Size { dim, unknowns, components, .. }: Size, saddle: bool) -> f64 {
     let of_a_direction = if saddle { OF_A_SADDLE } else { OF_A_DIRECTION };
-    let iterations = of_a_direction * (n / components.max(1.0)).powf(1.0 / dim as f64);
-    let each = if device { AN_ITERATION[1] } else { AN_ITERATION[0] / cores };
-    iterations * each * n > LEVELS + A_LEVEL * n / cores
+    of_a_direction * (unknowns / components.max(1.0)).powf(1.0 / dim as f64)
+}
+
+/// Seconds of an iteration by the diagonal for each unknown.
+pub(super) fn an_iteration(device: bool, cores: f64) -> f64 {
+    if device { AN_ITERATION[1] } else { AN_ITERATION[0] / cores }
+}
+
+/// Seconds of making levels of so many unknowns.
+pub(super) fn making_levels(unknowns: f64, cores: f64) -> f64 {
+    LEVELS + A_LEVEL * unknowns / cores
+}
+
+/// Seconds of factors.
+pub(super) fn seconds(Size { dim, unknowns, components, degree }: Size) -> f64 {
+    cost(dim, unknowns, components, degree).seconds
 }
 
 /// What is known of a problem beside its discretisation.

@@ -10,8 +10,62 @@ use crate::stored::Wanted;
 use crate::vector::Vector;
 use fem_dsl::problem::{Problem, Values};
 
-/// A start that differs from a condition by more than this part of both is said to.
+/// A start that differs from a condition by more than this part of the largest value is said to.
 const SAME: f64 = 1e-9;
+
+/// The first time derivative where time begins, of the fields for which it is given; 0 of the others.
+///
+/// # Errors
+///
+/// A value that is no number.
+pub(super) fn rates(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+) -> Result<Option<Vec<f64>>, RunError> {
+    if problem.initial_rate.is_empty() {
+        return Ok(None);
+    }
+    let mut values = vec![0.0; on.n_dofs()];
+    for (field, value) in &problem.initial_rate {
+        let own = of_field(problem, on, parameters, (*field, value), &mut Vec::new())?;
+        values[on.dofs_of(*field)].copy_from_slice(&own);
+    }
+    Ok(Some(values))
+}
+
+/// What is given for a field at its nodes.
+fn of_field(
+    problem: &Problem,
+    on: &Discretisation,
+    parameters: &Parameters,
+    (field, value): (usize, &Values),
+    notes: &mut Vec<String>,
+) -> Result<Vec<f64>, RunError> {
+    let space = &on.fields[field].space;
+    let points = space.points(&on.mesh, &on.partition)?;
+    let of_form = &problem.form.fields[field];
+    let name = &of_form.name;
+    let own = match value {
+        Values::Formula(formula) => {
+            evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
+        }
+        Values::File(stored) => {
+            let wanted = Wanted::new(stored, name, of_form.shape, &on.mesh);
+            let found = wanted.read();
+            let found = found.and_then(|found| found.at_nodes(space, &on.partition));
+            let found = found.map_err(|error| failed(Taker::Initial, name, stored, error))?;
+            notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
+            found.values
+        }
+    };
+    if let Some(at) = own.iter().position(|value| !value.is_finite()) {
+        let point = points[at / space.components()];
+        let (name, value) = (name.clone(), own[at]);
+        return Err(RunError::InitialNotFinite { name, value, point });
+    }
+    Ok(own)
+}
 
 /// Puts the start into `u`, which holds the values of the conditions and 0 elsewhere; says what conditions replace.
 ///
@@ -26,7 +80,11 @@ pub(super) fn begin(
     operator: &Operator,
     u: &mut Vector,
 ) -> Result<Vec<String>, RunError> {
-    if earlier.is_none() && problem.initial.is_empty() {
+    // Time begins where the solution is known to be.
+    let known: &[_] = if problem.stepping.is_some() { &problem.exact } else { &[] };
+    let given = |field: usize| problem.initial.iter().any(|(own, _)| *own == field);
+    let known: Vec<_> = known.iter().filter(|(field, _)| !given(*field)).collect();
+    if earlier.is_none() && problem.initial.is_empty() && known.is_empty() {
         return Ok(Vec::new());
     }
     let mut values = match earlier {
@@ -43,32 +101,18 @@ pub(super) fn begin(
     };
     let mut notes = Vec::new();
     if earlier.is_none() {
-        for (field, value) in &problem.initial {
+        for (field, formula) in known {
             let space = &on.fields[*field].space;
             let points = space.points(&on.mesh, &on.partition)?;
-            let of_form = &problem.form.fields[*field];
-            let name = &of_form.name;
-            let own = match value {
-                Values::Formula(formula) => {
-                    evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
-                }
-                Values::File(stored) => {
-                    let wanted = Wanted::new(stored, name, of_form.shape, &on.mesh);
-                    let found = wanted.read();
-                    let found = found.and_then(|found| found.at_nodes(space, &on.partition));
-                    let found =
-                        found.map_err(|error| failed(Taker::Initial, name, stored, error))?;
-                    notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
-                    found.values
-                }
-            };
-            if let Some(at) = own.iter().position(|value| !value.is_finite()) {
-                let point = points[at / space.components()];
-                let (name, value) = (name.clone(), own[at]);
-                return Err(RunError::InitialNotFinite { name, value, point });
-            }
+            let own = evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN);
+            values[on.dofs_of(*field)].copy_from_slice(&own);
+        }
+        for (field, value) in &problem.initial {
+            let name = &problem.form.fields[*field].name;
+            let own = of_field(problem, on, parameters, (*field, value), &mut notes)?;
+            let largest = own.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
             let differs = |(unknown, held): (usize, f64)| {
-                (own[unknown] - held).abs() > SAME * (own[unknown].abs() + held.abs())
+                (own[unknown] - held).abs() > SAME * largest.max(held.abs())
             };
             let differing =
                 on.fields[*field].constraints.iter().filter(|&one| differs(one)).count();

@@ -8,6 +8,7 @@
 //! product of matrices is formed. Levels compute in single precision. Where the mesh has no coarser one, what is left is solved by the
 //! factors of its matrix, or by levels of matrices where it is large ([`bottom`]).
 
+mod asked;
 mod blocks;
 mod bottom;
 pub mod matrices;
@@ -24,7 +25,9 @@ use crate::mesh::{Coarsened, Mesh};
 use crate::operator::{Operator, Shelf};
 use crate::solve::{Level, Multigrid, Smoothed};
 use crate::vector::{Precision, Vector};
+pub use asked::{Asked, Manner, OfField};
 use bottom::Bottom;
+pub(super) use bottom::FACTORISED;
 use fem_dsl::point::PointForm;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
@@ -32,9 +35,7 @@ use std::time::Instant;
 use transfer::{Between, Path, Place, State};
 
 /// Unknowns from which on a coarser mesh is looked for.
-const FEW: usize = 1_000;
-/// Steps of the smoother before and behind a correction.
-const STEPS: usize = 3;
+pub(super) const FEW: usize = 1_000;
 
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -45,6 +46,14 @@ pub enum Unsuited {
          is not continuous, or has coefficients that follow another field"
     )]
     Block {
+        /// Its name.
+        field: String,
+    },
+    /// A field for which levels are asked and that has nothing to make them of.
+    #[error(
+        "there are no levels for `{field}`, which has no term with itself or is not continuous"
+    )]
+    NoBlock {
         /// Its name.
         field: String,
     },
@@ -76,6 +85,8 @@ pub struct Problem<'a> {
     pub target: &'a Target,
     /// The device, if it is not the processor.
     pub device: Option<&'a Arc<dyn Device>>,
+    /// How they are asked to be.
+    pub asked: &'a Asked,
 }
 
 impl Smoothed for Operator {
@@ -150,12 +161,16 @@ impl Problem<'_> {
         Ok(Made { operator, on, elements })
     }
 
-    /// The levels; `operator` is the finest one, which has the unknowns of the solve.
+    /// The levels of the only field; `operator` is the finest one, which has the unknowns of the solve.
     ///
     /// # Errors
     ///
     /// Kernels that cannot be made, a device that fails; within, why the problem has no levels.
-    pub fn levels(&self, operator: &Operator) -> Result<Result<Multigrid, Unsuited>, RunError> {
+    fn levels(
+        &self,
+        operator: &Operator,
+        manner: Manner,
+    ) -> Result<Result<Multigrid, Unsuited>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
@@ -163,7 +178,8 @@ impl Problem<'_> {
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, operator.shelf().without_reals())?;
         let mut levels = Vec::new();
-        while let Some(Below { elements, on, coarser }) = self.below(&made)? {
+        let below = |made: &Made| if manner.of_matrix { Ok(None) } else { self.below(made) };
+        while let Some(Below { elements, on, coarser }) = below(&made)? {
             let next = self.level((elements, Arc::new(on)), Shelf::default())?;
             let path = match &coarser {
                 Some(coarser) => self.path_between(&made, &next, coarser)?,
@@ -173,12 +189,13 @@ impl Problem<'_> {
             levels.push(Level::new(Box::new(made.operator), &like, Box::new(path)));
             made = next;
         }
-        if made.degree() > 1 {
+        if made.degree() > 1 && !manner.of_matrix {
             return Ok(Err(Unsuited::Data));
         }
         let like: Vector = made.operator.zeros();
-        let bottom = Bottom::new(self, &made.elements, made.on, like.like())?;
-        let levels = Multigrid::new(levels, Box::new(bottom), &like, STEPS);
+        let bottom = Bottom::new(self, &made.elements, made.on, like.like(), manner)?;
+        let levels = Multigrid::new(levels, Box::new(bottom), &like, manner.steps);
+        let levels = levels.smoothed_by(manner.smoother);
         Ok(Ok(levels.made_in(start.elapsed().as_secs_f64())))
     }
 

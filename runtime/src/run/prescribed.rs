@@ -322,6 +322,10 @@ impl Prescribed for OfProblem<'_> {
             };
             match &own[..] {
                 [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),
+                // What a scheme knows of the past, of which there is none yet.
+                [] if form.rates.iter().any(|rate| rate.aux == index) => {
+                    Ok(Some(vec![0.0; points.len() * form.aux[index].shape.components()]))
+                }
                 [] => Ok(None),
                 several => {
                     let cells = cells_of(index, form, self.elements, on, points.len())?;

@@ -6,8 +6,10 @@
 //! preconditioner serves it badly: it is solved by factors, or by MINRES or GMRES where it is large. On a device
 //! iterations come first, because they stay there.
 
+mod again;
+
 use super::factors::{self, Facts};
-use super::multigrid::{Problem, Unsuited};
+use super::multigrid::{Asked, Problem, Unsuited};
 use super::not_finite::cause;
 use super::singular::Singular;
 use super::{Prescribed, RunError};
@@ -34,8 +36,13 @@ use std::fmt::Display;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub(super) use again::Again;
+
 /// A GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
+
+/// η of steps of Newton's method that are to be exact.
+const EXACT: f64 = 1e-10;
 
 /// What is solved.
 #[derive(Clone, Copy)]
@@ -87,12 +94,13 @@ impl System<'_> {
     pub(super) fn make_levels(
         &self,
         operator: &mut Operator,
+        asked: &Asked,
     ) -> Result<Result<(), Unsuited>, RunError> {
         let Some(Levels { elements, target, device }) = self.levels else {
             return Ok(Err(Unsuited::Data));
         };
         let Self { form, on, parameters, prescribed, .. } = *self;
-        let problem = Problem { form, elements, on, parameters, prescribed, target, device };
+        let problem = Problem { form, elements, on, parameters, prescribed, target, device, asked };
         Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
     }
 
@@ -157,7 +165,7 @@ pub(super) fn represented(
     named: Option<&Solver>,
     on_a_device: bool,
 ) -> Target {
-    let settings = Settings { named };
+    let settings = Settings { named, floor: 0.0 };
     let direct = settings.is_direct().unwrap_or(false) && on.affine.is_empty();
     if target.representation.is_none() && direct && factors::worth_matrices(on) {
         return target.representing(Representation::Assembled(Assembly::fitting(on_a_device)));
@@ -185,7 +193,18 @@ pub fn solve(
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let settings = Settings { named };
+    solve_above(operator, system, u, (named, 0.0), observe)
+}
+
+/// The same where a residual of the size of a floor, times the relative tolerance, is small enough.
+pub(super) fn solve_above(
+    operator: &mut Operator,
+    system: System<'_>,
+    u: &mut Vector,
+    (named, floor): (Option<&Solver>, f64),
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Report, usize), RunError> {
+    let settings = Settings { named, floor };
     settings.available()?;
     operator.impose(u)?;
     let name = named.map_or("", |solver| solver.name.as_str());
@@ -229,6 +248,27 @@ fn not_finite(
     }
 }
 
+/// How a linear problem is solved, until when, and what should be known of that.
+fn linear(
+    operator: &mut Operator,
+    system: System<'_>,
+    name: &str,
+    settings: Settings<'_>,
+) -> Result<(Linear, CgSettings, Option<String>), RunError> {
+    let (solver, factors) = settings.solver(name, system, operator);
+    let defaults = CgSettings::default();
+    let (rtol, atol) = settings.tolerances(defaults.rtol)?;
+    let stop = CgSettings {
+        rtol,
+        atol,
+        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
+        strict: settings.strict()?,
+    };
+    let restart = settings.count("restart", RESTART)?;
+    let (preconditioning, note) = settings.preconditioning(system, operator)?;
+    Ok((Linear { solver, restart, preconditioning, factors }, stop, note))
+}
+
 fn solve_linear(
     operator: &mut Operator,
     system: System<'_>,
@@ -237,17 +277,7 @@ fn solve_linear(
     settings: Settings<'_>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let (solver, factors) = settings.solver(name, system, operator);
-    let defaults = CgSettings::default();
-    let stop = CgSettings {
-        rtol: settings.number("rtol", defaults.rtol)?,
-        atol: settings.number("atol", defaults.atol)?,
-        max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
-        strict: settings.strict()?,
-    };
-    let restart = settings.count("restart", RESTART)?;
-    let (preconditioning, note) = settings.preconditioning(system, operator)?;
-    let linear = Linear { solver, restart, preconditioning, factors };
+    let (linear, stop, note) = linear(operator, system, name, settings)?;
     let mut report = solve_affine(operator, u, stop, linear, observe)?;
     report.notes.extend(note);
     Ok(report)
@@ -269,14 +299,19 @@ fn solve_by_newton(
     }
     let restart = settings.count("restart", defaults.linear.restart)?;
     let (preconditioning, note) = settings.preconditioning(system, operator)?;
+    let (rtol, atol) = settings.tolerances(defaults.rtol)?;
     let newton_settings = NewtonSettings {
-        rtol: settings.number("rtol", defaults.rtol)?,
-        atol: settings.number("atol", defaults.atol)?,
+        rtol,
+        atol,
         max_iterations: settings.count("max_iterations", defaults.max_iterations)?,
         max_inner: settings.count("max_inner", defaults.max_inner)?,
         linear: Linear { solver, restart, preconditioning, factors },
         line_search: settings.word("line_search")? != Some("none"),
-        forcing: if system.is_linear() { Forcing::Target } else { defaults.forcing },
+        forcing: match settings.word("forcing")? {
+            Some("exact") => Forcing::Fixed(EXACT),
+            None if system.is_linear() => Forcing::Target,
+            _ => defaults.forcing,
+        },
         strict: settings.strict()?,
     };
     let inner = &mut |_| Continue::Yes;
@@ -465,6 +500,8 @@ impl NonlinearSystem for Ramp<'_> {
 #[derive(Clone, Copy)]
 struct Settings<'a> {
     named: Option<&'a Solver>,
+    /// A residual that was large elsewhere.
+    floor: f64,
 }
 
 impl<'a> Settings<'a> {
@@ -484,6 +521,12 @@ impl<'a> Settings<'a> {
             Some(Argument::Number(value)) => Ok(*value),
             Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a number"))),
         }
+    }
+
+    /// The relative and the absolute tolerance.
+    fn tolerances(self, default: f64) -> Result<(f64, f64), RunError> {
+        let rtol = self.number("rtol", default)?;
+        Ok((rtol, self.number("atol", 0.0)?.max(rtol * self.floor)))
     }
 
     fn count(self, key: &str, default: usize) -> Result<usize, RunError> {
@@ -523,7 +566,7 @@ impl<'a> Settings<'a> {
     fn word(self, key: &str) -> Result<Option<&'a str>, RunError> {
         match self.find(key) {
             None => Ok(None),
-            Some(Argument::Word(word)) => Ok(Some(word)),
+            Some(Argument::Word(word) | Argument::Made { name: word, .. }) => Ok(Some(word)),
             Some(_) => Err(RunError::Setting(format!("the setting `{key}` should be a word"))),
         }
     }
@@ -559,15 +602,23 @@ impl<'a> Settings<'a> {
         match self.word("preconditioner")? {
             Some("none") => Ok((Preconditioning::None, None)),
             // Nothing iterates there.
-            Some("multigrid") if self.is_direct()? => Ok((Preconditioning::Jacobi, None)),
-            Some("multigrid") => {
-                let made = system.make_levels(operator)?;
+            Some("multigrid" | "algebraic" | "block") if self.is_direct()? => {
+                Ok((Preconditioning::Jacobi, None))
+            }
+            Some("multigrid" | "algebraic" | "block") => {
+                // Levels of an earlier solve with the same data.
+                if operator.approximation().is_some() {
+                    return Ok((Preconditioning::Multigrid, None));
+                }
+                let asked = self.find("preconditioner").map(Asked::of).unwrap_or_default();
+                let made = system.make_levels(operator, &asked)?;
                 made.map_err(|unsuited| refused(&unsuited))?;
                 Ok((Preconditioning::Multigrid, None))
             }
             // Nobody has asked for them: where they cannot be made, the solve goes on without.
+            None if operator.approximation().is_some() => Ok((Preconditioning::Multigrid, None)),
             None if self.may_have_levels(system, operator) => {
-                let why = match system.make_levels(operator) {
+                let why = match system.make_levels(operator, &Asked::default()) {
                     Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
                     Ok(Err(unsuited)) => unsuited.to_string(),
                     Err(error) => error.to_string(),

@@ -4,6 +4,7 @@
 //! there whatever becomes of the run.
 
 use super::adaptive::solve_adaptively;
+use super::time::march;
 use super::{RunError, Seconds, Solution, run_from};
 use crate::compile::Target;
 use crate::device::Device;
@@ -21,6 +22,8 @@ pub enum StepKind {
     Adapt,
     /// A parameter that takes several values.
     Sweep,
+    /// Time.
+    Time,
 }
 
 impl StepKind {
@@ -30,6 +33,7 @@ impl StepKind {
             Self::Solve => "solve",
             Self::Adapt => "adapt",
             Self::Sweep => "sweep",
+            Self::Time => "time",
         }
     }
 }
@@ -47,6 +51,8 @@ pub struct Step {
     pub estimate: Option<f64>,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
     pub errors: Vec<(usize, f64, f64)>,
+    /// The time that has been reached, where it is one of several times.
+    pub time: Option<f64>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -60,6 +66,7 @@ impl Step {
             dofs: solution.on.n_dofs(),
             estimate: None,
             errors: solution.errors.clone(),
+            time: None,
             seconds: solution.seconds.sum(),
         }
     }
@@ -89,6 +96,9 @@ pub trait Monitor {
     /// Each iteration of each solve, which it may stop.
     fn iteration(&mut self, now: Progress) -> Continue;
 
+    /// The time that has been reached of where it ends.
+    fn time(&mut self, _now: f64, _end: f64) {}
+
     /// Each step that is solved, before the next begins. It may end the run there: this is its solution then.
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue;
 }
@@ -105,6 +115,9 @@ pub fn run_steps(
     if let Some(adapt) = &problem.adapt {
         return solve_adaptively(problem, adapt, mesh.into(), target, device.as_ref(), monitor);
     }
+    if let Some(stepping) = &problem.stepping {
+        return march(problem, stepping, mesh.into(), start_at, target, device, monitor);
+    }
     let observe = &mut |now| monitor.iteration(now);
     let solution = run_from(problem, mesh, start_at, target, device, observe)?;
     // Nothing comes behind it that could be left out.
@@ -120,7 +133,7 @@ mod tests {
 
     fn step(dofs: usize, estimate: Option<f64>, h1: Option<f64>) -> Step {
         let errors = h1.map(|h1| (0, 0.0, h1)).into_iter().collect();
-        Step { kind: StepKind::Adapt, cells: 1, dofs, estimate, errors, seconds: 0.0 }
+        Step { kind: StepKind::Adapt, cells: 1, dofs, estimate, errors, time: None, seconds: 0.0 }
     }
 
     #[test]

@@ -24,15 +24,22 @@ const USELESS: f64 = 1e-4;
 pub struct Direct {
     coupling: Coupling,
     analysis: Analysis,
+    /// Those of the last matrix.
+    factors: Option<Factors>,
 }
 
 impl Direct {
     /// For operators with this coupling.
     pub fn new(coupling: Coupling) -> Self {
-        Self { coupling, analysis: Analysis::default() }
+        Self { coupling, analysis: Analysis::default(), factors: None }
     }
 
-    /// Solves A x = b; `symmetric` says whether A is. The residual that is left is that of rounding, and tolerances stop
+    /// Lets go of the factors of the last matrix: the next one is another.
+    pub fn forget(&mut self) {
+        self.factors = None;
+    }
+
+    /// Solves A x = b; `symmetric` says whether A is, and where factors were [kept](Self::forget) they are taken for A's. The residual that is left is that of rounding, and tolerances stop
     /// refinement early.
     ///
     /// # Errors
@@ -53,15 +60,19 @@ impl Direct {
             let message = format!("{n} numbers are no right-hand side of {size} coupled unknowns");
             return Err(OperatorError::new(message));
         }
-        let factors = match self.factorise(a, b, symmetric)? {
-            Ok(factors) => factors,
-            // Whatever the load: that it is 0 makes no solution unique.
-            Err(outcome) => return goal::solve_none("direct", b, settings, outcome),
+        let factors = match self.factors.take() {
+            Some(factors) => factors,
+            None => match self.factorise(a, b, symmetric)? {
+                Ok(factors) => factors,
+                // Whatever the load: that it is 0 makes no solution unique.
+                Err(outcome) => return goal::solve_none("direct", b, settings, outcome),
+            },
         };
+        let factors = self.factors.insert(factors);
         goal::solve("direct", b, x, settings, observe, |b, x, goal, observe, history| {
             x.fill(0.0);
             history.push(goal.scale);
-            refine(a, &factors, b, x, goal, observe, history)
+            refine(a, factors, b, x, goal, observe, history)
         })
     }
 

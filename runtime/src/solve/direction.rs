@@ -116,6 +116,11 @@ impl Direction {
         Self { delta: u.like(), inverse: u.like(), linear, direct: None }
     }
 
+    /// Iterations of a GMRES cycle.
+    pub(super) fn restart(&self) -> usize {
+        self.linear.restart
+    }
+
     /// J(u) δ = `rhs`, from δ = 0.
     pub(super) fn solve(
         &mut self,
@@ -205,6 +210,9 @@ impl Direction {
                 self.direct.insert(Direct::new(coupling))
             }
         };
+        if !system.same_jacobian() {
+            direct.forget();
+        }
         let (delta, symmetric) = (&mut self.delta, system.symmetric());
         direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
     }

@@ -137,12 +137,44 @@ struct Work {
     q: Vector,
 }
 
+/// What smooths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Smoother {
+    /// The Chebyshev iteration of the fourth kind.
+    #[default]
+    Chebyshev,
+    /// Jacobi's, damped by 4/(3λ): for comparison.
+    Jacobi,
+}
+
+impl Smoother {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Chebyshev => "chebyshev",
+            Self::Jacobi => "jacobi",
+        }
+    }
+
+    /// What the k-th step, from the second on, has of the one before and of D⁻¹r.
+    fn factors(self, k: usize, largest: f64) -> (f64, f64) {
+        match self {
+            Self::Chebyshev => {
+                let (k, next) = (k as f64, (2 * k + 1) as f64);
+                ((2.0 * k - 3.0) / next, (8.0 * k - 4.0) / (next * largest))
+            }
+            Self::Jacobi => (0.0, 4.0 / (3.0 * largest)),
+        }
+    }
+}
+
 /// Levels, the finest first, as a preconditioner.
 pub struct Multigrid {
     levels: Vec<Level>,
     coarsest: Box<dyn Coarsest>,
     /// Right-hand side and solution of the coarsest level.
     bottom: Mutex<[Vector; 2]>,
+    smoother: Smoother,
     /// Steps of the smoother before, and as many behind.
     steps: usize,
     /// Applications of the finest operator so far.
@@ -194,6 +226,8 @@ pub struct Figures {
     pub levels: Vec<LevelFigures>,
     /// What ends them, in a few words.
     pub coarsest: String,
+    /// What smooths.
+    pub smoother: Smoother,
     /// Steps of the smoother before, and as many behind.
     pub steps: usize,
     /// Applications of the finest level's operator in all cycles, and in estimates of its largest eigenvalue.
@@ -260,13 +294,17 @@ impl Level {
     }
 
     /// Steps of the smoother from x = 0, and r = b − A x.
-    fn before(&self, work: &mut Work, steps: usize) -> Result<(), OperatorError> {
+    fn before(
+        &self,
+        work: &mut Work,
+        (smoother, steps): (Smoother, usize),
+    ) -> Result<(), OperatorError> {
         let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
         x.chebyshev_first(4.0 / (3.0 * self.largest), d, b, &self.inverse);
         for k in 2..=steps {
             a.apply(d, q)?;
             let from = (k == 2).then_some(&*b);
-            x.chebyshev(self.factors(k), d, r, from, q, &self.inverse);
+            x.chebyshev(smoother.factors(k, self.largest), d, r, from, q, &self.inverse);
         }
         a.apply(d, q)?;
         if steps == 1 {
@@ -277,22 +315,20 @@ impl Level {
     }
 
     /// The same from an x that is there, of which r is left unknown.
-    fn behind(&self, work: &mut Work, steps: usize) -> Result<(), OperatorError> {
+    fn behind(
+        &self,
+        work: &mut Work,
+        (smoother, steps): (Smoother, usize),
+    ) -> Result<(), OperatorError> {
         let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
         a.apply(x, q)?;
         let first = (0.0, 4.0 / (3.0 * self.largest));
         x.chebyshev(first, d, r, Some(b), q, &self.inverse);
         for k in 2..=steps {
             a.apply(d, q)?;
-            x.chebyshev(self.factors(k), d, r, None, q, &self.inverse);
+            x.chebyshev(smoother.factors(k, self.largest), d, r, None, q, &self.inverse);
         }
         Ok(())
-    }
-
-    /// What the k-th step, from the second on, has of the one before and of D⁻¹r.
-    fn factors(&self, k: usize) -> (f64, f64) {
-        let (k, next) = (k as f64, (2 * k + 1) as f64);
-        ((2.0 * k - 3.0) / next, (8.0 * k - 4.0) / (next * self.largest))
     }
 }
 
@@ -306,7 +342,14 @@ impl Multigrid {
     ) -> Self {
         let bottom = Mutex::new([like.like(), like.like()]);
         let applications = AtomicUsize::new(0);
-        Self { levels, coarsest, bottom, steps, applications, seconds: 0.0 }
+        let smoother = Smoother::default();
+        Self { levels, coarsest, bottom, smoother, steps, applications, seconds: 0.0 }
+    }
+
+    /// The same with another smoother.
+    #[must_use]
+    pub fn smoothed_by(self, smoother: Smoother) -> Self {
+        Self { smoother, ..self }
     }
 
     /// The same where making the levels has taken so long.
@@ -399,11 +442,12 @@ impl Multigrid {
         };
         let mut work = level.work();
         let own = &mut *work;
-        level.before(own, self.steps)?;
+        let by = (self.smoother, self.steps);
+        level.before(own, by)?;
         self.at(l + 1, |b, _| level.transfer.restrict(&own.r, b))?;
         self.cycle(l + 1)?;
         self.at(l + 1, |_, x| level.transfer.prolong(x, &mut own.x))?;
-        level.behind(own, self.steps)
+        level.behind(own, by)
     }
 
     /// Does something with right-hand side and solution of a level, of the coarsest too.
@@ -452,8 +496,9 @@ impl Approximation for Multigrid {
     fn figures(&self) -> Vec<Figures> {
         let applications = self.applications.load(Ordering::Relaxed);
         let (levels, coarsest) = (self.levels(), self.coarsest.words());
-        let (steps, seconds) = (self.steps, self.seconds);
-        vec![Figures { field: None, levels, coarsest, steps, applications, seconds }]
+        let Self { smoother, steps, seconds, .. } = *self;
+        let field = None;
+        vec![Figures { field, levels, coarsest, smoother, steps, applications, seconds }]
     }
 }
 

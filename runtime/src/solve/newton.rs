@@ -216,14 +216,51 @@ pub fn solve_affine(
     linear: Linear,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    settings.check()?;
-    at_least_one("restart", linear.restart)?;
+    Affine::new(u, linear).solve(system, u, settings, observe)
+}
+
+/// Solves affine systems one after another. Where a system says that its Jacobian is the [same](NonlinearSystem::same_jacobian), the
+/// factors of its matrix are taken again, and so is what has shown to be needed.
+pub struct Affine {
+    direction: Direction,
+}
+
+impl Affine {
+    /// For systems whose states are like `u`.
+    pub fn new(u: &Vector, linear: Linear) -> Self {
+        Self { direction: Direction::new(u, linear) }
+    }
+
+    /// As [`solve_affine`].
+    ///
+    /// # Errors
+    ///
+    /// As [`solve_affine`].
+    pub fn solve(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &mut Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        settings.check()?;
+        at_least_one("restart", self.direction.restart())?;
+        solve_with(&mut self.direction, system, u, settings, observe)
+    }
+}
+
+fn solve_with(
+    direction: &mut Direction,
+    system: &mut dyn NonlinearSystem,
+    u: &mut Vector,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
     let start = Instant::now();
     let mut r = u.like();
     system.residual(u, &mut r)?;
     let mut doubt = Doubt::new(system, settings.rtol, &r);
     r.scale(-1.0);
-    let mut direction = Direction::new(u, linear);
     let mut report = direction.solve(system, u, &r, settings, observe)?;
     for _ in 0..AGAIN {
         if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {

@@ -101,6 +101,7 @@ impl Maker {
             }],
             aux: self.aux,
             params: self.params,
+            rates: Vec::new(),
             defaults: self.defaults,
             exprs: self.exprs,
             names: BTreeMap::new(),

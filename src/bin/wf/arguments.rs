@@ -40,6 +40,10 @@ pub(crate) struct ProblemArguments {
     #[arg(long, value_name = "D")]
     pub(crate) quadrature: Option<u32>,
 
+    /// Another solver: --solver 'cg(preconditioner: multigrid)'.
+    #[arg(long, value_name = "SOLVER")]
+    pub(crate) solver: Option<String>,
+
     /// The value of a parameter: --param f=2 --param 'gravity=[0, 0, -9.81]'. May be repeated.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) param: Vec<Assignment>,

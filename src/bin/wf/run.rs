@@ -83,7 +83,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) operator: OperatorArguments,
 
-    /// Solve nothing: say how many cells and unknowns there are, and what memory they take at least.
+    /// Solve nothing: say how many cells and unknowns there are, what memory they take at least, what would solve, with which
+    /// levels, and how long that takes, roughly.
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -123,7 +124,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
             let varied = varied.map(|(sweep, value)| (number + 1, sweep.name.as_str(), value));
             let solve = Solve { arguments, which: problem, varied, device: &device, console };
             let done = with_threads(arguments.threads, || match arguments.dry_run {
-                true => dry::estimated(problem, &arguments.problem.file),
+                true => dry::estimated(problem, &arguments.problem.file, device.as_deref()),
                 false => solve.one(&mut start, &mut log),
             });
             let done = done.flatten().map_err(|failure| match (names.len(), varied) {

@@ -109,6 +109,7 @@ impl Arguments {
             refine: None,
             degree: None,
             quadrature: self.quadrature,
+            solver: None,
             param: self.param.clone(),
             aux: self.aux.clone(),
             interpret: self.interpret,

@@ -497,7 +497,6 @@ fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>
 /// A word that this version only keeps.
 fn later_word(name: &str, span: Span) -> Diagnostic {
     let help = match name {
-        "dt" => "write a step out: `(u - u_old) / tau` with `aux u_old: …;` and `param tau = …;`",
         "normal" => "the outward unit normal of a boundary facet is `n`",
         "mean" => "`mean p = 0;` belongs into a problem",
         _ => habits::BETWEEN_CELLS,

@@ -10,6 +10,7 @@ use crate::form::Form;
 use crate::habits;
 use crate::point::Shape;
 use crate::problem::Argument;
+use crate::terms::Field;
 use std::collections::BTreeMap;
 
 /// The kind of an argument.
@@ -31,11 +32,30 @@ pub(super) enum Kind {
     Counts,
     /// One number for each direction.
     Point,
+    /// A number, or any number of them in brackets.
+    Numbers,
     /// One of these words.
     Word(&'static [&'static str]),
     /// Any name.
     Name,
+    /// One of these words, perhaps with settings in parentheses.
+    Made(&'static [(&'static str, Settings)]),
 }
+
+/// The settings that a word takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Settings {
+    /// These.
+    These(Table),
+    /// One for each field of the form, of this kind.
+    EachField(&'static Kind),
+}
+
+/// What is said of a word that is none of those that are possible.
+const NO_WORD: &str = "not one of these words";
+
+/// A word that takes no settings.
+pub(super) const PLAIN: Settings = Settings::These(&[]);
 
 impl Kind {
     fn describe(self, dim: usize) -> String {
@@ -48,11 +68,17 @@ impl Kind {
             Self::Share => "a number above 0 and at most 1".to_owned(),
             Self::Counts => format!("a whole number from 1 on, or {dim} of them in brackets"),
             Self::Point => format!("{dim} numbers in brackets"),
+            Self::Numbers => "numbers in brackets".to_owned(),
             Self::Word(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
                 words.join(" or ")
             }
             Self::Name => "a name".to_owned(),
+            Self::Made(words) => {
+                let words: Vec<String> =
+                    words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                words.join(" or ")
+            }
         }
     }
 
@@ -62,7 +88,8 @@ impl Kind {
         };
         match (self, argument) {
             (Self::Whole(least, most), Argument::Number(x)) => whole(*x, least, most),
-            (Self::Number, Argument::Number(_)) => true,
+            (Self::Number | Self::Numbers, Argument::Number(_))
+            | (Self::Numbers, Argument::Numbers(_)) => true,
             (Self::Positive, Argument::Number(x)) => *x > 0.0,
             (Self::NotNegative, Argument::Number(x)) => *x >= 0.0,
             (Self::Part, Argument::Number(x)) => (0.0..1.0).contains(x),
@@ -125,16 +152,21 @@ pub(super) fn read_of(
             .help_if(example(name).map(|value| format!("write `{name}: {value}`, or leave it out")))
     };
     if let Kind::Word(words) = kind {
-        let ExprKind::Name(word) = &expr.kind else {
-            return Err(vec![piece.place(wrong("not one of these words".to_owned()))]);
+        return match &expr.kind {
+            ExprKind::Name(word) if words.contains(&word.as_str()) => {
+                Ok(Argument::Word(word.clone()))
+            }
+            ExprKind::Name(word) => {
+                let known = habits::argument(&argument.name.name, word);
+                let diagnostic = wrong(NO_WORD.to_owned());
+                let words = words.iter().copied();
+                Err(vec![piece.place(diagnostic.suggest_or(word, words, known))])
+            }
+            _ => Err(vec![piece.place(wrong(NO_WORD.to_owned()))]),
         };
-        if !words.contains(&word.as_str()) {
-            let known = habits::argument(&argument.name.name, word);
-            let diagnostic = wrong("not one of these words".to_owned());
-            let diagnostic = diagnostic.suggest_or(word, words.iter().copied(), known);
-            return Err(vec![piece.place(diagnostic)]);
-        }
-        return Ok(Argument::Word(word.clone()));
+    }
+    if let Kind::Made(words) = kind {
+        return made(&form.fields, piece, argument, words);
     }
     if let Kind::Name = kind {
         return match &expr.kind {
@@ -160,12 +192,72 @@ pub(super) fn read_of(
     Err(vec![piece.place(wrong(shown).help_if(known))])
 }
 
+/// Reads one of some words, with its settings; `fields` are those of the form.
+pub(super) fn made(
+    fields: &[Field],
+    piece: &Piece,
+    argument: &ast::Argument,
+    words: &'static [(&'static str, Settings)],
+) -> Result<Argument, Vec<Diagnostic>> {
+    let expr = &piece.file.exprs[argument.value];
+    let wrong = || {
+        let (name, expected) = (&argument.name.name, Kind::Made(words).describe(0));
+        Diagnostic::new(Code::BadValue, format!("`{name}` should be {expected}"))
+            .label(expr.span, NO_WORD)
+    };
+    let (owner, unnamed, named) = match &expr.kind {
+        ExprKind::Error => return Err(Vec::new()),
+        ExprKind::Name(name) => (Ident { name: name.clone(), span: expr.span }, &[][..], &[][..]),
+        ExprKind::Call { function, arguments, named } => {
+            (function.clone(), &arguments[..], &named[..])
+        }
+        _ => return Err(vec![piece.place(wrong())]),
+    };
+    let name = owner.name.as_str();
+    let Some((_, settings)) = words.iter().find(|(known, _)| *known == name) else {
+        let known = habits::argument(&argument.name.name, name);
+        let words = words.iter().map(|(word, _)| *word);
+        return Err(vec![piece.place(wrong().suggest_or(name, words, known))]);
+    };
+    if let Some(&first) = unnamed.first() {
+        let message = format!("the settings of `{name}` have names");
+        let diagnostic = Diagnostic::new(Code::BadArgument, message)
+            .label(piece.file.exprs[first].span, "this has none");
+        return Err(vec![piece.place(diagnostic)]);
+    }
+    let of_fields: Vec<(&str, Kind)>;
+    let table = match *settings {
+        Settings::These(table) => table,
+        Settings::EachField(kind) => {
+            of_fields = fields.iter().map(|field| (field.name.as_str(), *kind)).collect();
+            &of_fields
+        }
+    };
+    let (known, mut wrong) = known(piece, &owner, named, table);
+    let mut values = BTreeMap::new();
+    for (argument, kind) in known {
+        let value = match kind {
+            Kind::Made(words) => made(fields, piece, argument, words),
+            kind => read(piece, argument, kind, 3),
+        };
+        match value {
+            Ok(value) => drop(values.insert(argument.name.name.clone(), value)),
+            Err(found) => wrong.extend(found),
+        }
+    }
+    match (wrong.is_empty(), values.is_empty()) {
+        (true, true) => Ok(Argument::Word(owner.name)),
+        (true, false) => Ok(Argument::Made { name: owner.name, arguments: values }),
+        (false, _) => Err(wrong),
+    }
+}
+
 /// Finds each argument in the table; unknown and repeated ones are reported.
 pub(super) fn known<'a>(
     piece: &Piece,
     owner: &Ident,
     arguments: &'a [ast::Argument],
-    table: Table,
+    table: &[(&str, Kind)],
 ) -> (Vec<(&'a ast::Argument, Kind)>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let mut diagnostics = Vec::new();
@@ -174,10 +266,11 @@ pub(super) fn known<'a>(
         let name = argument.name.name.as_str();
         let Some(&(_, kind)) = table.iter().find(|(known, _)| *known == name) else {
             let list: Vec<String> = table.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let takes = if list.is_empty() { "nothing".to_owned() } else { list.join(", ") };
             let message = format!("`{}` has no argument `{name}`", owner.name);
             let diagnostic = Diagnostic::new(Code::BadArgument, message)
                 .label(argument.name.span, "no such argument")
-                .note(format!("it takes {}", list.join(", ")))
+                .note(format!("it takes {takes}"))
                 .suggest_or(
                     name,
                     table.iter().map(|(name, _)| *name),

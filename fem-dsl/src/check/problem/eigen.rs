@@ -104,7 +104,7 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wante
                 wanted.rtol = Some(number);
             }
             Ok(Argument::Number(number)) => wanted.max_iterations = number as usize,
-            Ok(Argument::Numbers(_)) => {}
+            Ok(Argument::Numbers(_) | Argument::Made { .. }) => {}
             Err(found) => wrong.extend(found),
         }
     }

@@ -5,7 +5,7 @@ use crate::ast::{ExprId, Ident, Place, ProblemItemKind};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Expr, ExprId as ExprOfForm, Form, Integral, Terminal};
+use crate::form::{self, Expr, ExprId as ExprOfForm, Exprs, Form, Integral, Terminal};
 use crate::manufacture::Known;
 use crate::point::{Field, Location, Region, Space, Unary};
 use crate::source::Span;
@@ -192,7 +192,14 @@ fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<K
     let form = checker.form;
     let mut all = Vec::new();
     let mut complete = true;
-    for aux in &form.aux {
+    for (index, aux) in form.aux.iter().enumerate() {
+        // What a scheme knows of the past is in no expression of the form.
+        if form.rates.iter().any(|rate| rate.aux == index) {
+            let mut exprs = Exprs::new();
+            let value = exprs.zero(form::Shape::from(aux.shape));
+            all.push(Known { exprs, value });
+            continue;
+        }
         let stated = statements.iter().rev().find_map(|statement| match statement.kind {
             ProblemItemKind::Aux { name, value, .. } if name.name == aux.name => {
                 Some((statement.piece, *value))

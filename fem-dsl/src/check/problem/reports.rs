@@ -342,6 +342,7 @@ fn measure(
     own.fields.clone_from(&form.fields);
     own.aux.clone_from(&form.aux);
     own.params.clone_from(&form.params);
+    own.rates.clone_from(&form.rates);
     own.name.clone_from(&form.name);
     own.defaults = form.params.iter().map(|param| default(&mut own, param)).collect();
     let mut expressions = Expressions::new(&piece.file, &names, own, found);
@@ -407,6 +408,19 @@ fn tensor(
     if shape.to_point().is_none() {
         let message = format!("{shape} cannot be reported");
         expressions.report(Diagnostic::new(Code::WrongShape, message).label(span, "this"));
+        return None;
+    }
+    let form = &expressions.form;
+    let unknown = form.terminals(&[value]).find(|terminal| match *terminal {
+        Terminal::Rate(field, order) | Terminal::RateGradient(field, order) => {
+            form.rate(field, order).is_none()
+        }
+        _ => false,
+    });
+    if let Some(terminal) = unknown {
+        let message =
+            format!("`{}` is no part of the form, and not known", form.terminal_name(terminal));
+        expressions.report(Diagnostic::new(Code::NotAvailableHere, message).label(span, "here"));
         return None;
     }
     let of_test = exprs.reachable_in_order(&[value]).into_iter().any(|id| {

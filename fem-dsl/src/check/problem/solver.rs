@@ -1,7 +1,7 @@
 //! The solver of a problem and its settings.
 
 use super::Piece;
-use super::arguments::{self, Kind, Table};
+use super::arguments::{self, Kind, PLAIN, Settings, Table};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -11,7 +11,20 @@ use crate::problem::{Argument, Solver};
 use std::collections::BTreeMap;
 
 const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
-const PRECONDITIONER: Kind = Kind::Word(&["multigrid", "jacobi", "none"]);
+const PRECONDITIONER: Kind = Kind::Made(&[
+    ("multigrid", LEVELS),
+    ("algebraic", LEVELS),
+    ("block", Settings::EachField(&BLOCK)),
+    ("jacobi", PLAIN),
+    ("none", PLAIN),
+]);
+/// What preconditions one field of several.
+const BLOCK: Kind = Kind::Made(&[("multigrid", LEVELS), ("algebraic", LEVELS), ("mass", PLAIN)]);
+/// Settings of levels.
+const LEVELS: Settings = Settings::These(&[
+    ("smoother", Kind::Word(&["chebyshev", "jacobi"])),
+    ("degree", Kind::Whole(1, 20)),
+]);
 
 /// Settings of solvers that go in cycles.
 const CYCLES: Table = &[
@@ -46,6 +59,7 @@ const SOLVERS: &[(&str, Table)] = &[
             ("max_iterations", ITERATIONS),
             ("max_inner", ITERATIONS),
             ("linear", LINEAR),
+            ("forcing", Kind::Word(&["eisenstat_walker", "exact"])),
             ("line_search", Kind::Word(&["backtracking", "none"])),
             ("preconditioner", PRECONDITIONER),
             ("restart", ITERATIONS),
@@ -80,7 +94,11 @@ pub(super) fn check(
     let (known, mut diagnostics) = arguments::known(piece, &named.name, &named.arguments, table);
     let mut values = BTreeMap::new();
     for &(argument, kind) in &known {
-        match arguments::read(piece, argument, kind, 3) {
+        let value = match kind {
+            Kind::Made(words) => arguments::made(&form.fields, piece, argument, words),
+            kind => arguments::read(piece, argument, kind, 3),
+        };
+        match value {
             Ok(value) => drop(values.insert(argument.name.name.clone(), value)),
             Err(found) => diagnostics.extend(found),
         }

@@ -43,7 +43,9 @@ impl<'a> Arguments<'a> {
                 let found = match argument {
                     Argument::Number(x) => format!("{x}"),
                     Argument::Numbers(all) => format!("{all:?}"),
-                    Argument::Word(word) => format!("`{word}`"),
+                    Argument::Word(word) | Argument::Made { name: word, .. } => {
+                        format!("`{word}`")
+                    }
                 };
                 GenerateError::Wrong { generator, name, expected, found }
             }

@@ -3,7 +3,7 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
-use super::{Problem, Unsuited};
+use super::{Asked, Manner, OfField, Problem, Unsuited};
 use crate::discretisation::{Discretisation, Field};
 use crate::operator::Operator;
 use crate::solve::{Approximation, Block, Blocks, Mass};
@@ -24,8 +24,9 @@ impl Problem<'_> {
         &self,
         operator: &Operator,
     ) -> Result<Result<Box<dyn Approximation>, Unsuited>, RunError> {
+        let Asked { fields, .. } = self.asked;
         if self.on.fields.len() == 1 {
-            let made = self.levels(operator)?;
+            let made = self.levels(operator, self.manner(&self.form.fields[0].name))?;
             return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
         }
         if !self.on.affine.is_empty() {
@@ -34,14 +35,18 @@ impl Problem<'_> {
         let (mut blocks, mut masses) = (Vec::new(), Vec::new());
         for (number, field) in self.form.fields.iter().enumerate() {
             let name = field.name.clone();
-            let continuous = self.on.fields[number].space.element().is_continuous();
-            if let Some(form) = block(self.form, number).filter(|_| continuous) {
+            let asked = fields.get(&name);
+            let fits = self.on.fields[number].space.element().is_continuous()
+                && asked != Some(&OfField::Mass);
+            if let Some(form) = block(self.form, number).filter(|_| fits) {
                 match self.block(&form, number, operator)? {
                     Ok(levels) => {
                         blocks.push(Block { name, part: self.on.dofs_of(number), levels });
                     }
                     Err(unsuited) => return Ok(Err(unsuited)),
                 }
+            } else if let Some(OfField::Levels(_)) = asked {
+                return Ok(Err(Unsuited::NoBlock { field: name }));
             } else if let Some(form) = complement(self.form, number) {
                 masses.push(self.mass(&form, number, operator)?);
             } else {
@@ -73,7 +78,16 @@ impl Problem<'_> {
             ..self.elements.clone()
         };
         let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
-        Problem { form: &form, elements: &elements, on: &on, ..*self }.levels(operator)
+        Problem { form: &form, elements: &elements, on: &on, ..*self }
+            .levels(operator, self.manner(&self.form.fields[number].name))
+    }
+
+    /// How the levels of a field are asked to be.
+    fn manner(&self, field: &str) -> Manner {
+        match self.asked.fields.get(field) {
+            Some(OfField::Levels(manner)) => *manner,
+            Some(OfField::Mass) | None => self.asked.manner,
+        }
     }
 
     /// The mass that stands for Schur's complement of a field.

@@ -2,7 +2,7 @@
 
 use super::super::RunError;
 use super::super::kernels::compile_operator;
-use super::{Problem, matrices};
+use super::{Manner, Problem, matrices};
 use crate::aggregation::{self, Aggregation, constants, rigid_body_modes};
 use crate::assembly::{Assembly, Representation};
 use crate::compile::Target;
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Unknowns up to which a matrix is factorised.
-const FACTORISED: usize = 20_000;
+pub(in crate::run) const FACTORISED: usize = 20_000;
 
 /// What is told of parts that take long.
 const OWN: &str = "what ends the levels";
@@ -43,11 +43,8 @@ pub(super) struct Bottom {
     /// Whether the matrix is the same at every state.
     linear: bool,
     symmetric: bool,
-}
-
-/// Whether what is left is solved by factors.
-fn is_factorised(on: &Discretisation) -> bool {
-    AVAILABLE && on.n_dofs() <= FACTORISED
+    /// Whether it is solved by factors.
+    factorised: bool,
 }
 
 impl Bottom {
@@ -57,9 +54,11 @@ impl Bottom {
         elements: &Elements,
         on: Arc<Discretisation>,
         like: Vector,
+        manner: Manner,
     ) -> Result<Self, RunError> {
+        let factorised = AVAILABLE && !manner.of_matrix && on.n_dofs() <= FACTORISED;
         // To read a matrix off the products of so few unknowns takes less time than to compile a kernel of element matrices.
-        let how = match is_factorised(&on) {
+        let how = match factorised {
             true => Representation::default(),
             // A device makes it in no time without what is known beforehand of its pattern.
             false if of.device.is_some() => Representation::Assembled(Assembly::Acoo),
@@ -72,7 +71,7 @@ impl Bottom {
         laps.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = Analysis::default();
-        Ok(Self { operator, on, analysis, by: None, like, linear, symmetric })
+        Ok(Self { operator, on, analysis, by: None, like, linear, symmetric, factorised })
     }
 
     /// Factors at a state; within, why there are none.
@@ -138,7 +137,7 @@ impl Coarsest for Bottom {
         let mut laps = Laps::new(OWN);
         self.operator.linearise(&state)?;
         laps.tell("its matrix is assembled");
-        let made = match is_factorised(&self.on) {
+        let made = match self.factorised {
             true => self.factors(&state)?,
             false => self.aggregation()?,
         };

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
+use runtime::bench::balls::Ball;
 use runtime::compile::Target;
 use runtime::device::Device;
 use runtime::forest::refined;
-use runtime::mesh::{Mesh, load};
+use runtime::mesh::{Mesh, gmsh, load};
 use runtime::run::{RunError, Solution, run_on};
 use runtime::solve::{Continue, Figures};
 use serde_json::{Value, json};
@@ -36,13 +37,27 @@ struct Problem {
     least: usize,
     /// The components of its field.
     components: usize,
-    /// The mesh with about so many cells along an edge.
-    mesh: fn(f64) -> String,
+    mesh: Meshes,
     dim: u32,
     zero: &'static str,
     /// Where the field is held at zero.
     held: &'static str,
 }
+
+/// Where meshes of a problem come from.
+#[derive(Clone, Copy)]
+enum Meshes {
+    /// A generator: the text with about so many cells along an edge.
+    Text(fn(f64) -> String),
+    /// Balls that are finer near some spheres, so that nodes hang.
+    Shells,
+    /// A mesh of Gmsh's, divided.
+    Gmsh(&'static [u8]),
+}
+
+/// The bracket with a hole, 470 curved tetrahedra, and the quarter of a ring, 128 curved hexahedra.
+const BRACKET: &[u8] = include_bytes!("../../../../meshes/bracket_tet10.msh");
+const ELBOW: &[u8] = include_bytes!("../../../../meshes/elbow_hex27.msh");
 
 const POISSON: &str = "field u: scalar; f0[u] = -1; f1[u] = grad(u);";
 const VARYING: &str = "field u: scalar; f0[u] = -1; f1[u] = grad(u) / (0.05 + 2 * dot(x, x));";
@@ -57,7 +72,7 @@ fn halved(cells: f64) -> usize {
     powers.min_by_key(|&n| (1e6 * (n as f64 / cells).ln().abs()) as u64).unwrap_or(1)
 }
 
-const PROBLEMS: [Problem; 8] = [
+const PROBLEMS: [Problem; 11] = [
     Problem {
         name: "square",
         form: POISSON,
@@ -65,7 +80,7 @@ const PROBLEMS: [Problem; 8] = [
         least: 1,
         held: "all",
         components: 1,
-        mesh: |cells| format!("box(dim: 2, cells: {})", halved(cells)),
+        mesh: Meshes::Text(|cells| format!("box(dim: 2, cells: {})", halved(cells))),
         dim: 2,
         zero: "0",
     },
@@ -76,7 +91,7 @@ const PROBLEMS: [Problem; 8] = [
         least: 1,
         held: "all",
         components: 1,
-        mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
+        mesh: Meshes::Text(|cells| format!("box(dim: 3, cells: {})", halved(cells))),
         dim: 3,
         zero: "0",
     },
@@ -87,7 +102,7 @@ const PROBLEMS: [Problem; 8] = [
         least: 1,
         held: "all",
         components: 1,
-        mesh: |cells| format!("box(dim: 3, cells: {}, deform: 0.05)", halved(cells)),
+        mesh: Meshes::Text(|cells| format!("box(dim: 3, cells: {}, deform: 0.05)", halved(cells))),
         dim: 3,
         zero: "0",
     },
@@ -99,10 +114,10 @@ const PROBLEMS: [Problem; 8] = [
         held: "all",
         components: 1,
         // Seven blocks, of 2^r cells along each edge.
-        mesh: |cells| {
+        mesh: Meshes::Text(|cells| {
             let refine = (cells / 7f64.cbrt()).log2().round().max(1.0);
             format!("ball(dim: 3, refine: {refine})")
-        },
+        }),
         dim: 3,
         zero: "0",
     },
@@ -113,7 +128,7 @@ const PROBLEMS: [Problem; 8] = [
         least: 1,
         held: "all",
         components: 3,
-        mesh: |cells| format!("box(dim: 3, cells: {})", halved(cells)),
+        mesh: Meshes::Text(|cells| format!("box(dim: 3, cells: {})", halved(cells))),
         dim: 3,
         zero: "[0, 0, 0]",
     },
@@ -125,10 +140,10 @@ const PROBLEMS: [Problem; 8] = [
         held: "all",
         components: 1,
         // Those that come of others have these as their levels.
-        mesh: |cells| {
+        mesh: Meshes::Text(|cells| {
             let refine = (cells / 4.0).log2().round().max(0.0);
             format!("box(dim: 3, cell: tet, cells: 4); refine = {refine}")
-        },
+        }),
         dim: 3,
         zero: "0",
     },
@@ -140,7 +155,9 @@ const PROBLEMS: [Problem; 8] = [
         held: "\"x0\"",
         components: 3,
         // An odd number of cells: they are nobody's children, as those of a mesher.
-        mesh: |cells| format!("box(dim: 3, cell: tet, cells: {})", 2 * (cells / 2.0) as usize + 1),
+        mesh: Meshes::Text(|cells| {
+            format!("box(dim: 3, cell: tet, cells: {})", 2 * (cells / 2.0) as usize + 1)
+        }),
         dim: 3,
         zero: "[0, 0, 0]",
     },
@@ -151,9 +168,42 @@ const PROBLEMS: [Problem; 8] = [
         least: 2,
         held: "\"x0\", \"y0\", \"y1\"",
         components: 2,
-        mesh: |cells| format!("box(dim: 2, cells: {})", halved(cells)),
+        mesh: Meshes::Text(|cells| format!("box(dim: 2, cells: {})", halved(cells))),
         dim: 2,
         zero: "[0, 0]",
+    },
+    Problem {
+        name: "adaptive",
+        form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "all",
+        components: 1,
+        mesh: Meshes::Shells,
+        dim: 3,
+        zero: "0",
+    },
+    Problem {
+        name: "elbow",
+        form: POISSON,
+        solver: "cg",
+        least: 1,
+        held: "\"inlet\", \"outlet\"",
+        components: 1,
+        mesh: Meshes::Gmsh(ELBOW),
+        dim: 3,
+        zero: "0",
+    },
+    Problem {
+        name: "bracket",
+        form: ELASTIC,
+        solver: "cg",
+        least: 1,
+        held: "\"fixed\"",
+        components: 3,
+        mesh: Meshes::Gmsh(BRACKET),
+        dim: 3,
+        zero: "[0, 0, 0]",
     },
 ];
 
@@ -162,6 +212,11 @@ impl Problem {
     fn text(&self, degree: usize, dofs: usize, preconditioner: &str) -> String {
         let nodes = dofs as f64 / self.components as f64;
         let cells = nodes.powf(1.0 / f64::from(self.dim)) / degree as f64;
+        let mesh = match self.mesh {
+            Meshes::Text(text) => text(cells),
+            // What stands there is not read: the mesh is there already.
+            Meshes::Shells | Meshes::Gmsh(_) => "\"made.msh\"".to_owned(),
+        };
         // Where GMRES would need thousands of directions by the diagonal, MINRES does.
         let solver = match (self.solver, preconditioner) {
             ("fgmres", "jacobi") => "minres",
@@ -169,13 +224,43 @@ impl Problem {
         };
         format!(
             "form f {{ {} }}\n\
-             problem p solves f {{ mesh = {}; degree = {degree}; dirichlet u = {} on {}; \
+             problem p solves f {{ mesh = {mesh}; degree = {degree}; dirichlet u = {} on {}; \
              solver = {solver}(rtol: {TOLERANCE}, preconditioner: {preconditioner}); }}",
-            self.form,
-            (self.mesh)(cells),
-            self.zero,
-            self.held,
+            self.form, self.zero, self.held,
         )
+    }
+}
+
+impl Problem {
+    /// The mesh for about so many unknowns, where no text says it.
+    fn made(&self, degree: usize, dofs: usize) -> Result<Option<Arc<Mesh>>, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::input(error.to_string());
+        let nodes = dofs as f64 / self.components as f64;
+        let of_degree = (degree as f64).powf(f64::from(self.dim));
+        let mesh = match self.mesh {
+            Meshes::Text(_) => return Ok(None),
+            Meshes::Shells => {
+                let ball = Ball::new(self.dim as usize).map_err(|error| failed(&error))?;
+                let mut forest = ball.adapted(0).map_err(|error| failed(&error))?;
+                for level in 1.. {
+                    let finer = ball.adapted(level).map_err(|error| failed(&error))?;
+                    if finer.n_leaves() as f64 * of_degree > 2.0 * nodes {
+                        break;
+                    }
+                    forest = finer;
+                }
+                ball.mesh(&forest).map_err(|error| failed(&error))?
+            }
+            Meshes::Gmsh(bytes) => {
+                let coarse = gmsh::parse(bytes).map_err(|error| failed(&error))?;
+                // Six tetrahedra have about as many nodes as a hexahedron.
+                let each = if coarse.cell().is_tensor() { 1.0 } else { 1.0 / 6.0 };
+                let own = each * coarse.n_cells() as f64 * of_degree;
+                let times = ((nodes / own).log2() / f64::from(self.dim)).round().max(0.0);
+                coarse.refined(times as usize).map_err(|error| failed(&error))?
+            }
+        };
+        Ok(Some(Arc::new(mesh)))
     }
 }
 
@@ -264,7 +349,9 @@ fn row(
     shown: &str,
     console: &Console,
 ) -> Result<Row, Failure> {
-    let (mut mesh, text) = (None, |by: &str| problem.text(degree, dofs, by));
+    let text = |by: &str| problem.text(degree, dofs, by);
+    console.progress().say(format!("{shown}: mesh"));
+    let mut mesh = problem.made(degree, dofs)?;
     console.progress().say(format!("{shown}: kernels"));
     // The first solve compiles, and touches memory that is new.
     solved(&text("multigrid"), &mut mesh, device)?;

@@ -1,31 +1,53 @@
-//! `wf run --dry-run`: what the problems of a file take, before anything of them is made.
+//! `wf run --dry-run`: what the problems of a file take and how they are going to be solved, before anything of them is made.
 
 use std::path::Path;
 
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::MeshSource;
 use kernels_gen::generate::elements;
+use runtime::device::Device;
 use runtime::memory::{Bytes, Estimate, Room};
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{Counts, LoadError, generate};
-use runtime::run::{RunError, estimate};
-use serde_json::json;
+use runtime::run::{Forecast, RunError, Where, estimate, forecast};
+use serde_json::{Value, json};
 
 use crate::blame::Blame;
 use crate::problem::coarse;
 use crate::report::{Failure, Report};
 
 /// The estimate of a problem. The mesh of a generator is not made, that of a file is read.
-pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure> {
+pub(super) fn estimated(
+    which: Blame<'_>,
+    file: &Path,
+    device: Option<&dyn Device>,
+) -> Result<Report, Failure> {
     let Blame { program, problem: name, overrides } = which;
-    let counts = counts(which, file)?;
-    let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
-    let problem = program.problem(name, counts.cell.dim(), overrides).map_err(told)?;
+    let bases = counts(which, file)?;
+    let counts = bases[0];
+    let refused = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
+    let problem = program.problem(name, counts.cell.dim(), overrides).map_err(refused)?;
     let counts = counts.refined(problem.refine);
+    let refined = (0..problem.refine).rev().map(|times| bases[0].refined(times));
+    let meshes: Vec<Counts> =
+        std::iter::once(counts).chain(refined).chain(bases[1..].iter().copied()).collect();
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
-    let estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
+    let mut estimate = estimate(form, &elements, &counts, problem.solver.as_ref());
+    let cores = rayon::current_num_threads();
+    let place = if device.is_some() { Where::Device(cores) } else { Where::Cores(cores) };
+    let solver = problem.solver.as_ref();
+    // Eigenvalues are found otherwise.
+    let forecast = match problem.eigen {
+        None => forecast(form, &elements, &meshes, solver, place),
+        Some(_) => None,
+    };
+    estimate.parts.extend(
+        forecast
+            .iter()
+            .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
+    );
     let room = Room::now();
     let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
     let mut value = json!({
@@ -43,6 +65,23 @@ pub(super) fn estimated(which: Blame<'_>, file: &Path) -> Result<Report, Failure
         "fits": room.as_ref().map(|room| estimate.bytes() <= room.bytes),
     });
     let mut text = text(name, &form.name, &counts, &estimate, room.as_ref());
+    if let Some(forecast) = &forecast {
+        value["plan"] = plan(forecast);
+        text.push_str(&told(forecast, place));
+    }
+    if let Some(device) = device {
+        let there = estimate.on_device();
+        let free = device.free_bytes();
+        value["device"] = json!(device.name());
+        value["device_bytes"] = json!(there);
+        value["device_available_bytes"] = json!(free);
+        let free = free.map_or_else(String::new, |free| format!(" of {} free", Bytes(free)));
+        text.push_str(&format!(
+            "  on device   {} at least{free} ({})\n",
+            Bytes(there),
+            device.name()
+        ));
+    }
     if let Some(adapt) = &problem.adapt {
         value["steps_at_most"] = json!(adapt.steps + 1);
         text.push_str(&format!(
@@ -70,17 +109,85 @@ fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failu
     generate::check(&name, &arguments).map_err(|error| which.mesh(&LoadError::Generate(error)))
 }
 
-/// The counts of a problem's mesh before it is refined.
-fn counts(which: Blame<'_>, file: &Path) -> Result<Counts, Failure> {
+/// The counts of a problem's mesh before it is refined, and of those of a generator that it is a refinement of.
+fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
     let Blame { program, problem, overrides } = which;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let (source, _) = program.mesh(problem, overrides).map_err(told)?;
     match source {
         MeshSource::Generator { name, arguments } => {
             let counts = generate::counts(&name, &arguments);
-            counts.map_err(|error| which.mesh(&LoadError::Generate(error)))
+            let mut all = vec![counts.map_err(|error| which.mesh(&LoadError::Generate(error)))?];
+            let mut own = arguments;
+            while let Some(coarser) = generate::coarser(&name, &own) {
+                all.extend(generate::counts(&name, &coarser));
+                own = coarser;
+            }
+            Ok(all)
         }
-        MeshSource::File(_) => Ok(Counts::of(&coarse(program, problem, file, overrides)?.1)),
+        MeshSource::File(_) => Ok(vec![Counts::of(&coarse(program, problem, file, overrides)?.1)]),
+    }
+}
+
+/// A forecast, for other programs.
+fn plan(of: &Forecast) -> Value {
+    let level = |level: &runtime::run::ForecastLevel| json!({ "degree": level.degree, "cells": level.cells, "unknowns": level.unknowns as u64 });
+    json!({
+        "solver": of.solver,
+        "of_a_step": of.step,
+        "preconditioner": of.preconditioner,
+        "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
+        "below": of.below,
+        "iterations": of.iterations,
+        "applications": of.applications,
+        "making_seconds": of.making,
+        "solve_seconds": of.solving,
+    })
+}
+
+/// A forecast as a person reads it.
+fn told(of: &Forecast, place: Where) -> String {
+    let by = of.preconditioner.as_deref().filter(|by| *by != "none");
+    let by = by.map_or_else(String::new, |by| format!(", preconditioner {by}"));
+    let step = if of.step { ", for a step of Newton's method" } else { "" };
+    let mut text = format!("  solver      {}{by}{step}\n", of.solver);
+    if !of.levels.is_empty() {
+        let sizes =
+            of.levels.iter().map(|level| format!("{} (degree {})", level.unknowns, level.degree));
+        let sizes: Vec<String> = sizes.collect();
+        let below = of.below.unwrap_or("nothing");
+        text.push_str(&format!("  levels      {}; {below} below\n", sizes.join(", ")));
+    }
+    let place = match place {
+        Where::Cores(1) => "one core".to_owned(),
+        Where::Cores(cores) => format!("{cores} cores"),
+        Where::Device(_) => "the device".to_owned(),
+    };
+    let making = match (of.levels.is_empty(), of.making) {
+        (false, seconds) => format!("levels in {}, ", duration(seconds)),
+        (true, 0.0) => String::new(),
+        (true, seconds) => format!("factors in {}, ", duration(seconds)),
+    };
+    if let Some([least, most]) = of.iterations {
+        let [from, to] = of.solving.map(duration);
+        let solve = if from == to { from } else { format!("{from} to {to}") };
+        text.push_str(&format!(
+            "  roughly     {making}{least:.0} to {most:.0} iterations in {solve} on {place}, if it is elliptic and its domain compact\n"
+        ));
+    } else if !making.is_empty() {
+        text.push_str(&format!("  roughly     {} on {place}\n", making.trim_end_matches(", ")));
+    }
+    text
+}
+
+/// Seconds as one thinks of them.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 1e-3 => "less than 1 ms".to_owned(),
+        seconds if seconds < 1.0 => format!("{:.0} ms", 1e3 * seconds),
+        seconds if seconds < 120.0 => format!("{seconds:.1} s"),
+        seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.0} h", seconds / 3600.0),
     }
 }
 

@@ -35,6 +35,10 @@ impl Monitor for Steps<'_> {
     fn iteration(&mut self, now: Progress) -> Continue {
         let Progress { iteration, residual, target, .. } = now;
         let name = &self.problem.name;
+        // What time comes to is shown by itself.
+        if self.problem.stepping.is_some() {
+            return Continue::Yes;
+        }
         let which = match self.taken.len() {
             0 => name.clone(),
             step => format!("{name}, step {step}"),
@@ -43,6 +47,15 @@ impl Monitor for Steps<'_> {
             "{which}: iteration {iteration}, residual {residual:.2e} of {target:.2e}"
         ));
         Continue::Yes
+    }
+
+    fn time(&mut self, now: f64, end: f64) {
+        let name = &self.problem.name;
+        let part = match self.problem.stepping.as_ref().map(|own| end - own.from) {
+            Some(all) if all > 0.0 => 100.0 * (1.0 - (end - now) / all),
+            _ => 100.0,
+        };
+        self.solve.console.progress().say(format!("{name}: t = {now:.6} of {end}, {part:.0} %"));
     }
 
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
@@ -85,7 +98,7 @@ impl Steps<'_> {
             let goal = Goal::File(series.file(number));
             goal.write(self.problem, solution)?;
             self.solve.write_lines(&goal, solution)?;
-            series.add(number as f64)?;
+            series.add(self.taken.last().and_then(|step| step.time).unwrap_or(number as f64))?;
         }
         match &arguments.report {
             Some(path) => self.log.table.write(path),

@@ -104,6 +104,9 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
     if row.step.kind == StepKind::Adapt {
         cells.extend(figures(row));
     }
+    if let Some(time) = row.step.time {
+        cells.extend(at(row, time));
+    }
     for report in row.reports {
         let Figure::Value(shape, values) = &report.value else { continue };
         for (name, value) in components(&report.name, *shape).into_iter().zip(values) {
@@ -114,6 +117,25 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// A time, and the errors there.
+fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
+    let own = Cell {
+        shown: Some(("t".to_owned(), format!("{time:.6}"), 12)),
+        csv: Some(("t".to_owned(), format!("{time:?}"))),
+    };
+    let errors = row.step.errors.iter().flat_map(|(field, l2, h1)| {
+        let of = match row.step.errors.len() {
+            1 => String::new(),
+            _ => format!(" {}", row.fields[*field].name),
+        };
+        [("L2", "l2", l2), ("H1", "h1", h1)].map(|(head, name, error)| Cell {
+            shown: Some((format!("{head} error{of}"), format!("{error:.3e}"), 10)),
+            csv: Some((format!("error_{name}{of}"), format!("{error:?}"))),
+        })
+    });
+    std::iter::once(own).chain(errors).collect()
 }
 
 /// The figures of a step. What is not known is left empty, so that all rows have the same columns.
@@ -203,7 +225,7 @@ mod tests {
 
     fn step(kind: StepKind, dofs: usize, h1: &[f64]) -> Step {
         let errors = h1.iter().enumerate().map(|(field, &h1)| (field, h1 / 8.0, h1)).collect();
-        Step { kind, cells: dofs / 4, dofs, estimate: Some(0.25), errors, seconds: 0.5 }
+        Step { kind, cells: dofs / 4, dofs, estimate: Some(0.25), errors, time: None, seconds: 0.5 }
     }
 
     /// The table of some steps of a form with fields u and p, which reports a number and a matrix of one row.

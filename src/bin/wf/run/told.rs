@@ -6,7 +6,7 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use runtime::run::{Figure, Mode, Outcome, Solution, Step};
-use runtime::solve::Figures;
+use runtime::solve::{Figures, Smoother};
 use serde_json::{Map, Value, json};
 
 use crate::problem::called;
@@ -141,8 +141,12 @@ fn multigrid(solution: &Solution, levels: &Figures) -> String {
     let sizes: Vec<String> = levels.levels.iter().map(|level| level.unknowns.to_string()).collect();
     let (steps, applications) = (levels.steps, applications(solution).unwrap_or_default());
     let of = levels.field.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+    let smoother = match levels.smoother {
+        Smoother::Chebyshev => "Chebyshev",
+        Smoother::Jacobi => "Jacobi",
+    };
     format!(
-        "  multigrid   {of}{} levels ({} unknowns), {steps} + {steps} Chebyshev steps, {} below; {applications} applications, \
+        "  multigrid   {of}{} levels ({} unknowns), {steps} + {steps} {smoother} steps, {} below; {applications} applications, \
          set up in {:.3} s",
         levels.levels.len(),
         sizes.join(", "),
@@ -170,7 +174,7 @@ fn levels(of: &Figures) -> Value {
     let level = |level: &runtime::solve::LevelFigures| json!({ "unknowns": level.unknowns, "largest_eigenvalue": level.largest });
     let mut value = json!({
         "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
-        "smoother": "chebyshev",
+        "smoother": of.smoother.word(),
         "steps": of.steps,
         "coarsest": of.coarsest,
         "set_up_seconds": of.seconds,
@@ -307,6 +311,7 @@ fn mode_value(mode: &Mode) -> Value {
 fn step_value(problem: &Problem, step: &Step) -> Value {
     let mut value = json!({
         "kind": step.kind.word(),
+        "time": step.time,
         "cells": step.cells,
         "dofs": step.dofs,
         "estimate": step.estimate,

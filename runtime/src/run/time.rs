@@ -1,0 +1,296 @@
+//! A problem through time: its scheme ([`crate::time`]) and the solves of its stages → solutions at the times that are asked for.
+//!
+//! ```text
+//! step → stages: t, s and r into the operator, conditions and data at t, F = 0 → state → what is written there → step …
+//! ```
+//!
+//! What is made for a Jacobian, factors or levels, is kept as long as that is the same: s changes with the length of a step, and
+//! coefficients may follow t or the solution. A step that cannot be solved is taken again with half its length.
+
+mod explicit;
+mod shown;
+mod stages;
+mod times;
+
+use super::step::{Monitor, Step, StepKind};
+use super::{
+    OfProblem, Reached, RunError, Seconds, Setup, Solution, System, check_fixed, check_room,
+    check_unique, compile_operator, initial, set_up, solver, with_periodic_sides,
+};
+use crate::compile::Target;
+use crate::device::Device;
+use crate::expression::Parameters;
+use crate::mesh::Mesh;
+use crate::run::solver::Levels;
+use crate::solve::{Continue, NonlinearSystem};
+use crate::time::{State, Stepper, Taken};
+use explicit::Explicit;
+use fem_dsl::problem::{Problem, Scheme, Stepping};
+use kernels_gen::generate::elements;
+use shown::Shown;
+use stages::Staged;
+use std::sync::Arc;
+use std::time::Instant;
+use times::Times;
+
+/// How often a step is halved before it is given up.
+const HALVINGS: usize = 12;
+/// The part of all time below which a step is none.
+const SHORTEST: f64 = 1e-12;
+/// The part of all time that the first step takes where nothing says how long it is.
+const FIRST: f64 = 1e-4;
+
+/// What takes steps.
+enum Way {
+    /// By stages.
+    Implicit(Stepper),
+    /// By the inverse of a mass.
+    Explicit(Box<Explicit>),
+}
+
+impl Way {
+    fn state(&self) -> &State {
+        match self {
+            Self::Implicit(stepper) => stepper.state(),
+            Self::Explicit(explicit) => explicit.state(),
+        }
+    }
+
+    fn order(&self) -> usize {
+        match self {
+            Self::Implicit(stepper) => stepper.order(),
+            Self::Explicit(_) => 1,
+        }
+    }
+
+    fn step(&self, length: f64, staged: &mut Staged<'_>) -> Result<Taken, RunError> {
+        match self {
+            Self::Implicit(stepper) => stepper.step(length, staged),
+            Self::Explicit(explicit) => explicit.step(length, staged),
+        }
+    }
+
+    fn accept(&mut self, state: State) {
+        match self {
+            Self::Implicit(stepper) => stepper.accept(state),
+            Self::Explicit(explicit) => explicit.accept(state),
+        }
+    }
+}
+
+/// What was done.
+#[derive(Default)]
+struct Tally {
+    steps: usize,
+    halved: usize,
+    rejected: usize,
+    shortest: f64,
+    longest: f64,
+}
+
+/// Solves a problem from the beginning of its time to the end, and gives the last solution.
+pub(super) fn march(
+    problem: &Problem,
+    stepping: &Stepping,
+    mesh: Arc<Mesh>,
+    start_at: Option<&[f64]>,
+    target: &Target,
+    device: Option<Arc<dyn Device>>,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution, RunError> {
+    let begun = Instant::now();
+    let (form, named) = (&problem.form, problem.solver.as_ref());
+    let mesh = with_periodic_sides(problem, mesh)?;
+    let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
+    check_room(form, &planned, &mesh, named, device.as_deref())?;
+    let Setup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
+    let all = stepping.to - stepping.from;
+    let first = stepping.step.unwrap_or(FIRST * all).min(all);
+    // What is looked at before the first step is the Jacobian of one.
+    parameters_at(problem, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
+    check_fixed(form, &on, &parameters, &[])?;
+    let represented = solver::represented(target, &on, named, device.is_some());
+    let (mut operator, kernels) =
+        compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
+    let prescribed = OfProblem { problem, elements: &elements, files: &files };
+    let system = System {
+        form,
+        on: &on,
+        parameters: &parameters,
+        prescribed: &prescribed,
+        rule: elements.rule,
+        levels: Some(Levels { elements: &elements, target, device: device.as_ref() }),
+    };
+    check_unique(&mut operator, system, &[])?;
+    let mut u = operator.initial()?;
+    let mut notes = initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?;
+    let mut v = u.like();
+    if let Some(rates) = initial::rates(problem, &on, &parameters)? {
+        v.set(&rates);
+    }
+    let second = form.rates.iter().any(|rate| rate.order == 2);
+    let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
+    let mut seconds = Seconds { compile: kernels.seconds, ..Seconds::default() };
+    seconds.set_up = begun.elapsed().as_secs_f64() - kernels.seconds;
+    let shown =
+        Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
+    let mut staged = Staged::new(problem, system, &mut operator, named, monitor);
+    let solving = Instant::now();
+    let state = explicit::begin(stepping.scheme, state, &mut staged, shown, &mut notes)?;
+    let mut way = match stepping.scheme {
+        Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
+            let made = Explicit::new(stepping.scheme, state, &mut staged, shown)?;
+            Way::Explicit(Box::new(made))
+        }
+        scheme => Way::Implicit(Stepper::new(scheme, second, state)),
+    };
+    if let Way::Explicit(explicit) = &way {
+        explicit.check(first)?;
+    }
+    let times = Times::new(stepping);
+    let mut tally = Tally { shortest: f64::INFINITY, ..Tally::default() };
+    let mut length = first;
+    let mut going = Continue::Yes;
+    let mut last = None;
+    if times.shows_start() {
+        let assessing = Instant::now();
+        let solution = shown.solution(way.state(), &staged, seconds)?;
+        seconds.measure += assessing.elapsed().as_secs_f64();
+        going = shown.tell(&solution, way.state().time, staged.monitor());
+        last = Some(solution);
+    }
+    let mut halvings = 0;
+    while going == Continue::Yes
+        && let Some(next) = times.next(way.state().time)
+    {
+        let now = way.state().time;
+        let count = ((next - now) / length - 1e-9).ceil().max(1.0);
+        let own = (next - now) / count;
+        let taken = match way.step(own, &mut staged) {
+            Ok(taken) => taken,
+            Err(error) if staged.cancelled() => return Err(error),
+            Err(error) => {
+                (halvings, length) = (halvings + 1, own / 2.0);
+                tally.halved += 1;
+                if halvings > HALVINGS || length < SHORTEST * all {
+                    return Err(failed(error, way.state(), own, &staged));
+                }
+                continue;
+            }
+        };
+        if let (Some(tolerance), Some(estimate)) = (stepping.tolerance, taken.estimate) {
+            let power = 1.0 / (way.order() + 1) as f64;
+            let factor = 0.9 * (tolerance / estimate.max(1e-300)).powf(power);
+            if estimate > tolerance {
+                length = own * factor.clamp(0.2, 0.9);
+                tally.rejected += 1;
+                if length < SHORTEST * all {
+                    let source = RunError::Setting(format!(
+                        "a step of {own:.3e} adds {estimate:.2e} to the error, where {tolerance:.2e} is allowed"
+                    ));
+                    return Err(failed(source, way.state(), own, &staged));
+                }
+                continue;
+            }
+            // Little is gained by steps that are a little longer, and what was made for the old length is lost.
+            if !(0.9..1.3).contains(&factor) {
+                length = own * factor.clamp(0.5, 2.0);
+            } else {
+                length = own;
+            }
+        } else if stepping.tolerance.is_none() && halvings > 0 {
+            // Back to the length that was asked for, step by step.
+            length = (2.0 * length).min(first);
+        }
+        halvings = 0;
+        let mut state = taken.state;
+        if count <= 1.0 {
+            state.time = next;
+        }
+        way.accept(state);
+        tally.steps += 1;
+        (tally.shortest, tally.longest) = (tally.shortest.min(own), tally.longest.max(own));
+        let now = way.state().time;
+        staged.monitor().time(now, stepping.to);
+        if times.shows(now) || now >= stepping.to {
+            seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
+            let assessing = Instant::now();
+            let solution = shown.solution(way.state(), &staged, seconds)?;
+            seconds.measure += assessing.elapsed().as_secs_f64();
+            if times.shows(now) {
+                going = shown.tell(&solution, now, staged.monitor());
+            }
+            last = Some(solution);
+        }
+    }
+    let mut solution = match last {
+        Some(solution) => solution,
+        None => shown.solution(way.state(), &staged, seconds)?,
+    };
+    notes.extend(staged.notes().iter().cloned());
+    notes.push(tally.told(stepping.scheme));
+    solution.notes = [on.mesh.notes(), &elements.notes, &notes].concat();
+    solution.report = staged.report();
+    solution.linear_iterations = staged.iterations;
+    solution.multigrid = staged.figures();
+    let (mut r, u) = (way.state().u.like(), &way.state().u);
+    staged.quiet(way.state())?;
+    staged.operator.precondition_by(None);
+    staged.operator.residual(u, &mut r)?;
+    solution.residual = staged.residual;
+    solution.throughput = super::measure(staged.operator, u, &mut r)?;
+    staged.operator.finish()?;
+    seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
+    solution.seconds = seconds;
+    Ok(solution)
+}
+
+/// The error that time has come to a stop, with the last state.
+fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> RunError {
+    let source =
+        Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
+    let u = state.u.to_vec();
+    match u.iter().all(|value| value.is_finite()) {
+        true => RunError::Unconverged {
+            source,
+            reached: Box::new(Reached { on: Arc::clone(staged.on()), u }),
+        },
+        false => *source,
+    }
+}
+
+impl Tally {
+    fn told(&self, scheme: Scheme) -> String {
+        let Self { steps, halved, rejected, shortest, longest } = self;
+        let same = longest - shortest <= 1e-9 * longest;
+        let lengths = match (steps, same) {
+            (0, _) => String::new(),
+            (_, true) => format!(" of {longest:.6e}"),
+            (_, false) => format!(" of {shortest:.3e} to {longest:.3e}"),
+        };
+        let mut text = format!("{steps} steps of {}{lengths}", scheme.word());
+        if *rejected > 0 {
+            text.push_str(&format!(", {rejected} taken again for the tolerance"));
+        }
+        if *halved > 0 {
+            text.push_str(&format!(", {halved} halved because they could not be solved"));
+        }
+        text
+    }
+}
+
+impl Step {
+    /// The figures of a solution at a time.
+    fn at(time: f64, solution: &Solution) -> Self {
+        Self { time: Some(time), ..Self::of(StepKind::Time, solution) }
+    }
+}
+
+/// Gives parameters a time and s.
+fn parameters_at(problem: &Problem, parameters: &mut Parameters, time: f64, s: [f64; 2]) {
+    parameters.values[0] = time;
+    for rate in &problem.form.rates {
+        let range = parameters.range(rate.param);
+        parameters.values[range].fill(s[rate.order - 1]);
+    }
+}

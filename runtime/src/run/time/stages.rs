@@ -1,0 +1,334 @@
+//! The solves of stages: t, s and r into an operator, conditions and data at t, then F = 0.
+
+use super::super::RunError;
+use super::super::solver::{Again, System, solve_above, values};
+use super::super::step::Monitor;
+use super::parameters_at;
+use crate::discretisation::{AuxValues, Discretisation};
+use crate::expression::Parameters;
+use crate::operator::Operator;
+use crate::solve::{Continue, Figures, NonlinearSystem, Outcome, Progress, Report};
+use crate::time::{Stage, Stages, State};
+use crate::vector::Vector;
+use fem_dsl::point::{Graph, Input, Node, reachable};
+use fem_dsl::problem::{Expression, Problem, Solver, Values};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
+const SAME: f64 = 1e-9;
+
+/// What solves stages.
+pub(super) struct Staged<'a> {
+    problem: &'a Problem,
+    system: System<'a>,
+    pub(super) operator: &'a mut Operator,
+    named: Option<&'a Solver>,
+    monitor: &'a mut dyn Monitor,
+    again: Option<Again>,
+    parameters: Parameters,
+    /// The s for which the Jacobian was made; none before the first, or where it follows t or the state.
+    made_for: Option<[f64; 2]>,
+    /// Whether the Jacobian depends on s alone.
+    steady: bool,
+    /// Whether conditions, and data, follow t.
+    timed: [bool; 2],
+    /// The unknowns of fields without time derivatives.
+    algebraic: Vec<Range<usize>>,
+    /// Linear iterations so far.
+    pub(super) iterations: usize,
+    /// The largest ‖R‖ at the beginning of a solve: what steps that begin nearer to their solution need not fall further below.
+    largest: f64,
+    /// The last ‖R‖.
+    pub(super) residual: f64,
+    report: Option<Report>,
+    notes: Vec<String>,
+    figures: Vec<Figures>,
+    cancelled: bool,
+}
+
+fn reads_time(graph: &Graph) -> bool {
+    graph.nodes().iter().any(|node| *node == Node::Input(Input::Time))
+}
+
+impl<'a> Staged<'a> {
+    pub(super) fn new(
+        problem: &'a Problem,
+        system: System<'a>,
+        operator: &'a mut Operator,
+        named: Option<&'a Solver>,
+        monitor: &'a mut dyn Monitor,
+    ) -> Self {
+        let follows = |expression: &Expression| reads_time(&expression.graph);
+        let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
+        let data = problem.aux.iter().any(|data| match &data.value {
+            Values::Formula(formula) => follows(formula),
+            Values::File(_) => false,
+        });
+        let coefficients = problem.form.integrals.iter().any(|integral| {
+            let roots: Vec<_> = integral.jacobian.iter().map(|entry| entry.value).collect();
+            let mut read = reachable(&integral.graph, &roots).into_iter();
+            read.any(|node| integral.graph.nodes()[node] == Node::Input(Input::Time))
+        });
+        let steady = system.is_linear() && !coefficients && !data;
+        let has = |field: usize| problem.form.rates.iter().any(|rate| rate.field == field);
+        let fields = 0..problem.form.fields.len();
+        let algebraic =
+            fields.filter(|&field| !has(field)).map(|field| system.on.dofs_of(field)).collect();
+        Self {
+            problem,
+            parameters: system.parameters.clone(),
+            system,
+            operator,
+            named,
+            monitor,
+            again: None,
+            made_for: None,
+            steady,
+            timed: [conditions, data],
+            algebraic,
+            iterations: 0,
+            largest: 0.0,
+            residual: 0.0,
+            report: None,
+            notes: Vec::new(),
+            figures: Vec::new(),
+            cancelled: false,
+        }
+    }
+
+    pub(super) fn on(&self) -> &Arc<Discretisation> {
+        self.system.on
+    }
+
+    pub(super) fn monitor(&mut self) -> &mut dyn Monitor {
+        self.monitor
+    }
+
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    pub(super) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub(super) fn figures(&self) -> Vec<Figures> {
+        self.figures.clone()
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Whether some field has no time derivative.
+    pub(super) fn is_algebraic(&self) -> bool {
+        !self.algebraic.is_empty()
+    }
+
+    /// The report of the last solve.
+    pub(super) fn report(&self) -> Report {
+        self.report.clone().unwrap_or_else(|| Report {
+            solver: "explicit",
+            outcome: Outcome::Converged,
+            iterations: 0,
+            history: vec![0.0],
+            target: 0.0,
+            seconds: 0.0,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Conditions and data at a time; conditions are a mean with those of a state.
+    fn prescribe(
+        &mut self,
+        time: f64,
+        (at, weight): (f64, f64),
+        before: Option<&Vector>,
+    ) -> Result<(), RunError> {
+        let System { on, prescribed, .. } = self.system;
+        let [conditions, data] = self.timed;
+        let mut parameters = self.parameters.clone();
+        if conditions || weight < 1.0 {
+            parameters.values[0] = at;
+            let constraints = prescribed.conditions(on, &parameters)?;
+            let mut own = values(&constraints);
+            if let Some(before) = before.filter(|_| weight < 1.0) {
+                let old = before.to_vec();
+                for (own, (dof, _)) in own.iter_mut().zip(on.conditions()) {
+                    *own = weight * *own + (1.0 - weight) * old[dof];
+                }
+            }
+            self.operator.set_conditions(&own)?;
+        }
+        if data {
+            parameters.values[0] = time;
+            self.operator.set_aux(&prescribed.aux(on, &parameters)?)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the operator what a scheme knows of the past.
+    fn set_rates(&mut self, rates: [&Vector; 2]) -> Result<(), RunError> {
+        let mut numbers: [Option<Vec<f64>>; 2] = [None, None];
+        for rate in &self.problem.form.rates {
+            let at = rate.order - 1;
+            let own = numbers[at].get_or_insert_with(|| rates[at].to_vec());
+            let at_nodes = at_nodes(self.system.on, (rate.aux, rate.field), own);
+            self.operator.set_at_nodes(rate.aux, &at_nodes)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the operator a time and s, without changing what was made for the Jacobian where that stays the same; whether it does.
+    fn set_time(&mut self, time: f64, factors: [f64; 2]) -> Result<bool, RunError> {
+        let near = |old: [f64; 2]| {
+            old.iter().zip(&factors).all(|(old, new)| (old - new).abs() <= SAME * new.abs())
+        };
+        let same = self.steady && self.made_for.is_some_and(near);
+        parameters_at(self.problem, &mut self.parameters, time, factors);
+        let kept = if same { self.operator.take_approximation() } else { None };
+        self.operator.set_params(&self.parameters.values)?;
+        if kept.is_some() {
+            self.operator.precondition_by(kept);
+        }
+        self.made_for = self.steady.then_some(factors);
+        Ok(same)
+    }
+
+    /// F at a state with the derivatives that it has, into `r`; the state takes the values of the conditions.
+    pub(super) fn residual_at(
+        &mut self,
+        time: f64,
+        u: &mut Vector,
+        rates: [&Vector; 2],
+        r: &mut Vector,
+    ) -> Result<(), RunError> {
+        self.set_time(time, [0.0; 2])?;
+        self.prescribe(time, (time, 1.0), None)?;
+        self.set_rates(rates)?;
+        self.operator.impose(u)?;
+        Ok(self.operator.residual(u, r)?)
+    }
+
+    /// Leaves the operator with the derivatives of a state.
+    pub(super) fn quiet(&mut self, state: &State) -> Result<(), RunError> {
+        self.set_time(state.time, [0.0; 2])?;
+        self.prescribe(state.time, (state.time, 1.0), None)?;
+        let none = state.u.like();
+        self.set_rates([&state.v, state.a.as_ref().unwrap_or(&none)])
+    }
+
+    /// What a state is measured with: the discretisation with the data and the derivatives at its time.
+    pub(super) fn seen(
+        &self,
+        state: &State,
+    ) -> Result<(Arc<Discretisation>, Parameters), RunError> {
+        let System { on, prescribed, .. } = self.system;
+        let mut parameters = self.parameters.clone();
+        parameters_at(self.problem, &mut parameters, state.time, [0.0; 2]);
+        let rates = &self.problem.form.rates;
+        let reported = !self.problem.reports.items.is_empty();
+        if !self.timed[1] && (rates.is_empty() || !reported) {
+            return Ok((Arc::clone(on), parameters));
+        }
+        let mut own = Discretisation::clone(on);
+        if self.timed[1] {
+            own.aux = prescribed.aux(on, &parameters)?;
+        }
+        for rate in rates {
+            let values = if rate.order == 1 { Some(&state.v) } else { state.a.as_ref() };
+            let Some(values) = values else { continue };
+            let numbers = at_nodes(on, (rate.aux, rate.field), &values.to_vec());
+            if let AuxValues::Nodes(space, _) = &own.aux[rate.aux] {
+                own.aux[rate.aux] = AuxValues::Nodes(Arc::clone(space), Arc::new(numbers));
+            }
+        }
+        Ok((Arc::new(own), parameters))
+    }
+
+    /// Keeps what was said of a solve.
+    fn keep(&mut self, mut report: Report, linear: usize) {
+        self.iterations += linear;
+        self.largest = report.history.first().copied().unwrap_or(0.0).max(self.largest);
+        self.residual = report.residual();
+        for note in std::mem::take(&mut report.notes) {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.report = Some(report);
+        self.figures = self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    }
+}
+
+/// The numbers of a field's unknowns in the order of data at the nodes of its space.
+fn at_nodes(on: &Discretisation, (aux, field): (usize, usize), numbers: &[f64]) -> Vec<f64> {
+    let own = &numbers[on.dofs_of(field)];
+    let space = &on.fields[field].space;
+    let AuxValues::Nodes(data, _) = &on.aux[aux] else { return own.to_vec() };
+    if data.nodes() == space.nodes() {
+        return own.to_vec();
+    }
+    let components = space.components();
+    let mut all = vec![0.0; data.n_nodes() * components];
+    for (&to, &from) in data.nodes().iter().zip(space.nodes()) {
+        let (to, from) = (to as usize * components, from as usize * components);
+        all[to..to + components].copy_from_slice(&own[from..from + components]);
+    }
+    all
+}
+
+impl Stages for Staged<'_> {
+    type Error = RunError;
+
+    fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), RunError> {
+        let same = self.set_time(stage.time, stage.factors)?;
+        self.prescribe(stage.time, stage.conditions, Some(stage.before))?;
+        self.set_rates(stage.rates)?;
+        let parameters = self.parameters.clone();
+        let system = System { parameters: &parameters, ..self.system };
+        let by_newton = self.named.is_some_and(|solver| solver.name == "newton");
+        if system.is_linear() && !by_newton {
+            let mut again = match self.again.take() {
+                Some(again) => again,
+                None => Again::new(self.operator, system, x, self.named)?,
+            };
+            let Self { operator, monitor, cancelled, .. } = self;
+            let mut observe = |now: Progress| {
+                let go = monitor.iteration(now);
+                *cancelled |= go == Continue::No;
+                go
+            };
+            let solved = again.solve(operator, system, x, (same, self.largest), &mut observe);
+            self.notes.extend(again.note.take());
+            self.again = Some(again);
+            let report = solved.inspect_err(|_| self.made_for = None)?;
+            let iterations = report.iterations;
+            self.keep(report, iterations);
+            return Ok(());
+        }
+        let Self { operator, monitor, cancelled, .. } = self;
+        let mut observe = |now: Progress| {
+            let go = monitor.iteration(now);
+            *cancelled |= go == Continue::No;
+            go
+        };
+        let how = (self.named, self.largest);
+        let (report, linear) = solve_above(operator, system, x, how, &mut observe)?;
+        let report = report.converged()?;
+        self.keep(report, linear);
+        Ok(())
+    }
+
+    fn keep_algebraic(&self, from: &Vector, to: &mut Vector) {
+        if self.algebraic.is_empty() {
+            return;
+        }
+        let (from, mut all) = (from.to_vec(), to.to_vec());
+        for range in &self.algebraic {
+            all[range.clone()].copy_from_slice(&from[range.clone()]);
+        }
+        to.set(&all);
+    }
+}

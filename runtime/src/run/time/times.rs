@@ -1,0 +1,89 @@
+//! The times that a run comes to: [`Stepping`] → the next one, and whether something is to be seen there.
+
+use fem_dsl::problem::Stepping;
+
+/// Times are the same up to this part of all time.
+const SAME: f64 = 1e-10;
+
+/// The times of a run.
+pub(super) struct Times {
+    /// Those that are shown, ascending; without them all that are reached.
+    shown: Option<Vec<f64>>,
+    from: f64,
+    to: f64,
+}
+
+impl Times {
+    pub(super) fn new(stepping: &Stepping) -> Self {
+        let Stepping { from, to, every, ref at, .. } = *stepping;
+        let shown = match every {
+            Some(every) => {
+                let count = ((to - from) / every + SAME).floor() as usize;
+                let mut all: Vec<f64> = (0..=count).map(|k| from + k as f64 * every).collect();
+                match all.last_mut() {
+                    Some(last) if to - *last <= SAME * (to - from) => *last = to,
+                    _ => all.push(to),
+                }
+                Some(all)
+            }
+            None if !at.is_empty() => Some(at.clone()),
+            None => None,
+        };
+        Self { shown, from, to }
+    }
+
+    fn is_same(&self, a: f64, b: f64) -> bool {
+        (a - b).abs() <= SAME * (self.to - self.from)
+    }
+
+    /// Whether what there is at a time is shown.
+    pub(super) fn shows(&self, time: f64) -> bool {
+        self.shown.as_ref().is_none_or(|all| all.iter().any(|&own| self.is_same(own, time)))
+    }
+
+    /// Whether the state at the beginning is.
+    pub(super) fn shows_start(&self) -> bool {
+        self.shows(self.from)
+    }
+
+    /// The time behind another that steps must not go past; none at the end.
+    pub(super) fn next(&self, now: f64) -> Option<f64> {
+        if now >= self.to || self.is_same(now, self.to) {
+            return None;
+        }
+        let behind = |own: &&f64| **own > now && !self.is_same(**own, now);
+        let next = self.shown.iter().flatten().find(behind).copied();
+        Some(next.unwrap_or(self.to).min(self.to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fem_dsl::problem::Scheme;
+
+    fn times(every: Option<f64>, at: &[f64]) -> Times {
+        let scheme = Scheme::Bdf { order: 2 };
+        let (from, to, step, tolerance) = (0.0, 1.0, Some(0.1), None);
+        Times::new(&Stepping { scheme, from, to, step, tolerance, every, at: at.to_vec() })
+    }
+
+    #[test]
+    fn times_are_met_and_shown() {
+        let all = times(None, &[]);
+        assert!(all.shows_start() && all.shows(0.37) && all.next(0.4) == Some(1.0));
+        assert_eq!(all.next(1.0), None);
+        let some = times(Some(0.3), &[]);
+        assert!(some.shows_start() && some.shows(0.9) && some.shows(1.0) && !some.shows(0.5));
+        for (now, next) in [(0.0, 0.3), (0.6, 0.9), (0.95, 1.0)] {
+            let found = some.next(now).expect("a time");
+            assert!((found - next).abs() < 1e-12, "{found}");
+        }
+        // A third of one, thrice, is one.
+        let thirds = times(Some(1.0 / 3.0), &[]);
+        assert_eq!(thirds.next(2.0 / 3.0), Some(1.0));
+        let listed = times(None, &[0.25, 0.5]);
+        assert!(!listed.shows_start() && listed.shows(0.5) && !listed.shows(1.0));
+        assert_eq!([listed.next(0.3), listed.next(0.5)], [0.5, 1.0].map(Some));
+    }
+}

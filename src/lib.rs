@@ -76,7 +76,7 @@ pub use emit::{
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;
-pub use fem_dsl::problem::{Argument, Solver};
+pub use fem_dsl::problem::{Argument, Mass, Scheme, Solver};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_to};
 pub use runtime::assemble::Csr;
@@ -89,8 +89,8 @@ pub use runtime::solve::{Continue, NonlinearSystem, Progress, Report};
 pub use runtime::vector::Vector;
 pub use solution::Solution;
 pub use system::{
-    ALL, Boundary, Data, FieldName, FieldOf, Function, Params, Setup, System, Value, Written, at,
-    mesh,
+    ALL, Boundary, Data, FieldName, FieldOf, Function, Motion, Params, Setup, System, Value,
+    Written, at, mesh,
 };
 
 /// Opens a device with memory of its own, by a part of its name or for CUDA its number; the first that fits without

@@ -5,9 +5,11 @@ mod conditions;
 mod data;
 mod measured;
 mod setup;
+mod time;
 mod typed;
 
 pub use setup::{ALL, Boundary, Setup, Value};
+pub use time::Motion;
 pub use typed::{Data, FieldName, FieldOf, Function, Params, Written, at};
 
 use crate::error::index;
@@ -296,7 +298,23 @@ impl System {
         check_fixed(&self.form, &self.on, &self.parameters, &[])?;
         // What a condition's function reads may have changed.
         self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
-        let operator = &mut self.operator;
+        let (report, _) = self.with_operator(|system, operator| {
+            check_unique(operator, system, &[])?;
+            let solved = solve(operator, system, u, solver, &mut silent);
+            // What went wrong on a device comes before what it made of the numbers.
+            operator.finish()?;
+            // The next solve makes levels of its own: conditions and data may have changed.
+            operator.precondition_by(None);
+            solved
+        })?;
+        Ok(report.converged().map_err(RunError::from)?)
+    }
+
+    /// Does something with the operator and what it is of.
+    fn with_operator<T: Send>(
+        &mut self,
+        act: impl FnOnce(runtime::run::System<'_>, &mut Operator) -> Result<T, RunError> + Send,
+    ) -> Result<T, Error> {
         let system = runtime::run::System {
             form: &self.form,
             on: &self.on,
@@ -309,17 +327,9 @@ impl System {
                 device: self.device.as_ref(),
             }),
         };
-        let solved = threads::roomy(|| {
-            check_unique(operator, system, &[])?;
-            let solved = solve(operator, system, u, solver, &mut silent);
-            // What went wrong on a device comes before what it made of the numbers.
-            operator.finish()?;
-            // The next solve makes levels of its own: conditions and data may have changed.
-            operator.precondition_by(None);
-            solved
-        });
-        let (report, _) = solved.map_err(|error| self.source.told(self.form.dim, error))?;
-        Ok(report.converged().map_err(RunError::from)?)
+        let operator = &mut self.operator;
+        let done = threads::roomy(|| act(system, operator));
+        done.map_err(|error| self.source.told(self.form.dim, error))
     }
 
     /// Writes `u` for ParaView.

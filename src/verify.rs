@@ -10,6 +10,7 @@
 mod kernels;
 mod refine;
 mod solution;
+mod time;
 mod verifier;
 
 use crate::{Error, threads};
@@ -26,6 +27,7 @@ pub use kernels::{Compared, Verdict};
 pub use runtime::verify::agreement::Distance;
 pub use runtime::verify::jacobian::{Signs, Taylor};
 pub use runtime::verify::series::Level;
+pub use time::InTime;
 
 /// How far an observed order may be below the expected one.
 pub const TOLERANCE: f64 = 0.15;
@@ -116,6 +118,8 @@ pub struct Findings {
     pub levels: Vec<Level>,
     /// The orders of each field.
     pub orders: Vec<Orders>,
+    /// What each scheme does in time, where the form has time derivatives.
+    pub time: Vec<InTime>,
     /// The test of the Jacobian.
     pub taylor: Option<Taylor>,
     /// Symmetry and definiteness.
@@ -154,6 +158,17 @@ impl Order {
         self.falls_short_by(TOLERANCE)
     }
 
+    /// The same of an order in time, which few steps show less exactly.
+    pub fn holds_in_time(&self) -> bool {
+        self.falls_short_by(2.0 * TOLERANCE)
+    }
+
+    /// Whether it is the order, rather than what long steps show, which may be anything.
+    fn is_of_short_steps(&self) -> bool {
+        let above = self.observed.is_some_and(|order| order > self.expected + 2.0 * TOLERANCE);
+        self.holds_in_time() && (!above || self.expected == 0.0)
+    }
+
     /// Whether it is so close to the expected one that finer meshes may show it.
     fn is_near(&self) -> bool {
         self.falls_short_by(NEAR)
@@ -175,6 +190,16 @@ impl Findings {
                     let expected = order.expected;
                     failures.push(format!(
                         "`{name}` converges with order {observed:.2} in {norm}, not {expected}"
+                    ));
+                }
+            }
+        }
+        for InTime { scheme, orders } in &self.time {
+            for (order, name) in orders.iter().zip(fields) {
+                if let Some(observed) = order.observed.filter(|_| !order.holds_in_time()) {
+                    let expected = order.expected;
+                    failures.push(format!(
+                        "`{name}` has order {observed:.2} in time with {scheme}, not {expected}"
                     ));
                 }
             }

@@ -356,3 +356,34 @@ fn fluxes_that_jump_are_refused_and_not_said_to_fail() {
     assert!(error.contains("the flux of `u` jumps inside the domain"), "{error}");
     assert!(error.contains("E0414") && error.contains("forms:1:"), "{error}");
 }
+
+#[test]
+fn forms_with_time_derivatives_hold_at_an_instant_and_through_time() {
+    let text = "form heat { field u: scalar; f0[u] = 2 * dt(u); f1[u] = grad(u); }\n\
+                form wave { field u: scalar; f0[u] = dt(dt(u)) + 0.1 * dt(u); f1[u] = grad(u); }\n\
+                form growth { field u: scalar; field w: scalar; f0[u] = dt(u) + u * w; f1[u] = grad(u); \
+                f0[w] = w - u; f1[w] = 0.1 * grad(w); }";
+    let (names, added) = problems(&program(text), Some(Cell::Quadrilateral));
+    let program = program(&format!("{text}\n{added}"));
+    let mut schemes = Vec::new();
+    for name in &names {
+        let found = verified(&program, name, &Settings { kernels: true, ..small(&[1], None) });
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+        let findings = found.degrees[0].outcome.as_ref().expect("degree 1");
+        for one in &findings.time {
+            // A field without a time derivative is promised no order by schemes of stages.
+            let seen = one.orders.iter().all(|order| order.observed.is_some());
+            assert!(seen, "{name}: {one:?}");
+        }
+        schemes.push(findings.time.iter().map(|one| one.scheme.clone()).collect::<Vec<_>>());
+    }
+    let first = [
+        "bdf(order: 1)",
+        "bdf(order: 2)",
+        "bdf(order: 3)",
+        "theta(theta: 0.5)",
+        "sdirk(stages: 2)",
+    ];
+    let second = ["newmark()", "generalised_alpha(rho: 0.8)"];
+    assert_eq!(schemes, [first.to_vec(), [&first[..], &second[..]].concat(), first.to_vec()]);
+}

@@ -63,6 +63,8 @@ pub struct Problem {
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, manufactured ones too: (field, expression).
     pub exact: Vec<(usize, Expression)>,
+    /// The time derivatives of a manufactured solution, in the order of those of the form.
+    pub exact_rates: Vec<Expression>,
     /// Where the solve begins: (field, values).
     pub initial: Vec<(usize, Values)>,
     /// The first time derivative where time begins: (field, values).

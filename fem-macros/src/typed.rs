@@ -41,18 +41,41 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
         [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
     let mut items = TokenStream::new();
     let Some(first) = forms.first() else { return items };
-    if !first.params.is_empty() {
+    let (own_params, own_aux) = (own(first, Of::Params), own(first, Of::Aux));
+    if !own_params.is_empty() {
         items.extend(params(&forms, first));
     }
-    if !first.aux.is_empty() {
+    if !own_aux.is_empty() {
         items.extend(data(&forms, first));
     }
     items.extend(fields(&forms, first));
-    let params: Vec<String> = first.params.iter().map(|param| param.name.clone()).collect();
+    let params: Vec<String> = own_params.iter().map(|&at| first.params[at].name.clone()).collect();
     items.extend(texts("param", "The names of the form's parameters.", &params));
-    let aux: Vec<String> = first.aux.iter().map(|aux| aux.name.clone()).collect();
+    let aux: Vec<String> = own_aux.iter().map(|&at| first.aux[at].name.clone()).collect();
     items.extend(texts("aux", "The names of the form's auxiliary data.", &aux));
     items
+}
+
+/// What of a form is asked for.
+#[derive(Clone, Copy)]
+enum Of {
+    Params,
+    Aux,
+}
+
+/// The places of a form's parameters or data without those of which its time derivatives are made.
+fn own(form: &PointForm, of: Of) -> Vec<usize> {
+    let count = match of {
+        Of::Params => form.params.len(),
+        Of::Aux => form.aux.len(),
+    };
+    let made = |at: usize| {
+        form.rates.iter().any(|rate| match of {
+            Of::Params => rate.param == at,
+            Of::Aux => rate.aux == at,
+        })
+    };
+    (0..count).filter(|&at| !made(at)).collect()
 }
 
 /// `pub mod field`, with a type for each field that knows the type of its values.
@@ -129,7 +152,9 @@ fn texts(module: &str, doc: &str, names: &[String]) -> Option<TokenStream> {
 fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
     let mut fields = Vec::new();
     let mut generic = false;
-    for (at, param) in first.params.iter().enumerate() {
+    let places = own(first, Of::Params);
+    for &at in &places {
+        let param = &first.params[at];
         let shapes: Vec<Shape> = forms.iter().map(|form| form.params[at].shape).collect();
         generic |= forms.iter().any(|form| form.params[at].value != param.value);
         let doc = format!("The parameter `{}`.", param.name);
@@ -143,8 +168,9 @@ fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
     let defaults = forms.iter().map(|form| {
         let dim = Literal::usize_unsuffixed(form.dim);
         let to = generic.then(|| quote!(<#dim>));
-        let names = form.params.iter().map(|param| ident(&param.name));
-        let values = form.params.iter().map(|param| literal(param.shape, &param.value));
+        let own = || places.iter().map(|&at| &form.params[at]);
+        let names = own().map(|param| ident(&param.name));
+        let values = own().map(|param| literal(param.shape, &param.value));
         quote! {
             /// The form's own values.
             impl ::core::default::Default for Params #to {
@@ -167,7 +193,8 @@ fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
 }
 
 fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
-    let fields: Vec<Field> = (0..first.aux.len())
+    let fields: Vec<Field> = own(first, Of::Aux)
+        .into_iter()
         .map(|at| {
             let shapes: Vec<Shape> = forms.iter().map(|form| form.aux[at].shape).collect();
             let name = first.aux[at].name.clone();

@@ -45,7 +45,9 @@ use reports::ranges;
 pub use reports::{Figure, Outcome, State, report};
 pub use singular::Singular;
 pub use solver::{Levels, System, solve, suits, values};
-pub use step::{Monitor, Step, StepKind, run_steps};
+pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
+pub use time::Travel;
+pub(crate) use time::at_nodes;
 pub use unique::check_unique;
 
 use crate::adapt::{AdaptError, Adaptive};

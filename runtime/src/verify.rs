@@ -10,14 +10,14 @@ pub mod series;
 
 use crate::compile::Target;
 use crate::device::Device;
-use crate::discretisation::Discretisation;
+use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::evaluate;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::run::{Kernels, RunError, Setup, check_fixed, compile_operator, set_up};
+use crate::run::{Kernels, RunError, Setup, at_nodes, check_fixed, compile_operator, set_up};
 use crate::solve::NonlinearSystem;
 use crate::vector::Vector;
-use fem_dsl::problem::Problem;
+use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 
 /// A problem whose solution is known, on a mesh.
@@ -30,14 +30,50 @@ pub struct Trial<'a> {
     pub known: Vec<f64>,
 }
 
+/// An s of time derivatives: neither 0 nor 1, so that a kernel that leaves it out is found.
+pub const RATE: f64 = 1.5;
+
+/// Makes a form with time derivatives one of an instant: ∂u/∂t = s u + r with r of the known solution, as a scheme has it in a stage.
+fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), RunError> {
+    let form = &problem.form;
+    if form.rates.is_empty() {
+        return Ok(());
+    }
+    for rate in &form.rates {
+        let range = setup.parameters.range(rate.param);
+        setup.parameters.values[range].fill(s.powi(rate.order as i32));
+    }
+    let (parameters, on) = (&setup.parameters, Arc::make_mut(&mut setup.on));
+    for (number, rate) in form.rates.iter().enumerate() {
+        let space = &on.fields[rate.field].space;
+        let points = space.points(&on.mesh, &on.partition)?;
+        let at_points =
+            |of: &Expression| evaluate(of, &of.value, &points, parameters, |_| f64::NAN);
+        let own = problem.exact.iter().find(|(field, _)| *field == rate.field);
+        let (Some((_, u)), Some(v)) = (own, problem.exact_rates.get(number)) else { continue };
+        let s = s.powi(rate.order as i32);
+        let past: Vec<f64> =
+            at_points(v).iter().zip(at_points(u)).map(|(v, u)| v - s * u).collect();
+        let mut all = vec![0.0; on.n_dofs()];
+        all[on.dofs_of(rate.field)].copy_from_slice(&past);
+        let numbers = at_nodes(on, (rate.aux, rate.field), &all);
+        if let AuxValues::Nodes(space, _) = &on.aux[rate.aux] {
+            on.aux[rate.aux] = AuxValues::Nodes(Arc::clone(space), Arc::new(numbers));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Trial<'a> {
-    /// Sets a problem up. Every field should have a known solution; it is 0 where there is none.
+    /// Sets a problem up. Every field should have a known solution; it is 0 where there is none. A form with time
+    /// derivatives is one of an instant with ∂u/∂t = `rate` u + r.
     ///
     /// # Errors
     ///
     /// What is wrong with the problem on this mesh.
-    pub fn new(problem: &'a Problem, mesh: Mesh) -> Result<Self, RunError> {
-        let setup = set_up(problem, mesh)?;
+    pub fn new(problem: &'a Problem, mesh: Mesh, rate: f64) -> Result<Self, RunError> {
+        let mut setup = set_up(problem, mesh)?;
+        at_an_instant(problem, &mut setup, rate)?;
         let means: Vec<usize> = problem.mean.iter().map(|(field, _)| *field).collect();
         check_fixed(&problem.form, &setup.on, &setup.parameters, &means)?;
         let mut known = vec![0.0; setup.on.n_dofs()];

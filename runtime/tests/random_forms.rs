@@ -59,7 +59,7 @@ fn quarter(part: u64) {
          energies against differences"
     );
     let enough = [several, jumping, boundary, tangents].iter().all(|&count| 4 * count > forms);
-    assert!(enough && 10 * threads > forms && 10 * energies > forms);
+    assert!(enough && 20 * threads > forms && 20 * energies > forms);
 }
 
 #[test]

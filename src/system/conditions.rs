@@ -106,7 +106,10 @@ impl Conditions {
     ) -> Result<Vec<Constraints>, Error> {
         conditions(on, held, |index, places| {
             let Condition { count, params, value, .. } = own[index];
-            let params = params.iter().map(|&param| parameters.values[parameters.range(param)][0]);
+            let params = params.iter().map(|&param| match param {
+                TIME => parameters.values[0],
+                param => parameters.values[parameters.range(param)][0],
+            });
             let (given, mut rows): (Vec<f64>, _) =
                 (params.collect(), vec![0.0; places.len() * count]);
             for (x, row) in places.iter().zip(rows.chunks_mut(*count)) {
@@ -153,8 +156,14 @@ fn tags(boundary: &Boundary) -> Option<&[String]> {
     }
 }
 
+/// In the place of a parameter, the time.
+const TIME: usize = usize::MAX;
+
 /// The place of a parameter that is a number.
 fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
+    if name == "t" {
+        return Ok(TIME);
+    }
     let at = index("param", name, form.params.iter().map(|param| param.name.as_str()))?;
     match form.params[at].shape {
         Shape::Scalar => Ok(at),

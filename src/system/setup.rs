@@ -374,8 +374,12 @@ fn aux(
     data(form, elements, on, |at, points, _| {
         let aux = &form.aux[at];
         let own = given.iter().rev().find(|(name, _)| *name == aux.name);
-        let Some((_, write)) = own else { return Ok(None) };
         let count = aux.shape.components();
+        // What a scheme knows of the past.
+        if form.rates.iter().any(|rate| rate.aux == at) {
+            return Ok(Some(vec![0.0; points.len() * count]));
+        }
+        let Some((_, write)) = own else { return Ok(None) };
         let mut values = vec![0.0; points.len() * count];
         points.iter().zip(values.chunks_mut(count)).try_for_each(|(x, row)| write(x, row))?;
         Ok(Some(values))

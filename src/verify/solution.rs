@@ -82,7 +82,13 @@ pub(super) fn problem(name: &str, form: &Form, cell: Cell) -> String {
         cell.name()
     );
     let mut number: u8 = 40;
-    for aux in &form.aux {
+    if !form.rates.is_empty() {
+        text.push_str(" time = bdf(order: 2, to: 1, step: 0.05);");
+    }
+    for (at, aux) in form.aux.iter().enumerate() {
+        if form.rates.iter().any(|rate| rate.aux == at) {
+            continue;
+        }
         let mut next = |mean: f64| {
             number = number.wrapping_add(1);
             match aux.location {

@@ -1,20 +1,20 @@
 //! The work of `verify`: one problem, degree after degree.
 
 use super::refine::Series;
-use super::{Degree, Findings, Order, Orders, Settings, Verification, kernels, solution};
+use super::{Degree, Findings, Order, Orders, Settings, Verification, kernels, solution, time};
 use crate::Error;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::point::{Field, Space};
-use fem_dsl::problem::{Argument, MeshSource, Problem, Solver};
+use fem_dsl::point::{Field, Input, Node, Space};
+use fem_dsl::problem::{Argument, MeshSource, Problem, Solver, Stepping};
 use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
 use runtime::compile::{CompileError, Target};
 use runtime::mesh::{Mesh, load};
 use runtime::run::RunError;
 use runtime::solve::Continue;
-use runtime::verify::Trial;
+use runtime::verify::{RATE, Trial};
 use std::ops::Range;
 use std::path::Path;
 
@@ -23,6 +23,9 @@ const ROUNDING: f64 = 1e-11;
 /// So many levels beyond those that were asked for, with at most so many times their unknowns; with at most so many where
 /// all orders are nearly there.
 const BEYOND: (usize, [usize; 2]) = (3, [15, 200]);
+
+/// The largest s of ∂u/∂t = s u + r that is tried before a solve is told to fail.
+const MOST_RATE: f64 = 1e3;
 
 /// The conditions of a problem, without their values.
 fn conditions(
@@ -56,6 +59,10 @@ pub(super) struct Verifier<'a> {
     solution: Vec<(String, String)>,
     /// Solutions that are tried one after another until the form is finite there; empty where it is given.
     candidates: Vec<Vec<(String, String)>>,
+    /// Whether orders in time were measured: they are of a scheme, not of a degree, and once is enough.
+    timed: bool,
+    /// s of ∂u/∂t = s u + r at an instant.
+    rate: f64,
     notes: Vec<String>,
 }
 
@@ -113,6 +120,8 @@ impl<'a> Verifier<'a> {
             fields: form.fields.iter().map(|field| field.name.clone()).collect(),
             solution: Vec::new(),
             candidates: Vec::new(),
+            timed: false,
+            rate: RATE,
         };
         if !settings.solution.is_empty() {
             verifier.set_solution(settings.solution.clone());
@@ -208,7 +217,7 @@ impl<'a> Verifier<'a> {
             };
             let mesh = self.series.mesh(1)?.clone();
             let target = Target { execution: self.settings.execution, ..Target::native() };
-            let tried = Trial::new(&problem, mesh).and_then(|trial| {
+            let tried = Trial::new(&problem, mesh, self.rate).and_then(|trial| {
                 let new =
                     trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
                 let new: Vec<String> = new.cloned().collect();
@@ -247,6 +256,48 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), Error> {
         let wanted = self.settings.levels.max(2);
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
+        // A step in time that is too long for a nonlinear form leaves it without a solution that is found from 0.
+        while let Err(error) = self.levels(problem, wanted, start..end, findings, told) {
+            if problem.form.rates.is_empty() || self.rate > MOST_RATE {
+                return Err(error);
+            }
+            self.rate *= 10.0;
+            findings.levels.clear();
+            findings.orders.clear();
+        }
+        told("the Jacobian", 0.8);
+        let trial = Trial::new(problem, self.series.mesh(2.min(end - 1))?.clone(), self.rate)?;
+        let (mut operator, _) = trial.operator(&self.target(), None)?;
+        findings.taylor = Some(trial.taylor(&mut operator)?);
+        findings.signs = Some(trial.signs(&mut operator)?);
+        operator.finish().map_err(RunError::from)?;
+        if problem.stepping.is_some() && !self.timed {
+            let mesh = self.series.mesh(start)?.clone();
+            let moving = |part: f64| self.moving(problem, part);
+            findings.time = time::orders(&moving, &mesh, &self.target(), &mut |scheme| {
+                told(scheme, 0.82);
+            })?;
+            self.timed = true;
+        }
+        if self.settings.kernels {
+            let small = if problem.degree <= 2 { 2 } else { 1 };
+            let trial = Trial::new(problem, self.series.mesh(small)?.clone(), self.rate)?;
+            findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
+                told(what, 0.85);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The levels of the series, and the orders that they show.
+    fn levels(
+        &mut self,
+        problem: &Problem,
+        wanted: usize,
+        Range { start, end }: Range<usize>,
+        findings: &mut Findings,
+        told: Told<'_>,
+    ) -> Result<(), Error> {
         // Where coefficients vary on a small scale, coarse meshes do not show the order yet; where fields must fit one
         // another, they may have no solution.
         for level in start..end + BEYOND.0 {
@@ -267,20 +318,36 @@ impl<'a> Verifier<'a> {
                 found => found?,
             }
         }
-        told("the Jacobian", 0.8);
-        let trial = Trial::new(problem, self.series.mesh(2.min(end - 1))?.clone())?;
-        let (mut operator, _) = trial.operator(&self.target(), None)?;
-        findings.taylor = Some(trial.taylor(&mut operator)?);
-        findings.signs = Some(trial.signs(&mut operator)?);
-        operator.finish().map_err(RunError::from)?;
-        if self.settings.kernels {
-            let small = if problem.degree <= 2 { 2 } else { 1 };
-            let trial = Trial::new(problem, self.series.mesh(small)?.clone())?;
-            findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
-                told(what, 0.85);
-            })?;
-        }
         Ok(())
+    }
+
+    /// The problem on a part of a few of its steps, with a solution that follows time: its own, or with waves in time where that does not.
+    fn moving(&self, problem: &Problem, part: f64) -> Result<Problem, Error> {
+        let Some(Stepping { from, to, step, .. }) = problem.stepping else {
+            return Ok(problem.clone());
+        };
+        let step = step.unwrap_or((to - from) / 200.0);
+        let long = (to - from).min(time::STEPS as f64 * step) * part;
+        let shorter = |mut problem: Problem| {
+            if let Some(stepping) = &mut problem.stepping {
+                stepping.to = from + long;
+            }
+            problem
+        };
+        let follows = |node: &Node| *node == Node::Input(Input::Time);
+        if problem.exact.iter().any(|(_, exact)| exact.graph.nodes().iter().any(follows)) {
+            return Ok(shorter(problem.clone()));
+        }
+        let fast = 2.0 / long;
+        let waving = |(field, text): &(String, String)| {
+            (field.clone(), format!("({text}) * (1 + 0.3 * sin({fast:?} * (t - {from:?}) + 0.4))"))
+        };
+        let mut overrides =
+            Overrides { degree: Some(problem.degree.to_string()), ..self.overrides.clone() };
+        overrides.manufactured = self.solution.iter().map(waving).collect();
+        let dim = self.series.cell().dim();
+        let told = |found| Error::language(self.program.source(), found);
+        self.program.problem(self.name, dim, &overrides).map(shorter).map_err(told)
     }
 
     /// One more level of the series, and the orders up to it.
@@ -291,7 +358,7 @@ impl<'a> Verifier<'a> {
         findings: &mut Findings,
     ) -> Result<(), Error> {
         let mesh: Mesh = self.series.mesh(level)?.clone();
-        let trial = Trial::new(problem, mesh)?;
+        let trial = Trial::new(problem, mesh, self.rate)?;
         let (mut operator, _) = trial.operator(&self.target(), None)?;
         let found = trial.solve(&mut operator, &self.target(), &mut |_| Continue::Yes);
         let cells = trial.setup.on.mesh.n_cells();

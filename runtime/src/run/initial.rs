@@ -23,10 +23,18 @@ pub(super) fn rates(
     on: &Discretisation,
     parameters: &Parameters,
 ) -> Result<Option<Vec<f64>>, RunError> {
-    if problem.initial_rate.is_empty() {
+    let known = problem.form.rates.iter().zip(&problem.exact_rates);
+    let known: Vec<_> = known.filter(|(rate, _)| rate.order == 1).collect();
+    if problem.initial_rate.is_empty() && known.is_empty() {
         return Ok(None);
     }
     let mut values = vec![0.0; on.n_dofs()];
+    for (rate, formula) in known {
+        let space = &on.fields[rate.field].space;
+        let points = space.points(&on.mesh, &on.partition)?;
+        let own = evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN);
+        values[on.dofs_of(rate.field)].copy_from_slice(&own);
+    }
     for (field, value) in &problem.initial_rate {
         let own = of_field(problem, on, parameters, (*field, value), &mut Vec::new())?;
         values[on.dofs_of(*field)].copy_from_slice(&own);

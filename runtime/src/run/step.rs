@@ -103,6 +103,19 @@ pub trait Monitor {
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue;
 }
 
+/// A run that nobody watches.
+pub struct Unwatched;
+
+impl Monitor for Unwatched {
+    fn iteration(&mut self, _: Progress) -> Continue {
+        Continue::Yes
+    }
+
+    fn step(&mut self, _: &Step, _: &Solution) -> Continue {
+        Continue::Yes
+    }
+}
+
 /// Solves a problem in as many steps as it asks for, from a start like that of [`run_from`], and gives the last solution.
 pub fn run_steps(
     problem: &Problem,

@@ -11,6 +11,7 @@ mod explicit;
 mod shown;
 mod stages;
 mod times;
+mod travel;
 
 use super::step::{Monitor, Step, StepKind};
 use super::{
@@ -25,13 +26,16 @@ use crate::run::solver::Levels;
 use crate::solve::{Continue, NonlinearSystem};
 use crate::time::{State, Stepper, Taken};
 use explicit::Explicit;
+use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use shown::Shown;
-use stages::Staged;
+pub(crate) use stages::at_nodes;
+use stages::{How, Memory, Staged};
 use std::sync::Arc;
 use std::time::Instant;
 use times::Times;
+pub use travel::Travel;
 
 /// How often a step is halved before it is given up.
 const HALVINGS: usize = 12;
@@ -49,6 +53,16 @@ enum Way {
 }
 
 impl Way {
+    fn new(scheme: Scheme, state: State, staged: &mut Staged<'_>) -> Result<Self, RunError> {
+        let second = state.a.is_some();
+        Ok(match scheme {
+            Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
+                Self::Explicit(Box::new(Explicit::new(scheme, state, staged)?))
+            }
+            scheme => Self::Implicit(Stepper::new(scheme, second, state)),
+        })
+    }
+
     fn state(&self) -> &State {
         match self {
             Self::Implicit(stepper) => stepper.state(),
@@ -107,7 +121,7 @@ pub(super) fn march(
     let all = stepping.to - stepping.from;
     let first = stepping.step.unwrap_or(FIRST * all).min(all);
     // What is looked at before the first step is the Jacobian of one.
-    parameters_at(problem, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
+    parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
     check_fixed(form, &on, &parameters, &[])?;
     let represented = solver::represented(target, &on, named, device.is_some());
     let (mut operator, kernels) =
@@ -134,16 +148,11 @@ pub(super) fn march(
     seconds.set_up = begun.elapsed().as_secs_f64() - kernels.seconds;
     let shown =
         Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
-    let mut staged = Staged::new(problem, system, &mut operator, named, monitor);
+    let mut staged =
+        Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
     let solving = Instant::now();
-    let state = explicit::begin(stepping.scheme, state, &mut staged, shown, &mut notes)?;
-    let mut way = match stepping.scheme {
-        Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => {
-            let made = Explicit::new(stepping.scheme, state, &mut staged, shown)?;
-            Way::Explicit(Box::new(made))
-        }
-        scheme => Way::Implicit(Stepper::new(scheme, second, state)),
-    };
+    let state = explicit::begin(stepping.scheme, state, &mut staged, &mut notes)?;
+    let mut way = Way::new(stepping.scheme, state, &mut staged)?;
     if let Way::Explicit(explicit) = &way {
         explicit.check(first)?;
     }
@@ -231,13 +240,13 @@ pub(super) fn march(
     notes.push(tally.told(stepping.scheme));
     solution.notes = [on.mesh.notes(), &elements.notes, &notes].concat();
     solution.report = staged.report();
-    solution.linear_iterations = staged.iterations;
+    solution.linear_iterations = staged.iterations();
     solution.multigrid = staged.figures();
     let (mut r, u) = (way.state().u.like(), &way.state().u);
     staged.quiet(way.state())?;
     staged.operator.precondition_by(None);
     staged.operator.residual(u, &mut r)?;
-    solution.residual = staged.residual;
+    solution.residual = staged.last_residual();
     solution.throughput = super::measure(staged.operator, u, &mut r)?;
     staged.operator.finish()?;
     seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
@@ -287,9 +296,9 @@ impl Step {
 }
 
 /// Gives parameters a time and s.
-fn parameters_at(problem: &Problem, parameters: &mut Parameters, time: f64, s: [f64; 2]) {
+fn parameters_at(form: &PointForm, parameters: &mut Parameters, time: f64, s: [f64; 2]) {
     parameters.values[0] = time;
-    for rate in &problem.form.rates {
+    for rate in &form.rates {
         let range = parameters.range(rate.param);
         parameters.values[range].fill(s[rate.order - 1]);
     }

@@ -6,9 +6,9 @@
 //!
 //! s is so large that s M has the most of their difference. Lumped, M is the sum of its rows, M 1; with quadrature at the nodes that is M itself.
 
+use super::super::solver::Levels;
 use super::super::{RunError, kernels};
 use super::parameters_at;
-use super::shown::Shown;
 use super::stages::Staged;
 use crate::operator::Operator;
 use crate::solve::{
@@ -44,29 +44,25 @@ struct Mass {
 
 impl Mass {
     /// Of the derivatives of an order, at a state.
-    fn new(
-        order: usize,
-        kind: Kind,
-        u: &Vector,
-        staged: &Staged<'_>,
-        shown: Shown<'_>,
-    ) -> Result<Self, RunError> {
+    fn new(order: usize, kind: Kind, u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
+        let form = staged.system().form;
+        let missing = || RunError::Setting("the elements of the system are not known".to_owned());
+        let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
         let mut parameters = staged.parameters().clone();
         let mut made = |s: f64| {
             let mut factors = [0.0; 2];
             factors[order - 1] = s;
             let time = parameters.values[0];
-            parameters_at(shown.problem, &mut parameters, time, factors);
+            parameters_at(form, &mut parameters, time, factors);
             let tasks = [Task::Action, Task::Diagonal];
-            let (form, target, device) = (&shown.problem.form, shown.target, shown.device.cloned());
             let made = kernels::compile_for(
                 form,
-                shown.elements,
+                elements,
                 staged.on(),
                 &parameters.values,
                 &tasks,
                 target,
-                device,
+                device.cloned(),
                 staged.operator.shelf(),
             );
             let (mut made, _) = made?;
@@ -150,17 +146,16 @@ pub(super) fn begin(
     scheme: Scheme,
     mut state: State,
     staged: &mut Staged<'_>,
-    shown: Shown<'_>,
     notes: &mut Vec<String>,
 ) -> Result<State, RunError> {
-    let rates = &shown.problem.form.rates;
+    let rates = &staged.system().form.rates;
     let read = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
     let needs = match scheme {
         Scheme::Newmark { .. }
         | Scheme::GeneralisedAlpha { .. }
         | Scheme::Leapfrog { .. }
         | Scheme::RungeKutta { .. } => true,
-        _ => !shown.problem.reports.items.is_empty(),
+        _ => staged.is_reported(),
     };
     if !needs || rates.is_empty() {
         return Ok(state);
@@ -170,7 +165,7 @@ pub(super) fn begin(
         return Ok(state);
     }
     let order = if read(2) { 2 } else { 1 };
-    let mass = Mass::new(order, Kind::Consistent, &state.u, staged, shown)?;
+    let mass = Mass::new(order, Kind::Consistent, &state.u, staged)?;
     let (mut r, none) = (state.u.like(), state.u.like());
     let rates = if order == 2 { [&state.v, &none] } else { [&none, &none] };
     let mut u = state.u.clone();
@@ -195,14 +190,13 @@ impl Explicit {
         scheme: Scheme,
         state: State,
         staged: &mut Staged<'_>,
-        shown: Shown<'_>,
     ) -> Result<Self, RunError> {
         let (order, kind) = match scheme {
             Scheme::RungeKutta { mass, .. } => (1, mass),
             Scheme::Leapfrog { mass } => (2, mass),
             _ => unreachable!("the scheme is explicit"),
         };
-        let mass = Mass::new(order, kind, &state.u, staged, shown)?;
+        let mass = Mass::new(order, kind, &state.u, staged)?;
         Ok(Self { scheme, state, mass })
     }
 

@@ -18,32 +18,63 @@ use std::sync::Arc;
 /// s that differ by less than this part of them are the same: those of steps whose lengths differ by rounding.
 const SAME: f64 = 1e-9;
 
-/// What solves stages.
-pub(super) struct Staged<'a> {
-    problem: &'a Problem,
-    system: System<'a>,
-    pub(super) operator: &'a mut Operator,
-    named: Option<&'a Solver>,
-    monitor: &'a mut dyn Monitor,
+/// How stages are solved.
+#[derive(Clone, Copy)]
+pub(super) struct How<'a> {
+    /// The solver, where one is named.
+    pub(super) named: Option<&'a Solver>,
+    /// Whether conditions, and data, follow t.
+    pub(super) timed: [bool; 2],
+    /// Whether something is reported of states.
+    pub(super) reported: bool,
+}
+
+impl<'a> How<'a> {
+    /// As a problem says.
+    pub(super) fn of(problem: &'a Problem) -> Self {
+        let follows = |expression: &Expression| reads_time(&expression.graph);
+        let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
+        let data = problem.aux.iter().any(|data| match &data.value {
+            Values::Formula(formula) => follows(formula),
+            Values::File(_) => false,
+        });
+        Self {
+            named: problem.solver.as_ref(),
+            timed: [conditions, data],
+            reported: !problem.reports.items.is_empty(),
+        }
+    }
+}
+
+/// What is remembered from stage to stage.
+#[derive(Default)]
+pub(super) struct Memory {
     again: Option<Again>,
-    parameters: Parameters,
     /// The s for which the Jacobian was made; none before the first, or where it follows t or the state.
     made_for: Option<[f64; 2]>,
-    /// Whether the Jacobian depends on s alone.
-    steady: bool,
-    /// Whether conditions, and data, follow t.
-    timed: [bool; 2],
-    /// The unknowns of fields without time derivatives.
-    algebraic: Vec<Range<usize>>,
-    /// Linear iterations so far.
-    pub(super) iterations: usize,
     /// The largest ‖R‖ at the beginning of a solve: what steps that begin nearer to their solution need not fall further below.
     largest: f64,
+    /// Linear iterations so far.
+    iterations: usize,
     /// The last ‖R‖.
-    pub(super) residual: f64,
+    residual: f64,
     report: Option<Report>,
     notes: Vec<String>,
     figures: Vec<Figures>,
+}
+
+/// What solves stages.
+pub(super) struct Staged<'a> {
+    system: System<'a>,
+    pub(super) operator: &'a mut Operator,
+    how: How<'a>,
+    monitor: &'a mut dyn Monitor,
+    parameters: Parameters,
+    /// Whether the Jacobian depends on s alone.
+    steady: bool,
+    /// The unknowns of fields without time derivatives.
+    algebraic: Vec<Range<usize>>,
+    memory: Memory,
     cancelled: bool,
 }
 
@@ -53,48 +84,50 @@ fn reads_time(graph: &Graph) -> bool {
 
 impl<'a> Staged<'a> {
     pub(super) fn new(
-        problem: &'a Problem,
         system: System<'a>,
         operator: &'a mut Operator,
-        named: Option<&'a Solver>,
+        how: How<'a>,
         monitor: &'a mut dyn Monitor,
+        memory: Memory,
     ) -> Self {
-        let follows = |expression: &Expression| reads_time(&expression.graph);
-        let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
-        let data = problem.aux.iter().any(|data| match &data.value {
-            Values::Formula(formula) => follows(formula),
-            Values::File(_) => false,
-        });
-        let coefficients = problem.form.integrals.iter().any(|integral| {
+        let form = system.form;
+        let coefficients = form.integrals.iter().any(|integral| {
             let roots: Vec<_> = integral.jacobian.iter().map(|entry| entry.value).collect();
             let mut read = reachable(&integral.graph, &roots).into_iter();
             read.any(|node| integral.graph.nodes()[node] == Node::Input(Input::Time))
         });
-        let steady = system.is_linear() && !coefficients && !data;
-        let has = |field: usize| problem.form.rates.iter().any(|rate| rate.field == field);
-        let fields = 0..problem.form.fields.len();
+        let steady = system.is_linear() && !coefficients && !how.timed[1];
+        let has = |field: usize| form.rates.iter().any(|rate| rate.field == field);
+        let fields = 0..form.fields.len();
         let algebraic =
             fields.filter(|&field| !has(field)).map(|field| system.on.dofs_of(field)).collect();
-        Self {
-            problem,
-            parameters: system.parameters.clone(),
-            system,
-            operator,
-            named,
-            monitor,
-            again: None,
-            made_for: None,
-            steady,
-            timed: [conditions, data],
-            algebraic,
-            iterations: 0,
-            largest: 0.0,
-            residual: 0.0,
-            report: None,
-            notes: Vec::new(),
-            figures: Vec::new(),
-            cancelled: false,
-        }
+        let parameters = system.parameters.clone();
+        let cancelled = false;
+        Self { system, operator, how, monitor, parameters, steady, algebraic, memory, cancelled }
+    }
+
+    /// What is remembered, for the next one.
+    pub(super) fn into_memory(self) -> Memory {
+        self.memory
+    }
+
+    pub(super) fn system(&self) -> System<'a> {
+        self.system
+    }
+
+    /// Whether something is reported of states.
+    pub(super) fn is_reported(&self) -> bool {
+        self.how.reported
+    }
+
+    /// Linear iterations so far.
+    pub(super) fn iterations(&self) -> usize {
+        self.memory.iterations
+    }
+
+    /// The last ‖R‖.
+    pub(super) fn last_residual(&self) -> f64 {
+        self.memory.residual
     }
 
     pub(super) fn on(&self) -> &Arc<Discretisation> {
@@ -110,11 +143,11 @@ impl<'a> Staged<'a> {
     }
 
     pub(super) fn notes(&self) -> &[String] {
-        &self.notes
+        &self.memory.notes
     }
 
     pub(super) fn figures(&self) -> Vec<Figures> {
-        self.figures.clone()
+        self.memory.figures.clone()
     }
 
     pub(super) fn parameters(&self) -> &Parameters {
@@ -128,7 +161,7 @@ impl<'a> Staged<'a> {
 
     /// The report of the last solve.
     pub(super) fn report(&self) -> Report {
-        self.report.clone().unwrap_or_else(|| Report {
+        self.memory.report.clone().unwrap_or_else(|| Report {
             solver: "explicit",
             outcome: Outcome::Converged,
             iterations: 0,
@@ -147,7 +180,7 @@ impl<'a> Staged<'a> {
         before: Option<&Vector>,
     ) -> Result<(), RunError> {
         let System { on, prescribed, .. } = self.system;
-        let [conditions, data] = self.timed;
+        let [conditions, data] = self.how.timed;
         let mut parameters = self.parameters.clone();
         if conditions || weight < 1.0 {
             parameters.values[0] = at;
@@ -171,7 +204,7 @@ impl<'a> Staged<'a> {
     /// Gives the operator what a scheme knows of the past.
     fn set_rates(&mut self, rates: [&Vector; 2]) -> Result<(), RunError> {
         let mut numbers: [Option<Vec<f64>>; 2] = [None, None];
-        for rate in &self.problem.form.rates {
+        for rate in &self.system.form.rates {
             let at = rate.order - 1;
             let own = numbers[at].get_or_insert_with(|| rates[at].to_vec());
             let at_nodes = at_nodes(self.system.on, (rate.aux, rate.field), own);
@@ -185,14 +218,14 @@ impl<'a> Staged<'a> {
         let near = |old: [f64; 2]| {
             old.iter().zip(&factors).all(|(old, new)| (old - new).abs() <= SAME * new.abs())
         };
-        let same = self.steady && self.made_for.is_some_and(near);
-        parameters_at(self.problem, &mut self.parameters, time, factors);
+        let same = self.steady && self.memory.made_for.is_some_and(near);
+        parameters_at(self.system.form, &mut self.parameters, time, factors);
         let kept = if same { self.operator.take_approximation() } else { None };
         self.operator.set_params(&self.parameters.values)?;
         if kept.is_some() {
             self.operator.precondition_by(kept);
         }
-        self.made_for = self.steady.then_some(factors);
+        self.memory.made_for = self.steady.then_some(factors);
         Ok(same)
     }
 
@@ -226,14 +259,14 @@ impl<'a> Staged<'a> {
     ) -> Result<(Arc<Discretisation>, Parameters), RunError> {
         let System { on, prescribed, .. } = self.system;
         let mut parameters = self.parameters.clone();
-        parameters_at(self.problem, &mut parameters, state.time, [0.0; 2]);
-        let rates = &self.problem.form.rates;
-        let reported = !self.problem.reports.items.is_empty();
-        if !self.timed[1] && (rates.is_empty() || !reported) {
+        parameters_at(self.system.form, &mut parameters, state.time, [0.0; 2]);
+        let rates = &self.system.form.rates;
+        let reported = self.how.reported;
+        if !self.how.timed[1] && (rates.is_empty() || !reported) {
             return Ok((Arc::clone(on), parameters));
         }
         let mut own = Discretisation::clone(on);
-        if self.timed[1] {
+        if self.how.timed[1] {
             own.aux = prescribed.aux(on, &parameters)?;
         }
         for rate in rates {
@@ -249,21 +282,27 @@ impl<'a> Staged<'a> {
 
     /// Keeps what was said of a solve.
     fn keep(&mut self, mut report: Report, linear: usize) {
-        self.iterations += linear;
-        self.largest = report.history.first().copied().unwrap_or(0.0).max(self.largest);
-        self.residual = report.residual();
+        self.memory.iterations += linear;
+        self.memory.largest =
+            report.history.first().copied().unwrap_or(0.0).max(self.memory.largest);
+        self.memory.residual = report.residual();
         for note in std::mem::take(&mut report.notes) {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
+            if !self.memory.notes.contains(&note) {
+                self.memory.notes.push(note);
             }
         }
-        self.report = Some(report);
-        self.figures = self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
+        self.memory.report = Some(report);
+        self.memory.figures =
+            self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
     }
 }
 
 /// The numbers of a field's unknowns in the order of data at the nodes of its space.
-fn at_nodes(on: &Discretisation, (aux, field): (usize, usize), numbers: &[f64]) -> Vec<f64> {
+pub(crate) fn at_nodes(
+    on: &Discretisation,
+    (aux, field): (usize, usize),
+    numbers: &[f64],
+) -> Vec<f64> {
     let own = &numbers[on.dofs_of(field)];
     let space = &on.fields[field].space;
     let AuxValues::Nodes(data, _) = &on.aux[aux] else { return own.to_vec() };
@@ -288,33 +327,34 @@ impl Stages for Staged<'_> {
         self.set_rates(stage.rates)?;
         let parameters = self.parameters.clone();
         let system = System { parameters: &parameters, ..self.system };
-        let by_newton = self.named.is_some_and(|solver| solver.name == "newton");
+        let by_newton = self.how.named.is_some_and(|solver| solver.name == "newton");
         if system.is_linear() && !by_newton {
-            let mut again = match self.again.take() {
+            let mut again = match self.memory.again.take() {
                 Some(again) => again,
-                None => Again::new(self.operator, system, x, self.named)?,
+                None => Again::new(self.operator, system, x, self.how.named)?,
             };
+            let largest = self.memory.largest;
             let Self { operator, monitor, cancelled, .. } = self;
             let mut observe = |now: Progress| {
                 let go = monitor.iteration(now);
                 *cancelled |= go == Continue::No;
                 go
             };
-            let solved = again.solve(operator, system, x, (same, self.largest), &mut observe);
-            self.notes.extend(again.note.take());
-            self.again = Some(again);
-            let report = solved.inspect_err(|_| self.made_for = None)?;
+            let solved = again.solve(operator, system, x, (same, largest), &mut observe);
+            self.memory.notes.extend(again.note.take());
+            self.memory.again = Some(again);
+            let report = solved.inspect_err(|_| self.memory.made_for = None)?;
             let iterations = report.iterations;
             self.keep(report, iterations);
             return Ok(());
         }
+        let how = (self.how.named, self.memory.largest);
         let Self { operator, monitor, cancelled, .. } = self;
         let mut observe = |now: Progress| {
             let go = monitor.iteration(now);
             *cancelled |= go == Continue::No;
             go
         };
-        let how = (self.named, self.largest);
         let (report, linear) = solve_above(operator, system, x, how, &mut observe)?;
         let report = report.converged()?;
         self.keep(report, linear);

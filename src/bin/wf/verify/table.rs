@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use weakform::verify::{Compared, Degree, Findings, Level, Order, Verdict, Verification};
+use weakform::verify::{Compared, Degree, Findings, InTime, Level, Order, Verdict, Verification};
 
 /// `holds`, or not.
 fn word(holds: bool) -> &'static str {
@@ -83,10 +83,30 @@ fn block(text: &mut String, fields: &[String], degree: usize, findings: &Finding
         let holds = findings.orders.iter().all(|orders| orders.l2.holds() && orders.h1.holds());
         let _ = writeln!(text, "  {}", word(holds));
     }
+    in_time(text, findings);
     jacobian(text, findings);
     kernels(text, &findings.kernels);
     if let Some(error) = &findings.error {
         let _ = writeln!(text, "    error     {}", error.replace('\n', "\n              "));
+    }
+}
+
+/// A line a scheme: the order of each field.
+fn in_time(text: &mut String, findings: &Findings) {
+    for (number, InTime { scheme, orders }) in findings.time.iter().enumerate() {
+        let head = if number == 0 { "time" } else { "" };
+        let orders_of = orders.iter().map(|order| match order.observed {
+            Some(observed) => format!("{observed:.2}"),
+            None => "rounding".to_owned(),
+        });
+        let observed = orders_of.collect::<Vec<_>>().join(", ");
+        let holds = orders.iter().all(|order| order.holds_in_time());
+        let expected = orders.iter().map(|order| order.expected).fold(0.0, f64::max);
+        let _ = writeln!(
+            text,
+            "    {head:<9} {scheme:<28} order {observed}, expected {expected}  {}",
+            word(holds)
+        );
     }
 }
 
@@ -250,6 +270,12 @@ fn findings_value(fields: &[String], degree: usize, findings: &Findings) -> Valu
         "degree": degree,
         "levels": levels.collect::<Vec<_>>(),
         "orders": orders.collect::<Vec<_>>(),
+        "time": findings.time.iter().map(|own| json!({
+            "scheme": own.scheme,
+            "orders": own.orders.iter().zip(fields).map(|(of, field)| json!({
+                "field": field, "expected": of.expected, "observed": of.observed, "holds": of.holds_in_time(),
+            })).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
         "taylor": taylor,
         "jacobian": signs,
         "kernels": kernels.collect::<Vec<_>>(),

@@ -1,0 +1,84 @@
+//! A form through time from a program: steps one after another, with whatever it does between them.
+
+use super::super::step::Unwatched;
+use super::super::{RunError, System};
+use super::stages::{How, Memory, Staged};
+use super::{Way, explicit};
+use crate::operator::Operator;
+use crate::time::State;
+use fem_dsl::problem::{Scheme, Solver};
+
+/// Where a system is in time, and what its scheme and its solver remember.
+pub struct Travel {
+    way: Way,
+    memory: Memory,
+    /// What should be known of its beginning.
+    pub notes: Vec<String>,
+}
+
+/// With a program's functions anything may follow t.
+fn how(named: Option<&Solver>) -> How<'_> {
+    How { named, timed: [true, false], reported: true }
+}
+
+impl Travel {
+    /// From a state of a system; its rates follow from the form where they can.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be made, a mass that cannot be inverted.
+    pub fn new(
+        scheme: Scheme,
+        state: State,
+        system: System<'_>,
+        operator: &mut Operator,
+    ) -> Result<Self, RunError> {
+        let mut monitor = Unwatched;
+        let mut staged = Staged::new(system, operator, how(None), &mut monitor, Memory::default());
+        let mut notes = Vec::new();
+        let state = explicit::begin(scheme, state, &mut staged, &mut notes)?;
+        let way = Way::new(scheme, state, &mut staged)?;
+        Ok(Self { way, memory: staged.into_memory(), notes })
+    }
+
+    /// The state that was reached.
+    pub fn state(&self) -> &State {
+        self.way.state()
+    }
+
+    /// A step of some length: what it adds to the error, relative to u, where that can be told. Where it fails, nothing has changed.
+    ///
+    /// # Errors
+    ///
+    /// A stage that cannot be solved.
+    pub fn step(
+        &mut self,
+        length: f64,
+        system: System<'_>,
+        operator: &mut Operator,
+        named: Option<&Solver>,
+    ) -> Result<Option<f64>, RunError> {
+        let mut monitor = Unwatched;
+        let memory = std::mem::take(&mut self.memory);
+        let mut staged = Staged::new(system, operator, how(named), &mut monitor, memory);
+        let taken = self.way.step(length, &mut staged);
+        self.memory = staged.into_memory();
+        let taken = taken?;
+        self.way.accept(taken.state);
+        Ok(taken.estimate)
+    }
+
+    /// Leaves an operator with t and the derivatives of the state, of which residuals and reports are then.
+    ///
+    /// # Errors
+    ///
+    /// A device that fails, a condition without a value.
+    pub fn settle(&mut self, system: System<'_>, operator: &mut Operator) -> Result<(), RunError> {
+        let mut monitor = Unwatched;
+        let memory = std::mem::take(&mut self.memory);
+        let mut staged = Staged::new(system, operator, how(None), &mut monitor, memory);
+        let done = staged.quiet(self.way.state());
+        self.memory = staged.into_memory();
+        done
+    }
+}

@@ -1,0 +1,119 @@
+//! Orders in time: a form with time derivatives, solved by each scheme that serves it with steps of three lengths → orders.
+//!
+//! ```text
+//! ‖u_Δt − u_Δt/2‖ / ‖u_Δt/2 − u_Δt/4‖ ≈ 2^p        on one mesh, of which the error of space is no part
+//! ```
+
+use super::Order;
+use crate::Error;
+use fem_dsl::problem::{Problem, Scheme, Stepping};
+use runtime::compile::Target;
+use runtime::mesh::Mesh;
+use runtime::run::{Solution, Unwatched, run_steps};
+use std::sync::Arc;
+
+/// Steps of the longest kind.
+pub(super) const STEPS: usize = 12;
+/// How much shorter an interval becomes in which no order shows, and the shortest, as parts of the whole.
+const SHORTER: f64 = 4.0;
+const SHORTEST: f64 = 1.0 / 2048.0;
+/// Differences below this part of the solution are of the solver's tolerance.
+const ROUNDING: f64 = 1e-8;
+
+/// What a scheme does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InTime {
+    /// The scheme, as it is written.
+    pub scheme: String,
+    /// The order of each field; of one without time derivatives nothing is promised but by differences.
+    pub orders: Vec<Order>,
+}
+
+/// Schemes as they are written, with the orders that they promise.
+fn schemes(problem: &Problem) -> Vec<(&'static str, Scheme, f64)> {
+    let second = problem.form.rates.iter().any(|rate| rate.order == 2 && rate.read);
+    let mut all = vec![
+        ("bdf(order: 1)", Scheme::Bdf { order: 1 }, 1.0),
+        ("bdf(order: 2)", Scheme::Bdf { order: 2 }, 2.0),
+        ("bdf(order: 3)", Scheme::Bdf { order: 3 }, 3.0),
+        ("theta(theta: 0.5)", Scheme::Theta { theta: 0.5 }, 2.0),
+        ("sdirk(stages: 2)", Scheme::Sdirk { stages: 2 }, 2.0),
+    ];
+    let of_first = |field: usize| {
+        let of = |order| {
+            problem.form.rates.iter().any(|rate| (rate.field, rate.order) == (field, order))
+        };
+        of(1) && !of(2)
+    };
+    if second && !(0..problem.form.fields.len()).any(of_first) {
+        all.push(("newmark()", Scheme::Newmark { beta: 0.25, gamma: 0.5 }, 2.0));
+        all.push(("generalised_alpha(rho: 0.8)", Scheme::GeneralisedAlpha { rho: 0.8 }, 2.0));
+    }
+    all
+}
+
+/// What makes a problem of an interval: of its solution, which follows t as fast as the interval is short.
+pub(super) type OfInterval<'a> = dyn Fn(f64) -> Result<Problem, Error> + 'a;
+
+/// The orders of all schemes. An order is what short steps show, Δt λ ≲ 1 for the eigenvalues λ that a state has a part of: where
+/// it does not show, or where a step is too long to be solved, the whole interval is made shorter.
+pub(super) fn orders(
+    moving: &OfInterval<'_>,
+    mesh: &Mesh,
+    target: &Target,
+    told: &mut dyn FnMut(&str),
+) -> Result<Vec<InTime>, Error> {
+    let mesh = Arc::new(mesh.clone());
+    let mut found = Vec::new();
+    let first = moving(1.0)?;
+    for (name, scheme, promised) in schemes(&first) {
+        told(name);
+        let mut part = 1.0;
+        let orders = loop {
+            let orders = measured(&moving(part)?, scheme, promised, &mesh, target);
+            part /= SHORTER;
+            match orders {
+                Err(_) if part > SHORTEST => {}
+                Ok(orders) if part > SHORTEST && !orders.iter().all(Order::is_of_short_steps) => {}
+                orders => break orders?,
+            }
+        };
+        found.push(InTime { scheme: name.to_owned(), orders });
+    }
+    Ok(found)
+}
+
+/// The order of each field with one scheme.
+fn measured(
+    problem: &Problem,
+    scheme: Scheme,
+    promised: f64,
+    mesh: &Arc<Mesh>,
+    target: &Target,
+) -> Result<Vec<Order>, Error> {
+    let Some(stepping) = &problem.stepping else { return Ok(Vec::new()) };
+    let mut solutions = Vec::new();
+    for times in [1, 2, 4] {
+        let Stepping { from, to, .. } = *stepping;
+        let step = Some((to - from) / (STEPS * times) as f64);
+        let own = Stepping { scheme, from, to, step, tolerance: None, every: None, at: vec![to] };
+        let own = Problem { stepping: Some(own), ..problem.clone() };
+        solutions.push(run_steps(&own, Arc::clone(mesh), None, target, None, &mut Unwatched)?);
+    }
+    let on = &solutions[0].on;
+    let orders = (0..on.fields.len()).map(|field| {
+        let part = |of: &Solution| of.u[on.dofs_of(field)].to_vec();
+        let parts: Vec<Vec<f64>> = solutions.iter().map(part).collect();
+        let norm = |of: &mut dyn Iterator<Item = f64>| of.map(|x| x * x).sum::<f64>().sqrt();
+        let difference =
+            |a: usize| norm(&mut parts[a].iter().zip(&parts[a + 1]).map(|(a, b)| a - b));
+        let (coarse, fine) = (difference(0), difference(1));
+        let size = norm(&mut parts[2].iter().copied());
+        let observed = (fine > ROUNDING * size).then(|| (coarse / fine).log2());
+        let has = problem.form.rates.iter().any(|rate| rate.field == field);
+        let by_differences = matches!(scheme, Scheme::Bdf { .. });
+        let expected = if has || by_differences { promised } else { 0.0 };
+        Order { expected, observed }
+    });
+    Ok(orders.collect())
+}

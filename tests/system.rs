@@ -2,8 +2,8 @@
 //! language can report, and names that the compiler knows.
 
 use weakform::{
-    ALL, Argument, Error, Execution, FieldName, Figure, Setup, Solver, System, Vector, at, mesh,
-    weak_form,
+    ALL, Argument, Error, Execution, FieldName, Figure, Scheme, Setup, Solver, System, Vector, at,
+    mesh, weak_form,
 };
 
 weak_form! {
@@ -272,4 +272,59 @@ fn levels_precondition_a_system() -> Result<(), Error> {
     let said = refused(flow.solve_with(&mut u, Some(&by("multigrid"))));
     assert!(said.contains("not known elsewhere") && said.contains("help: "), "{said}");
     Ok(())
+}
+
+weak_form! {
+    form wave { field u: scalar; param speed = 1; f0[u] = dt(dt(u)); f1[u] = speed^2 * grad(u); }
+}
+
+#[test]
+fn a_program_goes_through_time_step_by_step() {
+    use std::f64::consts::PI;
+    let on = mesh("box(dim: 2, cells: [8, 1])").expect("a mesh");
+    let setup = wave::form().on(on).degree(3).execution(Execution::Interpreted);
+    let setup =
+        setup.dirichlet(wave::field::u, "x0", |_| 0.0).dirichlet(wave::field::u, "x1", |_| 0.0);
+    let mut system = setup.build().expect("a system");
+    let start = system.interpolate(wave::field::u, |x| (PI * x[0]).sin()).expect("a start");
+    let keeping = Scheme::Newmark { beta: 0.25, gamma: 0.5 };
+    let mut motion = system.begin(keeping, 0.0, &start, None).expect("a beginning");
+    // ü = −π² u from the first moment on, by M ü = −K u.
+    let accelerated = motion.acceleration().expect("a second derivative").to_vec();
+    let of_start = start.to_vec();
+    let largest = |x: &[f64]| x.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+    let gap: Vec<f64> = accelerated.iter().zip(&of_start).map(|(a, u)| a + PI * PI * u).collect();
+    assert!(largest(&gap) < 1e-3 * PI * PI, "{}", largest(&gap));
+
+    let energy = "integral(dt(u)^2 / 2 + dot(grad(u), grad(u)) / 2)";
+    let energy_of = |system: &System, u: &Vector| match system.measure(u, energy) {
+        Ok(Figure::Value(_, values)) => values[0],
+        other => panic!("{other:?}"),
+    };
+    let mut energies = Vec::new();
+    for _ in 0..40 {
+        system.advance(&mut motion, 0.01, None).expect("a step");
+        energies.push(energy_of(&system, motion.u()));
+    }
+    assert!(energies.iter().all(|e| (e / energies[0] - 1.0).abs() < 1e-8), "{energies:?}");
+    assert!((energies[0] - PI * PI / 4.0).abs() < 1e-3, "{}", energies[0]);
+    // A standing wave, cos(π t) sin(π x); the scheme's own error is π³ t Δt² / 12.
+    let factor = (PI * motion.time()).cos();
+    let wanted: Vec<f64> = of_start.iter().map(|u| factor * u).collect();
+    let gap: Vec<f64> = motion.u().to_vec().iter().zip(&wanted).map(|(a, b)| a - b).collect();
+    assert!((motion.time() - 0.4).abs() < 1e-12 && largest(&gap) < 2e-4, "{}", largest(&gap));
+    assert!(motion.rate().norm() > 0.0);
+
+    // What does not fit or is no step is refused, and the motion is where it was.
+    for step in [0.0, -0.1, f64::NAN, f64::INFINITY] {
+        assert!(refused(system.advance(&mut motion, step, None)).contains("a step of length"));
+    }
+    assert!((motion.time() - 0.4).abs() < 1e-12);
+    let other = wave::form().on(mesh(SQUARE).expect("a mesh")).execution(Execution::Interpreted);
+    let mut other = other.build().expect("a system");
+    assert_ne!(refused(other.advance(&mut motion, 0.1, None)), "nothing was refused");
+    assert_ne!(refused(other.begin(keeping, 0.0, &start, None)), "nothing was refused");
+    // Twice as fast from here on.
+    system.set_params(&wave::Params { speed: 2.0 }).expect("a parameter");
+    system.advance(&mut motion, 0.01, None).expect("a step");
 }

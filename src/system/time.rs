@@ -3,7 +3,7 @@
 use super::System;
 use crate::{Error, Vector};
 use fem_dsl::problem::{Scheme, Solver};
-use runtime::run::Travel;
+use runtime::run::{RunError, Travel};
 use runtime::time::State;
 
 /// Where a system is in time, and what its scheme remembers of the way there.
@@ -70,6 +70,8 @@ impl System {
         u: &Vector,
         rate: Option<&Vector>,
     ) -> Result<Motion, Error> {
+        self.fits(u)?;
+        rate.map_or(Ok(()), |rate| self.fits(rate))?;
         let mut start = self.vector();
         start.set(&u.to_vec());
         let mut v = self.vector();
@@ -80,30 +82,39 @@ impl System {
         let a = second.then(|| self.vector());
         self.parameters.values[0] = time;
         let state = State { time, u: start, v, a };
-        let travel =
-            self.with_operator(|system, operator| Travel::new(scheme, state, system, operator))?;
+        let (travel, on) = self.with_operator(|system, operator| {
+            let mut travel = Travel::new(scheme, state, system, operator)?;
+            let on = travel.settle(system, operator)?;
+            Ok((travel, on))
+        })?;
+        self.on = on;
         Ok(Motion { travel })
     }
 
     /// Goes on by a step of some length, with a solver of the language or the one that suits the form: what the step adds to the error,
     /// relative to u, where the scheme can tell. Conditions that read `t`, [`Setup::dirichlet_of`](crate::Setup::dirichlet_of), hold at the times of
-    /// the scheme; parameters and data may be replaced between steps. Where a step fails, the motion is where it was.
+    /// the scheme; parameters and data may be replaced between steps. [`System::measure`] knows `dt(u)` behind a step. Where a step fails, the motion is where it was.
     ///
     /// # Errors
     ///
-    /// A stage that cannot be solved.
+    /// A length that is not positive and finite, a stage that cannot be solved.
     pub fn advance(
         &mut self,
         motion: &mut Motion,
         step: f64,
         solver: Option<&Solver>,
     ) -> Result<Option<f64>, Error> {
+        if !(step > 0.0 && step.is_finite()) {
+            let message = format!("a step of length {step}; time goes forwards, by finite steps");
+            return Err(RunError::Setting(message).into());
+        }
+        self.fits(motion.u())?;
         let travel = &mut motion.travel;
-        let estimate = self.with_operator(|system, operator| {
+        let (estimate, on) = self.with_operator(|system, operator| {
             let estimate = travel.step(step, system, operator, solver)?;
-            travel.settle(system, operator)?;
-            Ok(estimate)
+            Ok((estimate, travel.settle(system, operator)?))
         })?;
+        self.on = on;
         self.parameters.values[0] = motion.time();
         Ok(estimate)
     }

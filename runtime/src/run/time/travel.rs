@@ -4,9 +4,11 @@ use super::super::step::Unwatched;
 use super::super::{RunError, System};
 use super::stages::{How, Memory, Staged};
 use super::{Way, explicit};
+use crate::discretisation::Discretisation;
 use crate::operator::Operator;
 use crate::time::State;
 use fem_dsl::problem::{Scheme, Solver};
+use std::sync::Arc;
 
 /// Where a system is in time, and what its scheme and its solver remember.
 pub struct Travel {
@@ -68,16 +70,22 @@ impl Travel {
         Ok(taken.estimate)
     }
 
-    /// Leaves an operator with t and the derivatives of the state, of which residuals and reports are then.
+    /// Leaves an operator with t and the derivatives of the state, of which residuals are then, and gives a discretisation that
+    /// has them as data, of which reports are.
     ///
     /// # Errors
     ///
     /// A device that fails, a condition without a value.
-    pub fn settle(&mut self, system: System<'_>, operator: &mut Operator) -> Result<(), RunError> {
+    pub fn settle(
+        &mut self,
+        system: System<'_>,
+        operator: &mut Operator,
+    ) -> Result<Arc<Discretisation>, RunError> {
         let mut monitor = Unwatched;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = Staged::new(system, operator, how(None), &mut monitor, memory);
-        let done = staged.quiet(self.way.state());
+        let state = self.way.state();
+        let done = staged.quiet(state).and_then(|()| Ok(staged.seen(state)?.0));
         self.memory = staged.into_memory();
         done
     }

@@ -51,11 +51,9 @@ impl Monitor for Steps<'_> {
 
     fn time(&mut self, now: f64, end: f64) {
         let name = &self.problem.name;
-        let part = match self.problem.stepping.as_ref().map(|own| end - own.from) {
-            Some(all) if all > 0.0 => 100.0 * (1.0 - (end - now) / all),
-            _ => 100.0,
-        };
-        self.solve.console.progress().say(format!("{name}: t = {now:.6} of {end}, {part:.0} %"));
+        let whole = self.problem.stepping.as_ref().map_or(0.0, |own| end - own.from);
+        let part = if whole > 0.0 { (1.0 - (end - now) / whole).clamp(0.0, 1.0) } else { 1.0 };
+        self.solve.console.progress().say_part(format!("{name}: t = {now:.6} of {end}"), part);
     }
 
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
@@ -93,7 +91,7 @@ impl Steps<'_> {
         lines.iter().for_each(|line| console.progress().line(line));
         self.taken.push(step);
         if let Some(series) = &mut self.log.series {
-            console.progress().say(format!("{}: writing the solution", self.problem.name));
+            console.progress().detail("writing the solution");
             let number = series.len();
             let goal = Goal::File(series.file(number));
             goal.write(self.problem, solution)?;

@@ -200,3 +200,19 @@ fn scipy_finds_the_same_solution() {
         .unwrap_or_else(|_| panic!("{printed}{}", String::from_utf8_lossy(&output.stderr)));
     assert!(difference < 1e-10, "{difference:e}");
 }
+
+#[test]
+fn a_problem_through_time_has_no_single_system() {
+    let heat = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/heat.wf");
+    let folder = std::env::temp_dir().join(format!("wf-assemble-time-{}", std::process::id()));
+    let into = folder.to_str().expect("a name");
+    let (done, _, error) = wf(&["assemble", heat, "-o", into]);
+    assert!(
+        !done && error.contains("a system for each stage") && error.contains("help"),
+        "{error}"
+    );
+    assert!(!folder.join("matrix.mtx").exists());
+    let _ = std::fs::remove_dir_all(&folder);
+    let (done, text, error) = wf(&["run", "--dry-run", heat]);
+    assert!(done && text.contains("bdf from 0 to 32, 64 steps at least"), "{text}{error}");
+}

@@ -30,7 +30,7 @@ mod time;
 mod unique;
 
 pub use adaptive::Interrupted;
-pub use assembled::{Assembled, assembled};
+pub use assembled::{Assembled, assembled, has_one_system};
 use assess::{Means, assess};
 pub use eigen::{Mode, side_by_side};
 pub use estimate::{check_room, estimate};

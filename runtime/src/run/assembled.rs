@@ -29,16 +29,31 @@ pub struct Assembled {
     pub constrained: Vec<bool>,
 }
 
+/// Whether a problem has one system: through time it has one for each stage.
+///
+/// # Errors
+///
+/// It has not.
+pub fn has_one_system(problem: &Problem) -> Result<(), RunError> {
+    if problem.stepping.is_none() {
+        return Ok(());
+    }
+    let message = "a problem with `time` has a system for each stage of each step, and no single one\n\
+                   help: assemble forms without `dt`: what stands beside it, and its mass, `f0[u] = u`, by itself";
+    Err(RunError::Setting(message.to_owned()))
+}
+
 /// Assembles the system of a solution, on the processor.
 ///
 /// # Errors
 ///
-/// Kernels that cannot be compiled, a matrix that has no room.
+/// A problem through time, kernels that cannot be compiled, a matrix that has no room.
 pub fn assembled(
     problem: &Problem,
     solution: &Solution,
     target: &Target,
 ) -> Result<Assembled, RunError> {
+    has_one_system(problem)?;
     let (form, on, elements) = (&problem.form, &solution.on, &solution.elements);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     let params = &parameters.values;

@@ -274,8 +274,8 @@ impl Tally {
         let same = longest - shortest <= 1e-9 * longest;
         let lengths = match (steps, same) {
             (0, _) => String::new(),
-            (_, true) => format!(" of {longest:.6e}"),
-            (_, false) => format!(" of {shortest:.3e} to {longest:.3e}"),
+            (_, true) => format!(" of {}", rounded(*longest)),
+            (_, false) => format!(" of {} to {}", rounded(*shortest), rounded(*longest)),
         };
         let mut text = format!("{steps} steps of {}{lengths}", scheme.word());
         if *rejected > 0 {
@@ -286,6 +286,11 @@ impl Tally {
         }
         text
     }
+}
+
+/// A length with four digits, written as shortly as that can be.
+fn rounded(length: f64) -> f64 {
+    format!("{length:.3e}").parse().unwrap_or(length)
 }
 
 impl Step {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fem_dsl::problem::Problem;
 use runtime::output::{OutputError, writable, write_matrix, write_npy};
-use runtime::run::{Assembled, Monitor, Solution, Step, assembled, run_steps};
+use runtime::run::{Assembled, Monitor, Solution, Step, assembled, has_one_system, run_steps};
 use runtime::solve::{Continue, Progress};
 use serde_json::json;
 
@@ -102,6 +102,7 @@ fn one(arguments: &Arguments, which: Blame<'_>, console: &Console) -> Result<Rep
     let (name, folder) = (which.problem, &arguments.output);
     let (problem, mesh) = prepare(which.program, name, &arguments.problem.file, which.overrides)?;
     which.warn(&problem, console);
+    has_one_system(&problem).map_err(|error| which.run(&problem, error))?;
     let target = arguments.problem.target();
     let mut shown = Shown { name, console };
     let solution = run_steps(&problem, mesh, None, &target, None, &mut shown);

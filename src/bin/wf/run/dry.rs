@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::problem::MeshSource;
+use fem_dsl::problem::{MeshSource, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
 use runtime::memory::{Bytes, Estimate, Room};
@@ -89,11 +89,33 @@ pub(super) fn estimated(
             adapt.steps + 1
         ));
     }
+    if let Some(stepping) = &problem.stepping {
+        text.push_str(&through_time(stepping, &mut value));
+    }
     let report = Report::new(text, value);
     match numbered(which, &counts, problem.refine) {
         Ok(()) => Ok(report),
         Err(failure) => Err(failure.after(report)),
     }
+}
+
+/// What a problem through time comes to: its steps, of which the figures above are for a stage each.
+fn through_time(stepping: &Stepping, value: &mut Value) -> String {
+    let Stepping { scheme, from, to, step, .. } = stepping;
+    let steps = step.filter(|_| stepping.tolerance.is_none()).map(|step| (to - from) / step);
+    let steps = steps.map(|steps| (steps - 1e-9).ceil().max(1.0));
+    let word = scheme.word();
+    value["time"] = json!({ "scheme": word, "from": from, "to": to, "steps": steps });
+    let steps = match (steps, stepping.tolerance) {
+        (Some(steps), _) => format!("{steps} steps at least"),
+        (None, Some(tolerance)) => format!("steps by a tolerance of {tolerance}"),
+        (None, None) => "steps of a length that it finds".to_owned(),
+    };
+    let solved = match scheme {
+        Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => "no solve but with the mass",
+        _ => "the solve above is of a stage",
+    };
+    format!("  time        {word} from {from} to {to}, {steps}; {solved}\n")
 }
 
 /// Whether indices can number what the mesh has: with any memory, it could not be made.

@@ -56,6 +56,13 @@ pub struct Stage<'a> {
     pub before: &'a Vector,
 }
 
+impl<'a> Stage<'a> {
+    /// Of a velocity that is eliminated, s₂ = s₁², with conditions that hold at its own time.
+    fn at(time: f64, s: f64, rates: [&'a Vector; 2], before: &'a Vector) -> Self {
+        Self { time, factors: [s, s * s], rates, conditions: (time, 1.0), before }
+    }
+}
+
 /// Solves stages.
 pub trait Stages {
     /// Why one cannot be solved.
@@ -211,13 +218,8 @@ impl Stepper {
         let r2 = combined(&[(-s * s, &before.u), (-s, &before.v)]);
         let (time, end) = (before.time + theta * length, before.time + length);
         let mut x = self.extrapolated(time);
-        let stage = Stage {
-            time,
-            factors: [s, s * s],
-            rates: [&r, &r2],
-            conditions: (end, theta),
-            before: &before.u,
-        };
+        let at = Stage::at(time, s, [&r, &r2], &before.u);
+        let stage = Stage { conditions: (end, theta), ..at };
         stages.solve(&stage, &mut x)?;
         let v = combined(&[(s, &x), (1.0, &r)]);
         let behind =
@@ -263,13 +265,7 @@ impl Stepper {
         };
         let mut x = predicted.clone();
         let before = self.state();
-        let stage = Stage {
-            time,
-            factors: [s, s * s],
-            rates: [&r, &r2],
-            conditions: (time, 1.0),
-            before: &before.u,
-        };
+        let stage = Stage::at(time, s, [&r, &r2], &before.u);
         stages.solve(&stage, &mut x)?;
         // The polynomial through one value more than the formula has misses u by what the formula misses and more.
         let estimate = (known.len() > order)
@@ -339,13 +335,7 @@ impl Stepper {
                 r2 = combined(&[(s, &r), (-s, v_base)]);
             }
             let time = before.time + node * length;
-            let stage = Stage {
-                time,
-                factors: [s, s * s],
-                rates: [&r, &r2],
-                conditions: (time, 1.0),
-                before: &before.u,
-            };
+            let stage = Stage::at(time, s, [&r, &r2], &before.u);
             stages.solve(&stage, &mut x)?;
             let rate = combined(&[(s, &x), (1.0, &r)]);
             if let Some(v_base) = &v_base {

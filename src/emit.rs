@@ -3,6 +3,7 @@
 use crate::Error;
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::point::{PointForm, point};
+use fem_dsl::problem::Quadrature;
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::simplify::simplify;
 use fem_dsl::source::Source;
@@ -107,7 +108,7 @@ pub struct Emission {
     stage: Stage,
     cell: Option<Cell>,
     degree: usize,
-    quadrature: Option<usize>,
+    quadrature: Option<Quadrature>,
     task: Option<Task>,
     isa: Option<Isa>,
     precision: Precision,
@@ -171,9 +172,9 @@ impl Emission {
         self
     }
 
-    /// Another quadrature than the language prescribes, by its degree.
-    pub fn quadrature(mut self, degree: usize) -> Self {
-        self.quadrature = Some(degree);
+    /// Another quadrature than the language prescribes, a degree or [`Quadrature::Collocated`].
+    pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
+        self.quadrature = Some(quadrature.into());
         self
     }
 

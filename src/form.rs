@@ -4,7 +4,7 @@ use crate::{Emission, Error, Solution, emit_program, threads};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::Reports;
+use fem_dsl::problem::{Quadrature, Reports};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::compile::{Execution, Target};
@@ -198,10 +198,10 @@ impl Problem {
         self
     }
 
-    /// Another quadrature.
+    /// Another quadrature, a degree or [`Quadrature::Collocated`].
     #[must_use]
-    pub fn quadrature(mut self, degree: usize) -> Self {
-        self.overrides.quadrature = Some(degree.to_string());
+    pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
+        self.overrides.quadrature = Some(quadrature.into().to_string());
         self
     }
 

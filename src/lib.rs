@@ -76,7 +76,7 @@ pub use emit::{
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;
-pub use fem_dsl::problem::{Argument, Mass, Scheme, Solver};
+pub use fem_dsl::problem::{Argument, Mass, Quadrature, Scheme, Solver};
 pub use form::{Form, Problem};
 pub use output::{write_vtu, write_vtu_to};
 pub use runtime::assemble::Csr;

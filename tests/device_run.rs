@@ -17,7 +17,8 @@ use runtime::device::Device;
 use runtime::mesh::load;
 use runtime::operator::Shelf;
 use runtime::run::{
-    Figure, Outcome, Setup, Solution, State, compile_operator, report, run_on, set_up,
+    Figure, Outcome, Setup, Solution, State, Unwatched, compile_operator, report, run_on,
+    run_steps, set_up,
 };
 use runtime::solve::Continue;
 use serde_json::Value;
@@ -112,6 +113,53 @@ fn solutions_are_the_processors() {
             }
             if let (Some(energy), Some(wanted)) = (found.energy, wanted.energy) {
                 assert!((energy - wanted).abs() < 1e-8 * wanted.abs(), "{name}: {energy}");
+            }
+        }
+    }
+}
+
+/// Problems through time: by an explicit scheme with a mass that is diagonal and one that is not, by one that keeps more of the past, with
+/// second derivatives, and with factors that are kept.
+const THROUGH_TIME: [&str; 4] = [
+    "form wave { field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }
+     problem p solves wave { mesh = box(dim: 3, cells: 3, deform: 0.1); degree = 3; quadrature = collocated;
+     initial u = exp(-4 * dot(x, x)); dirichlet u = sin(t) on \"x0\"; time = leapfrog(to: 0.2, step: 0.01, at: [0.1, 0.2]);
+     report size = l2(u); report speed = l2(dt(u)); }",
+    "form heat { field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }
+     problem p solves heat { mesh = box(cell: tri, dim: 2, cells: 4); degree = 2; initial u = x[0];
+     dirichlet u = t on \"x0\"; time = rk(order: 3, mass: consistent, to: 0.004, step: 0.0005); report size = l2(u); }",
+    "form shaken { field u: vector; f0[u] = dt(dt(u)) + 0.1 * dt(u); f1[u] = sym(grad(u)); }
+     problem p solves shaken { mesh = box(dim: 2, cells: 4); degree = 2; initial dt(u) = [0, x[0]];
+     dirichlet u = 0 * x on \"x0\"; solver = cg(rtol: 1e-12); time = generalised_alpha(to: 0.5, step: 0.05);
+     report size = l2(u); report speed = l2(dt(u)); }",
+    "form swirl { field u: vector in H1(k); field p: scalar in H1(k - 1);
+     f0[u] = dt(u) + grad(u) * u; f1[u] = 0.01 * grad(u) - p * I; f0[p] = -div(u); }
+     problem p solves swirl { mesh = box(dim: 2, cells: 4); degree = 2; dirichlet u = [sin(3 * t), 0] on \"y1\";
+     dirichlet u = [0, 0] on \"y0\", \"x0\"; solver = newton(linear: direct, rtol: 1e-12);
+     time = bdf(order: 2, to: 0.5, step: 0.05); report size = l2(u); report pressure = integral(p); }",
+];
+
+#[test]
+fn steps_through_time_are_those_of_the_processor() {
+    for text in THROUGH_TIME {
+        let (program, found) = compile(&Source::new("time", text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        let (mesh, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+        let mesh = Arc::new(load(&mesh, Path::new("")).expect("a mesh"));
+        let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
+        let numbers = |device: Option<Arc<dyn Device>>| -> Vec<f64> {
+            let (mesh, target) = (Arc::clone(&mesh), Target::native());
+            let done = run_steps(&problem, mesh, None, &target, device, &mut Unwatched);
+            let solution = done.unwrap_or_else(|error| panic!("{error}\n{text}"));
+            solution.reports.iter().filter_map(|report| report.value.number()).collect()
+        };
+        let wanted = numbers(None);
+        for device in devices() {
+            let found = numbers(Some(Arc::clone(&device)));
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(&wanted) {
+                let near = (found - wanted).abs() < 1e-8 * wanted.abs() && *wanted != 0.0;
+                assert!(near, "{device:?}: {found} is not {wanted}\n{text}");
             }
         }
     }

@@ -108,6 +108,27 @@ fn phases_keep_their_mass() {
     assert!(most > 0.8 && most < 1.1, "{most}");
 }
 
+/// Problem 2D-2 of the same authors, as long as a vortex takes to form and leave. What is known is of later times, which
+/// `wf bench --suite cylinder` goes to; so long after a start from rest the drag is that of the potential flow's wake, and the steps tell
+/// the order that they promise.
+#[test]
+fn vortices_begin_to_form() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let text = fs::read_to_string(folder.join("vortices.wf")).expect("an example");
+    let drag = |step: &str| {
+        let time = format!("to: 0.32, step: {step}, at: 0.32");
+        let short = text.replace("to: 8, step: 0.01", &time);
+        assert_ne!(short, text);
+        let form = Form::parse(&short, "navier_stokes").expect("a form");
+        let problem = form.problem("vortices").expect("a problem").folder(folder.clone());
+        let solution = problem.degree(2).run().expect("a solution");
+        solution.report("drag").and_then(Figure::number).expect("a number")
+    };
+    let found = ["0.02", "0.01", "0.005"].map(drag);
+    let order = ((found[0] - found[1]) / (found[1] - found[2])).abs().log2();
+    assert!(order > 1.7 && (found[2] - found[1]).abs() < 1e-2 * found[2], "{found:?}: {order}");
+}
+
 /// Schäfer and Turek, Benchmark computations of laminar flow around a cylinder (1996), problem 2D-1, with the values of Nabh
 /// (1998): drag 5.57953523384, lift 0.010618948146, and 0.11752016697 between the pressures before and behind. By the stress
 /// on the cylinder within half a percent, by the equations of the nodes that it holds to four digits and more.

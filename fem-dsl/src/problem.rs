@@ -7,6 +7,7 @@ use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The largest quadrature degree D that can be asked for: the exact integral of a product of four functions of degree 12,
 /// the largest of any element, over a hexahedron whose sides have degree 5, as curved as meshes come. Most cells can use
@@ -15,6 +16,46 @@ pub const LARGEST_QUADRATURE: u32 = 62;
 
 /// As often a mesh can be refined; one cell more often divided gives more than 32-bit indices can number.
 pub const MOST_REFINED: u32 = 14;
+
+/// A quadrature in the place of the one that follows from the degree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Quadrature {
+    /// A degree D: ⌊D/2⌋ + 1 Gauss points a direction on tensor cells, a rule exact to degree D on simplices.
+    Degree(usize),
+    /// The nodes of the largest degree themselves, Gauss-Lobatto points, on tensor cells: masses are diagonal.
+    Collocated,
+}
+
+impl From<usize> for Quadrature {
+    fn from(degree: usize) -> Self {
+        Self::Degree(degree)
+    }
+}
+
+impl fmt::Display for Quadrature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Degree(degree) => degree.fmt(f),
+            Self::Collocated => f.write_str(COLLOCATED),
+        }
+    }
+}
+
+impl FromStr for Quadrature {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            COLLOCATED => Ok(Self::Collocated),
+            _ => text.parse().map(Self::Degree).map_err(|_| {
+                format!("a quadrature is a degree, a whole number, or `{COLLOCATED}`")
+            }),
+        }
+    }
+}
+
+/// The word for [`Quadrature::Collocated`].
+pub(crate) const COLLOCATED: &str = "collocated";
 
 /// A pointwise expression without fields: its components and, where it is differentiable, their
 /// gradients.
@@ -45,8 +86,8 @@ pub struct Problem {
     pub refine: usize,
     /// Degree k.
     pub degree: usize,
-    /// Quadrature degree D, where it was set.
-    pub quadrature: Option<usize>,
+    /// The quadrature, where it was set.
+    pub quadrature: Option<Quadrature>,
     /// Time: where it begins, of a problem that goes through it.
     pub time: f64,
     /// How it goes through time, if it does.

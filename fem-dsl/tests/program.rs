@@ -5,7 +5,9 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
-use fem_dsl::problem::{Adapt, Argument, Expression, Freedom, MeshSource, Trace, Unfixed, Values};
+use fem_dsl::problem::{
+    Adapt, Argument, Expression, Freedom, MeshSource, Quadrature, Trace, Unfixed, Values,
+};
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
 
@@ -71,7 +73,10 @@ fn a_problem_is_all_that_was_written() {
     assert_eq!(arguments["cell"], Argument::Word("tri".to_owned()));
 
     let problem = program.problem("warm", 2, &Overrides::default()).expect("a right problem");
-    assert_eq!((problem.degree, problem.quadrature, problem.time), (3, Some(8), 0.25));
+    assert_eq!(
+        (problem.degree, problem.quadrature, problem.time),
+        (3, Some(Quadrature::Degree(8)), 0.25)
+    );
     assert_eq!(problem.mesh, mesh);
     // d follows from c.
     let pi = std::f64::consts::PI;

@@ -10,7 +10,7 @@ use crate::settings::{Settings, Wanted, settings};
 use crate::typed::{names, structs};
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{Argument, MeshSource, Problem};
+use fem_dsl::problem::{Argument, MeshSource, Problem, Quadrature};
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::source::Source;
 use kernels_gen::ahead::{self, Setting};
@@ -169,8 +169,8 @@ fn settings_of<'a>(
         Some(order) => [order].into(),
         None => [1, 2].into_iter().chain(problems.iter().filter_map(order_of)).collect(),
     };
-    let quadratures: BTreeSet<Option<usize>> = match quadrature {
-        Some(degree) => [Some(degree)].into(),
+    let quadratures: BTreeSet<Option<Quadrature>> = match quadrature {
+        Some(named) => [Some(named)].into(),
         None => [None].into_iter().chain(problems.iter().map(|p| p.quadrature)).collect(),
     };
     orders.into_iter().flat_map(move |order| {

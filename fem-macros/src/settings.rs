@@ -5,6 +5,7 @@
 //! out. `hex(1, 2)` asks for degrees 1 and 2 on cells of geometry order 1 and 2, with the quadrature that the
 //! language prescribes; `hex(2, order = 3, quadrature = 6)` names these too.
 
+use fem_dsl::problem::Quadrature;
 use kernels_gen::element::Cell;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -19,8 +20,8 @@ pub(crate) struct Wanted {
     pub(crate) degree: usize,
     /// The geometry's order, where it was named.
     pub(crate) order: Option<usize>,
-    /// The quadrature degree, where it was named.
-    pub(crate) quadrature: Option<usize>,
+    /// The quadrature, where it was named.
+    pub(crate) quadrature: Option<Quadrature>,
     /// Where.
     pub(crate) span: Span,
 }
@@ -122,10 +123,14 @@ impl Parse for Item {
             if arguments.peek(Ident) && arguments.peek2(Token![=]) {
                 let setting: Ident = arguments.parse()?;
                 arguments.parse::<Token![=]>()?;
-                let (value, _) = number(&arguments)?;
                 match setting.to_string().as_str() {
-                    "order" => order = Some(value),
-                    "quadrature" => quadrature = Some(value),
+                    "order" => order = Some(number(&arguments)?.0),
+                    "quadrature" if arguments.peek(Ident) => {
+                        let word: Ident = arguments.parse()?;
+                        let found = word.to_string().parse::<Quadrature>();
+                        quadrature = Some(found.map_err(|why| Error::new(word.span(), why))?);
+                    }
+                    "quadrature" => quadrature = Some(number(&arguments)?.0.into()),
                     _ => {
                         let message = format!(
                             "unknown setting `{setting}`; there are `order` and `quadrature`"
@@ -185,7 +190,8 @@ mod tests {
         let found: Vec<_> =
             wanted.iter().map(|w| (w.cell, w.degree, w.order, w.quadrature)).collect();
         let (hex, tri) = (Cell::Hexahedron, Cell::Triangle);
-        let expected = [(hex, 1, None, None), (hex, 2, None, None), (tri, 3, Some(2), Some(7))];
+        let expected =
+            [(hex, 1, None, None), (hex, 2, None, None), (tri, 3, Some(2), Some(7.into()))];
         assert_eq!(found, expected);
         assert!(rest.contains("doc") && rest.ends_with("form a { }"), "{rest}");
         assert!(!rest.contains("ahead_of_time"), "{rest}");

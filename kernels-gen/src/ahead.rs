@@ -13,6 +13,7 @@ use crate::pass::for_vectors;
 use crate::plan::{Elements, Plan, PlanError, Task};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Quadrature;
 
 /// What kernels are made for ahead of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +24,8 @@ pub struct Setting {
     pub degree: usize,
     /// The degree of the geometry.
     pub order: usize,
-    /// The quadrature degree D, where it is set.
-    pub quadrature: Option<usize>,
+    /// The quadrature, where it is set.
+    pub quadrature: Option<Quadrature>,
 }
 
 /// The tasks of every operator.

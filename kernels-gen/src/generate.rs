@@ -5,7 +5,7 @@ use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
 use crate::dialect::rust::{Isa, Item, print};
 use crate::dialect::{Generated, c};
-use crate::element::{Cell, default_rule};
+use crate::element::{Cell, LinePoints, Rule, default_rule};
 use crate::interpreted::Interpreted;
 use crate::kir::Kernel;
 use crate::pass::{Constants, for_threads, for_vectors};
@@ -13,9 +13,10 @@ use crate::plan::rule::{Unsuited, judge, largest_quadrature};
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Quadrature;
 
 /// The elements of a form at degree `k` on cells of geometry order `order`, with the rule that the
-/// language prescribes, or the one of an explicit `quadrature`, of which [`Elements::notes`] says what should be known.
+/// language prescribes, or of an explicit `quadrature`, of which [`Elements::notes`] says what should be known.
 ///
 /// # Errors
 ///
@@ -25,9 +26,9 @@ pub fn elements(
     cell: Cell,
     degree: usize,
     order: usize,
-    quadrature: Option<usize>,
+    quadrature: Option<Quadrature>,
 ) -> Result<Elements, PlanError> {
-    if let Some(given) = quadrature {
+    if let Some(Quadrature::Degree(given)) = quadrature {
         let most = largest_quadrature(cell, order);
         if given > most {
             return Err(Unsuited::High { given, cell, most }.into());
@@ -35,10 +36,30 @@ pub fn elements(
     }
     let provisional = default_rule(cell, 1, 1, None);
     let degrees = Elements::new(form, cell, degree, provisional)?;
-    let rule = default_rule(cell, degrees.largest(), order, quadrature);
-    let elements = Elements { rule, ..degrees };
-    let notes = quadrature.map(|given| judge(form, &elements, order, given)).transpose()?;
-    Ok(Elements { notes: notes.unwrap_or_default(), ..elements })
+    let rule = match quadrature {
+        None => default_rule(cell, degrees.largest(), order, None),
+        Some(Quadrature::Degree(given)) => {
+            default_rule(cell, degrees.largest(), order, Some(given))
+        }
+        Some(Quadrature::Collocated) => at_nodes(cell, degrees.largest())?,
+    };
+    let mut elements = Elements { rule, ..degrees };
+    if let Some(Quadrature::Degree(given)) = quadrature {
+        elements.notes = judge(form, &elements, order, given)?;
+    }
+    Ok(elements)
+}
+
+/// The rule whose points are the nodes of a degree.
+fn at_nodes(cell: Cell, degree: usize) -> Result<Rule, PlanError> {
+    if !cell.is_tensor() {
+        let text = format!(
+            "no quadrature is known that has the nodes of a {cell} as its points with positive weights: leave `quadrature = collocated` out, or \
+             use quadrilaterals or hexahedra"
+        );
+        return Err(PlanError::Unsupported(text));
+    }
+    Ok(Rule::Tensor { cell, line: LinePoints::GaussLobatto(degree.max(1) + 1) })
 }
 
 /// The source of the kernels of `plans`, one each, in their order.

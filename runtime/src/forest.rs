@@ -33,7 +33,7 @@ mod coarse;
 mod coarsened;
 mod descent;
 mod entities;
-
+mod families;
 mod lattice;
 mod nodes;
 mod red;

@@ -35,6 +35,7 @@ mod seams;
 pub(crate) mod shape;
 mod sides;
 mod statistics;
+mod stretch;
 mod unfold;
 pub(crate) mod vtk_order;
 

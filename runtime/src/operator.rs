@@ -377,13 +377,19 @@ impl Operator {
         self.approximation.take()
     }
 
-    /// Replaces data at nodes on which what approximates J⁻¹ does not depend, by its number.
+    /// Replaces data at nodes on which what approximates J⁻¹ does not depend, by its number: by entries of a vector of this
+    /// operator, where it lies, or by 0. `from` says which unknowns they are, and is asked once.
     ///
     /// # Errors
     ///
-    /// A device that fails.
-    pub(crate) fn set_at_nodes(&mut self, aux: usize, numbers: &[f64]) -> Result<(), DeviceError> {
-        self.blocks.set_at_nodes(&*self.engine, aux, numbers)
+    /// A device that fails, a vector of another place.
+    pub(crate) fn set_at_nodes(
+        &mut self,
+        aux: usize,
+        x: Option<&Vector>,
+        from: impl FnOnce() -> Vec<u32>,
+    ) -> Result<(), OperatorError> {
+        self.blocks.set_at_nodes(&*self.engine, aux, x, from)
     }
 
     /// What approximates J⁻¹.

@@ -37,7 +37,9 @@ pub use minres::minres;
 pub use multigrid::{
     Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
 };
-pub use newton::{Affine, Forcing, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine};
+pub use newton::{
+    Affine, Forcing, Newton, NewtonReport, NewtonSettings, NewtonStep, newton, solve_affine,
+};
 
 use crate::coupling::Coupling;
 use crate::vector::Vector;

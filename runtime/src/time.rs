@@ -123,6 +123,25 @@ fn differences(times: &[f64]) -> Vec<f64> {
     (0..times.len()).map(weight).collect()
 }
 
+/// The derivative of this order at a time that is one of some, as weights of the values at these.
+pub fn derivative(order: usize, times: &[f64], at: usize) -> Vec<f64> {
+    // Row i is the first derivative at time i.
+    let row = |i: usize| -> Vec<f64> {
+        let mut turned = times.to_vec();
+        turned.swap(0, i);
+        let mut weights = differences(&turned);
+        weights.swap(0, i);
+        weights
+    };
+    let mut weights = row(at);
+    for _ in 1..order {
+        let rows: Vec<Vec<f64>> = (0..times.len()).map(row).collect();
+        let sum = |j: usize| weights.iter().zip(&rows).map(|(w, row)| w * row[j]).sum();
+        weights = (0..times.len()).map(sum).collect();
+    }
+    weights
+}
+
 /// The values at a time of the polynomials that are 1 at one of some times and 0 at the others.
 fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
     let weight = |j: usize| {

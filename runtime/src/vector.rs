@@ -231,6 +231,8 @@ macro_rules! on_device {
     };
 }
 
+mod fused;
+
 /// Rounds to the precision that the context asks for.
 fn real<T: Real>(value: f64) -> T {
     T::from_f64(value)
@@ -465,46 +467,6 @@ impl Vector {
                 self.set(&numbers);
             }
         }
-    }
-
-    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
-    pub fn chebyshev(
-        &mut self,
-        (keep, add): (f64, f64),
-        d: &mut Self,
-        r: &mut Self,
-        from: Option<&Self>,
-        q: &Self,
-        inverse: &Self,
-    ) {
-        let x = self;
-        match from {
-            Some(from) => {
-                on_device!((x, d, r), (from, q, inverse), {
-                    x.chebyshev((keep, add), [d, r], Some(from), [q, inverse]);
-                });
-                with_entries!((x, d, r), (from, q, inverse), {
-                    blas::chebyshev_from([x, d, r], [from, q, inverse], real(keep), real(add));
-                });
-            }
-            None => {
-                on_device!((x, d, r), (q, inverse), {
-                    x.chebyshev((keep, add), [d, r], None, [q, inverse]);
-                });
-                with_entries!((x, d, r), (q, inverse), {
-                    blas::chebyshev([x, d, r], [q, inverse], real(keep), real(add));
-                });
-            }
-        }
-    }
-
-    /// d = `add`·D⁻¹r, self = d: the first of these steps, from zero.
-    pub fn chebyshev_first(&mut self, add: f64, d: &mut Self, r: &Self, inverse: &Self) {
-        let x = self;
-        on_device!((x, d), (r, inverse), x.chebyshev_first(add, d, [r, inverse]));
-        with_entries!((x, d), (r, inverse), {
-            blas::chebyshev_first([x, d], [r, inverse], real(add));
-        });
     }
 
     /// self_i = i mod `period` − `period` / 2, on a device by the place of an entry, also where there is no unknown.

@@ -168,6 +168,33 @@ fn step(on: &Arc<Arithmetic>, len: usize, diagonal: bool) {
     }
 }
 
+/// What a leapfrog makes of velocities.
+#[test]
+fn steps_of_a_leapfrog_are_those_of_the_processor() {
+    for device in devices() {
+        for precision in [Precision::F64, Precision::F32] {
+            let on = Arithmetic::new(Arc::clone(&device), precision).expect("kernels");
+            for n in [1, 300, 20_000] {
+                let pair = |seed: u64| Pair::new(&on, n, seed);
+                let (mut next, mut v, u, r, m) = (pair(1), pair(2), pair(3), pair(4), pair(5));
+                let mut a = pair(6);
+                next.host.leap((0.1, 0.3), &mut v.host, &u.host, &r.host, &m.host);
+                next.there.leap((0.1, 0.3), &mut v.there, &u.there, &r.there, &m.there);
+                v.compare("v of a leap", 4.0);
+                next.compare("next of a leap", 4.0);
+                v.host.kick(0.7, &mut a.host, &r.host, &m.host);
+                v.there.kick(0.7, &mut a.there, &r.there, &m.there);
+                a.compare("a", 4.0);
+                v.compare("v of a kick", 8.0);
+                next.host.drift((0.1, 0.3), &mut v.host, &u.host, &a.host);
+                next.there.drift((0.1, 0.3), &mut v.there, &u.there, &a.there);
+                v.compare("v of a drift", 8.0);
+                next.compare("next of a drift", 8.0);
+            }
+        }
+    }
+}
+
 /// Without a positive curvature there is no step.
 #[test]
 fn nothing_moves_along_a_direction_of_no_curvature() {

@@ -15,9 +15,9 @@ use runtime::compile::{Execution, Target};
 use runtime::device::{Arithmetic, Device};
 use runtime::discretisation::Discretisation;
 use runtime::mesh::generate::generate;
-use runtime::mesh::{Mesh, load};
+use runtime::mesh::{Arrange, Mesh, Parts, load};
 use runtime::operator::Shelf;
-use runtime::run::multigrid::transfer::{Between, Place};
+use runtime::run::multigrid::transfer::{Between, Place, State};
 use runtime::run::{Solution, run_on};
 use runtime::solve::Continue;
 use runtime::vector::Vector;
@@ -198,6 +198,112 @@ fn transfers_from_coarser_meshes_do_so_too() {
         // In the others children do not lie in the maps of their parents.
         let least = if straight { 1 } else { usize::MAX };
         check_between(name, &between, (&coarse, &fine), &place, least);
+    }
+}
+
+/// All cells divided, then those near a corner, twice.
+fn graded(mesh: Mesh) -> Mesh {
+    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    for step in 0..3 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let marked = |cell: usize| {
+            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
+            step == 0 || corner.iter().map(|x| x * x).sum::<f64>() < 0.3
+        };
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(marked).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
+}
+
+#[test]
+fn transfers_between_forests_do_so_too() {
+    let mut periodic = boxed("quad", 2.0, 4.0, 0.0);
+    periodic.make_periodic(&[["y0", "y1"]]).expect("sides");
+    let disc = made("ball", &[("cell", "quad")], &[("dim", 2.0), ("refine", 1.0)]);
+    let meshes = [
+        ("squares", boxed("quad", 2.0, 4.0, 0.0), true),
+        ("cubes", boxed("hex", 3.0, 2.0, 0.0), true),
+        ("a disc", disc, false),
+        ("a periodic box", periodic, false),
+    ];
+    for (number, (name, mesh, straight)) in meshes.into_iter().enumerate() {
+        let mut fine = Arc::new(graded(mesh));
+        let (mut levels, mut hanging) = (0, 0);
+        while let Ok(coarser) = fine.coarsened() {
+            let components = if number % 2 == 0 { 1 } else { fine.dim() };
+            let held = levels % 2 == 1 && number < 2;
+            let [own, other] =
+                [&fine, &coarser.mesh].map(|mesh| discretised(mesh, 1, components, held));
+            let place = place(Execution::Interpreted, Precision::F64);
+            let between = Between::children(&other, &own, &coarser, &place).expect("kernels");
+            let least = if straight { 1 } else { usize::MAX };
+            check_between(name, &between, (&other, &own), &place, least);
+            // Values at vertices are those of the finer mesh there.
+            let State::Taken(taken) = State::at_vertices(&other, &own, &coarser) else {
+                panic!("{name}: no vertices")
+            };
+            let [below, above] = [&other, &own].map(linear);
+            // A linear function is not periodic.
+            let taken = taken.iter().enumerate().filter(|_| !fine.is_periodic());
+            for (at, &from) in taken {
+                let (found, wanted) = (above[from as usize], below[at]);
+                assert!((found - wanted).abs() <= 1e-14, "{name}: {found} is not {wanted}");
+            }
+            hanging += usize::from(coarser.mesh.hanging().is_some());
+            (fine, levels) = (coarser.mesh, levels + 1);
+        }
+        assert!(levels > 2 && hanging > 0, "{name}: {levels} levels, {hanging} hang");
+    }
+}
+
+/// Few of the cells of a mesh that was fine from the start are divided: trees are joined, in whatever numbering they come.
+#[test]
+fn transfers_between_forests_of_joined_trees_do_so_too() {
+    let mut random = 1u64;
+    let mut turned = |mesh: Mesh| {
+        let vertices = mesh.cell().vertex_count();
+        let mut nodes = Vec::new();
+        for cell in 0..mesh.n_cells() {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            // Turned about one axis, or about another, which keeps the cell's orientation.
+            let turn = |at: usize| match random >> 60 {
+                0..8 => at,
+                8..12 => [2, 0, 3, 1, 6, 4, 7, 5][at],
+                _ => [3, 2, 1, 0, 7, 6, 5, 4][at],
+            };
+            nodes.extend((0..vertices).map(|at| mesh.vertices(cell)[turn(at)]));
+        }
+        let parts = Parts { points: mesh.points().to_vec(), nodes, ..Parts::default() };
+        Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("a mesh")
+    };
+    let meshes = [
+        ("squares", boxed("quad", 2.0, 8.0, 0.0)),
+        ("turned squares", turned(boxed("quad", 2.0, 8.0, 0.0))),
+        ("turned cubes", turned(boxed("hex", 3.0, 4.0, 0.0))),
+    ];
+    for (name, mesh) in meshes {
+        let trees = mesh.n_cells();
+        let mut adaptive = Adaptive::new(mesh).expect("a forest");
+        for _ in 0..3 {
+            let mesh = adaptive.mesh().expect("a mesh");
+            let at_corner = |cell: usize| {
+                mesh.vertices(cell).iter().any(|&v| mesh.points()[v as usize] == [0.0; 3])
+            };
+            let marked: Vec<bool> = (0..mesh.n_cells()).map(at_corner).collect();
+            adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+        }
+        let mut fine = Arc::new(adaptive.mesh().expect("a mesh"));
+        let mut counts = vec![fine.n_cells()];
+        while let Ok(coarser) = fine.coarsened() {
+            let [own, other] = [&fine, &coarser.mesh].map(|mesh| discretised(mesh, 1, 1, false));
+            let place = place(Execution::Interpreted, Precision::F64);
+            let between = Between::children(&other, &own, &coarser, &place).expect("kernels");
+            check_between(name, &between, (&other, &own), &place, 1);
+            fine = coarser.mesh;
+            counts.push(fine.n_cells());
+        }
+        assert!(counts[0] > trees && 2 * counts[1] < trees, "{name}: {counts:?}");
     }
 }
 

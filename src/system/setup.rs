@@ -5,7 +5,7 @@ use super::{Data, FieldName, FieldOf, Params, System, Written};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::Trace;
+use fem_dsl::problem::{Quadrature, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::compile::Execution;
@@ -86,7 +86,7 @@ pub struct Setup {
     form: Form,
     mesh: Mesh,
     degree: usize,
-    quadrature: Option<usize>,
+    quadrature: Option<Quadrature>,
     time: f64,
     params: Vec<(String, Vec<f64>)>,
     conditions: Vec<Wanted>,
@@ -119,10 +119,10 @@ impl Setup {
         self
     }
 
-    /// Another quadrature than the language prescribes, by its degree. One with which the form loses rank is refused; what
-    /// else should be known of it is among [`System::notes`].
-    pub fn quadrature(mut self, degree: usize) -> Self {
-        self.quadrature = Some(degree);
+    /// Another quadrature than the language prescribes, a degree or [`Quadrature::Collocated`]. One with which the form loses rank
+    /// is refused; what else should be known of it is among [`System::notes`].
+    pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
+        self.quadrature = Some(quadrature.into());
         self
     }
 

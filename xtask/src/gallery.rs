@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// In the order of the page: from the simplest to what is coupled and nonlinear.
-const GALLERY: [Shown; 23] = [
+const GALLERY: [Shown; 24] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -46,6 +46,7 @@ const GALLERY: [Shown; 23] = [
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
+    shown("vortices", &["form navier_stokes", "problem vortices"], ""),
     shown("heat", &["form heat", "problem bar"], "--field T"),
     shown("wave", &["form wave", "problem pulse"], ""),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),

@@ -33,7 +33,10 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
-use crate::problem::{Adapt, Data, Dirichlet, Expression, MOST_REFINED, Solver, Stepping, Values};
+use crate::problem::{
+    Adapt, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature, Solver, Stepping,
+    Values,
+};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -123,7 +126,7 @@ fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
 pub(crate) struct Content {
     pub(crate) refine: usize,
     pub(crate) degree: Option<usize>,
-    pub(crate) quadrature: Option<usize>,
+    pub(crate) quadrature: Option<Quadrature>,
     pub(crate) time: f64,
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
@@ -253,10 +256,14 @@ impl Checker<'_> {
                     self.content.refine = times.unwrap_or(0);
                 }
                 "degree" => self.degree(piece, *value, mesh),
+                "quadrature" if arguments::word(&piece.file.exprs, *value) == Some(COLLOCATED) => {
+                    self.content.quadrature = Some(Quadrature::Collocated);
+                }
                 "quadrature" => {
                     // What the cells can use is said where they are known.
                     let most = f64::from(u16::MAX);
-                    self.content.quadrature = self.whole(piece, *value, "quadrature", 0.0, most);
+                    let degree = self.whole(piece, *value, "quadrature", 0.0, most);
+                    self.content.quadrature = degree.map(Quadrature::Degree);
                 }
                 // Read where the parameters are known, or where the other forms are.
                 "eigen" | "mass" | "time" => {}

@@ -4,9 +4,10 @@
 use super::Target;
 use crate::device::cpu::{Linked, Module};
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Quadrature;
 use kernels_gen::choose::MeshFacts;
 use kernels_gen::dialect::{Language, SourceFile};
-use kernels_gen::element::{Rule, default_rule};
+use kernels_gen::element::{LinePoints, Rule, default_rule};
 use kernels_gen::generate::interfaces;
 use kernels_gen::plan::{Elements, Plan, PlanError};
 
@@ -41,12 +42,13 @@ pub(super) fn setting(elements: &Elements, facts: &MeshFacts) -> String {
         setting.push_str(&format!(", order = {}", facts.order));
     }
     if *rule != default_rule(*cell, largest, facts.order, None) {
-        let degree = match rule {
-            Rule::Tensor { line, .. } => 2 * line.count().saturating_sub(1),
-            Rule::Simplex { degree, .. } => *degree,
-            Rule::Nodes(element) => element.degree(),
+        let quadrature = match rule {
+            Rule::Tensor { line: LinePoints::GaussLobatto(_), .. } => Quadrature::Collocated,
+            Rule::Tensor { line, .. } => Quadrature::Degree(2 * line.count().saturating_sub(1)),
+            Rule::Simplex { degree, .. } => Quadrature::Degree(*degree),
+            Rule::Nodes(element) => Quadrature::Degree(element.degree()),
         };
-        setting.push_str(&format!(", quadrature = {degree}"));
+        setting.push_str(&format!(", quadrature = {quadrature}"));
     }
     setting + ")"
 }

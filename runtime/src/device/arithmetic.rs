@@ -32,7 +32,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Before each name: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// Their names without it.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 38] = [
     "fill",
     "scale",
     "copy",
@@ -43,6 +43,9 @@ const NAMES: [&str; 34] = [
     "advance",
     "chebyshev",
     "chebyshev_first",
+    "drift",
+    "leap",
+    "kick",
     "ramp",
     "narrow",
     "widen",
@@ -50,6 +53,7 @@ const NAMES: [&str; 34] = [
     "fill_at",
     "begin",
     "put_at",
+    "get_at",
     "hold_at",
     "hold_as",
     "even_at",
@@ -522,6 +526,38 @@ impl Arithmetic {
         [x, d]: [&mut Array; 2],
     ) -> Result<(), DeviceError> {
         self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[Given::Real(add)])
+    }
+
+    /// v = v + c·a, `next` = u + `length`·v.
+    pub fn drift(
+        &self,
+        (length, c): (f64, f64),
+        [u, a]: [&Array; 2],
+        [next, v]: [&mut Array; 2],
+    ) -> Result<(), DeviceError> {
+        let given = [Given::Real(length), Given::Real(c)];
+        self.run("drift", next.len(), &[next, v, u, a], &given)
+    }
+
+    /// v = v − c·D⁻¹r, `next` = u + `length`·v.
+    pub fn leap(
+        &self,
+        (length, c): (f64, f64),
+        [u, r, inverse]: [&Array; 3],
+        [next, v]: [&mut Array; 2],
+    ) -> Result<(), DeviceError> {
+        let given = [Given::Real(length), Given::Real(c)];
+        self.run("leap", next.len(), &[next, v, u, r, inverse], &given)
+    }
+
+    /// a = −D⁻¹r, v = v + c·a.
+    pub fn kick(
+        &self,
+        c: f64,
+        [r, inverse]: [&Array; 2],
+        [v, a]: [&mut Array; 2],
+    ) -> Result<(), DeviceError> {
+        self.run("kick", v.len(), &[v, a, r, inverse], &[Given::Real(c)])
     }
 
     /// y = a·x, n entries from one on into another; one of the two has the precision of the entries.

@@ -1,5 +1,5 @@
-//! Coarser meshes of any kind of cell: squares and cubes by their patches ([`crate::mesh::coarsened`]), triangles and
-//! tetrahedra where they came of coarser ones.
+//! Coarser meshes of any kind of cell: squares and cubes by their patches ([`crate::mesh::coarsened`]), the leaves of forests by
+//! their families ([`super::families`]), triangles and tetrahedra where they came of coarser ones.
 //!
 //! ```text
 //! child c of the coarse cell as it came of its own parent, whose vertices were then put in order by p, those of the child by q:
@@ -7,6 +7,7 @@
 //! ```
 
 use super::children::Children;
+use super::families::Rooted;
 use super::refined::RefineError;
 use crate::mesh::refined::{Descendants, Refined};
 use crate::mesh::shape::vertex_function;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 impl Mesh {
     /// The mesh with a quarter or an eighth of the cells, of which this one could be refined, and which part of which of its
-    /// cells each cell is. Quadrilaterals and hexahedra may be from anywhere: whether they form patches of 2^d is found from
+    /// cells each cell is. Where nodes hang, cells whose families are whole become one and others stay. Quadrilaterals and hexahedra may be from anywhere: whether they form patches of 2^d is found from
     /// how they meet, in any numbering, over periodic sides too. The coarser mesh has the same vertices where it has some,
     /// the same order of geometry, the same tags and the same periodic sides; its cells are in the order of their first
     /// children. Triangles and tetrahedra have one where they came of [`Mesh::refined`].
@@ -40,9 +41,12 @@ impl Mesh {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
-        match self.cell().is_tensor() {
-            true => self.of_patches(),
-            false => simplices(self),
+        if !self.cell().is_tensor() {
+            return simplices(self);
+        }
+        match Rooted::of(self) {
+            Some(leaves) => leaves.coarsened(),
+            None => self.of_patches(),
         }
     }
 }

@@ -72,6 +72,19 @@ pub enum NotCoarser {
     /// Periodic sides do not fit any more.
     #[error("coarser sides: {0}")]
     Periodic(#[from] PeriodicError),
+    /// Too few leaves of a forest are of whole families.
+    #[error(
+        "too few cells are of whole families: {coarser} of {cells} would be left when each of these becomes one"
+    )]
+    Families {
+        /// How many cells there are.
+        cells: usize,
+        /// How many the coarser mesh would have.
+        coarser: usize,
+    },
+    /// The leaves make no mesh.
+    #[error("coarser leaves: {0}")]
+    Forest(String),
     /// More than there is memory for.
     #[error(transparent)]
     Memory(#[from] TooMuch),
@@ -83,7 +96,8 @@ pub struct Coarsened {
     /// The coarser mesh.
     pub mesh: Arc<Mesh>,
     /// The cells of the finer mesh, `[coarse cell][child]`: of squares and cubes bit a of the child's number is its side of
-    /// the coarse cell's axis a, of triangles and tetrahedra the order is that of red refinement.
+    /// the coarse cell's axis a, of triangles and tetrahedra the order is that of red refinement. A cell that stays as it is
+    /// is the first, with none behind it (2³² − 1).
     pub children: Vec<u32>,
     /// For each child which of the maps takes its reference cell into that of its parent.
     pub places: Vec<u16>,
@@ -97,9 +111,10 @@ impl Coarsened {
         1 << self.mesh.dim()
     }
 
-    /// The cells of the finer mesh that are parts of a coarse cell.
+    /// The cells of the finer mesh that are parts of a coarse cell: all children, or one that it is itself.
     pub fn children_of(&self, cell: usize) -> &[u32] {
-        &self.children[cell * self.each()..(cell + 1) * self.each()]
+        let own = &self.children[cell * self.each()..(cell + 1) * self.each()];
+        if own[1..].iter().all(|&child| child == u32::MAX) { &own[..1] } else { own }
     }
 
     /// The map of a child's reference cell into that of a coarse cell.

@@ -4,6 +4,7 @@
 //! over its block; a [`Pass`] is all that add up to one vector.
 
 use super::engine::{Array, Engine};
+use super::matrix::Fixed;
 use super::shelf::{Made, Shelf};
 use super::tables::{self, Key};
 use super::{BuildError, CellKernel, Class, Part};
@@ -16,7 +17,8 @@ use crate::vector::{Precision, Vector};
 use kernels_gen::abi::{self, KernelAbi, Role, Slots};
 use kernels_gen::plan::{Geometry, Task};
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 /// Cells of one class in batches of one width, with their tables.
@@ -68,10 +70,20 @@ pub(super) struct Blocks {
     pub(super) params: Array,
     /// Auxiliary data at nodes.
     aux: BTreeMap<usize, Arc<Array>>,
+    /// What data at nodes takes of vectors, where it does.
+    taken: BTreeMap<usize, Taken>,
     /// What others can take of it.
     pub(super) shelf: Shelf,
     /// How many tables it has made.
     pub(super) made: usize,
+}
+
+/// Entries of vectors that become data at nodes.
+struct Taken {
+    which: Fixed,
+    count: usize,
+    /// Whether the data is 0 now.
+    zero: bool,
 }
 
 /// What an argument that is read holds.
@@ -198,7 +210,9 @@ impl Blocks {
         let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
         let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut shelf)?);
         let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
-        let mut all = Self { on, precision, works, blocks, fluxes, params, aux, shelf, made: 0 };
+        let taken = BTreeMap::new();
+        let mut all =
+            Self { on, precision, works, blocks, fluxes, params, aux, taken, shelf, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
             Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
             _ => None,
@@ -313,14 +327,37 @@ impl Blocks {
         Ok(())
     }
 
-    /// Replaces data at nodes.
+    /// Replaces data at nodes by entries of a vector, or by 0; `from` says which unknowns these are, once for all.
     pub(super) fn set_at_nodes(
         &mut self,
         engine: &dyn Engine,
         aux: usize,
-        numbers: &[f64],
-    ) -> Result<(), DeviceError> {
-        self.aux.insert(aux, Arc::new(engine.reals(numbers)?));
+        x: Option<&Vector>,
+        from: impl FnOnce() -> Vec<u32>,
+    ) -> Result<(), OperatorError> {
+        let len = self.on.n_dofs();
+        let taken = match self.taken.entry(aux) {
+            Entry::Occupied(taken) => taken.into_mut(),
+            Entry::Vacant(vacant) => {
+                let unknowns = from();
+                let count = unknowns.len();
+                let which = engine.listed(unknowns, len)?;
+                vacant.insert(Taken { which, count, zero: false })
+            }
+        };
+        if x.is_none() && taken.zero {
+            return Ok(());
+        }
+        // What others may still see is not written to.
+        let mut own = match self.aux.remove(&aux).map(Arc::try_unwrap) {
+            Some(Ok(own)) if own.len() == taken.count && x.is_some() => own,
+            _ => engine.zeros(taken.count)?,
+        };
+        if let Some(x) = x {
+            engine.take_listed(&taken.which, x, &mut own)?;
+        }
+        taken.zero = x.is_none();
+        self.aux.insert(aux, Arc::new(own));
         Ok(())
     }
 

@@ -451,6 +451,26 @@ impl Engine for OnDevice {
         Ok(Fixed::There(Places::listed(&self.arithmetic, n, &which)?))
     }
 
+    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<Fixed, DeviceError> {
+        let layout = self.arithmetic.layout();
+        let places = unknowns.into_iter().map(|at| layout.place(at as usize) as u32);
+        let places: Vec<u32> = places.collect();
+        Ok(Fixed::There(Places::listed(&self.arithmetic, layout.len(len), &places)?))
+    }
+
+    fn take_listed(
+        &self,
+        which: &Fixed,
+        x: &Vector,
+        into: &mut Array,
+    ) -> Result<(), OperatorError> {
+        let (Fixed::There(which), Array::There(into)) = (which, into) else {
+            return Err(DeviceError::Foreign.into());
+        };
+        let x = remote(x).ok_or(DeviceError::Foreign)?;
+        Ok(which.read(&self.arithmetic, x, into)?)
+    }
+
     fn set_entries(
         &self,
         which: &Fixed,

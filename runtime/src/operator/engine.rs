@@ -192,6 +192,13 @@ pub(super) trait Engine: Send + Sync {
     /// Some entries among the `n` of a matrix, where they will be at hand in every assembly.
     fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError>;
 
+    /// Some unknowns, where they will be at hand again and again.
+    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<Fixed, DeviceError>;
+
+    /// The entries of a vector at some unknowns, one after another.
+    fn take_listed(&self, which: &Fixed, x: &Vector, into: &mut Array)
+    -> Result<(), OperatorError>;
+
     /// Gives some entries of a matrix a value.
     fn set_entries(
         &self,

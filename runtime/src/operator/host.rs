@@ -32,6 +32,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Entries that are worth a task.
+const LISTED: usize = 1 << 14;
+
 /// The processor.
 pub(super) struct Host {
     module: Arc<Module>,
@@ -517,6 +520,32 @@ impl Engine for Host {
 
     fn fixed(&self, which: Vec<u32>, _: usize) -> Result<Fixed, DeviceError> {
         Ok(Fixed::Here(which))
+    }
+
+    fn listed(&self, unknowns: Vec<u32>, _: usize) -> Result<Fixed, DeviceError> {
+        Ok(Fixed::Here(unknowns))
+    }
+
+    fn take_listed(
+        &self,
+        which: &Fixed,
+        x: &Vector,
+        into: &mut Array,
+    ) -> Result<(), OperatorError> {
+        fn take<T: Real>(which: &[u32], x: &Vector, into: &mut [T]) -> Result<(), OperatorError> {
+            let x = x.entries::<T>().ok_or_else(wrong)?;
+            let chunks = into.par_chunks_mut(LISTED).zip(which.par_chunks(LISTED));
+            chunks.for_each(|(into, which)| {
+                into.iter_mut().zip(which).for_each(|(into, &at)| *into = x[at as usize]);
+            });
+            Ok(())
+        }
+        let Fixed::Here(which) = which else { return Err(wrong()) };
+        match into {
+            Array::Here(Table::F64(into)) => take::<f64>(which, x, into),
+            Array::Here(Table::F32(into)) => take::<f32>(which, x, into),
+            _ => Err(wrong()),
+        }
     }
 
     fn set_entries(

@@ -7,6 +7,7 @@
 //! iterations come first, because they stay there.
 
 mod again;
+mod slow;
 
 use super::factors::{self, Facts};
 use super::multigrid::{Asked, Problem, Unsuited};
@@ -24,8 +25,8 @@ use crate::factor::{AVAILABLE, FactorError};
 use crate::operator::Operator;
 use crate::solve::{
     Approximation, CgSettings, Continue, Factors, Forcing, InnerSolver, Linear, LinearOperator,
-    Loaded, NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning, Progress,
-    Report, newton, newton_in_load_steps, solve_affine,
+    Loaded, Newton, NewtonSettings, NonlinearSystem, OperatorError, Outcome, Preconditioning,
+    Progress, Report, newton, newton_in_load_steps, solve_affine,
 };
 use crate::vector::Vector;
 use fem_dsl::point::{Coefficient, Part, PointForm};
@@ -193,15 +194,17 @@ pub fn solve(
     named: Option<&Solver>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    solve_above(operator, system, u, (named, 0.0), observe)
+    solve_above(operator, system, u, (named, 0.0), None, observe)
 }
 
-/// The same where a residual of the size of a floor, times the relative tolerance, is small enough.
+/// The same where a residual of the size of a floor, times the relative tolerance, is small enough, with what a nonlinear solve before
+/// has left for the next, where there is to be one.
 pub(super) fn solve_above(
     operator: &mut Operator,
     system: System<'_>,
     u: &mut Vector,
     (named, floor): (Option<&Solver>, f64),
+    kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     let settings = Settings { named, floor };
@@ -209,7 +212,9 @@ pub(super) fn solve_above(
     operator.impose(u)?;
     let name = named.map_or("", |solver| solver.name.as_str());
     let (mut report, iterations) = match (name, system.is_linear()) {
-        ("newton", _) | ("", false) => solve_by_newton(operator, system, u, settings, observe)?,
+        ("newton", _) | ("", false) => {
+            solve_by_newton(operator, system, u, settings, kept, observe)?
+        }
         (name, true) => {
             let report = solve_linear(operator, system, u, name, settings, observe)?;
             let iterations = report.iterations;
@@ -280,6 +285,9 @@ fn solve_linear(
     let (linear, stop, note) = linear(operator, system, name, settings)?;
     let mut report = solve_affine(operator, u, stop, linear, observe)?;
     report.notes.extend(note);
+    if operator.approximation().is_some() {
+        report.notes.extend(slow::told(system, &report));
+    }
     Ok(report)
 }
 
@@ -288,6 +296,7 @@ fn solve_by_newton(
     system: System<'_>,
     u: &mut Vector,
     settings: Settings<'_>,
+    kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     let defaults = NewtonSettings::default();
@@ -328,7 +337,13 @@ fn solve_by_newton(
     // which no tolerance relative to what rounding leaves could be reached.
     let at_once = system.is_linear() && steps > 1;
     if steps == 1 || at_once {
-        let report = newton(operator, u, newton_settings, observe, inner)?;
+        let report = match kept {
+            Some(kept) => {
+                let kept = kept.get_or_insert_with(|| Newton::new(u, newton_settings.linear));
+                kept.solve(operator, u, newton_settings, observe, inner)?
+            }
+            None => newton(operator, u, newton_settings, observe, inner)?,
+        };
         let (inner, mut report) = (report.inner_iterations(), report.report);
         report.notes.extend(note);
         if at_once {
@@ -545,7 +560,6 @@ impl<'a> Settings<'a> {
         Ok(self.find("rtol").is_some() && (rtol > 0.0 || atol > 0.0))
     }
 
-    /// The linear solver of this name, or the one that fits, and when that takes factors.
     /// Refuses a solver by factors where this build has none.
     fn available(self) -> Result<(), RunError> {
         let direct = self.is_direct()?;
@@ -558,6 +572,7 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// The linear solver of this name, or the one that fits, and when that takes factors.
     fn solver(self, name: &str, system: System<'_>, operator: &Operator) -> (InnerSolver, Factors) {
         let named = InnerSolver::named(name).map(|solver| (solver, Factors::Never));
         named.unwrap_or_else(|| system.fitting(operator.is_on_device()))

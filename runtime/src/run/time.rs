@@ -77,17 +77,33 @@ impl Way {
         }
     }
 
-    fn step(&self, length: f64, staged: &mut Staged<'_>) -> Result<Taken, RunError> {
+    /// A step: what it has come to, or nothing where it cannot be taken back.
+    fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<Option<Taken>, RunError> {
         match self {
-            Self::Implicit(stepper) => stepper.step(length, staged),
-            Self::Explicit(explicit) => explicit.step(length, staged),
+            Self::Implicit(stepper) => stepper.step(length, staged).map(Some),
+            Self::Explicit(explicit) => explicit.step(length, staged).map(|()| None),
         }
     }
 
-    fn accept(&mut self, state: State) {
+    /// Goes on from what a step has come to, at a time for what rounding has made of it.
+    fn accept(&mut self, taken: Option<Taken>, time: Option<f64>) {
+        match (self, taken) {
+            (Self::Implicit(stepper), Some(Taken { mut state, .. })) => {
+                state.time = time.unwrap_or(state.time);
+                stepper.accept(state);
+            }
+            (Self::Explicit(explicit), None) => {
+                time.into_iter().for_each(|time| explicit.arrive(time));
+            }
+            _ => unreachable!("a step was taken in one of both ways"),
+        }
+    }
+
+    /// Sees that all of the state is what it should be.
+    fn confirm(&mut self, staged: &Staged<'_>) -> Result<(), RunError> {
         match self {
-            Self::Implicit(stepper) => stepper.accept(state),
-            Self::Explicit(explicit) => explicit.accept(state),
+            Self::Implicit(_) => Ok(()),
+            Self::Explicit(explicit) => explicit.confirm(staged),
         }
     }
 }
@@ -151,7 +167,7 @@ pub(super) fn march(
     let mut staged =
         Staged::new(system, &mut operator, How::of(problem), monitor, Memory::default());
     let solving = Instant::now();
-    let state = explicit::begin(stepping.scheme, state, &mut staged, &mut notes)?;
+    let state = explicit::begin(stepping.scheme, (state, first), &mut staged, &mut notes)?;
     let mut way = Way::new(stepping.scheme, state, &mut staged)?;
     if let Way::Explicit(explicit) = &way {
         explicit.check(first)?;
@@ -187,7 +203,8 @@ pub(super) fn march(
                 continue;
             }
         };
-        if let (Some(tolerance), Some(estimate)) = (stepping.tolerance, taken.estimate) {
+        let estimate = taken.as_ref().and_then(|taken| taken.estimate);
+        if let (Some(tolerance), Some(estimate)) = (stepping.tolerance, estimate) {
             let power = 1.0 / (way.order() + 1) as f64;
             let factor = 0.9 * (tolerance / estimate.max(1e-300)).powf(power);
             if estimate > tolerance {
@@ -212,16 +229,15 @@ pub(super) fn march(
             length = (2.0 * length).min(first);
         }
         halvings = 0;
-        let mut state = taken.state;
-        if count <= 1.0 {
-            state.time = next;
-        }
-        way.accept(state);
+        way.accept(taken, (count <= 1.0).then_some(next));
         tally.steps += 1;
         (tally.shortest, tally.longest) = (tally.shortest.min(own), tally.longest.max(own));
         let now = way.state().time;
         staged.monitor().time(now, stepping.to);
         if times.shows(now) || now >= stepping.to {
+            if let Err(error) = way.confirm(&staged) {
+                return Err(failed(error, way.state(), own, &staged));
+            }
             seconds.solve = solving.elapsed().as_secs_f64() - seconds.measure;
             let assessing = Instant::now();
             let solution = shown.solution(way.state(), &staged, seconds)?;

@@ -6,8 +6,8 @@
 
 use super::goal::{self, Goal};
 use super::{
-    CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Progress, Report,
-    alike, residual,
+    CgSettings, Continue, GmresSettings, LinearOperator, Observer, OperatorError, Outcome,
+    Preconditioner, Progress, Report, alike, gmres, residual,
 };
 use crate::coupling::Coupling;
 use crate::factor::{AVAILABLE, Analysis, FactorError, Factors};
@@ -17,6 +17,10 @@ use crate::vector::{Vector, epsilon};
 const REFINEMENTS: usize = 3;
 /// Entries of a matrix that is still assembled: more would take some gigabytes, and their factors ten times that.
 const ENTRIES: usize = 200_000_000;
+/// Iterations up to which the factors of another matrix are worth keeping: those of a new one take as long as some tens.
+const KEPT: usize = 10;
+/// How far residuals fall by them at least, where less is asked for.
+const CLOSE: f64 = 1e-3;
 /// The part of ‖b‖ above which what is left of the residual says that the factors are no good.
 const USELESS: f64 = 1e-4;
 
@@ -76,6 +80,35 @@ impl Direct {
         })
     }
 
+    /// Solves A x = b with the factors of another matrix that is near A, as what preconditions [`gmres`]; nothing where there are
+    /// none, or they are not near enough.
+    ///
+    /// # Errors
+    ///
+    /// The operator cannot be applied.
+    pub fn solve_near(
+        &self,
+        a: &dyn LinearOperator,
+        b: &Vector,
+        x: &mut Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Option<Report>, OperatorError> {
+        let Some(factors) = &self.factors else { return Ok(None) };
+        x.fill(0.0);
+        let by = Near { factors, size: self.coupling.size() };
+        let settings = GmresSettings {
+            rtol: settings.rtol.min(CLOSE),
+            atol: settings.atol,
+            max_iterations: settings.max_iterations.min(KEPT),
+            restart: KEPT,
+            strict: false,
+        };
+        let report = gmres(a, b, x, Preconditioner::Operator(&by), settings, observe)?;
+        let ended = report.outcome.is_success() || report.outcome == Outcome::Cancelled;
+        Ok(ended.then_some(Report { solver: "gmres by kept factors", ..report }))
+    }
+
     /// The factors of A, or why there are none.
     fn factorise(
         &mut self,
@@ -112,6 +145,25 @@ impl Direct {
                 )));
             }
         })
+    }
+}
+
+/// What factors make of a residual.
+struct Near<'a> {
+    factors: &'a Factors,
+    size: usize,
+}
+
+impl LinearOperator for Near<'_> {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        let mut entries = r.to_vec();
+        self.factors.solve(&mut entries);
+        z.set(&entries);
+        Ok(())
     }
 }
 

@@ -109,11 +109,18 @@ pub(super) struct Direction {
     inverse: Vector,
     linear: Linear,
     direct: Option<Direct>,
+    /// Whether the factors of a Jacobian serve for others as long as these are near.
+    keeps: bool,
 }
 
 impl Direction {
     pub(super) fn new(u: &Vector, linear: Linear) -> Self {
-        Self { delta: u.like(), inverse: u.like(), linear, direct: None }
+        Self { delta: u.like(), inverse: u.like(), linear, direct: None, keeps: false }
+    }
+
+    /// The same for systems that follow one another closely: the factors of a Jacobian serve for others as long as these are near.
+    pub(super) fn keeping(u: &Vector, linear: Linear) -> Self {
+        Self { keeps: true, ..Self::new(u, linear) }
     }
 
     /// Iterations of a GMRES cycle.
@@ -210,10 +217,18 @@ impl Direction {
                 self.direct.insert(Direct::new(coupling))
             }
         };
+        let delta = &mut self.delta;
         if !system.same_jacobian() {
+            if self.keeps {
+                let near =
+                    direct.solve_near(system.jacobian(), rhs, delta, settings, &mut *observe);
+                if let Some(report) = near? {
+                    return Ok(report);
+                }
+            }
             direct.forget();
         }
-        let (delta, symmetric) = (&mut self.delta, system.symmetric());
+        let symmetric = system.symmetric();
         direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
     }
 

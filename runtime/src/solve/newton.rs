@@ -177,9 +177,50 @@ pub fn newton(
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<NewtonReport, OperatorError> {
+    let mut direction = Direction::new(u, settings.linear);
+    solve_nonlinear(&mut direction, system, u, settings, observe, observe_inner)
+}
+
+/// Solves nonlinear systems one after another that follow each other closely, as the steps through time do: the factors of a Jacobian
+/// precondition the next ones as long as that is of use, and so is kept what has shown to be needed.
+pub struct Newton {
+    direction: Direction,
+}
+
+impl Newton {
+    /// For systems whose states are like `u`.
+    pub fn new(u: &Vector, linear: Linear) -> Self {
+        Self { direction: Direction::keeping(u, linear) }
+    }
+
+    /// As [`newton`], with the linear solver that it was made with.
+    ///
+    /// # Errors
+    ///
+    /// As [`newton`].
+    pub fn solve(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &mut Vector,
+        settings: NewtonSettings,
+        observe: Observer<'_>,
+        observe_inner: Observer<'_>,
+    ) -> Result<NewtonReport, OperatorError> {
+        solve_nonlinear(&mut self.direction, system, u, settings, observe, observe_inner)
+    }
+}
+
+fn solve_nonlinear(
+    direction: &mut Direction,
+    system: &mut dyn NonlinearSystem,
+    u: &mut Vector,
+    settings: NewtonSettings,
+    observe: Observer<'_>,
+    observe_inner: Observer<'_>,
+) -> Result<NewtonReport, OperatorError> {
     settings.check()?;
     let start = Instant::now();
-    let mut state = State::new(system, u, settings)?;
+    let mut state = State::new(direction, system, u, settings)?;
     let outcome = loop {
         if let Some(outcome) = state.finished() {
             break outcome;
@@ -296,9 +337,9 @@ fn solve_with(
 }
 
 /// The state between steps.
-struct State {
+struct State<'a> {
     settings: NewtonSettings,
-    direction: Direction,
+    direction: &'a mut Direction,
     /// R(u).
     r: Vector,
     /// u + λ δ and R there.
@@ -317,8 +358,9 @@ struct State {
     doubtful: bool,
 }
 
-impl State {
+impl<'a> State<'a> {
     fn new(
+        direction: &'a mut Direction,
         system: &dyn NonlinearSystem,
         u: &Vector,
         settings: NewtonSettings,
@@ -328,7 +370,7 @@ impl State {
         let norm = r.norm();
         Ok(Self {
             settings,
-            direction: Direction::new(u, settings.linear),
+            direction,
             doubt: Doubt::new(system, settings.rtol, &r),
             doubtful: false,
             r,

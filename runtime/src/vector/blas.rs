@@ -139,25 +139,61 @@ pub(super) fn chebyshev_from<T: Real>(
     });
 }
 
+/// Runs `run` on the chunks of two vectors that are written, with where each begins.
+fn two<T: Real>([x, d]: [&mut [T]; 2], run: impl Fn(usize, [&mut [T]; 2]) + Sync) {
+    assert!(x.len() == d.len(), "vectors should have one length");
+    if sequential(x.len()) {
+        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).enumerate();
+        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, [x, d]));
+    } else {
+        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK)).enumerate();
+        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, [x, d]));
+    }
+}
+
+/// v_i += c a_i, next_i = u_i + `length` v_i.
+pub(super) fn drift<T: Real>(
+    written: [&mut [T]; 2],
+    u: &[T],
+    a: impl Fn(usize) -> T + Sync,
+    length: T,
+    c: T,
+) {
+    assert!(u.len() == written[0].len(), "vectors should have one length");
+    two(written, |start, [next, v]| {
+        let u = &u[start..start + next.len()];
+        for (i, ((next, v), &u)) in next.iter_mut().zip(v).zip(u).enumerate() {
+            *v = *v + c * a(start + i);
+            *next = u + length * *v;
+        }
+    });
+}
+
+/// a_i = −m_i r_i, v_i += c a_i.
+pub(super) fn kick<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2], c: T) {
+    let n = written[0].len();
+    assert!(r.len() == n && m.len() == n, "vectors should have one length");
+    two(written, |start, [v, a]| {
+        let range = start..start + v.len();
+        for (((v, a), &r), &m) in v.iter_mut().zip(a).zip(&r[range.clone()]).zip(&m[range]) {
+            *a = T::from_f64(0.0) - m * r;
+            *v = *v + c * *a;
+        }
+    });
+}
+
 /// d_i = `add` m_i r_i, x_i = d_i.
-pub(super) fn chebyshev_first<T: Real>([x, d]: [&mut [T]; 2], [r, m]: [&[T]; 2], add: T) {
-    let n = x.len();
-    assert!(d.len() == n && r.len() == n && m.len() == n, "vectors should have one length");
-    let run = |start: usize, x: &mut [T], d: &mut [T]| {
+pub(super) fn chebyshev_first<T: Real>(written: [&mut [T]; 2], [r, m]: [&[T]; 2], add: T) {
+    let n = written[0].len();
+    assert!(r.len() == n && m.len() == n, "vectors should have one length");
+    two(written, |start, [x, d]| {
         let range = start..start + x.len();
         for (((x, d), &r), &m) in x.iter_mut().zip(d).zip(&r[range.clone()]).zip(&m[range]) {
             let step = add * m * r;
             *d = step;
             *x = step;
         }
-    };
-    if sequential(n) {
-        let chunks = x.chunks_mut(CHUNK).zip(d.chunks_mut(CHUNK)).enumerate();
-        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, x, d));
-    } else {
-        let chunks = x.par_chunks_mut(CHUNK).zip(d.par_chunks_mut(CHUNK)).enumerate();
-        chunks.for_each(|(chunk, (x, d))| run(chunk * CHUNK, x, d));
-    }
+    });
 }
 
 /// Sum over chunks of `f(chunk)`, added in order.

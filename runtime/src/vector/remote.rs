@@ -178,6 +178,21 @@ impl Remote {
         self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
     }
 
+    /// See [`Arithmetic::drift`].
+    pub(super) fn drift(&mut self, by: (f64, f64), v: &mut Self, [u, a]: [&Self; 2]) {
+        self.act(|on, next| on.drift(by, [&u.array, &a.array], [next, &mut v.array]));
+    }
+
+    /// See [`Arithmetic::leap`].
+    pub(super) fn leap(&mut self, by: (f64, f64), v: &mut Self, [u, r, m]: [&Self; 3]) {
+        self.act(|on, next| on.leap(by, [&u.array, &r.array, &m.array], [next, &mut v.array]));
+    }
+
+    /// See [`Arithmetic::kick`].
+    pub(super) fn kick(&mut self, c: f64, a: &mut Self, [r, inverse]: [&Self; 2]) {
+        self.act(|on, v| on.kick(c, [&r.array, &inverse.array], [v, &mut a.array]));
+    }
+
     /// x in another precision, where unknowns lie alike; else by way of the host.
     pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
         let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());

@@ -10,7 +10,7 @@ use kernels_gen::plan::Scatter;
 use runtime::assembly::{Assembly, Representation};
 use runtime::compile::{Execution, Target};
 use runtime::device;
-use weakform::Cell;
+use weakform::{Cell, Quadrature};
 
 use crate::report::Failure;
 
@@ -36,9 +36,10 @@ pub(crate) struct ProblemArguments {
     #[arg(long, value_name = "K")]
     pub(crate) degree: Option<u32>,
 
-    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D.
+    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
+    /// takes the nodes.
     #[arg(long, value_name = "D")]
-    pub(crate) quadrature: Option<u32>,
+    pub(crate) quadrature: Option<Quadrature>,
 
     /// Another solver: --solver 'cg(preconditioner: multigrid)'.
     #[arg(long, value_name = "SOLVER")]

@@ -2,6 +2,7 @@
 
 mod afem;
 mod compare;
+mod cylinder;
 mod device;
 mod kronbichler;
 mod ljungkvist;
@@ -69,7 +70,8 @@ pub(crate) struct Arguments {
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler and multigrid 1..6.
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler and multigrid 1..6,
+    /// cylinder 3..4.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
 
@@ -210,6 +212,9 @@ pub(crate) enum Suite {
     Settgast,
     /// Whole solves of Poisson, elasticity and Stokes by the levels of multigrid, beside those by the diagonal, over degree and size.
     Multigrid,
+    /// The vortices behind a cylinder at Re = 100 (Schäfer and Turek 1996, problem 2D-2): Strouhal number, drag, lift and what a step
+    /// costs, by degree and length of the steps.
+    Cylinder,
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -278,6 +283,7 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Scatter => scatter::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Settgast => settgast::suite(arguments, device.as_ref(), &mut report, console),
         Suite::Multigrid => multigrid::suite(arguments, device.as_ref(), &mut report, console),
+        Suite::Cylinder => cylinder::suite(arguments, device.as_ref(), &mut report, console),
         _ => ljungkvist::suite(arguments, device.as_ref(), &mut report, console),
     });
     let mut report = kept(report, done)?;
@@ -285,6 +291,7 @@ fn others(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
         Suite::Ljungkvist => ljungkvist::draw,
         Suite::Settgast => settgast::draw,
         Suite::Multigrid => multigrid::draw,
+        Suite::Cylinder => cylinder::draw,
         _ => return Ok(report),
     };
     if let Some(path) = &arguments.plot {

@@ -13,7 +13,8 @@ use kernels_gen::plan::PlanError;
 use runtime::output::{writable, write_text};
 use serde_json::json;
 use weakform::{
-    Emission, Error, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit_program,
+    Emission, Error, Isa, Language, Precision, Quadrature, Scatter, Stage, Strategy, Task,
+    emit_program,
 };
 
 use crate::arguments::CellArgument;
@@ -52,9 +53,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "K")]
     pub(crate) degree: Option<u32>,
 
-    /// The quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D.
+    /// The quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
+    /// takes the nodes.
     #[arg(long, value_name = "D")]
-    pub(crate) quadrature: Option<u32>,
+    pub(crate) quadrature: Option<Quadrature>,
 
     /// What the kernel computes; all of them without it.
     #[arg(long, value_enum)]
@@ -211,8 +213,8 @@ fn emission(arguments: &Arguments) -> Emission {
     if let Some(degree) = arguments.degree {
         emission = emission.degree(degree as usize);
     }
-    if let Some(degree) = arguments.quadrature {
-        emission = emission.quadrature(degree as usize);
+    if let Some(quadrature) = arguments.quadrature {
+        emission = emission.quadrature(quadrature);
     }
     if let Some(task) = arguments.task {
         emission = emission.task(task.into());

@@ -153,7 +153,7 @@ pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
         mesh: arguments.mesh.clone(),
         refine: arguments.refine.map(|times| times.to_string()),
         degree: arguments.degree.map(|degree| degree.to_string()),
-        quadrature: arguments.quadrature.map(|degree| degree.to_string()),
+        quadrature: arguments.quadrature.map(|quadrature| quadrature.to_string()),
         solver: arguments.solver.clone(),
         params: pairs(&arguments.param),
         aux: pairs(&arguments.aux),

@@ -12,8 +12,8 @@ use fem_dsl::program::Program;
 use fem_dsl::source::seen;
 use runtime::compile::Execution;
 use runtime::device::{self, Device};
-use weakform::Cell;
 use weakform::verify::{Settings, Verification, problems, verify};
+use weakform::{Cell, Quadrature};
 
 use crate::arguments::{Assignment, Backend, CellArgument, Degrees, ProblemArguments};
 use crate::console::{Console, Warning};
@@ -70,9 +70,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MESH")]
     pub(crate) mesh: Option<String>,
 
-    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D.
+    /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
+    /// takes the nodes.
     #[arg(long, value_name = "D")]
-    pub(crate) quadrature: Option<u32>,
+    pub(crate) quadrature: Option<Quadrature>,
 
     /// The value of a parameter. May be repeated.
     #[arg(long, value_name = "NAME=VALUE")]

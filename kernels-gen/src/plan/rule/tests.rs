@@ -39,7 +39,7 @@ enum Verdict {
 use Verdict::{High, Low, Nothing, Order, Waste};
 
 fn verdict(text: &str, cell: Cell, degree: usize, given: usize) -> Verdict {
-    match elements(&form(text, cell.dim()), cell, degree, 1, Some(given)) {
+    match elements(&form(text, cell.dim()), cell, degree, 1, Some(given.into())) {
         Err(PlanError::Quadrature(Unsuited::Low { least, .. })) => Low(least),
         Err(PlanError::Quadrature(Unsuited::High { most, .. })) => High(most),
         Err(other) => panic!("{other}"),
@@ -63,7 +63,8 @@ fn too_few_points_on_tensor_cells_are_refused() {
     assert_eq!(verdict(MASS, Hexahedron, 3, 7), Nothing);
     assert_eq!(verdict(STOKES, Hexahedron, 2, 3), Low(4));
     assert_eq!(verdict(TRACE, Quadrilateral, 1, 1), Low(2));
-    let refused = elements(&form(HEAT, 2), Quadrilateral, 2, 1, Some(1)).expect_err("too few");
+    let refused =
+        elements(&form(HEAT, 2), Quadrilateral, 2, 1, Some(1.into())).expect_err("too few");
     let text = refused.to_string();
     assert!(text.contains("quadrature 1 is too low for `u` of degree 2"), "{text}");
     assert!(text.contains("help: take 4 or more, or leave it out"), "{text}");

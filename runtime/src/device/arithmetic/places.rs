@@ -93,7 +93,8 @@ impl Places {
         given.extend(values.into_iter().chain([y]).map(Given::Array));
         given.extend(after);
         // SAFETY: these kernels of `TEXT` take a list of n places and n values, made together above, and a vector of
-        // this precision, as has just been checked, which has all of the places.
+        // this precision, as has just been checked, which has all of the places. What comes after it is a number, or an array of
+        // which those who hand it over have checked the same: of `copy` another such vector, of `read` n numbers.
         unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
     }
 
@@ -106,6 +107,18 @@ impl Places {
         self.run(arithmetic, "fill_at", None, y, &[Given::Real(a)])
     }
 
+    /// y_k = the entry of x that is k-th among these.
+    pub fn read(
+        &self,
+        arithmetic: &Arithmetic,
+        x: &Array,
+        y: &mut Array,
+    ) -> Result<(), DeviceError> {
+        arithmetic.same("get_at", &[y], self.dofs.len())?;
+        arithmetic.same("get_at", &[x], self.len)?;
+        self.run(arithmetic, "get_at", None, x, &[Given::Array(y)])
+    }
+
     /// y_i = x_i in these entries, and nothing in others.
     pub fn copy(
         &self,
@@ -113,18 +126,8 @@ impl Places {
         x: &Array,
         y: &mut Array,
     ) -> Result<(), DeviceError> {
-        let n = self.dofs.len();
-        arithmetic.same("copy_at", &[x, y], self.len)?;
-        if n == 0 {
-            return Ok(());
-        }
-        let groups = groups(n);
-        let sizes = [Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-        let arrays = [&self.dofs, x, y].map(Given::Array);
-        let given = [&sizes[..], &arrays[..]].concat();
-        // SAFETY: this kernel of `TEXT` takes a list of n places, which all vectors of length `len` have, and two such
-        // vectors of this precision, as has just been checked.
-        unsafe { arithmetic.device.start(arithmetic.kernel("copy_at")?, groups, &given) }
+        arithmetic.same("copy_at", &[y], self.len)?;
+        self.run(arithmetic, "copy_at", None, x, &[Given::Array(y)])
     }
 
     /// y_i = the value of the entry, in these entries.

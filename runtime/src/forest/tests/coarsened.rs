@@ -484,12 +484,44 @@ fn cells_that_are_folded_when_they_are_coarse_are_refused() {
 }
 
 #[test]
-fn hanging_nodes_are_refused() {
-    let mesh = boxed(Cell::Quadrilateral, [2, 2, 1]);
+fn whole_families_become_one() {
+    let mesh = std::sync::Arc::new(boxed(Cell::Quadrilateral, [2, 2, 1]));
     let mut forest = Forest::new(&mesh).expect("a forest");
-    forest.refine(|leaf| leaf == 0).expect("few leaves");
-    let leaves = forest.mesh(&std::sync::Arc::new(mesh)).expect("a mesh");
-    assert_eq!(leaves.coarsened(), Err(NotCoarser::Hanging));
+    forest.refine(|_| true).expect("few leaves");
+    forest.refine(|leaf| leaf < 4).expect("few leaves");
+    let fine = forest.mesh(&mesh).expect("a mesh");
+    // Of 28 cells 16 are four families, whose parents are no family before they are there, and 12 are three.
+    let coarser = fine.coarsened().expect("families");
+    assert_eq!((fine.n_cells(), coarser.mesh.n_cells()), (28, 7));
+    for cell in 0..7 {
+        let own = coarser.children_of(cell);
+        assert_eq!(own.len(), 4);
+        let area: f64 = own.iter().map(|&child| area(&fine, child as usize)).sum();
+        assert!((area - self::area(&coarser.mesh, cell)).abs() < 1e-15);
+    }
+    let coarsest = coarser.mesh.coarsened().expect("one family");
+    assert_eq!(coarsest.mesh.n_cells(), 4);
+    let stays = (0..4).filter(|&cell| coarsest.children_of(cell).len() == 1).count();
+    assert_eq!(stays, 3);
+    // Level 0 again: patches of the mesh that the forest is of.
+    assert_eq!(coarsest.mesh.coarsened().map(|coarser| coarser.mesh.n_cells()), Ok(1));
+}
+
+#[test]
+fn a_chain_of_cells_has_too_few_families() {
+    let mesh = std::sync::Arc::new(boxed(Cell::Quadrilateral, [1, 1, 1]));
+    let mut forest = Forest::new(&mesh).expect("a forest");
+    for _ in 0..6 {
+        forest.refine(|leaf| leaf == 0).expect("few leaves");
+    }
+    let fine = forest.mesh(&mesh).expect("a mesh");
+    assert_eq!(fine.coarsened(), Err(NotCoarser::Families { cells: 19, coarser: 16 }));
+}
+
+/// The area of a square cell.
+fn area(mesh: &Mesh, cell: usize) -> f64 {
+    let [a, b] = [0, 3].map(|at| mesh.points()[mesh.vertices(cell)[at] as usize]);
+    ((b[0] - a[0]) * (b[1] - a[1])).abs()
 }
 
 #[test]

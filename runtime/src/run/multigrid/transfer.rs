@@ -107,7 +107,8 @@ fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
     points.iter().position(near)
 }
 
-/// The nodes of the children of each cell, `[cell][point]` at some points of the cell.
+/// The nodes of the children of each cell, `[cell][point]` at some points of the cell; none where one hangs of all that have
+/// it there.
 fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     let own = space.element().points();
     let table = |map: &Affine| -> Vec<Option<usize>> {
@@ -115,13 +116,17 @@ fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     };
     let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
     let mut nodes = vec![NONE; coarser.mesh.n_cells() * points.len()];
+    let hangs = space.hanging_nodes();
     let cells = nodes.par_chunks_mut(points.len()).enumerate().with_min_len(GRAIN);
     cells.for_each(|(cell, nodes)| {
         for (number, &child) in coarser.children_of(cell).iter().enumerate() {
             let place = usize::from(coarser.places[cell * coarser.each() + number]);
-            for (&node, at) in space.cell_nodes(child as usize).iter().zip(&tables[place]) {
-                if let Some(at) = at {
-                    nodes[*at] = node;
+            let own = space.cell_nodes(child as usize).iter().zip(&tables[place]).enumerate();
+            for (local, (&node, at)) in own {
+                // What hangs is read elsewhere.
+                let there = hangs.as_ref().is_none_or(|hangs| !hangs(child as usize, local));
+                if let Some(at) = at.filter(|_| there) {
+                    nodes[at] = node;
                 }
             }
         }
@@ -344,8 +349,13 @@ impl State {
         let (components, corners) = (own.components(), own.element().points());
         let nodes = joined(coarser, other, &corners);
         let mut taken = vec![0; own.n_dofs()];
+        let hangs = own.hanging_nodes();
         for (cell, nodes) in nodes.chunks_exact(corners.len()).enumerate() {
-            for (&node, &from) in own.cell_nodes(cell).iter().zip(nodes) {
+            for (local, (&node, &from)) in own.cell_nodes(cell).iter().zip(nodes).enumerate() {
+                // What hangs in the coarser mesh is no unknown of this cell; what does not hangs in the finer one neither.
+                if from == NONE || hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
+                    continue;
+                }
                 for component in 0..components {
                     taken[node as usize * components + component] =
                         from * components as u32 + component as u32;

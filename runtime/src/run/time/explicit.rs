@@ -4,7 +4,8 @@
 //! M w = −F(t, u, u̇, 0)        s M = J with some s, less J with s = 0,     M = ∂F/∂u̇ or ∂F/∂ü
 //! ```
 //!
-//! s is so large that s M has the most of their difference. Lumped, M is the sum of its rows, M 1; with quadrature at the nodes that is M itself.
+//! s is so large that s M has the most of their difference. Lumped, M is the sum of its rows, M 1. With quadrature at the nodes M is diagonal: that is
+//! seen, and its inverse taken as what it is.
 
 use super::super::solver::Levels;
 use super::super::{RunError, kernels};
@@ -14,7 +15,7 @@ use crate::operator::Operator;
 use crate::solve::{
     CgSettings, Continue, LinearOperator, NonlinearSystem, OperatorError, Preconditioner, cg,
 };
-use crate::time::{State, Taken};
+use crate::time::State;
 use crate::vector::Vector;
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
@@ -28,6 +29,16 @@ const SHARE: f64 = 1e3;
 const POWERS: usize = 30;
 /// How far from 0 the negative real axis is stable, by the order of the formula.
 const REAL: [f64; 4] = [2.0, 2.0, 2.512, 2.785];
+
+/// Steps after which it is looked whether the solution is finite, if nobody has asked before.
+const CHECKED: usize = 64;
+/// What rounding may make of a product with a diagonal matrix.
+const DIAGONAL: f64 = 1e-10;
+
+/// Numbers between −½ and ½ without order.
+fn scattered(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect()
+}
 
 /// The mass of a form.
 struct Mass {
@@ -84,21 +95,32 @@ impl Mass {
         let mut free = u.like();
         free.set(&numbers);
         let mut own = Self { with, without, s, inverse: u.like(), free, kind, work };
-        match kind {
-            Kind::Lumped => {
-                let (mut ones, mut sums) = (u.like(), u.like());
-                ones.fill(1.0);
-                own.times(&ones, &mut sums)?;
-                own.inverse = sums;
-            }
-            Kind::Consistent => {
-                own.with.diagonal(&mut own.inverse)?;
-                own.inverse.axpy(-1.0, &less);
-                own.inverse.scale(1.0 / s);
-            }
+        own.with.diagonal(&mut own.inverse)?;
+        own.inverse.axpy(-1.0, &less);
+        own.inverse.scale(1.0 / s);
+        if own.is_diagonal()? {
+            own.kind = Kind::Lumped;
+        } else if kind == Kind::Lumped {
+            let (mut ones, mut sums) = (u.like(), u.like());
+            ones.fill(1.0);
+            own.times(&ones, &mut sums)?;
+            own.inverse = sums;
         }
         own.inverse.invert();
         Ok(own)
+    }
+
+    /// Whether M x is what the diagonal makes of x, some numbers without order: with quadrature at the nodes it is.
+    fn is_diagonal(&self) -> Result<bool, OperatorError> {
+        let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
+        x.set(&scattered(self.inverse.len()));
+        x.multiply(&self.free);
+        self.times(&x, &mut y)?;
+        y.multiply(&self.free);
+        x.multiply(&self.inverse);
+        let norm = x.norm();
+        y.axpy(-1.0, &x);
+        Ok(y.norm() <= DIAGONAL * norm)
     }
 
     fn times(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
@@ -141,10 +163,10 @@ impl LinearOperator for Mass {
     }
 }
 
-/// The state with the rates that its form gives it where time begins; what is not known is said.
+/// The state with the rates that its form gives it where time begins, before a step of some length; what is not known is said.
 pub(super) fn begin(
     scheme: Scheme,
-    mut state: State,
+    (mut state, length): (State, f64),
     staged: &mut Staged<'_>,
     notes: &mut Vec<String>,
 ) -> Result<State, RunError> {
@@ -166,11 +188,18 @@ pub(super) fn begin(
     }
     let order = if read(2) { 2 } else { 1 };
     let mass = Mass::new(order, Kind::Consistent, &state.u, staged)?;
-    let (mut r, none) = (state.u.like(), state.u.like());
-    let rates = if order == 2 { [&state.v, &none] } else { [&none, &none] };
+    let mut r = state.u.like();
+    let rates = if order == 2 { [Some(&state.v), None] } else { [None, None] };
     let mut u = state.u.clone();
+    let held = staged.held(order, state.time, length)?;
+    let rates = match (&held, order) {
+        (None, _) => rates,
+        (held, 2) => [rates[0], held.as_ref()],
+        (held, _) => [held.as_ref(), None],
+    };
     staged.residual_at(state.time, &mut u, rates, &mut r)?;
-    let w = mass.solve(&mut r)?;
+    let mut w = mass.solve(&mut r)?;
+    held.iter().for_each(|held| w.axpy(1.0, held));
     match order {
         2 => state.a = Some(w),
         _ => state.v = w,
@@ -181,8 +210,18 @@ pub(super) fn begin(
 /// Goes through time without solving anything but a mass.
 pub(super) struct Explicit {
     scheme: Scheme,
+    /// Of the leapfrog with a diagonal mass the velocity is half a step behind while `pending`.
     state: State,
     mass: Mass,
+    /// F at the state.
+    r: Vector,
+    /// The length of the last step, where what F gives is not yet in the state.
+    pending: Option<f64>,
+    /// Where the next u comes.
+    next: Vector,
+    steps: usize,
+    /// The solution is finite no more: there is no way on.
+    lost: bool,
 }
 
 impl Explicit {
@@ -197,22 +236,44 @@ impl Explicit {
             _ => unreachable!("the scheme is explicit"),
         };
         let mass = Mass::new(order, kind, &state.u, staged)?;
-        Ok(Self { scheme, state, mass })
+        let (r, next) = (state.u.like(), state.u.like());
+        Ok(Self { scheme, state, mass, r, pending: None, next, steps: 0, lost: false })
     }
 
+    /// The state, of which only t and u are what they should be before [`Self::confirm`].
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
-    pub(super) fn accept(&mut self, state: State) {
-        self.state = state;
+    /// Takes a time for what rounding has made of it.
+    pub(super) fn arrive(&mut self, time: f64) {
+        self.state.time = time;
+    }
+
+    /// Brings the velocity and the acceleration up to the state's time, and sees that it is finite.
+    pub(super) fn confirm(&mut self, staged: &Staged<'_>) -> Result<(), RunError> {
+        if let Some(length) = self.pending.take() {
+            let State { time, u, v, a } = &mut self.state;
+            let a = a.get_or_insert_with(|| u.like());
+            v.kick(0.5 * length, a, &self.r, &self.mass.inverse);
+            for (order, rate) in [(1, &mut *v), (2, a)] {
+                if let Some(held) = staged.held(order, *time, length)? {
+                    rate.multiply(&self.mass.free);
+                    rate.axpy(1.0, &held);
+                }
+            }
+        }
+        self.lost |= !self.state.u.norm().is_finite();
+        match self.lost {
+            true => Err(RunError::Setting("the solution has no finite value any more".to_owned())),
+            false => Ok(()),
+        }
     }
 
     /// Whether steps of a length are stable: λ of M⁻¹ ∂F/∂u, by powers.
     pub(super) fn check(&self, length: f64) -> Result<(), RunError> {
-        let n = self.state.u.len();
         let mut x = self.state.u.like();
-        x.set(&(0..n).map(|i| ((i * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect::<Vec<_>>());
+        x.set(&scattered(x.len()));
         let (mut y, mut largest) = (x.like(), 0.0);
         for _ in 0..POWERS {
             let norm = x.norm();
@@ -241,63 +302,82 @@ impl Explicit {
         Ok(())
     }
 
-    /// u̇, or ü, at a state.
-    fn rate(
-        &self,
-        time: f64,
-        u: &mut Vector,
-        v: &Vector,
-        staged: &mut Staged<'_>,
-    ) -> Result<Vector, RunError> {
-        let (mut r, none) = (u.like(), u.like());
-        staged.residual_at(time, u, [v, &none], &mut r)?;
-        self.mass.solve(&mut r)
+    /// A step, which cannot be taken back.
+    pub(super) fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        if self.lost {
+            return self.confirm(staged);
+        }
+        self.steps += 1;
+        let taken = match self.scheme {
+            Scheme::RungeKutta { order, .. } => self.by_stages(order, length, staged),
+            _ => self.leap(length, staged),
+        };
+        self.lost |= taken.is_err();
+        taken?;
+        if self.steps.is_multiple_of(CHECKED) { self.confirm(staged) } else { Ok(()) }
     }
 
-    pub(super) fn step(&self, length: f64, staged: &mut Staged<'_>) -> Result<Taken, RunError> {
-        let State { time, u, v, a } = &self.state;
-        let end = time + length;
-        let state = match self.scheme {
-            Scheme::RungeKutta { order, .. } => {
-                // Nodes, what each stage has of the one before, and the weights at the end.
-                let (nodes, weights): (&[f64], &[f64]) = match order {
-                    1 => (&[0.0], &[1.0]),
-                    2 => (&[0.0, 1.0], &[0.5, 0.5]),
-                    3 => (&[0.0, 1.0 / 3.0, 2.0 / 3.0], &[0.25, 0.0, 0.75]),
-                    _ => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
-                };
-                let none = u.like();
-                // The first is what the step before ended with.
-                let (mut sum, mut rate) = (u.clone(), v.clone());
-                sum.axpy(length * weights[0], &rate);
-                for (node, weight) in nodes.iter().zip(weights).skip(1) {
-                    let mut at = u.clone();
-                    at.axpy(length * node, &rate);
-                    rate = self.rate(time + node * length, &mut at, &none, staged)?;
-                    sum.axpy(length * weight, &rate);
-                }
-                let mut r = u.like();
-                staged.residual_at(end, &mut sum, [&none, &none], &mut r)?;
-                let v = self.mass.solve(&mut r)?;
-                State { time: end, u: sum, v, a: None }
-            }
-            _ => {
-                let none = u.like();
-                let a = a.as_ref().unwrap_or(&none);
-                let mut half = v.clone();
-                half.axpy(0.5 * length, a);
-                let mut next = u.clone();
-                next.axpy(length, &half);
-                let a = self.rate(end, &mut next, &none, staged)?;
-                let mut v = half;
-                v.axpy(0.5 * length, &a);
-                State { time: end, u: next, v, a: Some(a) }
-            }
+    /// The rate at a state by a formula of stages.
+    fn by_stages(
+        &mut self,
+        order: usize,
+        length: f64,
+        staged: &mut Staged<'_>,
+    ) -> Result<(), RunError> {
+        // Nodes, what each stage has of the one before, and the weights at the end.
+        let (nodes, weights): (&[f64], &[f64]) = match order {
+            1 => (&[0.0], &[1.0]),
+            2 => (&[0.0, 1.0], &[0.5, 0.5]),
+            3 => (&[0.0, 1.0 / 3.0, 2.0 / 3.0], &[0.25, 0.0, 0.75]),
+            _ => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
         };
-        let norm = state.u.norm();
-        if !norm.is_finite() {
-            return Err(RunError::Setting("the solution has no finite value any more".to_owned()));
+        let State { time, u, v, .. } = &self.state;
+        let (time, r) = (*time, &mut self.r);
+        let mut rate_at = |time: f64, u: &mut Vector| {
+            let held = staged.held(1, time, length)?;
+            staged.residual_at(time, u, [held.as_ref(), None], r)?;
+            let mut rate = self.mass.solve(r)?;
+            held.iter().for_each(|held| rate.axpy(1.0, held));
+            Ok::<_, RunError>(rate)
+        };
+        // The first is what the step before ended with.
+        let (mut sum, mut rate) = (u.clone(), v.clone());
+        sum.axpy(length * weights[0], &rate);
+        for (node, weight) in nodes.iter().zip(weights).skip(1) {
+            self.next.copy_from(u);
+            self.next.axpy(length * node, &rate);
+            rate = rate_at(time + node * length, &mut self.next)?;
+            sum.axpy(length * weight, &rate);
         }
-        Ok(Taken { state, estimate: None })
+        let v = rate_at(time + length, &mut sum)?;
+        self.state = State { time: time + length, u: sum, v, a: None };
+        Ok(())
+    }
+
+    /// v ← v + c ü with the c that leads from the middle of the step before to that of this one, u ← u + Δt v. With a diagonal mass ü
+    /// comes and goes in one pass over the vectors.
+    fn leap(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        let State { time, u, v, a } = &mut self.state;
+        let (next, r, inverse) = (&mut self.next, &mut self.r, &self.mass.inverse);
+        match (self.pending, &a) {
+            (Some(before), _) => next.leap((length, 0.5 * (before + length)), v, u, r, inverse),
+            (None, Some(a)) => next.drift((length, 0.5 * length), v, u, a),
+            (None, None) => next.drift((length, 0.0), v, u, u),
+        }
+        *time += length;
+        let lumped = self.mass.kind == Kind::Lumped;
+        // Where the mass couples nothing, what is held elsewhere does not matter.
+        let held = if lumped { None } else { staged.held(2, *time, length)? };
+        staged.residual_at(*time, next, [None, held.as_ref()], r)?;
+        std::mem::swap(u, next);
+        if lumped {
+            self.pending = Some(length);
+        } else {
+            let mut rate = self.mass.solve(r)?;
+            held.iter().for_each(|held| rate.axpy(1.0, held));
+            v.axpy(0.5 * length, &rate);
+            *a = Some(rate);
+        }
+        Ok(())
     }
 }

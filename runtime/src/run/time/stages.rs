@@ -7,8 +7,8 @@ use super::parameters_at;
 use crate::discretisation::{AuxValues, Discretisation};
 use crate::expression::Parameters;
 use crate::operator::Operator;
-use crate::solve::{Continue, Figures, NonlinearSystem, Outcome, Progress, Report};
-use crate::time::{Stage, Stages, State};
+use crate::solve::{Continue, Figures, Newton, NonlinearSystem, Outcome, Progress, Report};
+use crate::time::{Stage, Stages, State, derivative};
 use crate::vector::Vector;
 use fem_dsl::point::{Graph, Input, Node, reachable};
 use fem_dsl::problem::{Expression, Problem, Solver, Values};
@@ -50,6 +50,7 @@ impl<'a> How<'a> {
 #[derive(Default)]
 pub(super) struct Memory {
     again: Option<Again>,
+    newton: Option<Newton>,
     /// The s for which the Jacobian was made; none before the first, or where it follows t or the state.
     made_for: Option<[f64; 2]>,
     /// The largest ‖R‖ at the beginning of a solve: what steps that begin nearer to their solution need not fall further below.
@@ -76,6 +77,8 @@ pub(super) struct Staged<'a> {
     algebraic: Vec<Range<usize>>,
     memory: Memory,
     cancelled: bool,
+    /// The time of the system as it was given, before which nothing needs to have a value.
+    begins: f64,
 }
 
 fn reads_time(graph: &Graph) -> bool {
@@ -102,8 +105,19 @@ impl<'a> Staged<'a> {
         let algebraic =
             fields.filter(|&field| !has(field)).map(|field| system.on.dofs_of(field)).collect();
         let parameters = system.parameters.clone();
-        let cancelled = false;
-        Self { system, operator, how, monitor, parameters, steady, algebraic, memory, cancelled }
+        let begins = parameters.values[0];
+        Self {
+            system,
+            operator,
+            how,
+            monitor,
+            parameters,
+            steady,
+            algebraic,
+            memory,
+            cancelled: false,
+            begins,
+        }
     }
 
     /// What is remembered, for the next one.
@@ -201,14 +215,51 @@ impl<'a> Staged<'a> {
         Ok(())
     }
 
-    /// Gives the operator what a scheme knows of the past.
-    fn set_rates(&mut self, rates: [&Vector; 2]) -> Result<(), RunError> {
-        let mut numbers: [Option<Vec<f64>>; 2] = [None, None];
+    /// The derivative of an order of what conditions prescribe, at a time, from differences over some length; 0 in other unknowns. None
+    /// where nothing that is prescribed follows t.
+    ///
+    /// # Errors
+    ///
+    /// A condition without a value, or one on a combination of components, of which that is not known.
+    pub(super) fn held(
+        &self,
+        order: usize,
+        time: f64,
+        length: f64,
+    ) -> Result<Option<Vector>, RunError> {
+        let System { on, prescribed, .. } = self.system;
+        if !self.how.timed[0] || on.conditions().next().is_none() {
+            return Ok(None);
+        }
+        if on.fields.iter().any(|field| !field.constraints.oblique().is_empty()) {
+            return Err(RunError::Setting(
+                "an explicit scheme cannot follow conditions in t where some are on `dot(u, n)`\nhelp: take `newmark` or `bdf`"
+                    .to_owned(),
+            ));
+        }
+        // Before time begins a condition may have no value.
+        let (first, at) = if time - length >= self.begins { (-2.0, 2) } else { (0.0, 0) };
+        let times: Vec<f64> =
+            (0..5).map(|i| time + 0.5 * length * (first + f64::from(i))).collect();
+        let mut numbers = vec![0.0; on.n_dofs()];
+        let mut parameters = self.parameters.clone();
+        for (&t, weight) in times.iter().zip(derivative(order, &times, at)) {
+            parameters.values[0] = t;
+            let own = values(&prescribed.conditions(on, &parameters)?);
+            let conditions = on.conditions().zip(own);
+            conditions.for_each(|((dof, _), value)| numbers[dof] += weight * value);
+        }
+        let mut held = self.operator.vector();
+        held.set(&numbers);
+        Ok(Some(held))
+    }
+
+    /// Gives the operator what a scheme knows of the past, 0 where that is nothing.
+    fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
+        let on = self.system.on;
         for rate in &self.system.form.rates {
-            let at = rate.order - 1;
-            let own = numbers[at].get_or_insert_with(|| rates[at].to_vec());
-            let at_nodes = at_nodes(self.system.on, (rate.aux, rate.field), own);
-            self.operator.set_at_nodes(rate.aux, &at_nodes)?;
+            let from = || unknowns_at_nodes(on, (rate.aux, rate.field));
+            self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], from)?;
         }
         Ok(())
     }
@@ -234,7 +285,7 @@ impl<'a> Staged<'a> {
         &mut self,
         time: f64,
         u: &mut Vector,
-        rates: [&Vector; 2],
+        rates: [Option<&Vector>; 2],
         r: &mut Vector,
     ) -> Result<(), RunError> {
         self.set_time(time, [0.0; 2])?;
@@ -248,8 +299,7 @@ impl<'a> Staged<'a> {
     pub(super) fn quiet(&mut self, state: &State) -> Result<(), RunError> {
         self.set_time(state.time, [0.0; 2])?;
         self.prescribe(state.time, (state.time, 1.0), None)?;
-        let none = state.u.like();
-        self.set_rates([&state.v, state.a.as_ref().unwrap_or(&none)])
+        self.set_rates([Some(&state.v), state.a.as_ref()])
     }
 
     /// What a state is measured with: the discretisation with the data and the derivatives at its time.
@@ -298,24 +348,26 @@ impl<'a> Staged<'a> {
 }
 
 /// The numbers of a field's unknowns in the order of data at the nodes of its space.
-pub(crate) fn at_nodes(
-    on: &Discretisation,
-    (aux, field): (usize, usize),
-    numbers: &[f64],
-) -> Vec<f64> {
-    let own = &numbers[on.dofs_of(field)];
+pub(crate) fn at_nodes(on: &Discretisation, at: (usize, usize), numbers: &[f64]) -> Vec<f64> {
+    unknowns_at_nodes(on, at).into_iter().map(|at| numbers[at as usize]).collect()
+}
+
+/// The unknowns of a field in the order of data at the nodes of its space.
+fn unknowns_at_nodes(on: &Discretisation, (aux, field): (usize, usize)) -> Vec<u32> {
+    let first = on.dofs_of(field).start;
     let space = &on.fields[field].space;
-    let AuxValues::Nodes(data, _) = &on.aux[aux] else { return own.to_vec() };
-    if data.nodes() == space.nodes() {
-        return own.to_vec();
+    let (components, own) = (space.components(), space.n_dofs());
+    let AuxValues::Nodes(data, _) = &on.aux[aux] else {
+        return (first..first + own).map(|at| at as u32).collect();
+    };
+    let mut from = vec![0; data.n_nodes() * components];
+    for (&to, &node) in data.nodes().iter().zip(space.nodes()) {
+        for component in 0..components {
+            let at = first + node as usize * components + component;
+            from[to as usize * components + component] = at as u32;
+        }
     }
-    let components = space.components();
-    let mut all = vec![0.0; data.n_nodes() * components];
-    for (&to, &from) in data.nodes().iter().zip(space.nodes()) {
-        let (to, from) = (to as usize * components, from as usize * components);
-        all[to..to + components].copy_from_slice(&own[from..from + components]);
-    }
-    all
+    from
 }
 
 impl Stages for Staged<'_> {
@@ -324,7 +376,7 @@ impl Stages for Staged<'_> {
     fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), RunError> {
         let same = self.set_time(stage.time, stage.factors)?;
         self.prescribe(stage.time, stage.conditions, Some(stage.before))?;
-        self.set_rates(stage.rates)?;
+        self.set_rates(stage.rates.map(Some))?;
         let parameters = self.parameters.clone();
         let system = System { parameters: &parameters, ..self.system };
         let by_newton = self.how.named.is_some_and(|solver| solver.name == "newton");
@@ -349,13 +401,16 @@ impl Stages for Staged<'_> {
             return Ok(());
         }
         let how = (self.how.named, self.memory.largest);
+        let mut newton = self.memory.newton.take();
         let Self { operator, monitor, cancelled, .. } = self;
         let mut observe = |now: Progress| {
             let go = monitor.iteration(now);
             *cancelled |= go == Continue::No;
             go
         };
-        let (report, linear) = solve_above(operator, system, x, how, &mut observe)?;
+        let solved = solve_above(operator, system, x, how, Some(&mut newton), &mut observe);
+        self.memory.newton = newton;
+        let (report, linear) = solved?;
         let report = report.converged()?;
         self.keep(report, linear);
         Ok(())

@@ -10,6 +10,9 @@ use crate::time::State;
 use fem_dsl::problem::{Scheme, Solver};
 use std::sync::Arc;
 
+/// Lengths that are tried, from 1 on.
+const LENGTHS: usize = 24;
+
 /// Where a system is in time, and what its scheme and its solver remember.
 pub struct Travel {
     way: Way,
@@ -21,6 +24,25 @@ pub struct Travel {
 /// With a program's functions anything may follow t.
 fn how(named: Option<&Solver>) -> How<'_> {
     How { named, timed: [true, false], reported: true }
+}
+
+/// The length over which differences show best how fast conditions change where time begins, before a step says how long it is: the one
+/// where a quarter of it changes them least.
+fn scale(staged: &Staged<'_>, time: f64) -> Result<f64, RunError> {
+    let (mut best, mut length, mut before) = ((f64::INFINITY, 1.0), 1.0, None);
+    for _ in 0..LENGTHS {
+        let Some(mut now) = staged.held(1, time, length)? else { break };
+        let found = now.clone();
+        if let Some(before) = before.replace(found) {
+            now.axpy(-1.0, &before);
+            let change = now.norm();
+            if change < best.0 {
+                best = (change, length);
+            }
+        }
+        length /= 4.0;
+    }
+    Ok(best.1)
 }
 
 impl Travel {
@@ -38,7 +60,8 @@ impl Travel {
         let mut monitor = Unwatched;
         let mut staged = Staged::new(system, operator, how(None), &mut monitor, Memory::default());
         let mut notes = Vec::new();
-        let state = explicit::begin(scheme, state, &mut staged, &mut notes)?;
+        let length = scale(&staged, state.time)?;
+        let state = explicit::begin(scheme, (state, length), &mut staged, &mut notes)?;
         let way = Way::new(scheme, state, &mut staged)?;
         Ok(Self { way, memory: staged.into_memory(), notes })
     }
@@ -48,7 +71,8 @@ impl Travel {
         self.way.state()
     }
 
-    /// A step of some length: what it adds to the error, relative to u, where that can be told. Where it fails, nothing has changed.
+    /// A step of some length: what it adds to the error, relative to u, where that can be told. Where it fails, nothing has
+    /// changed; an explicit scheme, whose solution has become infinite, does not go on.
     ///
     /// # Errors
     ///
@@ -63,11 +87,13 @@ impl Travel {
         let mut monitor = Unwatched;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = Staged::new(system, operator, how(named), &mut monitor, memory);
-        let taken = self.way.step(length, &mut staged);
+        let taken = self.way.step(length, &mut staged).and_then(|taken| {
+            let estimate = taken.as_ref().and_then(|taken| taken.estimate);
+            self.way.accept(taken, None);
+            self.way.confirm(&staged).map(|()| estimate)
+        });
         self.memory = staged.into_memory();
-        let taken = taken?;
-        self.way.accept(taken.state);
-        Ok(taken.estimate)
+        taken
     }
 
     /// Leaves an operator with t and the derivatives of the state, of which residuals are then, and gives a discretisation that

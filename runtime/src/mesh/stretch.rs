@@ -1,0 +1,98 @@
+//! How far cells are from being as long as wide: a cell → a number.
+//!
+//! ```text
+//! max |e| · max |g|      e the edges, g the gradients of what is 0 on one face and 1 on the one (or the vertex) that it faces
+//! ```
+//!
+//! 1/|g| is the height over a face, so that this is the longest edge over the least height: of the affine cell nearest to a
+//! quadrilateral or hexahedron, whose edges along an axis are the mean of those that it has.
+
+use super::Mesh;
+
+type Vector = [f64; 3];
+
+impl Mesh {
+    /// How many times as long as wide a cell is: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
+    pub fn stretch(&self, cell: usize) -> f64 {
+        let (dim, tensor) = (self.dim(), self.cell().is_tensor());
+        let vertices = self.vertices(cell);
+        let edge = |from: usize, to: usize| {
+            let [from, to] = [from, to].map(|v| self.points()[vertices[v] as usize]);
+            minus(to, from)
+        };
+        let axis = |a: usize| match tensor {
+            true => mean((0..1 << dim).filter(|v| v >> a & 1 == 0).map(|v| edge(v, v | 1 << a))),
+            false => edge(0, a + 1),
+        };
+        let mut columns: [Vector; 3] = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
+        (0..dim).for_each(|a| columns[a] = axis(a));
+        let [a, b, c] = columns;
+        let rows = [cross(b, c), cross(c, a), cross(a, b)];
+        let determinant = dot(a, rows[0]);
+        let (mut edges, mut gradients) = (columns[..dim].to_vec(), rows[..dim].to_vec());
+        if !tensor {
+            for i in 1..=dim {
+                edges.extend((1..i).map(|j| edge(i, j)));
+            }
+            // All barycentric coordinates together are 1.
+            let others = gradients.iter().fold([0.0; 3], |sum, g| minus(sum, *g));
+            gradients.push(others);
+        }
+        let longest = |all: &[Vector]| all.iter().map(|x| dot(*x, *x)).fold(0.0, f64::max).sqrt();
+        longest(&edges) * longest(&gradients) / determinant.abs()
+    }
+}
+
+fn minus(a: Vector, b: Vector) -> Vector {
+    [0, 1, 2].map(|c| a[c] - b[c])
+}
+
+fn mean(all: impl Iterator<Item = Vector>) -> Vector {
+    let (mut sum, mut count) = ([0.0; 3], 0.0);
+    for x in all {
+        sum = [0, 1, 2].map(|c| sum[c] + x[c]);
+        count += 1.0;
+    }
+    sum.map(|x| x / count)
+}
+
+fn cross(x: Vector, y: Vector) -> Vector {
+    [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
+}
+
+fn dot(x: Vector, y: Vector) -> f64 {
+    x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::mesh::{Arrange, Cell, Mesh, Parts};
+
+    fn stretch(cell: Cell, points: &[[f64; 3]]) -> f64 {
+        let nodes = (0..points.len() as u32).collect();
+        let parts = Parts { points: points.to_vec(), nodes, ..Parts::default() };
+        Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh").stretch(0)
+    }
+
+    #[test]
+    fn cells_are_as_long_as_they_look() {
+        let corner =
+            |n: u32, size: [f64; 3]| [0, 1, 2].map(|a| if n >> a & 1 == 1 { size[a] } else { 0.0 });
+        let boxed = |dim: u32, size: [f64; 3]| -> Vec<[f64; 3]> {
+            (0..1 << dim).map(|n| corner(n, size)).collect()
+        };
+        let near = |found: f64, wanted: f64| assert!((found - wanted).abs() < 1e-12, "{found}");
+        near(stretch(Cell::Quadrilateral, &boxed(2, [2.0, 2.0, 0.0])), 1.0);
+        near(stretch(Cell::Quadrilateral, &boxed(2, [1.0, 10.0, 0.0])), 10.0);
+        near(stretch(Cell::Hexahedron, &boxed(3, [3.0, 0.5, 1.0])), 6.0);
+        let height = 0.75f64.sqrt();
+        near(
+            stretch(Cell::Triangle, &[[0.0; 3], [1.0, 0.0, 0.0], [0.5, height, 0.0]]),
+            1.0 / height,
+        );
+        let regular = [[0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]];
+        near(stretch(Cell::Tetrahedron, &regular), 1.5f64.sqrt());
+        // The longest edge may be none at the first vertex, nor the least height one over the faces there.
+        near(stretch(Cell::Triangle, &[[0.0, 0.1, 0.0], [-5.0, 0.0, 0.0], [5.0, 0.0, 0.0]]), 100.0);
+    }
+}

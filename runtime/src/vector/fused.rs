@@ -1,0 +1,79 @@
+//! Passes over several vectors at once: steps of smoothers and of schemes in time, each reading and writing what it must once.
+
+use super::{Data, Precision, Real, Vector, blas, real};
+
+impl Vector {
+    /// r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d: a step of a Chebyshev iteration.
+    pub fn chebyshev(
+        &mut self,
+        (keep, add): (f64, f64),
+        d: &mut Self,
+        r: &mut Self,
+        from: Option<&Self>,
+        q: &Self,
+        inverse: &Self,
+    ) {
+        let x = self;
+        match from {
+            Some(from) => {
+                on_device!((x, d, r), (from, q, inverse), {
+                    x.chebyshev((keep, add), [d, r], Some(from), [q, inverse]);
+                });
+                with_entries!((x, d, r), (from, q, inverse), {
+                    blas::chebyshev_from([x, d, r], [from, q, inverse], real(keep), real(add));
+                });
+            }
+            None => {
+                on_device!((x, d, r), (q, inverse), {
+                    x.chebyshev((keep, add), [d, r], None, [q, inverse]);
+                });
+                with_entries!((x, d, r), (q, inverse), {
+                    blas::chebyshev([x, d, r], [q, inverse], real(keep), real(add));
+                });
+            }
+        }
+    }
+
+    /// d = `add`·D⁻¹r, self = d: the first of these steps, from zero.
+    pub fn chebyshev_first(&mut self, add: f64, d: &mut Self, r: &Self, inverse: &Self) {
+        let x = self;
+        on_device!((x, d), (r, inverse), x.chebyshev_first(add, d, [r, inverse]));
+        with_entries!((x, d), (r, inverse), {
+            blas::chebyshev_first([x, d], [r, inverse], real(add));
+        });
+    }
+
+    /// v = v + c·a, self = u + `length`·v: a step of the leapfrog from a velocity and an acceleration.
+    pub fn drift(&mut self, (length, c): (f64, f64), v: &mut Self, u: &Self, a: &Self) {
+        let next = self;
+        on_device!((next, v), (u, a), next.drift((length, c), v, [u, a]));
+        with_entries!((next, v), (u, a), {
+            blas::drift([next, v], u, |i| a[i], real(length), real(c));
+        });
+    }
+
+    /// v = v − c·D⁻¹r, self = u + `length`·v: the same from a residual and the inverse of a mass.
+    pub fn leap(
+        &mut self,
+        (length, c): (f64, f64),
+        v: &mut Self,
+        u: &Self,
+        r: &Self,
+        inverse: &Self,
+    ) {
+        let next = self;
+        on_device!((next, v), (u, r, inverse), next.leap((length, c), v, [u, r, inverse]));
+        with_entries!((next, v), (u, r, inverse), {
+            blas::drift([next, v], u, |i| inverse[i] * r[i], real(length), real(-c));
+        });
+    }
+
+    /// a = −D⁻¹r, self = self + c·a: what is left of a step.
+    pub fn kick(&mut self, c: f64, a: &mut Self, r: &Self, inverse: &Self) {
+        let v = self;
+        on_device!((v, a), (r, inverse), v.kick(c, a, [r, inverse]));
+        with_entries!((v, a), (r, inverse), {
+            blas::kick([v, a], [r, inverse], real(c));
+        });
+    }
+}

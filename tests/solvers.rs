@@ -209,3 +209,27 @@ fn loads_of_any_size_are_solved_for() {
         }
     }
 }
+
+/// Levels that serve badly say why, and what helps: cells that are stretched, a wind that is stronger than diffusion in a cell.
+#[test]
+fn slow_levels_say_why() {
+    let text = "
+        form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+        form wind { field u: scalar; f0[u] = 400 * grad(u)[0] - 1; f1[u] = grad(u); }
+        problem square solves poisson { mesh = box(dim: 2, cells: 40); degree = 2; dirichlet u = 0 on all; SOLVER }
+        problem stretched solves poisson {
+            mesh = box(dim: 2, cells: 40, to: [12, 1]); degree = 2; dirichlet u = 0 on all; SOLVER
+        }
+        problem wind solves wind { mesh = box(dim: 2, cells: 40); degree = 2; dirichlet u = 0 on all; SOLVER }";
+    let notes = |form: &str, problem: &str, solver: &str| {
+        let solver = format!("solver = {solver}(preconditioner: multigrid);");
+        let solved = solve(text, form, problem, &solver).unwrap_or_else(|error| panic!("{error}"));
+        solved.inner().notes.join("\n")
+    };
+    assert!(!notes("poisson", "square", "cg").contains("are many"));
+    let stretched = notes("poisson", "stretched", "cg");
+    assert!(stretched.contains("12 times as long as wide"), "{stretched}");
+    assert!(stretched.contains("`solver = direct;`"), "{stretched}");
+    let wind = notes("wind", "wind", "fgmres");
+    assert!(wind.contains("not symmetric") && wind.contains("|b| h < 2 κ"), "{wind}");
+}

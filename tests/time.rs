@@ -192,6 +192,19 @@ fn explicit_waves_follow_conditions() {
     assert!((lumped / known - 1.0).abs() < 2e-3, "{lumped} is not {known}");
 }
 
+/// A mass that is made once would be wrong.
+#[test]
+fn explicit_schemes_refuse_masses_that_change() {
+    for f0 in ["(1 + u^2) * dt(u)", "(2 + sin(t)) * dt(u)", "dt(u)^2 + dt(u)"] {
+        let text = format!(
+            "form f {{ field u: scalar; f0[u] = {f0}; f1[u] = grad(u); }}
+             problem p solves f {{ mesh = box(dim: 2, cells: 1); time = rk(to: 0.1, step: 0.01); }}"
+        );
+        let said = refused(&text);
+        assert!(said.contains("follows the solution or t") && said.contains("`bdf`"), "{said}");
+    }
+}
+
 /// Nodes of simplices are no quadrature.
 #[test]
 fn quadrature_at_nodes_is_for_squares_and_cubes() {

@@ -30,6 +30,7 @@ mod products;
 mod scalarise;
 pub(crate) mod scalars;
 mod shifted;
+mod still;
 mod verify;
 
 pub use beside::beside;
@@ -41,6 +42,7 @@ pub(crate) use optimise::finished;
 pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
+pub use still::{masses_follow, still};
 pub use verify::verify_point;
 
 pub use crate::terms::{

@@ -57,6 +57,7 @@ use crate::device::{Device, DeviceError};
 use crate::discretisation::{Discretisation, WithFieldsError};
 use crate::estimate::EstimateError;
 use crate::expression::Parameters;
+use crate::laps::Laps;
 use crate::mark::MarkError;
 use crate::memory::TooMuch;
 use crate::mesh::periodic::PeriodicError;
@@ -511,7 +512,12 @@ fn run_started(
     }
     let mut u = operator.initial()?;
     let moved = match start_at {
-        Start::On(before, u) => Adaptive::transfer(before, u, &on),
+        Start::On(before, u) => {
+            let mut laps = Laps::new(adaptive::STEP);
+            let moved = Adaptive::transfer(before, u, &on);
+            laps.tell("the last solution is on the new mesh");
+            moved
+        }
         Start::OfProblem | Start::At(_) => None,
     };
     let earlier = match start_at {

@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::discretisation::Discretisation;
 use crate::estimate::{Estimate, Estimator};
 use crate::expression::Parameters;
+use crate::laps::Laps;
 use crate::mark::{MarkError, coarsen, mark};
 use crate::mesh::Mesh;
 use crate::solve::Continue;
@@ -22,6 +23,9 @@ use crate::space::Space;
 use fem_dsl::problem::{Adapt, Problem};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// What is told of parts that take long.
+pub(super) const STEP: &str = "an adaptive step";
 
 /// What a run in steps had when one of them failed.
 #[derive(Debug)]
@@ -97,12 +101,16 @@ impl Steps<'_> {
         };
         let observe = &mut |now| monitor.iteration(now);
         let device = self.device.cloned();
+        let mut laps = Laps::new(STEP);
         let mut solution = run_started(self.problem, mesh, start, self.target, device, observe)?;
+        laps.tell("it is solved");
         let estimate = self.estimate(&solution)?;
+        laps.tell("its error is estimated");
         let next = match self.end(&estimate) {
             Some(note) => Next::End(note),
             None => self.refine(&solution.on, &estimate)?,
         };
+        laps.tell("the next mesh is made");
         let next = match next {
             Next::Mesh(mesh) => Some(mesh),
             Next::End(note) => {

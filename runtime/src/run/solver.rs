@@ -283,10 +283,12 @@ fn solve_linear(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
     let (linear, stop, note) = linear(operator, system, name, settings)?;
+    let levels = linear.preconditioning == Preconditioning::Multigrid;
     let mut report = solve_affine(operator, u, stop, linear, observe)?;
     report.notes.extend(note);
-    if operator.approximation().is_some() {
-        report.notes.extend(slow::told(system, &report));
+    if levels {
+        let kept = operator.approximation().is_some();
+        report.notes.extend(slow::told(system, &report, kept));
     }
     Ok(report)
 }

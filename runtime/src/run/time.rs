@@ -171,6 +171,7 @@ pub(super) fn march(
     let mut way = Way::new(stepping.scheme, state, &mut staged)?;
     if let Way::Explicit(explicit) = &way {
         explicit.check(first)?;
+        explicit.quieten(&mut staged)?;
     }
     let times = Times::new(stepping);
     let mut tally = Tally { shortest: f64::INFINITY, ..Tally::default() };

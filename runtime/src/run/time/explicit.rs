@@ -17,6 +17,7 @@ use crate::solve::{
 };
 use crate::time::State;
 use crate::vector::Vector;
+use fem_dsl::point::{Input, masses_follow, still};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
 use std::sync::Mutex;
@@ -235,9 +236,35 @@ impl Explicit {
             Scheme::Leapfrog { mass } => (2, mass),
             _ => unreachable!("the scheme is explicit"),
         };
+        let data = staged.data_follows_time();
+        let changes = |input| match input {
+            Input::State(_) | Input::Time => true,
+            Input::Aux(_) => data,
+            _ => false,
+        };
+        if masses_follow(staged.system().form, changes) {
+            return Err(RunError::Setting(format!(
+                "`{}` takes the inverse of a mass that stays the same, and what `dt` is multiplied with here follows the solution or t\n\
+                 help: take an implicit scheme, such as `bdf` or `newmark`",
+                scheme.word()
+            )));
+        }
         let mass = Mass::new(order, kind, &state.u, staged)?;
         let (r, next) = (state.u.like(), state.u.like());
         Ok(Self { scheme, state, mass, r, pending: None, next, steps: 0, lost: false })
+    }
+
+    /// Gives the system an operator of F(t, u, 0, 0) for the one that it has, where nothing more is asked of it: it reads nothing of the past.
+    pub(super) fn quieten(&self, staged: &mut Staged<'_>) -> Result<(), RunError> {
+        let form = still(staged.system().form);
+        let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
+        let Some(Levels { elements, target, device }) = levels else { return Ok(()) };
+        let (params, shelf) = (&staged.parameters().values, staged.operator.shelf());
+        let tasks = [Task::Residual, Task::Action];
+        let (on, device) = (staged.on(), device.cloned());
+        let made = kernels::compile_for(&form, elements, on, params, &tasks, target, device, shelf);
+        *staged.operator = made?.0;
+        Ok(())
     }
 
     /// The state, of which only t and u are what they should be before [`Self::confirm`].

@@ -168,6 +168,11 @@ impl<'a> Staged<'a> {
         &self.parameters
     }
 
+    /// Whether data follows t.
+    pub(super) fn data_follows_time(&self) -> bool {
+        self.how.timed[1]
+    }
+
     /// Whether some field has no time derivative.
     pub(super) fn is_algebraic(&self) -> bool {
         !self.algebraic.is_empty()

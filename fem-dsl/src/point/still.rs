@@ -1,0 +1,129 @@
+//! A form with time derivatives → what is left of it where these are 0; and whether what multiplies them stays the same.
+//!
+//! ```text
+//! still      F(t, u, 0, 0)
+//! mass       ∂F/∂u̇ or ∂F/∂ü: what a derivative is multiplied with, all the way to its row
+//! ```
+
+use super::block::{integral, moved};
+use super::optimise::finished;
+use super::scalars::Scalars;
+use super::verify::expect_point;
+use super::{Binary, Coefficient, Input, Integral, Node, NodeId, PointForm, Slot, Unary};
+use crate::arena::IndexVec;
+
+/// The form with all time derivatives 0. Data and parameters keep their numbers.
+pub fn still(form: &PointForm) -> PointForm {
+    let mut made = form.clone();
+    made.name = format!("{}_still", form.name);
+    made.integrals = form.integrals.iter().map(|of| of_integral(form, of)).collect();
+    made.integrals.retain(|of| !of.residual.is_empty() || !of.jacobian.is_empty());
+    expect_point(&made);
+    made
+}
+
+/// Whether an input is one of a time derivative: s, or what is known of the past.
+fn is_rate(form: &PointForm, input: Input) -> bool {
+    form.rates.iter().any(|rate| match input {
+        Input::Param(param, _) => param == rate.param,
+        Input::Aux(slot) => slot.field == rate.aux,
+        _ => false,
+    })
+}
+
+fn of_integral(form: &PointForm, from: &Integral) -> Integral {
+    let mut scalars = Scalars::default();
+    let lists = from.residual.iter().chain(&from.action).map(|(_, node)| *node);
+    let roots: Vec<NodeId> = lists.chain(from.jacobian.iter().map(|entry| entry.value)).collect();
+    let moved = moved(&mut scalars, &from.graph, &roots, |scalars, input| {
+        if is_rate(form, input) { scalars.constant(0.0) } else { scalars.input(input) }
+    });
+    let (graph, nodes) = finished(&scalars, &moved);
+    let zero = |node: NodeId| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
+    let (residual, rest) = nodes.split_at(from.residual.len());
+    let (action, values) = rest.split_at(from.action.len());
+    let kept = |list: &[(Slot, NodeId)], nodes: &[NodeId]| -> Vec<(Slot, NodeId)> {
+        let all = list.iter().zip(nodes).map(|((slot, _), &node)| (*slot, node));
+        all.filter(|(_, node)| !zero(*node)).collect()
+    };
+    let (residual, action) = (kept(&from.residual, residual), kept(&from.action, action));
+    let entries = from.jacobian.iter().zip(values);
+    let entries = entries.map(|(entry, &value)| Coefficient { value, ..*entry });
+    let jacobian: Vec<Coefficient> = entries.filter(|entry| !zero(entry.value)).collect();
+    integral(from, graph, residual, action, jacobian)
+}
+
+/// Whether what multiplies a time derivative follows an input of some kind, such as the solution; also where the form is not affine in
+/// its derivatives.
+pub fn masses_follow(form: &PointForm, follows: impl Fn(Input) -> bool) -> bool {
+    form.integrals.iter().any(|of| {
+        let own = of.depends_on(&follows);
+        let rates = of.depends_on(|input| matches!(input, Input::Aux(_)) && is_rate(form, input));
+        // Whether what has a derivative in it is affine in that, with what multiplies it free of such inputs.
+        let mut fixed = IndexVec::<NodeId, bool>::new();
+        for node in of.graph.nodes() {
+            let plain = |a: NodeId| fixed[a];
+            let value = match *node {
+                _ if node.operands().all(|operand| !rates[operand]) => true,
+                Node::Unary(Unary::Neg, a) => plain(a),
+                Node::Binary(Binary::Add | Binary::Sub, a, b) => plain(a) && plain(b),
+                Node::Binary(Binary::Mul, a, b) => match (rates[a], rates[b]) {
+                    (true, false) => plain(a) && !own[b],
+                    (false, true) => plain(b) && !own[a],
+                    _ => false,
+                },
+                Node::Binary(Binary::Div, a, b) => !rates[b] && plain(a) && !own[b],
+                _ => false,
+            };
+            fixed.push(value);
+        }
+        of.residual.iter().any(|(_, node)| !fixed[*node])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{masses_follow, still};
+    use crate::point::{Input, PointForm};
+    use crate::program::compile;
+    use crate::source::Source;
+
+    fn form(text: &str) -> PointForm {
+        let (program, found) = compile(&Source::new("test", text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.point_form("f", 2).expect("a form")
+    }
+
+    #[test]
+    fn what_is_still_has_no_rates() {
+        let of = "form f { field u: scalar; param rho = 2; f0[u] = rho * dt(dt(u)) + dt(u) - x[0]; f1[u] = grad(u); }";
+        let (moving, quiet) = (form(of), still(&form(of)));
+        let reads = |form: &PointForm| {
+            let aux = |integral: &crate::point::Integral| {
+                integral.graph.nodes().iter().any(|node| {
+                    matches!(node, crate::point::Node::Input(Input::Aux(_) | Input::Param(..)))
+                })
+            };
+            form.integrals.iter().any(aux)
+        };
+        assert!(reads(&moving) && !reads(&quiet));
+        assert_eq!((quiet.aux.len(), quiet.params.len()), (moving.aux.len(), moving.params.len()));
+        assert_eq!(quiet.integrals[0].jacobian.len(), 2);
+    }
+
+    #[test]
+    fn a_mass_follows_what_multiplies_a_rate() {
+        let state = |input| matches!(input, Input::State(_));
+        let time = |input| input == Input::Time;
+        let of = |f0: &str| {
+            form(&format!("form f {{ field u: scalar; f0[u] = {f0}; f1[u] = grad(u); }}"))
+        };
+        assert!(!masses_follow(&of("3 * dt(u) - u^3"), state));
+        assert!(!masses_follow(&of("(1 + x[0]) * dt(u) / 2 - sin(t) * u"), |i| state(i) || time(i)));
+        assert!(masses_follow(&of("(1 + u^2) * dt(u)"), state));
+        assert!(masses_follow(&of("dt(u^2 / 2 + u)"), state));
+        assert!(masses_follow(&of("dt(u)^2"), state));
+        assert!(masses_follow(&of("(2 + sin(t)) * dt(u)"), time));
+        assert!(!masses_follow(&of("(2 + sin(t)) * dt(u)"), state));
+    }
+}

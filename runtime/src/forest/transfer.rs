@@ -14,6 +14,7 @@ use crate::mesh::refined::Descendants;
 use crate::space::Space;
 use kernels_gen::element::{LinePoints, LineTable};
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The unknowns on `to` of the function with the unknowns `u` on `from`; none where the meshes are not of one forest, or the
@@ -78,25 +79,27 @@ fn field(
 ) -> Vec<f64> {
     let components = new.components();
     let Some(line) = new.element().line() else { return vec![0.0; new.n_dofs()] };
-    let per_cell = new.nodes_per_cell();
-    let own: Vec<Vec<f64>> = here
-        .keys
-        .par_iter()
-        .with_min_len(64)
-        .map(|&key| {
-            let mut into = vec![f64::NAN; per_cell * components];
-            for &cell in there.meeting(key) {
-                let nodes = old.cell_nodes(cell as usize);
-                let read = |node: usize, c: usize| values[nodes[node] as usize * components + c];
-                let axes = axes(here, key, there.keys[cell as usize], line);
-                put(&axes[..here.dim], line.count(), components, &read, &mut into);
+    let (per_cell, tables) = (new.nodes_per_cell(), Tables::new(line));
+    let mut own = vec![f64::NAN; here.keys.len() * per_cell * components];
+    let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
+    cells.for_each(|(into, &key)| {
+        for &cell in there.meeting(key) {
+            let (nodes, other) = (old.cell_nodes(cell as usize), there.keys[cell as usize]);
+            if other == key {
+                for (into, &node) in into.chunks_exact_mut(components).zip(nodes) {
+                    let first = node as usize * components;
+                    into.copy_from_slice(&values[first..first + components]);
+                }
+                continue;
             }
-            into
-        })
-        .collect();
+            let read = |node: usize, c: usize| values[nodes[node] as usize * components + c];
+            let axes = tables.axes(here, key, other);
+            put(&axes[..here.dim], line.count(), components, &read, into);
+        }
+    });
     let mut all = vec![0.0; new.n_dofs()];
     let hangs = new.hanging_nodes();
-    for (cell, own) in own.iter().enumerate() {
+    for (cell, own) in own.chunks_exact(per_cell * components).enumerate() {
         for (local, &node) in new.cell_nodes(cell).iter().enumerate() {
             if hangs.as_ref().is_none_or(|hangs| !hangs(cell, local)) {
                 let row = &own[local * components..][..components];
@@ -107,26 +110,59 @@ fn field(
     all
 }
 
-/// For each axis, the nodes of a cell that lie in another with the functions there.
-fn axes(here: &Leaves<'_>, key: Key, other: Key, line: LinePoints) -> [Vec<(usize, Vec<f64>)>; 3] {
-    let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
-    let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
-    [0, 1, 2].map(|axis| {
-        let shift = f64::from(own[axis]) - f64::from(theirs[axis]);
-        let place = |xi: &f64| (f64::from(size) * xi + shift) / f64::from(whole);
-        let points: Vec<f64> = line.points().iter().map(place).collect();
-        let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
-        let row = |i: usize| {
-            let table = LineTable::at(line, &points[i..=i]);
-            (i, (0..line.count()).map(|j| table.value(0, j)).collect())
-        };
-        inside.map(row).collect()
-    })
+/// The nodes of a cell along an axis that lie in another with the functions there.
+type Axis = Vec<(usize, Vec<f64>)>;
+
+/// Where h ξ + o lies in [0, 1].
+fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
+    let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
+    let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
+    let row = |i: usize| {
+        let table = LineTable::at(line, &points[i..=i]);
+        (i, (0..line.count()).map(|j| table.value(0, j)).collect())
+    };
+    inside.map(row).collect()
+}
+
+/// What is the same for many cells.
+struct Tables {
+    line: LinePoints,
+    /// Of the lower and the upper child in its parent.
+    children: [Axis; 2],
+    /// Of a parent in its lower and its upper child.
+    parents: [Axis; 2],
+}
+
+impl Tables {
+    fn new(line: LinePoints) -> Self {
+        let children = [0.0, 0.5].map(|shift| axis(line, 0.5, shift));
+        let parents = [0.0, -1.0].map(|shift| axis(line, 2.0, shift));
+        Self { line, children, parents }
+    }
+
+    /// For each axis, the nodes of a cell that lie in another.
+    fn axes(&self, here: &Leaves<'_>, key: Key, other: Key) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
+        let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
+        let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
+        [0, 1, 2].map(|axis| match (key.level(), other.level()) {
+            (level, above) if level == above + 1 => {
+                Cow::from(&self.children[usize::from(own[axis] > theirs[axis])])
+            }
+            (level, below) if level + 1 == below => {
+                Cow::from(&self.parents[usize::from(own[axis] < theirs[axis])])
+            }
+            _ => {
+                let shift = f64::from(own[axis]) - f64::from(theirs[axis]);
+                let whole = f64::from(whole);
+                Cow::from(self::axis(self.line, f64::from(size) / whole, shift / whole))
+            }
+        })
+    }
 }
 
 /// The values at the nodes inside, axis by axis: nodes of a cell are lexicographic, x fastest.
 fn put(
-    axes: &[Vec<(usize, Vec<f64>)>],
+    axes: &[Cow<'_, [(usize, Vec<f64>)]>],
     n: usize,
     components: usize,
     read: &dyn Fn(usize, usize) -> f64,
@@ -138,7 +174,7 @@ fn put(
         for axis in axes {
             let rest = all.len() / n;
             let mut next = Vec::with_capacity(rest * axis.len());
-            for (_, row) in axis {
+            for (_, row) in &**axis {
                 for line in all.chunks_exact(n) {
                     next.push(row.iter().zip(line).map(|(a, u)| a * u).sum());
                 }
@@ -149,7 +185,7 @@ fn put(
         let mut value = all.iter();
         let mut at = vec![0; axes.len()];
         // The first axis is fastest again, once all have been done.
-        let total: usize = axes.iter().map(Vec::len).product();
+        let total: usize = axes.iter().map(|axis| axis.len()).product();
         for number in 0..total {
             let mut rest = number;
             for (place, axis) in at.iter_mut().zip(axes) {

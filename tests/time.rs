@@ -82,7 +82,7 @@ fn errors_fall_as_the_schemes_promise() {
         let to = if scheme.starts_with("rk") { 0.1 } else { 1.0 };
         let text = |step: f64| heat(&format!("{scheme} to: {to}, step: {step}, at: {to})"), false);
         let found = order(text, step);
-        let less = if promised > 3.0 { 0.4 } else { 0.15 };
+        let less = if promised > 3.0 { 0.2 } else { 0.1 };
         assert!(found > promised - less, "{scheme} {found}");
     }
     for (scheme, promised) in [
@@ -94,7 +94,7 @@ fn errors_fall_as_the_schemes_promise() {
         ("generalised_alpha(rho: 0.5,", 2.0),
     ] {
         let found = order(|step| wave(&format!("{scheme} to: 1, step: {step}, at: 1)")), 0.01);
-        assert!(found > promised - 0.2, "{scheme} of second derivatives: {found}");
+        assert!(found > promised - 0.1, "{scheme} of second derivatives: {found}");
     }
 }
 
@@ -223,16 +223,17 @@ fn algebraic_fields_follow() {
         ("theta(", 2.0, 1.0),
         ("bdf(order: 2,", 2.0, 2.0),
         ("bdf(order: 3,", 3.0, 3.0),
-        ("sdirk(stages: 2,", 1.9, 1.0),
+        ("sdirk(stages: 2,", 2.0, 1.0),
         ("sdirk(stages: 3,", 2.0, 1.0),
     ] {
-        let errors = [0.1, 0.05].map(|step| {
+        let shorter = if scheme.starts_with("sdirk") { 0.25 } else { 1.0 };
+        let errors = [0.1 * shorter, 0.05 * shorter].map(|step| {
             let found = solved(&flow(&format!("{scheme} to: 1, step: {step}, at: 1)")));
             [0, 1].map(|field| number(&found["errors"][field], "l2"))
         });
         for (field, promised) in [velocity, pressure].into_iter().enumerate() {
             let found = (errors[0][field] / errors[1][field]).log2();
-            assert!(found > promised - 0.15, "{scheme} field {field}: {found} {errors:?}");
+            assert!(found > promised - 0.1, "{scheme} field {field}: {found} {errors:?}");
         }
     }
 }

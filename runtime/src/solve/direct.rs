@@ -80,7 +80,7 @@ impl Direct {
         })
     }
 
-    /// Solves A x = b with the factors of another matrix that is near A, as what preconditions [`gmres`]; nothing where there are
+    /// Solves A x = b with the factors of another matrix that is near A, as what preconditions [`gmres()`]; nothing where there are
     /// none, or they are not near enough.
     ///
     /// # Errors

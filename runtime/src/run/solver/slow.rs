@@ -1,12 +1,12 @@
 //! A solve by levels that took many iterations → why, as far as a form and a mesh can tell, and what helps.
 
-use super::System;
+use super::{System, is_saddle};
 use crate::mesh::Mesh;
 use crate::solve::Report;
 use rayon::prelude::*;
 
-/// Iterations that are many for a solve by levels.
-const MANY: usize = 30;
+/// Iterations that are many for a solve by levels, and for one of a saddle point, where a mass stands for a Schur complement.
+const MANY: [usize; 2] = [30, 100];
 /// Cells so many times as long as wide are stretched: at degree 2 in the plane 64² cells take CG 6, 9, 20, 30 and 49 iterations where they are 1, 2, 4,
 /// 6 and 10 times as long as wide.
 const STRETCHED: f64 = 4.0;
@@ -15,7 +15,7 @@ const SHARE: f64 = 0.1;
 
 /// What should be known of a solve by levels, if it took long, or did not keep them.
 pub(super) fn told(system: System<'_>, report: &Report, kept: bool) -> Option<String> {
-    if kept && report.iterations < MANY {
+    if kept && report.iterations < MANY[usize::from(is_saddle(system.form))] {
         return None;
     }
     let mut reasons = Vec::new();

@@ -48,6 +48,11 @@ pub(super) fn estimated(
             .iter()
             .filter_map(|forecast| (forecast.bytes > 0.0).then_some(("levels", forecast.bytes))),
     );
+    let there = estimate.on_device();
+    if device.is_some() {
+        // They are in its memory alone.
+        estimate.parts.retain(|(part, _)| !["tables", "vectors", "levels"].contains(part));
+    }
     let room = Room::now();
     let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
     let mut value = json!({
@@ -70,7 +75,6 @@ pub(super) fn estimated(
         text.push_str(&told(forecast, place));
     }
     if let Some(device) = device {
-        let there = estimate.on_device();
         let free = device.free_bytes();
         value["device"] = json!(device.name());
         value["device_bytes"] = json!(there);

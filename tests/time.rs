@@ -169,10 +169,10 @@ fn an_undamped_wave_keeps_its_energy() {
     }
 }
 
-/// Waves that conditions bring in, explicitly: with a mass that couples unknowns, and with one that is diagonal since quadrature is at the
+/// Waves that conditions bring in, implicitly, and explicitly: with a mass that couples unknowns, and with one that is diagonal since quadrature is at the
 /// nodes, which is the same lumped or not.
 #[test]
-fn explicit_waves_follow_conditions() {
+fn waves_follow_conditions() {
     let text = |scheme: &str, quadrature: &str| {
         format!(
             "form wave {{ field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }}
@@ -182,6 +182,11 @@ fn explicit_waves_follow_conditions() {
         )
     };
     let scheme = |mass: &str, step: f64| format!("leapfrog({mass} to: 1, step: {step}, at: 1)");
+    for implicit in ["newmark(", "generalised_alpha("] {
+        let own = |step: f64| text(&format!("{implicit} to: 1, step: {step}, at: 1)"), "");
+        let found = order(own, 0.04);
+        assert!((found - 2.0).abs() < 0.1, "{implicit}: {found}");
+    }
     for (mass, quadrature) in [("mass: consistent,", ""), ("", "quadrature = collocated;")] {
         let found = order(|step| text(&scheme(mass, step), quadrature), 0.02);
         assert!((found - 2.0).abs() < 0.1, "{mass} {quadrature}: {found}");

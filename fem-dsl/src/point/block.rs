@@ -36,7 +36,7 @@ pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
         if entries.iter().any(|entry| depends[entry.value]) {
             return None;
         }
-        made.integrals.extend(of_integral(integral, field, entries));
+        made.integrals.push(of_integral(integral, field, entries));
     }
     let cells = made.integrals.iter().any(|integral| integral.region.is_of_cells());
     expect_point(&made);
@@ -44,36 +44,52 @@ pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
 }
 
 /// The block of an integral.
-fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Option<Integral> {
+fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Integral {
     let tested = |list: &[(Slot, NodeId)]| -> Vec<(Slot, NodeId)> {
-        list.iter().filter(|(slot, _)| slot.field == field).copied().collect()
+        let own = list.iter().filter(|(slot, _)| slot.field == field);
+        own.map(|(slot, node)| (first(*slot), *node)).collect()
     };
-    let (residual, action) = (tested(&from.residual), tested(&from.action));
-    let mut scalars = Scalars::default();
-    let of_lists = residual.iter().chain(&action).map(|(_, node)| *node);
-    let roots: Vec<NodeId> = of_lists.chain(entries.iter().map(|entry| entry.value)).collect();
-    let moved = moved(&mut scalars, &from.graph, &roots, |scalars, input| match input {
+    let own = |entry: Coefficient| Coefficient {
+        test: first(entry.test),
+        trial: first(entry.trial),
+        ..entry
+    };
+    let entries = entries.into_iter().map(own).collect();
+    let lists = (tested(&from.residual), tested(&from.action), entries);
+    mapped(from, lists, |scalars, input| match input {
         Input::State(slot) | Input::Direction(slot) if slot.field != field => scalars.constant(0.0),
         Input::State(slot) => scalars.input(Input::State(first(slot))),
         Input::Direction(slot) => scalars.input(Input::Direction(first(slot))),
         other => scalars.input(other),
-    });
+    })
+}
+
+/// Rows of the residual and of the action, and entries of the Jacobian.
+type Lists = (Vec<(Slot, NodeId)>, Vec<(Slot, NodeId)>, Vec<Coefficient>);
+
+/// Some rows and entries of an integral with other inputs, without those that become 0.
+pub(super) fn mapped(
+    from: &Integral,
+    (residual, action, entries): Lists,
+    input: impl Fn(&mut Scalars, Input) -> NodeId,
+) -> Integral {
+    let mut scalars = Scalars::default();
+    let of_lists = residual.iter().chain(&action).map(|(_, node)| *node);
+    let roots: Vec<NodeId> = of_lists.chain(entries.iter().map(|entry| entry.value)).collect();
+    let moved = moved(&mut scalars, &from.graph, &roots, input);
     let (graph, nodes) = finished(&scalars, &moved);
     let (residual_nodes, rest) = nodes.split_at(residual.len());
     let (action_nodes, values) = rest.split_at(action.len());
     let zero = |node: NodeId| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
     let kept = |list: &[(Slot, NodeId)], nodes: &[NodeId]| -> Vec<(Slot, NodeId)> {
-        let all = list.iter().zip(nodes).map(|((slot, _), &node)| (first(*slot), node));
+        let all = list.iter().zip(nodes).map(|((slot, _), &node)| (*slot, node));
         all.filter(|(_, node)| !zero(*node)).collect()
     };
     let (residual, action) = (kept(&residual, residual_nodes), kept(&action, action_nodes));
-    let jacobian = entries.into_iter().zip(values).map(|(entry, &value)| Coefficient {
-        test: first(entry.test),
-        trial: first(entry.trial),
-        value,
-    });
+    let jacobian = entries.into_iter().zip(values);
+    let jacobian = jacobian.map(|(entry, &value)| Coefficient { value, ..entry });
     let jacobian: Vec<Coefficient> = jacobian.filter(|entry| !zero(entry.value)).collect();
-    Some(integral(from, graph, residual, action, jacobian))
+    integral(from, graph, residual, action, jacobian)
 }
 
 fn first(slot: Slot) -> Slot {

@@ -5,11 +5,9 @@
 //! mass       ∂F/∂u̇ or ∂F/∂ü: what a derivative is multiplied with, all the way to its row
 //! ```
 
-use super::block::{integral, moved};
-use super::optimise::finished;
-use super::scalars::Scalars;
+use super::block::mapped;
 use super::verify::expect_point;
-use super::{Binary, Coefficient, Input, Integral, Node, NodeId, PointForm, Slot, Unary};
+use super::{Binary, Input, Integral, Node, NodeId, PointForm, Unary};
 use crate::arena::IndexVec;
 
 /// The form with all time derivatives 0. Data and parameters keep their numbers.
@@ -32,25 +30,10 @@ fn is_rate(form: &PointForm, input: Input) -> bool {
 }
 
 fn of_integral(form: &PointForm, from: &Integral) -> Integral {
-    let mut scalars = Scalars::default();
-    let lists = from.residual.iter().chain(&from.action).map(|(_, node)| *node);
-    let roots: Vec<NodeId> = lists.chain(from.jacobian.iter().map(|entry| entry.value)).collect();
-    let moved = moved(&mut scalars, &from.graph, &roots, |scalars, input| {
+    let lists = (from.residual.clone(), from.action.clone(), from.jacobian.clone());
+    mapped(from, lists, |scalars, input| {
         if is_rate(form, input) { scalars.constant(0.0) } else { scalars.input(input) }
-    });
-    let (graph, nodes) = finished(&scalars, &moved);
-    let zero = |node: NodeId| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
-    let (residual, rest) = nodes.split_at(from.residual.len());
-    let (action, values) = rest.split_at(from.action.len());
-    let kept = |list: &[(Slot, NodeId)], nodes: &[NodeId]| -> Vec<(Slot, NodeId)> {
-        let all = list.iter().zip(nodes).map(|((slot, _), &node)| (*slot, node));
-        all.filter(|(_, node)| !zero(*node)).collect()
-    };
-    let (residual, action) = (kept(&from.residual, residual), kept(&from.action, action));
-    let entries = from.jacobian.iter().zip(values);
-    let entries = entries.map(|(entry, &value)| Coefficient { value, ..*entry });
-    let jacobian: Vec<Coefficient> = entries.filter(|entry| !zero(entry.value)).collect();
-    integral(from, graph, residual, action, jacobian)
+    })
 }
 
 /// Whether what multiplies a time derivative follows an input of some kind, such as the solution; also where the form is not affine in

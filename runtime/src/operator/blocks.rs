@@ -369,6 +369,8 @@ impl Blocks {
     ) -> Result<(), BuildError> {
         self.shelf.forget_data();
         self.aux.extend(at_nodes(engine, values, &mut self.shelf)?);
+        // All data is new, also what was 0.
+        self.taken.values_mut().for_each(|taken| taken.zero = false);
         let mut done = BTreeSet::new();
         for work in &self.works {
             let block = &mut self.blocks[work.block];

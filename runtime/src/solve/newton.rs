@@ -177,8 +177,8 @@ pub fn newton(
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<NewtonReport, OperatorError> {
-    let mut direction = Direction::new(u, settings.linear);
-    solve_nonlinear(&mut direction, system, u, settings, observe, observe_inner)
+    let mut alone = Newton { direction: Direction::new(u, settings.linear) };
+    alone.solve(system, u, settings, observe, observe_inner)
 }
 
 /// Solves nonlinear systems one after another that follow each other closely, as the steps through time do: the factors of a Jacobian
@@ -206,46 +206,38 @@ impl Newton {
         observe: Observer<'_>,
         observe_inner: Observer<'_>,
     ) -> Result<NewtonReport, OperatorError> {
-        solve_nonlinear(&mut self.direction, system, u, settings, observe, observe_inner)
+        settings.check()?;
+        let start = Instant::now();
+        let mut state = State::new(&mut self.direction, system, u, settings)?;
+        let outcome = loop {
+            if let Some(outcome) = state.finished() {
+                break outcome;
+            }
+            if let Some(outcome) = state.step(system, u, observe_inner)? {
+                break outcome;
+            }
+            let progress = Progress {
+                iteration: state.steps.len(),
+                residual: state.norm,
+                target: state.target,
+            };
+            if observe(progress) == Continue::No {
+                break Outcome::Cancelled;
+            }
+        };
+        system.complete(u)?;
+        let mut report = Report {
+            solver: "newton",
+            outcome,
+            iterations: state.steps.len(),
+            history: state.history,
+            target: state.target,
+            seconds: start.elapsed().as_secs_f64(),
+            notes: state.notes,
+        };
+        report.note_rounding();
+        Ok(NewtonReport { report, steps: state.steps })
     }
-}
-
-fn solve_nonlinear(
-    direction: &mut Direction,
-    system: &mut dyn NonlinearSystem,
-    u: &mut Vector,
-    settings: NewtonSettings,
-    observe: Observer<'_>,
-    observe_inner: Observer<'_>,
-) -> Result<NewtonReport, OperatorError> {
-    settings.check()?;
-    let start = Instant::now();
-    let mut state = State::new(direction, system, u, settings)?;
-    let outcome = loop {
-        if let Some(outcome) = state.finished() {
-            break outcome;
-        }
-        if let Some(outcome) = state.step(system, u, observe_inner)? {
-            break outcome;
-        }
-        let progress =
-            Progress { iteration: state.steps.len(), residual: state.norm, target: state.target };
-        if observe(progress) == Continue::No {
-            break Outcome::Cancelled;
-        }
-    };
-    system.complete(u)?;
-    let mut report = Report {
-        solver: "newton",
-        outcome,
-        iterations: state.steps.len(),
-        history: state.history,
-        target: state.target,
-        seconds: start.elapsed().as_secs_f64(),
-        notes: state.notes,
-    };
-    report.note_rounding();
-    Ok(NewtonReport { report, steps: state.steps })
 }
 
 /// Solves an affine system, J δ = −R(u), u ← u + δ, with one linear solve; with another from there where the start was so

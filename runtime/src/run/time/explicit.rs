@@ -344,7 +344,7 @@ impl Explicit {
         if self.steps.is_multiple_of(CHECKED) { self.confirm(staged) } else { Ok(()) }
     }
 
-    /// The rate at a state by a formula of stages.
+    /// A step by an explicit Runge-Kutta formula.
     fn by_stages(
         &mut self,
         order: usize,
@@ -362,7 +362,9 @@ impl Explicit {
         let (time, r) = (*time, &mut self.r);
         let mut rate_at = |time: f64, u: &mut Vector| {
             let held = staged.held(1, time, length)?;
-            staged.residual_at(time, u, [held.as_ref(), None], r)?;
+            // Where the mass couples nothing, what is held elsewhere does not matter.
+            let coupled = held.as_ref().filter(|_| self.mass.kind == Kind::Consistent);
+            staged.residual_at(time, u, [coupled, None], r)?;
             let mut rate = self.mass.solve(r)?;
             held.iter().for_each(|held| rate.axpy(1.0, held));
             Ok::<_, RunError>(rate)
